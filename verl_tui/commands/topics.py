@@ -34,12 +34,12 @@ def _beside(folder: str) -> Callable[[Config], str]:
 def _keys(config: Config) -> str:
     from verl_tui.tui.all_keys import all_keys
 
-    return all_keys(config.keys, ascii_only=ascii_only(config))
+    return all_keys(config.keys)
 
 
 def ascii_only(config: Config) -> bool:
     """Return whether pages are for a terminal that shows only ASCII."""
-    from verl_tui.rendering.charts.braille import ascii_locale
+    from verl_tui.rendering.text.ascii_terminal import ascii_locale
 
     if config.ascii is not None:
         return config.ascii

@@ -14,7 +14,7 @@ from verl_tui.rendering.session.selection import LETTERS, without_shared_start
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.printable import middle, printable, wrapped
 from verl_tui.rendering.text.run_colours import RUNS
-from verl_tui.rendering.text.wrap import ellipsis, fit, fit_left
+from verl_tui.rendering.text.wrap import fit, fit_left
 from verl_tui.runs.views.alignment import stops
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from verl_tui.runs.views.alignment import Alignment
 
 T = TypeVar("T")
-_MARKS = {"better": ("✓", "o"), "worse": ("✗", "X")}
-"""Signs of better and worse, in Unicode and in ASCII."""
+_MARKS = {"better": "✓", "worse": "✗"}
+"""Signs of better and worse."""
 _GAP = 2
 _NUMBER, _CHANGE, _SHARE = 7, 8, 6
 """Cells of a value, of a difference and of a percentage."""
@@ -102,30 +102,17 @@ def heading_rows(
         letter, colour = (
             (f"{LETTERS[place]} ", RUNS[place]) if place is not None else ("", "")
         )
-        pointer = " "
-        role = "label"
-        if at == current:
-            pointer = ">" if view.ascii_only else "▸"
-            role = "current"
+        pointer, role = ("▸", "current") if at == current else (" ", "label")
         room = max(1, columns.size - _GAP - len(letter))
-        name = middle(names[at], room, ascii_only=view.ascii_only)
+        name = middle(names[at], room)
         row += [
             (" " + pointer, "current"),
             (letter, colour),
             (set_cell_size(name, room), role),
         ]
         word = "baseline" if at == 0 else ""
-        word = printable(
-            f"against {names[0]}" if columns.hidden else word,
-            ascii_only=view.ascii_only,
-        )
-        below.append(
-            (
-                " " * _GAP
-                + _sized(word, columns.size - _GAP, ascii_only=view.ascii_only),
-                "dim",
-            )
-        )
+        word = printable(f"against {names[0]}" if columns.hidden else word)
+        below.append((" " * _GAP + _sized(word, columns.size - _GAP), "dim"))
     return [row, below]
 
 
@@ -136,15 +123,13 @@ def reward_row(
     that is compared. Empty where no run in sight has a reward.
     """
     ends = stops(runs, alignment)
-    row: Pieces = [
-        (_sized(_SPARKS, columns.label, ascii_only=view.ascii_only), "label")
-    ]
+    row: Pieces = [(_sized(_SPARKS, columns.label), "label")]
     for at in columns.of(columns.seen):
         room = columns.size - _GAP
         place = view.selection.place(runs[at].name)
         role = RUNS[place] if place is not None else "spark"
         cells = min(room - 1, _WIDEST)
-        line = _spark(runs[at], ends[at].step, cells, ascii_only=view.ascii_only)
+        line = _spark(runs[at], ends[at].step, cells)
         row.append((" " * _GAP, ""))
         row += spark_pieces(line, role, broken="worse")
         row.append((" " * (room - len(line)), ""))
@@ -153,45 +138,33 @@ def reward_row(
     return row
 
 
-def _spark(run: Run, step: int | None, cells: int, *, ascii_only: bool) -> str:
+def _spark(run: Run, step: int | None, cells: int) -> str:
     series = run.present(run.indicators.get("reward"))
     if series is None or step is None or factor("reward", series.key) < 0:
         return ""
-    return sparkline(series, cells, last_step=step, ascii_only=ascii_only)
+    return sparkline(series, cells, last_step=step)
 
 
 def table_rows(
-    found: Sequence[ComparisonSection],
-    columns: ComparisonColumns,
-    width: int,
-    *,
-    ascii_only: bool,
+    found: Sequence[ComparisonSection], columns: ComparisonColumns, width: int
 ) -> list[Pieces]:
     """Return the rows of the table below its heading."""
     rows: list[Pieces] = []
     for section in found:
         if rows:
             rows.append([])
-        rows.append(
-            [(fit(section.heading, width, ellipsis(ascii_only=ascii_only)), "heading")]
-        )
-        rows += [_row(line, columns, ascii_only=ascii_only) for line in section.lines]
-        note = (
-            _legend(section, ascii_only=ascii_only)
-            if section.lines
-            else section.otherwise
-        )
-        rows += [
-            [(part, "dim")] for part in wrapped(note, width, ascii_only=ascii_only)
-        ]
+        rows.append([(fit(section.heading, width), "heading")])
+        rows += [_row(line, columns) for line in section.lines]
+        note = _legend(section) if section.lines else section.otherwise
+        rows += [[(part, "dim")] for part in wrapped(note, width)]
     return rows
 
 
-def _legend(section: ComparisonSection, *, ascii_only: bool) -> str:
+def _legend(section: ComparisonSection) -> str:
     """Explain the marks of better and worse, if the section has any."""
     if not any(_is_judged(line) for line in section.lines):
         return ""
-    better, worse = (_MARKS[role][ascii_only] for role in ("better", "worse"))
+    better, worse = _MARKS["better"], _MARKS["worse"]
     return f"{better} better, {worse} worse than the baseline; = the same"
 
 
@@ -218,28 +191,26 @@ def _unit(line: ComparisonRow) -> str:
     return next(iter(units))
 
 
-def _row(
-    line: ComparisonRow, columns: ComparisonColumns, *, ascii_only: bool
-) -> Pieces:
+def _row(line: ComparisonRow, columns: ComparisonColumns) -> Pieces:
     unit = _unit(line)
-    label = printable(line.label, ascii_only=ascii_only)
+    label = printable(line.label)
     if line.is_setting:  # the end of a dotted name is the most informative part
-        label = fit_left(label, columns.label, ellipsis(ascii_only=ascii_only))
+        label = fit_left(label, columns.label)
     if unit and cell_len(label) + len(unit) + 2 <= columns.label:
         label = f"{label}, {unit}"
-    row: Pieces = [(_sized(label, columns.label, ascii_only=ascii_only), "label")]
+    row: Pieces = [(_sized(label, columns.label), "label")]
     base = line.cells[0]
     room = columns.size - _GAP
     cells = columns.of(line.cells)
     for at, cell in zip(columns.of(columns.seen), cells, strict=True):
         row.append((" " * _GAP, ""))
         if line.is_setting:
-            text = middle(cell.text, room, ascii_only=ascii_only)
+            text = middle(cell.text, room)
             role = "differs" if cell.text != base.text else "value"
-            row.append((_sized(text, room, ascii_only=ascii_only), role))
+            row.append((_sized(text, room), role))
         else:
             baseline = base if at and base.unit == cell.unit else None
-            row += _value_pieces(cell, baseline, line, room, ascii_only=ascii_only)
+            row += _value_pieces(cell, baseline, line, room)
     return row
 
 
@@ -280,38 +251,28 @@ def _band_role(outside: bool | None, base_outside: bool | None) -> str:
 
 
 def _value_pieces(
-    cell: ComparedCell,
-    base: ComparedCell | None,
-    line: ComparisonRow,
-    room: int,
-    *,
-    ascii_only: bool,
+    cell: ComparedCell, base: ComparedCell | None, line: ComparisonRow, room: int
 ) -> Pieces:
     """Write a value with its change against the baseline, in exactly `room` cells."""
-    text = printable(cell.text, ascii_only=ascii_only)
+    text = printable(cell.text)
     change = _change(cell, base, line.better)
     if change is None:
-        plain = _sized(text, room, ascii_only=ascii_only)
+        plain = _sized(text, room)
         return [(plain, "dim" if cell.text == UNKNOWN else "value")]
     value = text.ljust(_NUMBER)
     if room < _NUMBER + _MARKED:
         least = max(1, room - _MARKED)
         value = text[:least].ljust(least)
-    words = _change_words(change, room, is_count=line.is_count, ascii_only=ascii_only)
+    words = _change_words(change, room, is_count=line.is_count)
     rest = max(0, room - len(value))
-    return [
-        (value, "value"),
-        (_sized(f" {words}", rest, ascii_only=ascii_only), change.role or "dim"),
-    ]
+    return [(value, "value"), (_sized(f" {words}", rest), change.role or "dim")]
 
 
-def _change_words(
-    change: _Change, room: int, *, is_count: bool, ascii_only: bool
-) -> str:
+def _change_words(change: _Change, room: int, *, is_count: bool) -> str:
     """Write a change as a mark, a difference and a percentage, as far as there is room."""
     if not change.role:
         return "="
-    words = [_MARKS[change.role][ascii_only]]
+    words = [_MARKS[change.role]]
     if room >= _USUAL and (is_count or room >= _FULL):
         words.append(signed(change.absolute))
     if room >= _USUAL and not is_count:
@@ -334,8 +295,6 @@ def percentage(change: float, base: float) -> str:
     return f"{percent:+.1f}%" if abs(percent) < 99.95 else f"{percent:+.0f}%"
 
 
-def _sized(text: str, cells: int, *, ascii_only: bool) -> str:
+def _sized(text: str, cells: int) -> str:
     """Return text padded or cut to exactly `cells` cells."""
-    return set_cell_size(
-        fit(text, cells, ellipsis(ascii_only=ascii_only)), max(0, cells)
-    )
+    return set_cell_size(fit(text, cells), max(0, cells))

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from verl_tui.comparison.setting_differences import ABSENT, difference, differing_facts
 from verl_tui.rendering.session.hint_keys import HINT_KEYS
 from verl_tui.rendering.text.printable import middle, printable, wrapped
-from verl_tui.rendering.text.wrap import ellipsis, fit, fit_left
+from verl_tui.rendering.text.wrap import ELLIPSIS, fit, fit_left
 from verl_tui.runs.settings import SettingsLayer, is_open, layer_of
 from verl_tui.runs.views.identity import identity, short
 
@@ -294,23 +294,20 @@ def _label(width: int) -> int:
     return max(6, width * 2 // 5)
 
 
-def heading_row(page: SettingsPage, width: int, *, ascii_only: bool) -> Pieces:
+def heading_row(page: SettingsPage, width: int) -> Pieces:
     """Return the names of the runs above their columns."""
     size = widths(page.entries, len(page.columns), width)
-    mark = ellipsis(ascii_only=ascii_only)
-    row: Pieces = [(_sized("setting", size.label, mark), "dim")]
+    row: Pieces = [(_sized("setting", size.label, ELLIPSIS), "dim")]
     role = "label"
     for name in page.columns:
-        short = middle(name, size.value, ascii_only=ascii_only)
-        shown = _sized(short, size.value, mark)
+        short = middle(name, size.value)
+        shown = _sized(short, size.value, ELLIPSIS)
         row.append((" " * _GAP + shown, role))
         role = "dim"
     return row
 
 
-def page_rows(
-    page: SettingsPage, width: int, *, ascii_only: bool
-) -> tuple[list[Pieces], list[int]]:
+def page_rows(page: SettingsPage, width: int) -> tuple[list[Pieces], list[int]]:
     """Return the rows of the list, and the indices of those that are entries."""
     rows: list[Pieces] = []
     heads: list[int] = []
@@ -324,29 +321,28 @@ def page_rows(
         if section.heading and not says_nothing:
             rows.append([(fit(section.heading, width), "heading")])
         heads += range(len(rows), len(rows) + len(section.entries))
-        rows += [_row(entry, size, ascii_only=ascii_only) for entry in section.entries]
+        rows += [_row(entry, size) for entry in section.entries]
         if not section.entries:
-            rows += _wrapped(section.otherwise, "dim", width, ascii_only=ascii_only)
+            rows += _wrapped(section.otherwise, "dim", width)
     return rows, heads
 
 
-def _wrapped(text: str, role: str, width: int, *, ascii_only: bool) -> list[Pieces]:
-    return [[(line, role)] for line in wrapped(text, width, ascii_only=ascii_only)]
+def _wrapped(text: str, role: str, width: int) -> list[Pieces]:
+    return [[(line, role)] for line in wrapped(text, width)]
 
 
-def _row(entry: SettingEntry, size: Widths, *, ascii_only: bool) -> Pieces:
-    mark = ellipsis(ascii_only=ascii_only)
-    label = printable(entry.label, ascii_only=ascii_only)
-    label = fit_left(label, size.label, mark)
+def _row(entry: SettingEntry, size: Widths) -> Pieces:
+    label = printable(entry.label)
+    label = fit_left(label, size.label)
     padding = " " * (size.label - cell_len(label))
     row: Pieces = [(label + padding, "label")]
     for at, value in enumerate(entry.values):
-        short = middle(_shown(value), size.value, ascii_only=ascii_only)
-        text = _sized(short, size.value, mark)
+        short = middle(_shown(value), size.value)
+        text = _sized(short, size.value, ELLIPSIS)
         row.append((" " * _GAP + text, _value_role(entry, at)))
     if size.note:
-        note = printable(entry.note, ascii_only=ascii_only)
-        row.append((" " * _GAP + fit_left(note, size.note, mark), "dim"))
+        note = printable(entry.note)
+        row.append((" " * _GAP + fit_left(note, size.note), "dim"))
     return row
 
 
@@ -361,17 +357,12 @@ def _value_role(entry: SettingEntry, at: int) -> str:
 
 
 def full_entry(
-    page: SettingsPage,
-    entry: SettingEntry | None,
-    width: int,
-    height: int,
-    *,
-    ascii_only: bool,
+    page: SettingsPage, entry: SettingEntry | None, width: int, height: int
 ) -> list[Pieces]:
     """Return an entry in full, as far as there is room."""
     if entry is None or height < 1:
         return []
-    wrap = partial(_wrapped, width=width, ascii_only=ascii_only)
+    wrap = partial(_wrapped, width=width)
     values = [
         _NOT_STATED if value is ABSENT else _plain(value) for value in entry.values
     ]
@@ -384,7 +375,7 @@ def full_entry(
     rows += origin
     if len(rows) > height:
         rows = wrap(f"{entry.label}: {' | '.join(values)}", "value") + origin
-    return _beginning(rows, width, height, ellipsis(ascii_only=ascii_only))
+    return _beginning(rows, width, height, ELLIPSIS)
 
 
 def _beginning(rows: list[Pieces], width: int, height: int, mark: str) -> list[Pieces]:

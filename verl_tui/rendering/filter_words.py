@@ -26,7 +26,6 @@ def filter_state(
     matches: Mapping[str, Matches] | None,
     width: int,
     *,
-    ascii_only: bool,
     enter: str = "keeps it",
     escape: str = "esc",
 ) -> str:
@@ -37,19 +36,17 @@ def filter_state(
         matches: Kinds of things, as `metrics`, to how many of them match; None while that is
             unknown.
         width: Cells there are.
-        ascii_only: Whether to keep to ASCII.
         enter: What the enter key does.
         escape: Name of the key that leaves.
     """
     kept = enter == "keeps it"  # else nothing is filtered before the enter key
     away = f"{escape} {'clears it' if kept and typed.strip() else 'leaves'}"
     leave = (f"enter {enter}", away) if typed.strip() else (away,)
-    dot = " - " if ascii_only else " · "
     count = (
         _count(matches, zeros=not kept) if typed.strip() and matches is not None else ""
     )
     forms = ((count, *leave), (count, leave[-1]), (leave[-1],), (escape,))
-    texts = (dot.join(filter(None, form)) for form in forms)
+    texts = (" · ".join(filter(None, form)) for form in forms)
     return next((text for text in texts if len(text) <= width), "")
 
 

@@ -15,7 +15,6 @@ from verl_tui.rendering.health_rows import (
     finding_counts,
     found_at_the_end,
     name_of,
-    symbols,
 )
 from verl_tui.rendering.last_result import LastResult
 
@@ -187,9 +186,7 @@ class _WrittenFindings:
         }
         self._view = view
         self._reasons = shown.reasons
-        self._writer = FindingWriter(
-            width, shown.unfolded, acknowledged, ascii_only=view.ascii_only
-        )
+        self._writer = FindingWriter(width, shown.unfolded, acknowledged)
         self._blocks = [self._block(finding) for finding in self.findings]
         """The rows of each finding."""
         self._not_judged = (
@@ -306,7 +303,7 @@ def _captions(view: View, *, reasons: bool) -> Sequence[str]:
         finding for finding in view.verdict.primary if not _acknowledged(view, finding)
     ]
     verdict = view.verdict._replace(not_judged=()) if reasons else view.verdict
-    return finding_counts(verdict, active, symbols(ascii_only=view.ascii_only))
+    return finding_counts(verdict, active)
 
 
 def _acknowledged(view: View, finding: Finding) -> bool:

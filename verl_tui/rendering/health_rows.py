@@ -44,16 +44,10 @@ class FindingSymbols(NamedTuple):
     more: str = "…"
 
 
-_UNICODE = FindingSymbols()
-_ASCII = FindingSymbols("X", "!", "i", "+", "-", ">", "v", "-", ">", ", ", "~")
+SYMBOLS = FindingSymbols()
 _OVER = (State.FINISHED, State.CRASHED, State.ENDED)
 _NARROW = 12
 """Width up to which nothing is indented, in cells."""
-
-
-def symbols(*, ascii_only: bool) -> FindingSymbols:
-    """Return the signs for a terminal."""
-    return _ASCII if ascii_only else _UNICODE
 
 
 class FindingWriter:
@@ -64,14 +58,10 @@ class FindingWriter:
         width: int,
         unfolded: set[tuple[str, str | None]],
         acknowledged: set[tuple[str, str | None]],
-        *,
-        ascii_only: bool,
     ) -> None:
         self.width = width
         self._known = acknowledged
-        self.symbols = symbols(ascii_only=ascii_only)
         self._unfolded = unfolded
-        self._ascii = ascii_only
 
     def finding(self, finding: Finding, follow: Sequence[Finding] = ()) -> list[Pieces]:
         """Write a finding: head and message; if it is unfolded also evidence and advice.
@@ -89,7 +79,7 @@ class FindingWriter:
         return rows
 
     def _head(self, finding: Finding, *, unfolded: bool) -> Pieces:
-        fold = self.symbols.open if unfolded else self.symbols.closed
+        fold = SYMBOLS.open if unfolded else SYMBOLS.closed
         since = self._since(finding)
         badge = self._badge(finding, self.width - 2 - len(since) - 2)
         gap = self.width - 2 - len(since) - cells_of(badge)
@@ -116,9 +106,9 @@ class FindingWriter:
 
     def _details(self, finding: Finding) -> Iterator[Pieces]:
         for text in finding.evidence:
-            yield from self._paragraph(f"{self.symbols.item} ", text, "dim")
+            yield from self._paragraph(f"{SYMBOLS.item} ", text, "dim")
         if finding.advice:
-            mark = f"{self.symbols.advice} "
+            mark = f"{SYMBOLS.advice} "
             yield from self._paragraph(mark, finding.advice, "text", mark_role="advice")
         if finding.source:
             yield from self._paragraph("  ", f"source: {finding.source}", "dim")
@@ -126,9 +116,7 @@ class FindingWriter:
     def consequence(self, finding: Finding) -> list[Pieces]:
         """Write a consequence of the finding above it, indented."""
         indent = 2 if self.width > _NARROW else 0
-        within = FindingWriter(
-            self.width - indent, self._unfolded, self._known, ascii_only=self._ascii
-        )
+        within = FindingWriter(self.width - indent, self._unfolded, self._known)
         return [[(" " * indent, ""), *row] for row in within.finding(finding)]
 
     def _followed(self, follow: Sequence[Finding], *, unfolded: bool) -> Pieces:
@@ -136,9 +124,9 @@ class FindingWriter:
         if not unfolded:
             names = dict.fromkeys(consequence.id for consequence in follow)
             words = f"{words}: {', '.join(names)}"
-        words = printable(words, ascii_only=self._ascii)
+        words = printable(words)
         indent = "  " if self.width > _NARROW else ""
-        return cut([(indent, ""), (words, "dim")], self.width, self.symbols.more)
+        return cut([(indent, ""), (words, "dim")], self.width, SYMBOLS.more)
 
     def message(
         self, finding: Finding, *, with_state: bool = False, marked: bool = False
@@ -202,12 +190,12 @@ class FindingWriter:
         filled = [*rows[count - 1], (" ", ""), next_words]
         last = cut(filled, self.width - 1)
         _, role = last[-1]
-        return [*rows[: count - 1], [*last, (self.symbols.more, role)]]
+        return [*rows[: count - 1], [*last, (SYMBOLS.more, role)]]
 
     def quiet(self, view: View) -> list[Pieces]:
         """Say why there is no finding."""
         role = "dim"
-        mark = self.symbols.nothing
+        mark = SYMBOLS.nothing
         words = _why_no_verdict(view)
         if not words and view.run is not None:
             missing = coverage_of(view.run, view.verdict)
@@ -215,7 +203,7 @@ class FindingWriter:
             words += missing.words
             if missing.complete:
                 role = "ok"
-                mark = self.symbols.ok
+                mark = SYMBOLS.ok
         rows = self._paragraph(f"{mark} ", words, role, indent=0)
         return rows or [[(mark[: self.width], role)]]
 
@@ -227,13 +215,13 @@ class FindingWriter:
         room = self.width - len(_TITLE)
         if room >= _FEWEST_BEHIND_TITLE:
             if cells_of(row) > room:
-                row = [*cut(row, room - 1), (self.symbols.more, "dim")]
+                row = [*cut(row, room - 1), (SYMBOLS.more, "dim")]
             row = [(_TITLE, "text"), *row]
         rules = view.verdict.not_judged
         if view.loading or view.run is None or view.run.step is None or not rules:
             return row
         counts = ", ".join(unjudged_rules([rule.reason for rule in rules]))
-        more = f"{self.symbols.dot}{counts} ({view.keys['health.not_judged']}: why)"
+        more = f"{SYMBOLS.dot}{counts} ({view.keys['health.not_judged']}: why)"
         fits = cells_of(row) + cell_len(more) <= self.width
         if fits:
             return [*row, (more, "dim")]
@@ -249,7 +237,7 @@ class FindingWriter:
             forms = (f"{words} {why}", words, f"{first} {why}", first)
             fitting = next((form for form in forms if len(form) <= self.width), first)
             return [[(part, "dim")] for part in wrapped(fitting, self.width)]
-        words = middle(words, self.width, ascii_only=self._ascii)
+        words = middle(words, self.width)
         rows: list[Pieces] = [[(words, "dim")]]
         for rule in verdict.not_judged:
             rows += self._paragraph("", f"{rule.id}: {rule.reason}", "dim", hang=2)
@@ -259,15 +247,15 @@ class FindingWriter:
         mark, role = self._mark(finding.severity)
         if name_of(finding) in self._known:
             role = "dim"
-        name = middle(finding.id, cells - 2, ascii_only=self._ascii)
+        name = middle(finding.id, cells - 2)
         return [(f"{mark} "[: self.width], role), (name, role)]
 
     def _mark(self, severity: Severity) -> tuple[str, str]:
         if severity is Severity.CRITICAL:
-            return self.symbols.critical, "critical"
+            return SYMBOLS.critical, "critical"
         if severity is Severity.WARNING:
-            return self.symbols.warning, "warning"
-        return self.symbols.info, "info"
+            return SYMBOLS.warning, "warning"
+        return SYMBOLS.info, "info"
 
     def _paragraph(
         self,
@@ -285,7 +273,7 @@ class FindingWriter:
         room = self.width - indent - len(mark) - hang
         before = " " * indent + mark
         rows: list[Pieces] = []
-        for line in wrapped(text, room, ascii_only=self._ascii):
+        for line in wrapped(text, room):
             rows.append([(before, mark_role or role), (line, role)])
             before = " " * (indent + len(mark) + hang)
         return rows
@@ -359,9 +347,7 @@ def _by_rules(view: View, *, partly: bool) -> str:
     return f" by {judged} of {counted(len(every), 'rule')}"
 
 
-def finding_counts(
-    verdict: Verdict, open_: Sequence[Finding], symbols: FindingSymbols
-) -> list[str]:
+def finding_counts(verdict: Verdict, open_: Sequence[Finding]) -> list[str]:
     """Count findings by severity, acknowledged ones and rules without a verdict, from long to
     short.
 
@@ -374,14 +360,14 @@ def finding_counts(
         if count:
             plural = "warnings" if severity is Severity.WARNING else severity.word
             words.append(counted(count, severity.word, plural))
-            marks.append(f"{getattr(symbols, severity.word)} {count}")
+            marks.append(f"{getattr(SYMBOLS, severity.word)} {count}")
     known = len(verdict.primary) - len(open_)
     seen = [f"{known} acknowledged"] if known else []
     reasons = [rule.reason for rule in verdict.not_judged]
     rest = [", ".join(unjudged(reasons))] if reasons else []
     return [
-        symbols.dot.join((*words, *seen, *rest)),
-        symbols.dot.join((*marks, *seen, *rest)),
-        symbols.dot.join((*marks, *rest)),
+        SYMBOLS.dot.join((*words, *seen, *rest)),
+        SYMBOLS.dot.join((*marks, *seen, *rest)),
+        SYMBOLS.dot.join((*marks, *rest)),
         "  ".join(marks),
     ]

@@ -14,11 +14,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
 
-_MARKS = {
-    Severity.CRITICAL: ("✖", "X"),
-    Severity.WARNING: ("▲", "!"),
-    Severity.INFO: ("•", "i"),
-}
+_MARKS = {Severity.CRITICAL: "✖", Severity.WARNING: "▲", Severity.INFO: "•"}
 
 
 def episode_name(episode: Episode) -> tuple[object, ...]:
@@ -51,20 +47,18 @@ def caption(episodes: Sequence[Episode]) -> str:
 
 def _episode_rows(view: View, episode: Episode, width: int) -> list[Pieces]:
     run = view.run
-    ascii_only = view.ascii_only
     acknowledged = run is not None and view.acknowledgements.marked(run.name, episode)
     active = episode.cleared_step is None and not acknowledged
     role = episode.severity.word if active else "dim"
-    mark = _MARKS[episode.severity][ascii_only]
-    dot = " - " if ascii_only else " · "
-    steps = dot.join(_steps(episode, acknowledged=acknowledged))
+    mark = _MARKS[episode.severity]
+    steps = " · ".join(_steps(episode, acknowledged=acknowledged))
     name = middle(episode.id, width - 2)
     rows: list[Pieces] = [[(f"{mark} ", role), (name, role)]]
     for words, words_role in (
         (steps, "dim"),
         (episode.message, "dim" if acknowledged else "text"),
     ):
-        lines = wrapped(words, width - 2, ascii_only=ascii_only)
+        lines = wrapped(words, width - 2)
         rows += [[("  ", ""), (line, words_role)] for line in lines]
     return rows
 

@@ -10,7 +10,7 @@ from verl_tui.health.finding import Severity
 from verl_tui.rendering.charts.downsample import TREND_POINTS, trend
 from verl_tui.rendering.charts.plan import plan_charts
 from verl_tui.rendering.charts.sparkline import sparkline
-from verl_tui.rendering.charts.symbols import ASCII, UNICODE
+from verl_tui.rendering.charts.symbols import SYMBOLS
 from verl_tui.rendering.charts.validation import newest_and_best
 from verl_tui.rendering.session.shown_state import Unread, shown_state
 from verl_tui.rendering.session.source_status import (
@@ -52,7 +52,7 @@ _NAMES = ((99, 22), (24, 42), (16, 66), (11, 78), (7, 100))
 """Most cells of a variant of the name, and its priority."""
 _GOES_ON = (State.WAITING, State.RUNNING, State.STALLED)
 """States of runs whose end is still awaited."""
-_MARKS = {Severity.CRITICAL: "✖X", Severity.WARNING: "▲!", Severity.INFO: "•i"}
+_MARKS = {Severity.CRITICAL: "✖", Severity.WARNING: "▲", Severity.INFO: "•"}
 _ROLES = {
     Severity.CRITICAL: "critical",
     Severity.WARNING: "warning",
@@ -89,9 +89,7 @@ def one_row(view: View, width: int, *, alone: bool) -> list[Piece]:
     run = view.run
     assert run is not None
     parts = list(_identity(view, run))
-    parts += (
-        _figures(view, run) if alone else [_critical(view, run), _scores(view, run)]
-    )
+    parts += _figures(view, run) if alone else [_critical(view, run), _scores(run)]
     parts += _reading(view)
     parts += _forecast(view, run)
     parts += _sources(view, run)
@@ -143,7 +141,7 @@ def _identity(view: View, run: Run) -> Iterator[RowPart]:
     names = tuple(dict.fromkeys((*view.monitor.runs, run.name)))  # it may be gone
     variants: RowPart = []
     for cells, priority in _NAMES:
-        short = short_names(names, cells, ascii_only=view.ascii_only)
+        short = short_names(names, cells)
         variants.append(_text(priority, short[run.name], "strong"))
     yield variants
     runs = view.listed
@@ -193,11 +191,11 @@ def _step(step: int, total: int | None, current: State | Unread) -> RowPart:
 def _figures(view: View, run: Run) -> Iterator[RowPart]:
     """Yield reward, validation, KL, the worst finding and the GPUs."""
     key, label, short = _learned(run)
-    yield _metric(view, run, key, label, short, (70, 58, 54))
+    yield _metric(run, key, label, short, (70, 58, 54))
     scores = zip((28, 29, 53), newest_and_best(run), strict=False)
     yield [_text(priority, words) for priority, words in scores]
     kl = run.indicators.get(shown_kl(run))
-    yield _metric(view, run, kl, "KL", "KL", (60, 52, 46))
+    yield _metric(run, kl, "KL", "KL", (60, 52, 46))
     yield _finding(view, run)
     yield _devices(view)
     yield _samples(run)
@@ -217,14 +215,13 @@ def _learned(run: Run) -> tuple[str | None, str, str]:
     return first.key, middle(first.label, 24), middle(first.label, 12)
 
 
-def _scores(view: View, run: Run) -> RowPart:
+def _scores(run: Run) -> RowPart:
     """Return the reward and the validation score beside it, of runs that have both."""
     reward = run.present(run.indicators.get("reward"))
     words = [*newest_and_best(run)]
     if reward is None or not words:
         return []
-    dot = "-" if view.ascii_only else "·"
-    figure = f"reward {compact(reward.values[-1])} {dot} "
+    figure = f"reward {compact(reward.values[-1])} · "
     both = zip((19, 20, 21), words[-3:], strict=False)
     variants = [_text(priority, figure + text) for priority, text in both]
     return [*variants, _text(23, words[-1])]
@@ -277,7 +274,6 @@ def _sources(view: View, run: Run) -> Iterator[RowPart]:
 
 
 def _metric(
-    view: View,
     run: Run,
     key: str | None,
     label: str,
@@ -288,13 +284,12 @@ def _metric(
     series = run.present(key)
     if key is None or series is None:
         return []
-    symbols = ASCII if view.ascii_only else UNICODE
     drawn = series.pyramid.bounds(series.steps[0], series.steps[-1])
     turn = trend(series.values[-TREND_POINTS:], drawn)
     value = series.values[-1]
     arrow = ""
     if turn is not None:
-        arrow = f" {(symbols.flat, symbols.rising, symbols.falling)[turn]}"
+        arrow = f" {(SYMBOLS.flat, SYMBOLS.rising, SYMBOLS.falling)[turn]}"
     role = "strong" if isfinite(value) else "critical"
     shortest, plain, with_arrow = priorities
     title = (f"{label} ", "")
@@ -303,7 +298,7 @@ def _metric(
     hue = family_role(series.key, run.meanings.get(key))
     part: RowPart = []
     for cells in (24, 12):
-        line = (f"{sparkline(series, cells, ascii_only=view.ascii_only)} ", hue)
+        line = (f"{sparkline(series, cells)} ", hue)
         part.append(Variant(20 - cells // 4, (title, line, figure, direction)))
     return [
         *part,
@@ -325,12 +320,12 @@ def _finding(view: View, run: Run) -> RowPart:
         return _nothing(view)
     worst = found[0]
     more = f" +{len(found) - 1}" if len(found) > 1 else ""
-    mark = _MARKS[worst.severity][view.ascii_only]
+    mark = _MARKS[worst.severity]
     role = _ROLES[worst.severity]
     since = ""
     if worst.since_step is not None:
         since = f" since {exact_step(worst.since_step)}"
-    short = middle(worst.id, 12, ascii_only=view.ascii_only)
+    short = middle(worst.id, 12)
     return [
         _text(13, f"{mark} {one_line(worst.message, 200)}{more}", role),
         _text(36, f"{mark} {worst.id}{since}{more}", role),
@@ -350,8 +345,7 @@ def _nothing(view: View) -> RowPart:
     """Return that there is no finding that is not acknowledged; not as good where not all was
     judged.
     """
-    marks, role = ("✓+", "good") if _is_good(view) else ("○-", "dim")
-    mark = marks[view.ascii_only]
+    mark, role = ("✓", "good") if _is_good(view) else ("○", "dim")
     nothing = "nothing new" if view.verdict.findings else "nothing found"
     if view.run is not None and not view.run.indicators:
         nothing = "nothing to judge"

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import cut, size_text
-from verl_tui.rendering.text.wrap import fit, fit_left, wrap
+from verl_tui.rendering.text.wrap import ELLIPSIS, fit, fit_left, wrap
 from verl_tui.runs.views.provenance import leading
 from verl_tui.text import one_line
 from verl_tui.times import age
@@ -49,14 +49,14 @@ def source_rows(view: View, width: int) -> list[Pieces]:
         _sentences("problems", monitor.problems, "down", width),
         list(_unreached(view, width)),
         _sentences("waiting for", monitor.waiting, "warning", width),
-        list(_passed_over(monitor.passed, width, ascii_only=view.ascii_only)),
+        list(_passed_over(monitor.passed, width)),
     ]
     if view.run is None:
         words = wrap("No run yet, so nothing is being read.", width)
         parts.append([[(line, "dim")] for line in words])
     else:
         parts.append([_heading("sources", width), *_sources(view.run, view, width)])
-        parts.append(list(_unreadable(view.run, width, ascii_only=view.ascii_only)))
+        parts.append(list(_unreadable(view.run, width)))
     rows: list[Pieces] = []
     for part in filter(None, parts):
         rows += [[], *part] if rows else part
@@ -67,14 +67,9 @@ def _heading(words: str, width: int) -> Pieces:
     return [(fit(words, width), "heading")]
 
 
-def _cut_off(*, ascii_only: bool) -> str:
-    """Return the sign that stands for the beginning of a path."""
-    return "..." if ascii_only else "…"
-
-
-def _path(path: str, width: int, *, ascii_only: bool) -> str:
+def _path(path: str, width: int) -> str:
     """Return the last part of a path."""
-    return fit_left(one_line(path, 4096), width, _cut_off(ascii_only=ascii_only))
+    return fit_left(one_line(path, 4096), width, ELLIPSIS)
 
 
 def _sentences(
@@ -107,9 +102,7 @@ def _unreached(view: View, width: int) -> Iterator[Pieces]:
         yield from _wrapped(words, "warning", width)
 
 
-def _passed_over(
-    passed: Sequence[PassedOver], width: int, *, ascii_only: bool
-) -> Iterator[Pieces]:
+def _passed_over(passed: Sequence[PassedOver], width: int) -> Iterator[Pieces]:
     """Yield the paths that are not read, each with the reason."""
     if not passed:
         return
@@ -118,7 +111,7 @@ def _passed_over(
         reason = one_line(file.reason, max(8, width // 2))
         room = max(8, width - cell_len(reason) - 2)
         room = min(room, cell_len(file.path))
-        path = fit_left(file.path, room, _cut_off(ascii_only=ascii_only))
+        path = fit_left(file.path, room, ELLIPSIS)
         yield cut([(path, "path"), (f"  {reason}", "warning")], width, "…")
     hidden = len(passed) - _SHOWN_LINES
     if hidden > 0:
@@ -136,10 +129,10 @@ def _sources(run: Run, view: View, width: int) -> Iterator[Pieces]:
     leads = leading(run)
     facts = [_facts(status, leads.get(status.path, 0), view) for status in statuses]
     if width >= _TABLE:
-        yield from _table(statuses, facts, width, ascii_only=view.ascii_only)
+        yield from _table(statuses, facts, width)
         return
     for status, fact in zip(statuses, facts, strict=True):
-        yield [(_path(status.path, width, ascii_only=view.ascii_only), "path")]
+        yield [(_path(status.path, width), "path")]
         yield from _stacked(fact, width)
         yield from _problem_and_note(status, width)
 
@@ -173,7 +166,7 @@ def _summed(members: Sequence[SourceStatus]) -> SourceStatus:
 
 def _facts(status: SourceStatus, leads: int, view: View) -> tuple[str, ...]:
     """Return the words of one source for each of `_COLUMNS`."""
-    up, down = ("+ up", "! down") if view.ascii_only else ("● up", "✗ down")
+    up, down = "● up", "✗ down"
     read = size = size_text(status.size)
     if status.bytes_read < status.size:
         read = f"{size_text(status.bytes_read)} / {size}"
@@ -192,17 +185,13 @@ def _facts(status: SourceStatus, leads: int, view: View) -> tuple[str, ...]:
 
 
 def _table(
-    statuses: Sequence[SourceStatus],
-    facts: Sequence[Sequence[str]],
-    width: int,
-    *,
-    ascii_only: bool,
+    statuses: Sequence[SourceStatus], facts: Sequence[Sequence[str]], width: int
 ) -> Iterator[Pieces]:
     """Yield one row a source below a heading; the path takes what the columns leave."""
     columns = zip(_COLUMNS, *facts, strict=True)
     widths = [max(map(cell_len, column)) for column in columns]
     room = max(8, width - sum(widths) - 2 * len(widths))
-    paths = [_path(status.path, room, ascii_only=ascii_only) for status in statuses]
+    paths = [_path(status.path, room) for status in statuses]
     room = min(room, max(map(cell_len, paths)))
     plain = ["dim"] * len(_COLUMNS)
     yield [("path".ljust(room), "dim"), *_aligned(_COLUMNS, widths, plain)]
@@ -262,7 +251,7 @@ def _problem_and_note(status: SourceStatus, width: int) -> Iterator[Pieces]:
 # -- unreadable lines ------------------------------------------------------------------------------
 
 
-def _unreadable(run: Run, width: int, *, ascii_only: bool) -> Iterator[Pieces]:
+def _unreadable(run: Run, width: int) -> Iterator[Pieces]:
     """Yield the newest lines of each source that were not understood, with the reason."""
     states = [
         state
@@ -274,7 +263,7 @@ def _unreadable(run: Run, width: int, *, ascii_only: bool) -> Iterator[Pieces]:
         return
     yield _heading(f"unreadable lines: {run.unreadable:,}", width)
     for state in states:
-        yield [(_path(state.status.path, width, ascii_only=ascii_only), "path")]
+        yield [(_path(state.status.path, width), "path")]
         yield from _unreadable_lines(state, width)
 
 

@@ -51,7 +51,7 @@ def _no_run(view: View, room: int, *, alone: bool) -> Piece:
     """Say that there is no run, and why where nothing else in sight does."""
     if alone and view.monitor.sentences:
         sentence = one_line("; ".join(view.monitor.sentences), 400)
-        return middle(sentence, max(8, room), ascii_only=view.ascii_only), "warning"
+        return middle(sentence, max(8, room)), "warning"
     return looking(view) if view.loading else "no run yet", "dim"
 
 

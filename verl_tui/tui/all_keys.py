@@ -29,34 +29,31 @@ KeyRow = tuple[str, str, str]
 """Keys, what they do, the name of the action."""
 
 
-def all_keys(wanted: Mapping[str, str], *, ascii_only: bool = False) -> str:
+def all_keys(wanted: Mapping[str, str]) -> str:
     """Return the page, with the user's own keys where these can be taken; a sentence on each other
     comes first.
 
     Args:
         wanted: Action's name -> keys, as the configuration has them.
-        ascii_only: True for a terminal that shows only ASCII.
     """
     user = keymap(wanted, action_names())
     parts = ["# Keys", "Names are for `[keys]` in the configuration.", *user.refused]
     for section in all_sections(VerlApp):
-        parts += _section(section, user.keys, ascii_only=ascii_only)
+        parts += _section(section, user.keys)
     own = [
         binding for binding in described(ReplayApp) if binding not in VerlApp.BINDINGS
     ]
-    rows = _rows(own, user.keys, ascii_only=ascii_only)
+    rows = _rows(own, user.keys)
     parts += ["## In a replay", page_table(("key", "does", "name"), rows)]
-    signs = ((entry.sign, entry.means) for entry in legend(ascii_only=ascii_only))
+    signs = ((entry.sign, entry.means) for entry in legend())
     parts += ["## Signs in charts", page_table(("sign", "means"), signs)]
     return "\n\n".join(parts) + "\n"
 
 
-def _section(
-    section: KeySection, user: Mapping[str, str], *, ascii_only: bool
-) -> Iterator[str]:
+def _section(section: KeySection, user: Mapping[str, str]) -> Iterator[str]:
     """Yield the parts of a section; none where it has no keys."""
     declared = section.declared
-    rows = [*_rows(_listed(section), user, ascii_only=ascii_only)]
+    rows = [*_rows(_listed(section), user)]
     if declared.title == "everywhere" and declared.task == MOVE:
         rows.append(PALETTE_ROW)
     if not rows:
@@ -64,10 +61,8 @@ def _section(
     task = declared.task.description
     yield f"## {task[0].upper()}{task[1:]}: {declared.title}"
     yield page_table(("key", "does", "name"), rows)
-    other = declared.ascii_notes if ascii_only else None
-    notes = declared.notes if other is None else other
-    if notes:
-        yield "\n".join(("```", *notes, "```"))
+    if declared.notes:
+        yield "\n".join(("```", *declared.notes, "```"))
 
 
 def _listed(section: KeySection) -> Iterator[Binding]:
@@ -80,13 +75,11 @@ def _listed(section: KeySection) -> Iterator[Binding]:
                 yield binding
 
 
-def _rows(
-    bindings: Iterable[Binding], user: Mapping[str, str], *, ascii_only: bool
-) -> Iterator[KeyRow]:
+def _rows(bindings: Iterable[Binding], user: Mapping[str, str]) -> Iterator[KeyRow]:
     for binding in bindings:
         if binding.id == FIRST_RUN:
             yield RUNS_ROW
             continue
         keys = user.get(binding.id or "", binding.key).split(",")
-        named = " ".join(key_name(key, ascii_only=ascii_only) for key in keys)
+        named = " ".join(key_name(key) for key in keys)
         yield named, binding.description, binding.id or ""

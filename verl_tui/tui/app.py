@@ -202,7 +202,6 @@ class VerlApp(MonitorApp):
             runs.get(self._picked) if self._picked is not None else None,
             now,
             cursor=self.cursor,
-            ascii_only=self.ascii_only,
             loading=self._loading,
             paused=self._paused,
             keys=hint_keys(self),

@@ -301,7 +301,7 @@ class MonitorApp(TerminalApp):
             if state(run, now) is State.FINISHED
         }
         news = self._attention.news(found, finished, now)
-        sequences = notices(news, self.config, os.environ, ascii_only=self.ascii_only)
+        sequences = notices(news, self.config, os.environ)
         if sequences:
             self.write_sequence(sequences)
         if self._notifier is not None:

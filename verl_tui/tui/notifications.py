@@ -23,11 +23,7 @@ _BELL = "\a"
 
 
 def notices(
-    news: Sequence[Occurrence],
-    config: Config,
-    environment: Mapping[str, str],
-    *,
-    ascii_only: bool = False,
+    news: Sequence[Occurrence], config: Config, environment: Mapping[str, str]
 ) -> str:
     """Return the escape sequences that notify of news; empty if the user wants none.
 
@@ -36,7 +32,6 @@ def notices(
             run.
         config: The user's configuration: severity, bell and kind of notifications.
         environment: The process's environment variables: in tmux sequences must be wrapped.
-        ascii_only: True if the terminal takes nothing but ASCII.
     """
     least = Severity[config.desktop_from.upper()]
     wanted = [one for one in news if one.severity is None or one.severity >= least]
@@ -44,9 +39,7 @@ def notices(
         return ""
     out = _BELL if config.bell else ""
     for text in _texts(wanted):
-        sequence = _sequence(
-            config.desktop, printable(one_line(text, _LONGEST), ascii_only=ascii_only)
-        )
+        sequence = _sequence(config.desktop, printable(one_line(text, _LONGEST)))
         out += (
             _through_tmux(sequence)
             if sequence and environment.get("TMUX")

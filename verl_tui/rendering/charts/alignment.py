@@ -75,7 +75,7 @@ def _with_own_steps(data: ChartData) -> ChartData:
 
 
 def with_short_names(
-    charts: Sequence[ChartData], widths: Sequence[int], *, ascii_only: bool
+    charts: Sequence[ChartData], widths: Sequence[int]
 ) -> list[ChartData]:
     """Return charts with names that differ in a row of so many cells each; two metrics of one name
     go by their keys. The value of a single point stands where those of sparklines do.
@@ -84,7 +84,7 @@ def with_short_names(
     count = Counter(data.title for data in charts)
     names = [data.title if count[data.title] < 2 else data.key for data in charts]
     cells = name_cells(min(widths, default=0))
-    short = distinct_names(names, cells, ascii_only=ascii_only)
+    short = distinct_names(names, cells)
     return [
         data._replace(
             short=short[name],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts.axes import FEW_STEPS
 from verl_tui.rendering.charts.braille import Glyph, join
+from verl_tui.rendering.charts.symbols import SYMBOLS
 from verl_tui.rendering.text.numbers import distinct_texts
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from verl_tui.rendering.charts.axes import Scale, Window
     from verl_tui.rendering.charts.braille import Text
     from verl_tui.rendering.charts.chart_data import Axis, ChartData, Mark
-    from verl_tui.rendering.charts.symbols import Symbols
 
 _AXIS_FROM = 24
 """Narrower charts have no y axis."""
@@ -35,21 +35,17 @@ def label_cells(scale: Scale | None, width: int, height: int) -> int:
 
 
 def sides(
-    data: ChartData,
-    scales: tuple[Scale | None, Scale | None],
-    width: int,
-    height: int,
-    symbols: Symbols,
+    data: ChartData, scales: tuple[Scale | None, Scale | None], width: int, height: int
 ) -> tuple[list[Text], list[Text]]:
     """Write the y axes at the left and at the right, empty rows where there is none."""
     empty: list[Text] = [()] * height
     if width < _AXIS_FROM:
         return empty, empty
-    left = _gutter(scales[0], height, data.gutter, symbols)
+    left = _gutter(scales[0], height, data.gutter)
     main = data.right.main if data.right is not None else None
     if main is None or not scales[1]:
         return left, empty
-    return left, _right_gutter(scales[1], height, main.role, symbols)
+    return left, _right_gutter(scales[1], height, main.role)
 
 
 def cells_of(side: Sequence[Text]) -> int:
@@ -59,9 +55,7 @@ def cells_of(side: Sequence[Text]) -> int:
     return sum(len(text) for text, _ in side[0])
 
 
-def _gutter(
-    scale: Scale | None, height: int, least: int, symbols: Symbols
-) -> list[Text]:
+def _gutter(scale: Scale | None, height: int, least: int) -> list[Text]:
     """Write the y axis of `height` rows: numbers at its ends, and between where there is room; they
     take at least so many cells.
     """
@@ -69,20 +63,18 @@ def _gutter(
     width = max([least, *map(len, labels.values())])
     rows: list[Text] = []
     for y in range(height):
-        tick = symbols.side_tick if y in labels else symbols.side
+        tick = SYMBOLS.side_tick if y in labels else SYMBOLS.side
         rows.append(((labels.get(y, "").rjust(width), "axis"), (tick, "rule")))
     return rows
 
 
-def _right_gutter(
-    scale: Scale | None, height: int, role: str, symbols: Symbols
-) -> list[Text]:
+def _right_gutter(scale: Scale | None, height: int, role: str) -> list[Text]:
     """Write the y axis at the right, its ticks in the colour of its metric."""
     labels = _row_labels(scale, height)
     width = max(map(len, labels.values()), default=0)
     rows: list[Text] = []
     for y in range(height):
-        tick = (symbols.side_right, role) if y in labels else (symbols.side, "rule")
+        tick = (SYMBOLS.side_right, role) if y in labels else (SYMBOLS.side, "rule")
         rows.append((tick, (labels.get(y, "").ljust(width), "axis")))
     return rows
 
@@ -112,24 +104,19 @@ def tick_rows(scale: Scale, height: int) -> dict[int, float]:
 
 
 def axis_rows(
-    axis: Axis,
-    window: Window,
-    width: int,
-    rows: int,
-    marks: Mapping[int, Glyph],
-    symbols: Symbols,
+    axis: Axis, window: Window, width: int, rows: int, marks: Mapping[int, Glyph]
 ) -> list[Text]:
     """Write the x axis in one or two rows of `width` cells: rule with ticks and marks, and steps.
 
     In one row the steps stand on the rule, beside a mark that is at the same step.
     """
-    rule = [(symbols.rule, "rule")] * width
+    rule = [(SYMBOLS.rule, "rule")] * width
     text = [(" ", "axis")] * width if rows > 1 else rule
     taken = marks.keys() if rows == 1 else ()
     free = 0
     for cell, start, label in _placed_labels(axis, window, width, taken):
         if rows > 1:
-            rule[cell] = (symbols.tick, "rule")
+            rule[cell] = (SYMBOLS.tick, "rule")
         text[start : start + len(label)] = [(c, "axis") for c in label]
         free = start + len(label) + 1
     if rows > 1 and width - free > len(axis.label) + 1:
@@ -165,14 +152,12 @@ def _placed_labels(
                 break
 
 
-def axis_marks(
-    marks: tuple[Mark, ...], window: Window, cells: int, symbols: Symbols
-) -> dict[int, Glyph]:
+def axis_marks(marks: tuple[Mark, ...], window: Window, cells: int) -> dict[int, Glyph]:
     """Return what happened, by cell of the x axis."""
     glyphs = {
-        "breach": symbols.breach,
-        "restart": symbols.restart,
-        "checkpoint": symbols.checkpoint,
+        "breach": SYMBOLS.breach,
+        "restart": SYMBOLS.restart,
+        "checkpoint": SYMBOLS.checkpoint,
     }
     at: dict[int, Mark] = {}
     for mark in marks:

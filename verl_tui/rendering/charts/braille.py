@@ -6,8 +6,6 @@ column the first and last dot row that it sets, counted from the top, or None.
 
 from __future__ import annotations
 
-import locale
-import os
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -42,79 +40,6 @@ _RUNS = tuple(
 _GLYPH, _STYLE = itemgetter(0), itemgetter(1)
 _BRAILLE = " " + "".join(map(chr, range(0x2801, 0x2900)))
 """Glyph of each set of dots. The empty one is a space: some fonts show circles for U+2800."""
-
-
-_ASCII_OF_ROWS = {
-    "    ": " ",
-    "   x": ".",
-    "  xx": ".",
-    "  x ": "-",
-    " x  ": "-",
-    " xx ": "-",
-    "x x ": "-",
-    " x x": ":",
-    "x  x": ":",
-    "x   ": "'",
-    "xx  ": "'",
-}
-"""ASCII by the dot rows that are set, from the top; others are `|`, nearly full cells `#`."""
-
-
-def _ascii_glyph(mask: int) -> str:
-    """Return the ASCII character whose shape comes nearest to a set of braille dots."""
-    if mask.bit_count() >= 6:
-        return "#"
-    rows = "".join("x" if mask & (_DOTS[0][y] | _DOTS[1][y]) else " " for y in range(4))
-    return _ASCII_OF_ROWS.get(rows, "|")
-
-
-_ASCII = "".join(map(_ascii_glyph, range(256)))
-
-
-def ascii_locale(environment: Mapping[str, str] = os.environ) -> bool:
-    """Return whether the locale says that the terminal shows ASCII only: `LC_ALL=C` and the like.
-
-    A locale that is not set at all, as in most containers, is no evidence.
-    """
-    for name in ("LC_ALL", "LC_CTYPE", "LANG"):
-        locale = environment.get(name, "")
-        if locale:
-            return locale in ("C", "POSIX") or (
-                "." in locale and "utf" not in locale.lower()
-            )
-    return False
-
-
-_FEW_GLYPHS = frozenset(
-    {"linux", "ansi", "pcansi", "cons25", "wsvt25", "sun", "hurd", "console"}
-)
-"""First words of TERM of screens without a font of their own choice. Linux's console has 512 glyphs
-at most, and none of braille (console_codes(4), setfont(8)).
-"""
-
-
-def few_glyphs(term: str) -> bool:
-    """Return True if a terminal of this name cannot show braille, whatever the locale."""
-    first = term.partition("-")[0].lower()
-    return first in _FEW_GLYPHS or (first.startswith("vt") and first[2:].isdigit())
-
-
-def keeps_to_ascii(
-    wanted: bool | None,
-    environment: Mapping[str, str] = os.environ,
-    *,
-    on_terminal: bool = True,
-) -> bool:
-    """Return whether to draw in ASCII: as configured, else if the locale or the terminal can show
-    nothing else.
-    """
-    if wanted is not None:
-        return wanted
-    # Python itself takes LC_ALL=C for UTF-8, so the locale's name is looked at first.
-    encoding = locale.getpreferredencoding(False).lower().replace("-", "")  # noqa: FBT003
-    if ascii_locale(environment) or encoding not in {"utf8", "gb18030"}:
-        return True
-    return on_terminal and few_glyphs(environment.get("TERM", ""))
 
 
 class DotLayer:
@@ -252,10 +177,7 @@ def fill_gaps(runs: Sequence[DotSpan | None]) -> list[DotSpan | None]:
 
 
 def compose(
-    layers: Sequence[DotLayer],
-    marks: Mapping[int, Mapping[int, Glyph]] | None = None,
-    *,
-    ascii_only: bool = False,
+    layers: Sequence[DotLayer], marks: Mapping[int, Mapping[int, Glyph]] | None = None
 ) -> list[Text]:
     """Paint layers of one size over each other and glyphs on top; return the rows.
 
@@ -265,35 +187,28 @@ def compose(
     Args:
         layers: From the farthest to the nearest.
         marks: Row, then column of a cell to the glyph that stands there.
-        ascii_only: Write ASCII in place of braille.
     """
     if not layers:
         return []
-    glyphs = _ASCII if ascii_only else _BRAILLE
     return [
-        _row(layers, y, marks.get(y, {}) if marks else {}, glyphs)
+        _row(layers, y, marks.get(y, {}) if marks else {})
         for y in range(layers[0].height)
     ]
 
 
-def _row(
-    layers: Sequence[DotLayer], y: int, marks: Mapping[int, Glyph], glyphs: str
-) -> Text:
+def _row(layers: Sequence[DotLayer], y: int, marks: Mapping[int, Glyph]) -> Text:
     """Write one row of a picture."""
     drawn = [
         (one.rows[y], one.style, one.backdrop) for one in layers if any(one.rows[y])
     ]
     if len(drawn) > 1 or marks:
-        return _mixed_row(layers[0].width, drawn[::-1], marks, glyphs)
+        return _mixed_row(layers[0].width, drawn[::-1], marks)
     mask, style = drawn[0][:2] if drawn else (layers[0].rows[y], "")
-    return ((mask.decode("latin-1").translate(glyphs), style),)
+    return ((mask.decode("latin-1").translate(_BRAILLE), style),)
 
 
 def _mixed_row(
-    width: int,
-    drawn: Sequence[tuple[bytearray, str, bool]],
-    marks: Mapping[int, Glyph],
-    glyphs: str,
+    width: int, drawn: Sequence[tuple[bytearray, str, bool]], marks: Mapping[int, Glyph]
 ) -> Text:
     """Write a row to which several layers or marks contribute.
 
@@ -306,7 +221,7 @@ def _mixed_row(
             if row[x] and not (mask and backdrop):
                 style = style or name
                 mask |= row[x]
-        cells.append((glyphs[mask], style))
+        cells.append((_BRAILLE[mask], style))
     _set_marks(cells, marks)
     return join(cells)
 

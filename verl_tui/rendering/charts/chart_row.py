@@ -11,7 +11,7 @@ from verl_tui.rendering.charts.braille import join
 from verl_tui.rendering.charts.current_value import current_value
 from verl_tui.rendering.charts.ranges import spark_reach
 from verl_tui.rendering.charts.sparkline import spark_column, spark_pieces, sparkline
-from verl_tui.rendering.charts.symbols import ASCII, Symbols, fit
+from verl_tui.rendering.charts.symbols import SYMBOLS, fit
 from verl_tui.rendering.charts.title_row import title_row
 from verl_tui.rendering.charts.validation import score_beside_curve
 from verl_tui.rendering.text.piece import cells_of
@@ -41,58 +41,51 @@ def name_cells(width: int) -> int:
 
 
 def chart_row(
-    data: ChartData,
-    width: int,
-    cursor: int | None,
-    symbols: Symbols,
-    *,
-    focus: bool = False,
+    data: ChartData, width: int, cursor: int | None, *, focus: bool = False
 ) -> Text:
     """Write a chart in one row. Charts of one width stand in columns."""
-    value = current_value(data, cursor, symbols)
+    value = current_value(data, cursor)
     if value is None:
-        reading = [(fit(data.empty, width // 2, symbols), "key")]
+        reading = [(fit(data.empty, width // 2), "key")]
     else:
         reading = value.pieces(unit=width >= _UNITS)
     name_width = name_cells(width)
     room = width - name_width - max(_READING, cells_of(reading)) - 2
     if room < 4:
-        return title_row(data, width, cursor, symbols, focus=focus)
-    name = _name(data, name_width, symbols, focus=focus)
+        return title_row(data, width, cursor, focus=focus)
+    name = _name(data, name_width, focus=focus)
     title = (set_cell_size(name, name_width + 1), "focused" if focus else "title")
-    score = score_beside_curve(data, cursor, symbols)[-1:]
+    score = score_beside_curve(data, cursor)[-1:]
     score = [
         [*words, _GAP]
         for words in score
         if room - cells_of(words) - len(_GAP[0]) >= _SPARK
     ]
-    if not score and (
-        close := _beside_short_spark(data, width, cursor, symbols, reading)
-    ):
+    if not score and (close := _beside_short_spark(data, width, cursor, reading)):
         return (title, *close)
-    spark = sparkline_row(data, room - sum(map(cells_of, score)), symbols)
+    spark = sparkline_row(data, room - sum(map(cells_of, score)))
     gap = width - name_width - 1 - room - cells_of(reading)
     return (title, *spark, (" " * gap, ""), *chain(*score), *reading)
 
 
-def _name(data: ChartData, width: int, symbols: Symbols, *, focus: bool) -> str:
+def _name(data: ChartData, width: int, *, focus: bool) -> str:
     """Return a chart's name, cut to a width in cells."""
-    name = (f"{symbols.focus} " if focus else "") + (data.short or data.title)
+    name = (f"{SYMBOLS.focus} " if focus else "") + (data.short or data.title)
     if "/" in name:  # keys often differ at their ends only, words do not
-        return middle(name, width, ascii_only=symbols is ASCII)
-    return fit(name, width, symbols)
+        return middle(name, width)
+    return fit(name, width)
 
 
 def _beside_short_spark(
-    data: ChartData, width: int, cursor: int | None, symbols: Symbols, reading: Pieces
+    data: ChartData, width: int, cursor: int | None, reading: Pieces
 ) -> Text:
     """Write what follows the name where the score leaves a short sparkline; nothing where there is
     no score, or no room for both.
     """
-    words = next(iter(score_beside_curve(data, cursor, symbols)[-1:]), None)
+    words = next(iter(score_beside_curve(data, cursor)[-1:]), None)
     if words is None:
         return ()
-    score = [(text.removeprefix(f"{symbols.points[0]} "), role) for text, role in words]
+    score = [(text.removeprefix(f"{SYMBOLS.points[0]} "), role) for text, role in words]
     kept = max(_LEAST_SCORE, cells_of(score))
     held = max(_LEAST_READING, cells_of(reading))
     room = width - name_cells(width) - 1 - kept - held - 2
@@ -101,7 +94,7 @@ def _beside_short_spark(
     before = 1 + kept - cells_of(score)
     between = 1 + held - cells_of(reading)
     return (
-        *sparkline_row(data, room, symbols),
+        *sparkline_row(data, room),
         (" " * before, ""),
         *score,
         (" " * between, ""),
@@ -109,7 +102,7 @@ def _beside_short_spark(
     )
 
 
-def sparkline_row(data: ChartData, width: int, symbols: Symbols) -> Text:
+def sparkline_row(data: ChartData, width: int) -> Text:
     """Write the chart's main line as a sparkline of exactly `width` cells, with marks where a
     breach began.
     """
@@ -117,14 +110,12 @@ def sparkline_row(data: ChartData, width: int, symbols: Symbols) -> Text:
     if line is None:
         return ((" " * width, ""),)
     zoom = spark_reach(data)
-    text = sparkline(line.points, width, **zoom, ascii_only=symbols is ASCII).ljust(
-        width
-    )
+    text = sparkline(line.points, width, **zoom).ljust(width)
     cells = spark_pieces(text, line.role)
     for mark in data.marks:
         if mark.role != "breach":
             continue
         column = spark_column(line.points, width, mark.step, **zoom)
         if column is not None:
-            cells[column] = (symbols.breach, mark.style)
+            cells[column] = (SYMBOLS.breach, mark.style)
     return join(cells)

@@ -14,6 +14,7 @@ from verl_tui.rendering.charts.downsample import (
     value_range,
 )
 from verl_tui.rendering.charts.ranges import extent
+from verl_tui.rendering.charts.symbols import SYMBOLS
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.units import in_words
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
-    from verl_tui.rendering.charts.symbols import Symbols
     from verl_tui.rendering.text.piece import Piece, Pieces
 
 
@@ -43,9 +43,7 @@ class CurrentValue(NamedTuple):
         return [(text, self.role), *self.after]
 
 
-def current_value(
-    data: ChartData, cursor: int | None, symbols: Symbols
-) -> CurrentValue | None:
+def current_value(data: ChartData, cursor: int | None) -> CurrentValue | None:
     """Return the value of a chart's main line, None where it has none."""
     line = data.main
     if line is None or not line.points.steps:
@@ -68,7 +66,7 @@ def current_value(
     way = trend(newest, _drawn(line, data))
     if way is None:
         return reading
-    arrow = (symbols.flat, symbols.rising, symbols.falling)[way]
+    arrow = (SYMBOLS.flat, SYMBOLS.rising, SYMBOLS.falling)[way]
     return reading._replace(after=[(f" {arrow}", "trend")])
 
 

@@ -8,7 +8,6 @@ from rich.cells import cell_len
 
 from verl_tui.rendering.charts.downsample import value_at
 from verl_tui.rendering.charts.line_signs import signs
-from verl_tui.rendering.charts.symbols import ASCII
 from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.rendering.text.printable import printable
 from verl_tui.rendering.text.units import in_words, value_text
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.charts.cache import ChartCache
     from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
-    from verl_tui.rendering.charts.symbols import Symbols
+
 
 _GAP = "   "
 _SHORT = 24
@@ -41,11 +40,7 @@ class CursorValue(NamedTuple):
 
 
 def cursor_values(
-    data: ChartData,
-    step: int,
-    symbols: Symbols,
-    cache: ChartCache,
-    at: int | None = None,
+    data: ChartData, step: int, cache: ChartCache, at: int | None = None
 ) -> list[CursorValue]:
     """Return the position of the cursor and the value of every line there: that of its newest point
     up to the step.
@@ -53,14 +48,13 @@ def cursor_values(
     Args:
         data: The chart.
         step: Where on the x axis the cursor is.
-        symbols: Glyphs.
         cache: What the chart is drawn from.
         at: Which step that is, where the x axis is not one of steps.
     """
-    values = [_position(data, step, symbols, at)]
+    values = [_position(data, step, at)]
     if data.over_kl:
-        return [*_on_paths(data, step, symbols)]
-    for line, sign in signs(data, symbols):
+        return [*_on_paths(data, step)]
+    for line, sign in signs(data):
         metric = data.right if line.right and data.right is not None else data
         name = printable(line.label or metric.title)
         values.append(
@@ -69,13 +63,13 @@ def cursor_values(
                 _value(line, step, data, metric.unit, cache),
             )
         )
-    return [*values, *_envelope(data, step), *_quantiles(data, step, symbols)]
+    return [*values, *_envelope(data, step), *_quantiles(data, step)]
 
 
-def _on_paths(data: ChartData, step: int, symbols: Symbols) -> Iterator[CursorValue]:
+def _on_paths(data: ChartData, step: int) -> Iterator[CursorValue]:
     """Yield where each run's path was: `step 120: KL 0.031, reward 0.62`."""
     name = printable(data.title).removesuffix(" over KL")
-    for line, sign in signs(data, symbols):
+    for line, sign in signs(data):
         over = None if line.over is None else value_at(line.over, step)
         found = value_at(line.points, step)
         figures = [
@@ -97,7 +91,7 @@ def _envelope(data: ChartData, step: int) -> Iterator[CursorValue]:
         yield CursorValue("", f"min {least} max {most}")
 
 
-def _quantiles(data: ChartData, step: int, symbols: Symbols) -> Iterator[CursorValue]:
+def _quantiles(data: ChartData, step: int) -> Iterator[CursorValue]:
     """Yield the median, unless it is the line itself, and the ranges of the middle half and of
     nearly all values.
     """
@@ -105,23 +99,18 @@ def _quantiles(data: ChartData, step: int, symbols: Symbols) -> Iterator[CursorV
     if not found or any(point is None for point in found):
         return
     texts = [in_words(point[1], data.unit)[0] for point in found if point is not None]
-    to = "-" if symbols is ASCII else "–"
     yield CursorValue("median", texts[2])
-    yield CursorValue(f"25{to}75%", f"{texts[1]} to {texts[3]}")
-    yield CursorValue(f"5{to}95%", f"{texts[0]} to {texts[4]}")
+    yield CursorValue("25–75%", f"{texts[1]} to {texts[3]}")
+    yield CursorValue("5–95%", f"{texts[0]} to {texts[4]}")
 
 
-def _position(
-    data: ChartData, position: int, symbols: Symbols, at: int | None
-) -> CursorValue:
+def _position(data: ChartData, position: int, at: int | None) -> CursorValue:
     values = data.axis.exact(position)
     if not data.axis.time:
         return CursorValue(data.axis.label, values)
     if at is None:
         return CursorValue("", values)
-    return CursorValue(
-        "step", exact_step(at) + (", " if symbols is ASCII else " · ") + values
-    )
+    return CursorValue("step", exact_step(at) + " · " + values)
 
 
 def _value(

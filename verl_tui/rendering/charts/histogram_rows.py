@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from verl_tui.distributions import Bins
 
-_BLOCKS, _ASCII_BLOCKS = " ▁▂▃▄▅▆▇█", " .:|#"
+_BLOCKS = " ▁▂▃▄▅▆▇█"
 _WIDEST = 3
 """Cells of a bar at most."""
 _SCALED = 4
@@ -37,15 +37,12 @@ def histogram_words(bins: Bins, unit: str = "") -> str:
     )
 
 
-def bars(
-    counts: Sequence[float], width: int, height: int, *, ascii_only: bool
-) -> list[str]:
+def bars(counts: Sequence[float], width: int, height: int) -> list[str]:
     """Return rows of bars, the tallest as high as all of them; every bin that is not empty is
     visible.
     """
-    blocks = _ASCII_BLOCKS if ascii_only else _BLOCKS
     shown = counts if len(counts) <= width else _fewer(counts, width)
-    levels = len(blocks) - 1
+    levels = len(_BLOCKS) - 1
     cells = _cells(len(shown), width)
     top = max(shown)
     tall = [
@@ -56,7 +53,7 @@ def bars(
     def drawn(row: int) -> str:
         below = row * levels
         filled = [min(levels, max(0, high - below)) for high in tall]
-        return "".join(blocks[level] * cells for level in filled).rstrip()
+        return "".join(_BLOCKS[level] * cells for level in filled).rstrip()
 
     return [drawn(row) for row in reversed(range(height))]
 
@@ -82,18 +79,16 @@ def _fewer(counts: Sequence[float], width: int) -> list[float]:
 
 
 def histogram_rows(
-    title: str, bins: Bins, unit: str, width: int, height: int, *, ascii_only: bool
+    title: str, bins: Bins, unit: str, width: int, height: int
 ) -> list[str]:
     """Return a histogram in at most `height` rows: its words, its bars and their scale."""
     if height < 1 or width < 1:
         return []
-    rows = [
-        fit(f"{title}{histogram_words(bins, unit)}", width, "~" if ascii_only else "…")
-    ]
+    rows = [fit(f"{title}{histogram_words(bins, unit)}", width, "…")]
     if height == 1 or width < _LEAST or bins.high <= bins.low:
         return rows
     scaled = height >= _SCALED
-    rows += bars(bins.counts, width, height - 1 - scaled, ascii_only=ascii_only)
+    rows += bars(bins.counts, width, height - 1 - scaled)
     if scaled:
         return [*rows, _scale(bins, width)]
     return rows

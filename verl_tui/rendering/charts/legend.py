@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.rendering.charts.braille import DotLayer, compose
 from verl_tui.rendering.charts.line_styles import LINE_STYLES, straight_lines
-from verl_tui.rendering.charts.symbols import ASCII, UNICODE
+from verl_tui.rendering.charts.symbols import SYMBOLS
 from verl_tui.rendering.session.selection import LETTERS
 from verl_tui.rendering.text.piece import text_of
 
@@ -50,49 +50,33 @@ LINES = {
 """Roles of straight lines, and what they mean."""
 
 
-def legend(*, ascii_only: bool) -> Iterator[LegendEntry]:
+def legend() -> Iterator[LegendEntry]:
     """Yield every sign of a chart."""
-    symbols = ASCII if ascii_only else UNICODE
     for names, means in SIGNS.items():
         yield LegendEntry(
-            " ".join(" ".join(getattr(symbols, name)) for name in names.split()), means
+            " ".join(" ".join(getattr(SYMBOLS, name)) for name in names.split()), means
         )
     for role, means in LINES.items():
         stroke = LINE_STYLES[role]
-        small = _row(
-            straight_lines(role, 1 if stroke.upright else _CELLS, 1, [1]),
-            ascii_only=ascii_only,
-        )
-        yield LegendEntry(
-            small if ascii_only else f"{small} {stroke.sign * min(3, len(small))}",
-            means,
-        )
+        small = _row(straight_lines(role, 1 if stroke.upright else _CELLS, 1, [1]))
+        yield LegendEntry(f"{small} {stroke.sign * min(3, len(small))}", means)
     curve, shade = (DotLayer(len(_CURVE) // 2, 1) for _ in range(2))
     curve.line([(y, y) for y in _CURVE])
     shade.shade([(0, 3)] * len(_CURVE))
     yield LegendEntry(
-        _row(curve, ascii_only=ascii_only),
-        "values as they are, faint behind the smoothed ones",
-        faint=True,
+        _row(curve), "values as they are, faint behind the smoothed ones", faint=True
     )
-    if not ascii_only:  # there is no shading in ASCII
-        yield LegendEntry(
-            _row(shade, ascii_only=False),
-            "from the least to the greatest value of a step",
-        )
-        dense = DotLayer(len(_CURVE) // 2, 1)
-        dense.shade([(0, 3)] * len(_CURVE), 2)
-        yield LegendEntry(
-            _row(dense, ascii_only=False),
-            "middle half of a distribution, faint: 5 to 95%",
-        )
+    yield LegendEntry(_row(shade), "from the least to the greatest value of a step")
+    dense = DotLayer(len(_CURVE) // 2, 1)
+    dense.shade([(0, 3)] * len(_CURVE), 2)
+    yield LegendEntry(_row(dense), "middle half of a distribution, faint: 5 to 95%")
     yield LegendEntry(
         f"{LETTERS[0]} {LETTERS[1]}",
         "on a line: the run that has this letter in the run list",
     )
 
 
-def _row(layer: DotLayer, *, ascii_only: bool) -> str:
+def _row(layer: DotLayer) -> str:
     """Return the only row of a picture."""
-    (row,) = compose([layer], ascii_only=ascii_only)
+    (row,) = compose([layer])
     return text_of(row)

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from verl_tui.rendering.charts.downsample import value_at
 from verl_tui.rendering.charts.line_signs import signs
-from verl_tui.rendering.charts.symbols import ASCII, Symbols, fit
+from verl_tui.rendering.charts.symbols import SYMBOLS, fit
 from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import middle
 from verl_tui.rendering.text.units import in_words
@@ -32,21 +32,21 @@ def has_several(data: ChartData) -> bool:
 
 
 def names_or_key(
-    data: ChartData, cursor: int | None, symbols: Symbols, least: int, room: int
+    data: ChartData, cursor: int | None, least: int, room: int
 ) -> list[Pieces]:
     """Return the names of the lines as long as fit, but of `least` cells; where they need none the
     metric's key.
     """
-    if not _names(data, cursor, symbols, least):
+    if not _names(data, cursor, least):
         if data.title == data.key:
             return []
-        return [[(fit(data.key, len(data.key), symbols), "key")]]
+        return [[(fit(data.key, len(data.key)), "key")]]
     longest = max(cell_len(line.label) for line in data.all_lines)
     sizes = range(max(longest, least), least - 1, -1)
     at = bisect_left(
-        sizes, -room, key=lambda cells: -cells_of(_names(data, cursor, symbols, cells))
+        sizes, -room, key=lambda cells: -cells_of(_names(data, cursor, cells))
     )
-    return [_names(data, cursor, symbols, cells) for cells in sizes[at : at + 1]]
+    return [_names(data, cursor, cells) for cells in sizes[at : at + 1]]
 
 
 def _at(data: ChartData, line: ChartLine, cursor: int | None) -> str:
@@ -56,9 +56,7 @@ def _at(data: ChartData, line: ChartLine, cursor: int | None) -> str:
     return f" {in_words(found[1], metric.unit)[0]}" if found else ""
 
 
-def _names(
-    data: ChartData, cursor: int | None, symbols: Symbols, letters: int
-) -> Pieces:
+def _names(data: ChartData, cursor: int | None, letters: int) -> Pieces:
     """Write the signs of the lines in their colours, and their names as text, which needs more
     contrast than hues of curves have on every ground.
     """
@@ -66,27 +64,25 @@ def _names(
         return []
     names: Pieces = []
     # Runs stand in the order of their letters, whichever of them is shown.
-    for line, sign in sorted(
-        signs(data, symbols), key=lambda pair: pair[0].sign or "~"
-    ):
+    for line, sign in sorted(signs(data), key=lambda pair: pair[0].sign or "~"):
         if not sign:
             continue
         value = (" right" if line.right else "") + _at(data, line, cursor)
         gap = "  " if names else ""
         names.append((gap + sign, line.role))
-        names.append((f" {_short(line, letters, symbols)}{value}", "value"))
+        names.append((f" {_short(line, letters)}{value}", "value"))
     return names
 
 
-def _short(line: ChartLine, cells: int, symbols: Symbols) -> str:
+def _short(line: ChartLine, cells: int) -> str:
     """Return a line's name in little room: names of runs differ at their ends."""
     if line.sign:
-        return middle(line.label, cells, ascii_only=symbols is ASCII)
-    return fit(line.label, cells, symbols)
+        return middle(line.label, cells)
+    return fit(line.label, cells)
 
 
 def runs_at_cursor(
-    data: ChartData, width: int, cursor: int | None, symbols: Symbols
+    data: ChartData, width: int, cursor: int | None
 ) -> tuple[Pieces, Pieces]:
     """Return where the cursor is, and the values of several runs there, as many as fit.
 
@@ -100,9 +96,9 @@ def runs_at_cursor(
     own = value_at(main.points, cursor)
     at = [(f"@ {data.axis.read(own[0] if own else cursor)}", "cursor")]
     room = width - cell_len(data.title) - cells_of(at) - 4
-    named = names_or_key(data, cursor, symbols, LEAST_LETTERS, room)
+    named = names_or_key(data, cursor, LEAST_LETTERS, room)
     values = _first_that_fits(
-        chain(named, _lettered(runs, main, data.unit, cursor, symbols)), room
+        chain(named, _lettered(runs, main, data.unit, cursor)), room
     )
     if values:
         return (at, values)
@@ -115,16 +111,12 @@ def _first_that_fits(ways: Iterable[Pieces], room: int) -> Pieces:
 
 
 def _lettered(
-    runs: Sequence[ChartLine],
-    main: ChartLine,
-    unit: str,
-    cursor: int,
-    symbols: Symbols,
+    runs: Sequence[ChartLine], main: ChartLine, unit: str, cursor: int
 ) -> Iterator[Pieces]:
     """Yield the values of the runs behind their letters: of all, then of fewer and fewer."""
     for count in range(len(runs), 0, -1):
         for gap in ("  ", " "):
-            yield _lettered_values(runs, main, count, gap, unit, cursor, symbols)
+            yield _lettered_values(runs, main, count, gap, unit, cursor)
 
 
 def _lettered_values(
@@ -134,7 +126,6 @@ def _lettered_values(
     gap: str,
     unit: str,
     cursor: int,
-    symbols: Symbols,
 ) -> Pieces:
     """Write values of so many runs behind their letters, the shown one's among them."""
     kept = [main, *(line for line in runs if line is not main)][:count]
@@ -148,4 +139,4 @@ def _lettered_values(
         ]
     if len(kept) == len(runs):
         return side
-    return [*side, (f" {symbols.ellipsis}", "key")]
+    return [*side, (f" {SYMBOLS.ellipsis}", "key")]

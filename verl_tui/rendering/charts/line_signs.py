@@ -5,15 +5,16 @@ from __future__ import annotations
 from itertools import cycle
 from typing import TYPE_CHECKING
 
+from verl_tui.rendering.charts.symbols import SYMBOLS
+
 if TYPE_CHECKING:
     from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
-    from verl_tui.rendering.charts.symbols import Symbols
 
 _STAMP = 18
 """Cells from one letter on a line to its next."""
 
 
-def signs(data: ChartData, symbols: Symbols) -> list[tuple[ChartLine, str]]:
+def signs(data: ChartData) -> list[tuple[ChartLine, str]]:
     """Return each line with its sign: the letter at its end, or the marker of its points.
 
     The only line of a chart has no letter.
@@ -21,7 +22,7 @@ def signs(data: ChartData, symbols: Symbols) -> list[tuple[ChartLine, str]]:
     lines = data.all_lines
     alone = [line.kind for line in lines].count("line") == 1
     letters = cycle("abcdefghijklmnopqrstuvwxyz")
-    markers = cycle(symbols.points)
+    markers = cycle(SYMBOLS.points)
     signed: list[tuple[ChartLine, str]] = []
     for line in lines:
         sign = line.sign
@@ -33,11 +34,11 @@ def signs(data: ChartData, symbols: Symbols) -> list[tuple[ChartLine, str]]:
     return signed
 
 
-def layered(data: ChartData, symbols: Symbols) -> list[tuple[ChartLine, str]]:
+def layered(data: ChartData) -> list[tuple[ChartLine, str]]:
     """Return lines and signs from the farthest to the nearest: of several runs the shown one's line
     is on top.
     """
-    signed = signs(data, symbols)
+    signed = signs(data)
     main = data.main
     if len(signed) < 2:
         return signed

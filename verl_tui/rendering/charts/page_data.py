@@ -46,7 +46,7 @@ def page_data(
     tiles = page.tiles(*room)
     if all(tile.height == 1 for tile in tiles):
         widths = [tile.width for tile in tiles]
-        return with_short_names(data, widths, ascii_only=view.ascii_only)
+        return with_short_names(data, widths)
     needed = [
         (tile.column, chart.label_cells(one, tile.width, tile.height))
         for chart, one, tile in zip(charts, data, tiles, strict=False)

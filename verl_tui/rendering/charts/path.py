@@ -21,7 +21,7 @@ from verl_tui.rendering.charts.labels import sentences
 from verl_tui.rendering.charts.line_signs import layered
 from verl_tui.rendering.charts.line_styles import straight_lines
 from verl_tui.rendering.charts.roles import HUES
-from verl_tui.rendering.charts.symbols import ASCII
+from verl_tui.rendering.charts.symbols import SYMBOLS
 from verl_tui.rendering.text.hues import BEHIND
 from verl_tui.rendering.text.numbers import distinct_texts
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from verl_tui.rendering.charts.braille import Text
     from verl_tui.rendering.charts.cache import ChartCache
     from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Points
-    from verl_tui.rendering.charts.symbols import Symbols
 
 LEAST_WIDTH = 16
 LEAST_HEIGHT = 5
@@ -127,7 +126,6 @@ def path_rows(
     shown: tuple[int, int],
     size: tuple[int, int],
     cursor: int | None,
-    symbols: Symbols,
     cache: ChartCache,
 ) -> list[Text]:
     """Draw everything below the title.
@@ -137,28 +135,27 @@ def path_rows(
         shown: First and last step.
         size: Width and height in cells.
         cursor: Step that is read.
-        symbols: Glyphs.
         cache: What was drawn before.
     """
     width, height = size
-    paths = [*_paths(data, shown, symbols, cache)]
+    paths = [*_paths(data, shown, cache)]
     known: list[PathPoint] = []
     for path in paths:
         known += path.behind
         known += path.points
     if not known:
-        return sentences("no step has both a value and a KL", width, height, symbols)
+        return sentences("no step has both a value and a KL", width, height)
     x, y = _scales(data, known, shown[0], cache)
     axes = 1 if height < 6 else 2
-    left, _ = sides(data, (y, None), width, height - axes, symbols)
+    left, _ = sides(data, (y, None), width, height - axes)
     taken = cells_of(left)
-    picture = _PathPicture(data, x, y, (width - taken, height - axes), symbols)
+    picture = _PathPicture(data, x, y, (width - taken, height - axes))
     for path in paths:
         picture.draw(path)
     picture.mark(paths, cursor)
     rows = [a + b for a, b in zip(left, picture.compose(), strict=True)]
-    corner = symbols.corner
-    for row in _axis_rows(x, width - taken, axes, symbols):
+    corner = SYMBOLS.corner
+    for row in _axis_rows(x, width - taken, axes):
         rows.append(((corner.rjust(taken)[:taken], "rule"), *row))
         corner = ""
     return rows
@@ -182,10 +179,10 @@ def _scales(
 
 
 def _paths(
-    data: ChartData, shown: tuple[int, int], symbols: Symbols, cache: ChartCache
+    data: ChartData, shown: tuple[int, int], cache: ChartCache
 ) -> Iterator[_DrawnPath]:
     """Yield the paths, the shown run's last; of averages where the chart is smoothed."""
-    for line, sign in layered(data, symbols):
+    for line, sign in layered(data):
         if line.kind != "line" or line.over is None:
             continue
         raw = path_points(line.over, line.points, *shown)
@@ -203,18 +200,12 @@ class _PathPicture:
     """The plot: layers of dots, and glyphs on top of them."""
 
     def __init__(
-        self,
-        data: ChartData,
-        x: Scale,
-        y: Scale,
-        size: tuple[int, int],
-        symbols: Symbols,
+        self, data: ChartData, x: Scale, y: Scale, size: tuple[int, int]
     ) -> None:
         self._data = data
         self._x = x
         self._y = y
         self._size = size
-        self._symbols = symbols
         self._layers = [DotLayer(*size)]
         self._glyphs: dict[int, dict[int, Glyph]] = {}
         if data.target is not None and y.lo <= data.target <= y.hi:
@@ -223,9 +214,7 @@ class _PathPicture:
 
     def compose(self) -> list[Text]:
         """Return the rows."""
-        return braille.compose(
-            self._layers, self._glyphs, ascii_only=self._symbols is ASCII
-        )
+        return braille.compose(self._layers, self._glyphs)
 
     def draw(self, path: _DrawnPath) -> None:
         """Draw one path, and faintly the values behind its averages."""
@@ -248,17 +237,16 @@ class _PathPicture:
 
     def mark(self, paths: Sequence[_DrawnPath], cursor: int | None) -> None:
         """Mark where paths begin and end, the best value, findings, and the cursor."""
-        symbols = self._symbols
         for path in paths:
             if not path.points:
                 continue
             role = path.line.role
             main = path.line is self._data.main
-            self._put(path.points[0], Glyph(symbols.start, role))
+            self._put(path.points[0], Glyph(SYMBOLS.start, role))
             if main:
                 self._mark_steps(path)
             end = path.points[-1]
-            sign = path.sign or symbols.single
+            sign = path.sign or SYMBOLS.single
             self._put(end, Glyph(sign, self._role_at(end.step, role)))
             at = _at_step(path.points, cursor)
             if main and at is not None:
@@ -271,21 +259,21 @@ class _PathPicture:
             step = None if best is None else best[0]
             at = _at_step(path.behind or path.points, step)
             if at is not None and at.step == step:
-                self._put(at, Glyph(self._symbols.best, path.line.role))
+                self._put(at, Glyph(SYMBOLS.best, path.line.role))
         for mark in self._data.marks:
             if mark.role != "breach":
                 continue
             at = _at_step(path.points, mark.step)
             if at is not None:
-                self._put(at, Glyph(self._symbols.breach, mark.style))
+                self._put(at, Glyph(SYMBOLS.breach, mark.style))
 
     def _cross(self, point: PathPoint) -> None:
         """Draw the cursor: a line through its point, and the point itself."""
         x, y = self._dot(point)
         for row in range(self._size[1]):
             cells = self._glyphs.setdefault(row, {})
-            cells.setdefault(x // 2, Glyph(self._symbols.cursor, "cursor", yields=True))
-        self._put_dot(x, y, Glyph(self._symbols.points[1], "cursor"))
+            cells.setdefault(x // 2, Glyph(SYMBOLS.cursor, "cursor", yields=True))
+        self._put_dot(x, y, Glyph(SYMBOLS.points[1], "cursor"))
 
     def _role_at(self, step: int, role: str) -> str:
         """Return the colour of a step: that of the worst finding that held, else the line's own."""
@@ -321,9 +309,9 @@ def _at_step(points: Sequence[PathPoint], step: int | None) -> PathPoint | None:
     return points[count - 1] if count else None
 
 
-def _axis_rows(scale: Scale, width: int, count: int, symbols: Symbols) -> list[Text]:
+def _axis_rows(scale: Scale, width: int, count: int) -> list[Text]:
     """Write the x axis in one or two rows, as those of steps are."""
-    rule = [(symbols.rule, "rule")] * width
+    rule = [(SYMBOLS.rule, "rule")] * width
     text = [(" ", "axis")] * width if count > 1 else rule
     values = scale.ticks(max(2, width // 14))
     free = 0
@@ -334,7 +322,7 @@ def _axis_rows(scale: Scale, width: int, count: int, symbols: Symbols) -> list[T
         if not label or start < free or start + len(label) > room:
             continue
         if count > 1:
-            rule[cell] = (symbols.tick, "rule")
+            rule[cell] = (SYMBOLS.tick, "rule")
         text[start : start + len(label)] = [(c, "axis") for c in label]
         free = start + len(label) + 1
     text[width - len(_LABEL) :] = [(c, "key") for c in _LABEL]

@@ -16,7 +16,7 @@ from verl_tui.rendering.charts.labels import beyond
 from verl_tui.rendering.charts.line_signs import layered, stamps
 from verl_tui.rendering.charts.roles import HUES
 from verl_tui.rendering.charts.strokes import Curve, Shade, StraightLines
-from verl_tui.rendering.charts.symbols import ASCII, Symbols
+from verl_tui.rendering.charts.symbols import SYMBOLS
 from verl_tui.rendering.text.hues import BEHIND
 
 if TYPE_CHECKING:
@@ -49,7 +49,6 @@ class Picture:
         window: Window,
         cells: int,
         rows: int,
-        symbols: Symbols,
     ) -> None:
         self._data = data
         self._scale = scales[0]
@@ -59,7 +58,6 @@ class Picture:
         self._size = (cells, rows)
         self._dots = rows * 4
         self._healthy = healthy_rows(data.band, self._scale, self._dots)
-        self._symbols = symbols
         self._strokes: list[PlotStroke] = []
         """From the farthest to the nearest of those behind the curves, and of the curves."""
         self._joined: list[Curve] = []
@@ -83,7 +81,6 @@ class Picture:
                 *(one for one in layers if not one.backdrop),
             ],
             self._glyphs,
-            ascii_only=self._symbols is ASCII,
         )
 
     @property
@@ -101,7 +98,7 @@ class Picture:
             self._band()
         self._target()
         self._restarts()
-        for line, sign in layered(self._data, self._symbols):
+        for line, sign in layered(self._data):
             columns = cache.columns(line.points, self._window)
             if line.kind == "points":
                 runs = self._runs(line, line.points, columns, cache)
@@ -111,7 +108,7 @@ class Picture:
             self._beyond(columns, self._scales[line.right], line.role)
             for x, odd in enumerate(columns.odds):
                 if odd:
-                    self._put(self._dots - 1, x, Glyph(self._symbols.broken, "odd"))
+                    self._put(self._dots - 1, x, Glyph(SYMBOLS.broken, "odd"))
         self._line_ends(cache)
 
     def point_at(self, cursor: int | None) -> None:
@@ -132,7 +129,7 @@ class Picture:
 
     @property
     def _cursor(self) -> Glyph:
-        return Glyph(self._symbols.cursor, "cursor", yields=True)
+        return Glyph(SYMBOLS.cursor, "cursor", yields=True)
 
     def _put(self, dot: int, column: int, glyph: Glyph) -> None:
         self._glyphs.setdefault(dot // 4, {})[column // 2] = glyph
@@ -181,7 +178,7 @@ class Picture:
             self._put(
                 0 if up else self._dots - 1,
                 x,
-                Glyph(self._symbols.rising if up else self._symbols.falling, role),
+                Glyph(SYMBOLS.rising if up else SYMBOLS.falling, role),
             )
 
     def _band(self) -> None:
@@ -202,9 +199,7 @@ class Picture:
             self._straight("target", scale.dots([target], self._dots))
         else:
             # At the left: what moves towards its target comes near it at the right.
-            for cell, sign in enumerate(
-                beyond(target, scale, self._size[0], self._symbols)
-            ):
+            for cell, sign in enumerate(beyond(target, scale, self._size[0])):
                 self._put(
                     0 if target > scale.hi else self._dots - 1,
                     cell * 2,
@@ -285,18 +280,18 @@ class Picture:
         if line is not None and scale is not None and found is not None:
             dot = scale.dots([found[1]], self._dots)[0] or 0
             self._put(
-                dot, self._window.column(found[0]), Glyph(self._symbols.best, line.role)
+                dot, self._window.column(found[0]), Glyph(SYMBOLS.best, line.role)
             )
 
     def _line_ends(self, cache: ChartCache) -> None:
         """Mark the ends of several lines by their letters, that of a single one by a dot that can
         be seen, and the best value.
         """
-        for line, sign in layered(self._data, self._symbols):
+        for line, sign in layered(self._data):
             if line.kind == "line" and sign:
                 self._line_end(line, sign, 2)
             elif line.kind == "line":
-                self._line_end(line, self._symbols.single, 0, cache)
+                self._line_end(line, SYMBOLS.single, 0, cache)
         self._best()
 
     def _line_end(
@@ -339,7 +334,4 @@ class Picture:
     def _is_arrow(self, dot: int, column: int) -> bool:
         """Return whether a cell says that there is something beyond the edge."""
         there = self._glyphs.get(dot // 4, {}).get(column // 2)
-        return there is not None and there.text in (
-            self._symbols.rising,
-            self._symbols.falling,
-        )
+        return there is not None and there.text in (SYMBOLS.rising, SYMBOLS.falling)

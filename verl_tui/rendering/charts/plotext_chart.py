@@ -18,6 +18,7 @@ from verl_tui.rendering.charts.line_styles import LINE_STYLES
 from verl_tui.rendering.charts.plotext_rows import crossed, overwritten, pixel, split
 from verl_tui.rendering.charts.plotext_signals import DOTS, SignalCollector
 from verl_tui.rendering.charts.ranges import window_of
+from verl_tui.rendering.charts.symbols import SYMBOLS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from verl_tui.rendering.charts.cache import ChartCache
     from verl_tui.rendering.charts.chart_data import ChartData
     from verl_tui.rendering.charts.plotext_signals import Signal
-    from verl_tui.rendering.charts.symbols import Symbols
 
 _BROKEN = "nan"
 _MARKS = "marks"
@@ -57,13 +57,11 @@ class PlotextChart:
         shown: tuple[int, int],
         width: int,
         height: int,
-        symbols: Symbols,
     ) -> None:
         self._data = data
         self._scale = scales[0]
         self._scales = scales
         """The y axes at the left and at the right."""
-        self._symbols = symbols
         self._width = width
         self._height = height
         """Rows of the plot with its frame and the steps below it."""
@@ -84,9 +82,7 @@ class PlotextChart:
     def collect(self, cache: ChartCache) -> None:
         """Gather what is to be drawn, from the farthest to the nearest."""
         size = (self._cells, self._height)
-        collector = SignalCollector(
-            self._data, self._scales, self.window, size, self._symbols
-        )
+        collector = SignalCollector(self._data, self._scales, self.window, size)
         collector.collect(cache)
         self._signals = collector.signals
         rows = (self._broken_row(collector.odd_columns), self._marks_row())
@@ -153,7 +149,7 @@ class PlotextChart:
             return
         # Within the frame; the steps stand below it.
         y = 1 if target > scale.hi else len(rows) - 3
-        text = beyond(target, scale, self._cells, self._symbols)
+        text = beyond(target, scale, self._cells)
         rows[y] = overwritten(rows[y], self.left, text, "target")
 
     def _axes(self, plotext: Any) -> None:
@@ -222,13 +218,13 @@ class PlotextChart:
 
     def _broken_row(self, cells: set[int]) -> Text:
         """Return the row that shows where values were not numbers; empty while all are."""
-        broken = Glyph(self._symbols.broken, "odd")
+        broken = Glyph(SYMBOLS.broken, "odd")
         return self._row(_BROKEN, dict.fromkeys(cells, broken))
 
     def _marks_row(self) -> Text:
         """Return the row of breaches, restarts and checkpoints; empty where there are none."""
         marks = self._data.marks
-        glyphs = axis_marks(marks, self.window, self._cells, self._symbols)
+        glyphs = axis_marks(marks, self.window, self._cells)
         return self._row(_MARKS, glyphs)
 
     def _row(self, name: str, glyphs: Mapping[int, Glyph]) -> Text:

@@ -13,6 +13,7 @@ from verl_tui.rendering.charts.downsample import beyond_edge
 from verl_tui.rendering.charts.joined_points import joined
 from verl_tui.rendering.charts.line_signs import layered, stamps
 from verl_tui.rendering.charts.roles import HUES
+from verl_tui.rendering.charts.symbols import SYMBOLS
 from verl_tui.rendering.text.hues import BEHIND
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from verl_tui.rendering.charts.cache import ChartCache
     from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Points
     from verl_tui.rendering.charts.downsample import DotColumns
-    from verl_tui.rendering.charts.symbols import Symbols
 
 DOTS = "braille"
 """Name of plotext's finest marker."""
@@ -52,7 +52,6 @@ class SignalCollector:
         scales: tuple[Scale, Scale | None],
         window: Window,
         size: tuple[int, int],
-        symbols: Symbols,
     ) -> None:
         self._data = data
         self._scale = scales[0]
@@ -61,7 +60,6 @@ class SignalCollector:
         self._window = window
         self._cells, self._rows = size
         """Width and height of the plot."""
-        self._symbols = symbols
         self.signals: list[Signal] = []
         self.odd_columns: set[int] = set()
         """Cells with values that are not numbers."""
@@ -75,7 +73,7 @@ class SignalCollector:
         if data.spread:
             self._spread(data.spread, cache)
         letters: list[Signal] = []
-        lines = layered(data, self._symbols)
+        lines = layered(data)
         for line, sign in sorted(lines, key=lambda pair: pair[0].kind == "line"):
             columns = cache.columns(line.points, self._window)
             self._note_odd(columns)
@@ -120,7 +118,7 @@ class SignalCollector:
             smoothed = cache.smoothed(line.points, smoothing)
             average = cache.columns(smoothed, self._window)
             columns = average._replace(odds=columns.odds)
-        glyph = self._symbols.single if len(line.points.steps) == 1 else DOTS
+        glyph = SYMBOLS.single if len(line.points.steps) == 1 else DOTS
         drawn = self._add(line.role, columns, scale, glyph)
         self._alarms(line, drawn)
         return drawn
@@ -162,7 +160,7 @@ class SignalCollector:
             last = self._window.column(self._data.end)
             end = max(0, bisect_right(drawn.x, last) - 1)
         role = self._role_at_end(line, drawn)
-        return Signal(role, self._symbols.single, [drawn.x[end]], [drawn.y[end]], [])
+        return Signal(role, SYMBOLS.single, [drawn.x[end]], [drawn.y[end]], [])
 
     def _role_at_end(self, line: ChartLine, drawn: Signal) -> str:
         """Return the role that colours the end of a line: that of a finding about it, if any."""
@@ -195,7 +193,7 @@ class SignalCollector:
         step, value = found
         x = self._window.column(step)
         y = self._scale.fraction(value)
-        return [Signal(data.main.role, self._symbols.best, [x], [y], [])]
+        return [Signal(data.main.role, SYMBOLS.best, [x], [y], [])]
 
     def _spread(self, quantiles: tuple[Points, ...], cache: ChartCache) -> None:
         """Shade what lies between the quantiles of a distribution, and draw the median where the
@@ -235,8 +233,8 @@ class SignalCollector:
 
     def _arrows(self, role: str, columns: DotColumns, scale: Scale) -> list[Signal]:
         """Return the signs of what lies beyond the y axis, at its edge."""
-        above = Signal(role, self._symbols.rising, [], [], [])
-        below = Signal(role, self._symbols.falling, [], [], [])
+        above = Signal(role, SYMBOLS.rising, [], [], [])
+        below = Signal(role, SYMBOLS.falling, [], [], [])
         for x, way in beyond_edge(columns, scale):
             signal = above if way > 0 else below
             signal.x.append(x)

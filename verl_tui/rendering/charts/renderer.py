@@ -18,7 +18,7 @@ from verl_tui.rendering.charts.labels import sentences
 from verl_tui.rendering.charts.path import is_path, path_rows
 from verl_tui.rendering.charts.picture import Picture
 from verl_tui.rendering.charts.ranges import shown_reach, window_of
-from verl_tui.rendering.charts.symbols import ASCII, UNICODE
+from verl_tui.rendering.charts.symbols import SYMBOLS
 from verl_tui.rendering.charts.title_row import title_row
 from verl_tui.rendering.last_result import LastResult
 
@@ -36,8 +36,7 @@ _ENVELOPE_FROM = 6
 class ChartRenderer:
     """Turns data into rows of text, again and again as they grow."""
 
-    def __init__(self, *, ascii_only: bool = False) -> None:
-        self.symbols = ASCII if ascii_only else UNICODE
+    def __init__(self) -> None:
         self.window: Window | None = None
         """The x axis of the last drawing, None where it had none."""
         self.left = 0
@@ -65,14 +64,14 @@ class ChartRenderer:
         self.window = None
         shown = shown_reach(data)
         if height == 1 and not data.in_row:
-            return [chart_row(data, width, cursor, self.symbols, focus=focus)]
+            return [chart_row(data, width, cursor, focus=focus)]
         if shown is not None and height >= _PLOT_FROM:
             data = self.cache.smoothed_by_noise(data, shown, width)
-        title = title_row(data, width, cursor, self.symbols, focus=focus)
+        title = title_row(data, width, cursor, focus=focus)
         if height == 1:
             return [title]
         if shown is None:
-            return [title, *sentences(data.empty, width, height - 1, self.symbols)]
+            return [title, *sentences(data.empty, width, height - 1)]
         return [title, *self._below_title(data, shown, width, height - 1, cursor)]
 
     def label_cells(self, data: ChartData, width: int, height: int) -> int:
@@ -91,9 +90,7 @@ class ChartRenderer:
         """
         axes = _axis_height(height)
         height -= axes
-        # In ASCII, the shading cannot be distinguished from the curve.
-        shades = height >= _ENVELOPE_FROM and self.symbols is not ASCII
-        if not shades and data.around:
+        if height < _ENVELOPE_FROM and data.around:
             data = data._replace(envelope=None, spread=())
         return self.cache.without_flat_envelope(data, *shown), height, axes
 
@@ -107,11 +104,9 @@ class ChartRenderer:
     ) -> list[Text]:
         """Draw a sparkline, a path, or the plot with its axes."""
         if height == 1:
-            return [sparkline_row(data, width, self.symbols)]
+            return [sparkline_row(data, width)]
         if is_path(data, width, height + 1):
-            return path_rows(
-                data, shown, (width, height), cursor, self.symbols, self.cache
-            )
+            return path_rows(data, shown, (width, height), cursor, self.cache)
         return self._plot(data, shown, width, height, cursor)
 
     def _plot(
@@ -125,11 +120,11 @@ class ChartRenderer:
         data, height, axes = self._within(data, shown, height)
         scale = self.cache.scale(data, *shown)
         other = self.cache.scale(data.right, *shown, right=True) if data.right else None
-        left, right = sides(data, (scale, other), width, height, self.symbols)
+        left, right = sides(data, (scale, other), width, height)
         self.left = cells_of(left)
         cells = width - self.left - cells_of(right)
         self.window = window = window_of(data, shown, cells * 2)
-        picture = Picture(data, (scale, other), window, cells, height, self.symbols)
+        picture = Picture(data, (scale, other), window, cells, height)
         picture.collect(self.cache, shades=self.shades)
         picture.point_at(cursor)
         self.cache.forget_unused()
@@ -155,10 +150,10 @@ class ChartRenderer:
         self, data: ChartData, window: Window, cells: int, count: int
     ) -> list[Text]:
         """Write the x axis, below the left corner of the plot."""
-        marks = axis_marks(data.marks, window, cells, self.symbols)
+        marks = axis_marks(data.marks, window, cells)
         rows: list[Text] = []
-        for row in axis_rows(data.axis, window, cells, count, marks, self.symbols):
-            corner = ("" if rows else self.symbols.corner).rjust(self.left)[: self.left]
+        for row in axis_rows(data.axis, window, cells, count, marks):
+            corner = ("" if rows else SYMBOLS.corner).rjust(self.left)[: self.left]
             rows.append(((corner, "rule"), *row))
         return rows
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from verl_tui.rendering.text.piece import Pieces
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
-_ASCII_BLOCKS = "_.-~=+*#"
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _TINY = 1e-300
 """Differences below this count as none: their reciprocals overflow."""
@@ -29,7 +28,6 @@ def sparkline(
     first_step: int | None = None,
     last_step: int | None = None,
     shared: bool = False,
-    ascii_only: bool = False,
 ) -> str:
     """Draw a series as a row of blocks, at most `width` characters wide and as long as there are
     points.
@@ -46,7 +44,6 @@ def sparkline(
         last_step: Where to end, the last point by default.
         shared: Other series stand above or below over the same steps: the columns are those of
             the steps alone, and between points that lie farther apart the last one is repeated.
-        ascii_only: Write ASCII in place of blocks.
     """
     if width < 1 or len(points.steps) < 2:
         return ""
@@ -55,7 +52,7 @@ def sparkline(
     middles = _middles(lows, highs)
     if shared:
         _repeat(middles, odds, -(-_apart(points) // per))
-    return "".join(_glyphs(middles, odds, _ASCII_BLOCKS if ascii_only else _BLOCKS))
+    return "".join(_glyphs(middles, odds, _BLOCKS))
 
 
 def spark_pieces(blocks: str, role: str, *, broken: str = "odd") -> Pieces:
@@ -80,7 +77,7 @@ def spark_column(
     return column if 0 <= column < count else None
 
 
-def gauge(fraction: float, width: int, *, ascii_only: bool = False) -> str:
+def gauge(fraction: float, width: int) -> str:
     """Draw a bar that fills `fraction` of `width` columns, in eighths of a column; exactly `width`
     characters.
 
@@ -89,8 +86,6 @@ def gauge(fraction: float, width: int, *, ascii_only: bool = False) -> str:
     if width < 1:
         return ""
     share = 0.0 if math.isnan(fraction) else min(1.0, max(0.0, fraction))
-    if ascii_only:
-        return ("#" * round(share * width)).ljust(width, ".")
     full, rest = divmod(round(share * width * 8), 8)
     return ("█" * full + (_EIGHTHS[rest] if rest else "")).ljust(width)
 

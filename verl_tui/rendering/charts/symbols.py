@@ -1,4 +1,4 @@
-"""The glyphs of a chart, in Unicode and in ASCII."""
+"""The glyphs of a chart."""
 
 from __future__ import annotations
 
@@ -34,43 +34,18 @@ class Symbols(NamedTuple):
     start: str = "○"
 
 
-UNICODE = Symbols()
-ASCII = Symbols(
-    *(
-        "^",
-        "v",
-        "=",
-        "^",
-        "R",
-        "#",
-        "o%@&",
-        "!",
-        "*",
-        "B",
-        "|",
-        "~",
-        "-",
-        "+",
-        "|",
-        "+",
-        "+",
-        "+",
-    ),
-    *(">", "S"),
-)
+SYMBOLS = Symbols()
 
 
-def fit(text: str, cells: int, symbols: Symbols = UNICODE) -> str:
+def fit(text: str, cells: int) -> str:
     """Return text from a log on one line of at most `cells` cells, what cannot be printed replaced,
     with an ellipsis.
     """
     text = text[: 4 * max(0, cells) + 4]
     if not text.isprintable():
         text = "".join(c if c.isprintable() else "?" for c in text)
-    if symbols is ASCII:
-        text = text.encode("ascii", "replace").decode()
     if cell_len(text) <= cells:
         return text
     if cells > 0:
-        return set_cell_size(text, cells - 1).rstrip() + symbols.ellipsis
+        return set_cell_size(text, cells - 1).rstrip() + SYMBOLS.ellipsis
     return ""

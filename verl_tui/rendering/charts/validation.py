@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts.best_value import best_point
 from verl_tui.rendering.charts.downsample import value_at
+from verl_tui.rendering.charts.symbols import SYMBOLS
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.runs.views.checkpoints import is_better_low
 
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from verl_tui.rendering.charts.chart_data import ChartData, Points
-    from verl_tui.rendering.charts.symbols import Symbols
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 
@@ -90,7 +90,7 @@ def score_words(series: Series, *, lowest: bool = False) -> Iterator[str]:
 
 
 def score_beside_curve(
-    data: ChartData, cursor: int | None, symbols: Symbols
+    data: ChartData, cursor: int | None
 ) -> list[list[tuple[str, str]]]:
     """Return the ways to say what is drawn as points beside a chart's curve, with their roles, the
     longest first; with a cursor the value there.
@@ -104,4 +104,4 @@ def score_beside_curve(
         texts = (
             [f"val {compact(found[1])} @ {data.axis.read(found[0])}"] if found else []
         )
-    return [[(f"{symbols.points[0]} {text}", line.role)] for text in texts]
+    return [[(f"{SYMBOLS.points[0]} {text}", line.role)] for text in texts]

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from verl_tui.rendering.text.block_levels import tall
 from verl_tui.rendering.text.printable import cut, middle, wrapped
-from verl_tui.rendering.text.wrap import ellipsis
+from verl_tui.rendering.text.wrap import ELLIPSIS
 from verl_tui.times import duration
 from verl_tui.words import counted
 
@@ -26,14 +26,12 @@ _LEAST_HISTORY = 16
 """Smallest width of a history in rows of its own, in cells."""
 
 
-def history_chart(
-    device: Device, width: int, height: int, *, ascii_only: bool = False
-) -> list[Pieces]:
+def history_chart(device: Device, width: int, height: int) -> list[Pieces]:
     """Draw a device's utilisation over time as columns behind a scale, nothing without room."""
     room = width - 5
     if not device.history or height < 1 or room < _LEAST_HISTORY:
         return []
-    rows = tall(device.history, room, height, ascii_only=ascii_only)
+    rows = tall(device.history, room, height)
     scale = ["100%", *[""] * (height - 2), "0%"] if height > 1 else [""]
     return [
         [(words.rjust(4) + " ", "dim"), (row, "spark")]
@@ -54,11 +52,7 @@ def covers(device: Device, room: int) -> Pieces:
 
 
 def processes(
-    gpu: Gpu,
-    width: int,
-    belongs: Callable[[GpuProcess], str],
-    *,
-    ascii_only: bool = False,
+    gpu: Gpu, width: int, belongs: Callable[[GpuProcess], str]
 ) -> list[Pieces]:
     """Return a row for each process: id, name, memory, and its relation to the shown run.
 
@@ -66,12 +60,10 @@ def processes(
         gpu: The device.
         width: Most cells a row may take.
         belongs: Names the relation of a process to the run, empty if unknown.
-        ascii_only: Write ASCII alone.
     """
     found = gpu.processes or ()
     rows = [
-        _process(process, belongs(process), width, ascii_only=ascii_only)
-        for process in found[:MOST_PROCESSES]
+        _process(process, belongs(process), width) for process in found[:MOST_PROCESSES]
     ]
     if len(found) > MOST_PROCESSES:
         more = f"  +{counted(len(found) - MOST_PROCESSES, 'process', 'processes')}"
@@ -79,9 +71,7 @@ def processes(
     return rows
 
 
-def _process(
-    process: GpuProcess, relation: str, width: int, *, ascii_only: bool
-) -> Pieces:
+def _process(process: GpuProcess, relation: str, width: int) -> Pieces:
     """Write one process; the name is cut first, then columns go from the end."""
     pid = f"  {process.pid} "
     memory = "" if process.memory is None else f" {process.memory / _GIB:.1f} GiB"
@@ -96,8 +86,6 @@ def _process(
     role = "name" if relation else "value"
     if not process.name:
         role = "dim"
-    name = middle(
-        process.name or "name not visible", max(0, room), ascii_only=ascii_only
-    )
+    name = middle(process.name or "name not visible", max(0, room))
     row: Pieces = [(pid, "dim"), (name, role), (memory, "value"), (words, "dim")]
-    return cut(row, width, ellipsis(ascii_only=ascii_only))
+    return cut(row, width, ELLIPSIS)

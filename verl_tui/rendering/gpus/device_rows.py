@@ -12,7 +12,7 @@ from verl_tui.means import clamp
 from verl_tui.patterns import pattern
 from verl_tui.records import POWER_CAP
 from verl_tui.rendering.text.block_levels import strip
-from verl_tui.rendering.text.wrap import ellipsis, fit
+from verl_tui.rendering.text.wrap import ELLIPSIS, fit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,7 +39,6 @@ _WORDS = len("power brake")
 """Cells for a throttle reason, kept free so that nothing moves when one comes and goes."""
 _NOTHING = "–"
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
-_ASCII = str.maketrans({_NOTHING: "-", "°": None})
 
 # Words that all boards of a host share, or that are less informative than the model.
 _NOISE = pattern(
@@ -50,7 +49,6 @@ _NOISE = pattern(
 _INSTANCE = pattern(r"\bMIG\b.*")
 
 _FRAME = ("▕", "▏")
-_ASCII_FRAME = ("|", "|")
 _BARS = frozenset({"bar", "frame"})
 # Fields from left to right and the shortest bar worth drawing, from the richest layout to the
 # poorest.
@@ -94,11 +92,7 @@ def gpu_model(name: str) -> str:
 
 
 def device_rows(
-    gpus: Sequence[Gpu],
-    width: int,
-    *,
-    ascii_only: bool = False,
-    past: Sequence[Sequence[float]] = (),
+    gpus: Sequence[Gpu], width: int, *, past: Sequence[Sequence[float]] = ()
 ) -> list[list[Segment]]:
     """Lay out devices as one row each, e.g. `0 H100 ▕███████▏ 87% mem 62.1/79.6 GiB 71°C 512/700W`.
 
@@ -108,7 +102,6 @@ def device_rows(
     Args:
         gpus: The devices, in the order to show.
         width: Most cells a row may take; rows may stay shorter.
-        ascii_only: Draw with ASCII alone.
         past: Utilisation of each device until now, oldest first; empty to show none.
 
     Returns:
@@ -118,20 +111,19 @@ def device_rows(
         return [[] for _ in gpus]
     if not gpus:
         return []
-    fields = [_fields(gpu, ascii_only=ascii_only) for gpu in gpus]
+    fields = [_fields(gpu) for gpu in gpus]
     widths = _widths(fields)
     layout, spare = _layout(widths, width)
     with_reasons, bar, spark = _divided(spare, with_history=bool(past))
     framed = "frame" in layout
-    mark = ellipsis(ascii_only=ascii_only)
     histories = past or [()] * len(gpus)
     rows = []
     for gpu, texts, history in zip(gpus, fields, histories, strict=True):
-        picture = _bar(gpu.utilization, bar, framed=framed, ascii_only=ascii_only)
+        picture = _bar(gpu.utilization, bar, framed=framed)
         if spark:
-            blocks = strip(history, spark, ascii_only=ascii_only).rjust(spark)
+            blocks = strip(history, spark).rjust(spark)
             picture += [(" ", "dim"), (blocks, "spark")]
-        row = _row(texts, layout, widths, picture, width, mark)
+        row = _row(texts, layout, widths, picture, width, ELLIPSIS)
         if with_reasons:
             row += _throttle_reason(gpu)
         rows.append(row)
@@ -210,21 +202,16 @@ def _row(
     return [segment for segment in row if segment[0]]
 
 
-def _bar(
-    utilization: float | None, cells: int, *, framed: bool, ascii_only: bool
-) -> list[Segment]:
+def _bar(utilization: float | None, cells: int, *, framed: bool) -> list[Segment]:
     """Return a bar of `cells` cells, and two more for its frame."""
     share = clamp((finite(utilization) or 0.0) / 100, 0.0, 1.0)
-    if ascii_only:
-        filled = "#" * round(share * cells)
-    else:
-        full, eighths = divmod(round(share * cells * 8), 8)
-        filled = "█" * full
-        if eighths:
-            filled += _EIGHTHS[eighths]
+    full, eighths = divmod(round(share * cells * 8), 8)
+    filled = "█" * full
+    if eighths:
+        filled += _EIGHTHS[eighths]
     left = right = ""
     if framed:
-        left, right = _ASCII_FRAME if ascii_only else _FRAME
+        left, right = _FRAME
     return [
         (left, "dim"),
         (filled, "bar"),
@@ -233,7 +220,7 @@ def _bar(
     ]
 
 
-def _fields(gpu: Gpu, *, ascii_only: bool) -> dict[str, _Field]:
+def _fields(gpu: Gpu) -> dict[str, _Field]:
     """Return every field that a layout may show."""
     used = _gib(gpu.memory_used)
     total = _gib(gpu.memory_total)
@@ -242,10 +229,9 @@ def _fields(gpu: Gpu, *, ascii_only: bool) -> dict[str, _Field]:
     full = used is not None and total is not None and used >= FULL_SHARE * total
     temperature = finite(gpu.temperature)
     hot = temperature is not None and temperature >= HOT_CELSIUS
-    mark = ellipsis(ascii_only=ascii_only)
-    name = fit(gpu_model(gpu.name), _LONGEST_NAME, mark)
+    name = fit(gpu_model(gpu.name), _LONGEST_NAME)
     most_used = 0 if total is None else len(f"{total:.0f}G")
-    fields = {
+    return {
         "index": _Field(gpu.index, "name", left=True),
         "name": _Field(name, "name", left=True),
         "utilization": _number(finite(gpu.utilization), "%", reserve=4),
@@ -256,9 +242,6 @@ def _fields(gpu: Gpu, *, ascii_only: bool) -> dict[str, _Field]:
         "power": _pair(power, limit, "W"),
         "watts": _number(power, "W", reserve=4),
     }
-    if ascii_only:
-        return {key: _asciified(field) for key, field in fields.items()}
-    return fields
 
 
 def _number(
@@ -287,11 +270,6 @@ def _pair(
     last = f"{limit:.{digits}f}{unit}"
     reserve = len(label) + 2 * len(last) - len(unit) + 1
     return _Field(f"{first}/{last}", "warn" if warn else "value", reserve, label)
-
-
-def _asciified(field: _Field) -> _Field:
-    text = field.text.translate(_ASCII)
-    return field._replace(text=text.encode("ascii", "replace").decode())
 
 
 def finite(value: float | None) -> float | None:

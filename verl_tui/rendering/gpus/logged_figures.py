@@ -12,7 +12,7 @@ from verl_tui.patterns import NamePattern
 from verl_tui.rendering.charts.sparkline import gauge, spark_pieces, sparkline
 from verl_tui.rendering.text.printable import cut, middle
 from verl_tui.rendering.text.units import value_text
-from verl_tui.rendering.text.wrap import ellipsis
+from verl_tui.rendering.text.wrap import ELLIPSIS
 from verl_tui.runs.cached import cached_by_keys
 
 if TYPE_CHECKING:
@@ -127,9 +127,7 @@ def _in_shares(series: Series) -> bool:
     return most is not None and most <= 1
 
 
-def figure_rows(
-    logged: list[LoggedFigure], width: int, *, ascii_only: bool
-) -> list[Pieces]:
+def figure_rows(logged: list[LoggedFigure], width: int) -> list[Pieces]:
     """Return a row for each figure, in columns: label, bar, value, sparkline."""
     values = max(5, *(cell_len(item.value) for item in logged))
     longest = max(cell_len(item.label) for item in logged)
@@ -140,28 +138,27 @@ def figure_rows(
     if bars:
         spare -= _GAUGE + 2
     spark = min(_MOST_SPARK, spare - 2)
-    mark = ellipsis(ascii_only=ascii_only)
     rows = []
     for item in logged:
-        name = middle(item.label, label, ascii_only=ascii_only)
+        name = middle(item.label, label)
         row: Pieces = [(name, "dim"), (" " * (label - cell_len(name) + 1), "")]
         if bars:
-            bar = _gauge_piece(item.share, ascii_only=ascii_only)
+            bar = _gauge_piece(item.share)
             row += [(" ", ""), bar, (" ", "")]
         row.append((item.value.rjust(values), item.role))
-        row += _spark_pieces(item.series, spark, ascii_only=ascii_only)
-        rows.append(cut(row, width, mark))
+        row += _spark_pieces(item.series, spark)
+        rows.append(cut(row, width, ELLIPSIS))
     return rows
 
 
-def _spark_pieces(series: Series, cells: int, *, ascii_only: bool) -> Pieces:
+def _spark_pieces(series: Series, cells: int) -> Pieces:
     if cells < 4:
         return []
-    text = sparkline(series, cells, ascii_only=ascii_only)
+    text = sparkline(series, cells)
     return [("  ", ""), *spark_pieces(text, "spark")]
 
 
-def _gauge_piece(share: float | None, *, ascii_only: bool) -> tuple[str, str]:
+def _gauge_piece(share: float | None) -> tuple[str, str]:
     if share is None:
         return " " * _GAUGE, ""
-    return gauge(share, _GAUGE, ascii_only=ascii_only), "gauge"
+    return gauge(share, _GAUGE), "gauge"

@@ -23,7 +23,7 @@ from verl_tui.rendering.gpus.remarks import (
 )
 from verl_tui.rendering.text.block_levels import level_glyph
 from verl_tui.rendering.text.printable import cut, printable
-from verl_tui.rendering.text.wrap import ellipsis, fit_left
+from verl_tui.rendering.text.wrap import ELLIPSIS, fit_left
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,16 +60,13 @@ class _MatrixLayout(NamedTuple):
     rows: int
 
 
-def matrix(
-    devices: Sequence[Device], width: int, height: int, *, ascii_only: bool = False
-) -> list[Pieces]:
+def matrix(devices: Sequence[Device], width: int, height: int) -> list[Pieces]:
     """Lay out devices as a matrix with its legend.
 
     Args:
         devices: In the order to show, those of one node side by side.
         width: Most cells a row may take.
         height: Rows that fit; they decide how much a cell shows, more rows may be returned.
-        ascii_only: Draw with ASCII alone.
     """
     if width < 1 or not devices:
         return []
@@ -78,19 +75,18 @@ def matrix(
         nodes[device.node].append(device)
     layout = _layout(nodes, width, height - 1)
     marks = _marks(devices)
-    mark = ellipsis(ascii_only=ascii_only)
-    rows = _header(nodes, layout, width, mark) if layout.rows + 2 <= height else []
+    rows = _header(nodes, layout, width, ELLIPSIS) if layout.rows + 2 <= height else []
     for node, members in nodes.items():
         name = node
         for at in range(0, len(members), layout.across):
             part = members[at : at + layout.across]
-            label = _label(name, part[0].gpu.index, layout, ascii_only=ascii_only)
+            label = _label(name, part[0].gpu.index, layout)
             name = ""  # it stands before the first row of a node only
             row: Pieces = [(label, "dim")]
             for device in part:
                 sign = marks[id(device)]
-                row += _cell(device, sign, layout.cell, ascii_only=ascii_only)
-            rows.append(cut(row, width, mark))
+                row += _cell(device, sign, layout.cell)
+            rows.append(cut(row, width, ELLIPSIS))
     legend = _legend(set(marks.values()), layout.cell, width)
     return [*rows, *([(line, "dim")] for line in legend)]
 
@@ -129,10 +125,9 @@ def _layout_of(
     return _MatrixLayout(cell, name, number, across, rows)
 
 
-def _label(node: str, number: str, plan: _MatrixLayout, *, ascii_only: bool) -> str:
+def _label(node: str, number: str, plan: _MatrixLayout) -> str:
     """Return the node of a row, and its first device's index if nodes have several rows."""
-    mark = ellipsis(ascii_only=ascii_only)
-    words = fit_left(printable(node, ascii_only=ascii_only), plan.name, mark)
+    words = fit_left(printable(node), plan.name)
     label = ""
     if plan.name:
         label = words + " " * (plan.name - cell_len(words) + 1)
@@ -177,7 +172,7 @@ def _mark(device: Device, idles: bool) -> str:
     return next((sign for sign, holds in signs if holds), " ")
 
 
-def _cell(device: Device, mark: str, cell: int, *, ascii_only: bool) -> Pieces:
+def _cell(device: Device, mark: str, cell: int) -> Pieces:
     percent = busy(device)
     role = "warn" if mark not in " ?" else _role(percent)
     if cell == _DIGIT:
@@ -188,7 +183,7 @@ def _cell(device: Device, mark: str, cell: int, *, ascii_only: bool) -> Pieces:
         number = f"{percent:3.0f}{mark}"
     if cell == _NUMBER:
         return [(number, role)]
-    block = " " if percent is None else level_glyph(percent, ascii_only=ascii_only)
+    block = " " if percent is None else level_glyph(percent)
     return [(block, role), (number, role), (" ", "")]
 
 

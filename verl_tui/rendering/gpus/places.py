@@ -57,7 +57,6 @@ def gpu_rows(view: View, width: int, height: int, *, zoomed: bool) -> list[Piece
 
 
 def _all_rows(view: View, width: int, height: int, *, zoomed: bool) -> list[Pieces]:
-    ascii_only = view.ascii_only
     places = device_places(view, width)
     share = _height_of_each(places, height, zoomed=zoomed)
     rows: list[Pieces] = []
@@ -65,14 +64,14 @@ def _all_rows(view: View, width: int, height: int, *, zoomed: bool) -> list[Piec
         if rows and len(rows) + 2 < height:
             rows.append([])
         if place.heading:
-            heading = middle(place.heading, width, ascii_only=ascii_only)
+            heading = middle(place.heading, width)
             rows.append([(heading, "dim")])
         devices = place.devices
         if zoomed:
             belongs = owns(view.run) if view.run is not None else lambda _: ""
-            rows += detail_rows(devices, width, share, belongs, ascii_only=ascii_only)
+            rows += detail_rows(devices, width, share, belongs)
         else:
-            rows += panel_rows(devices, width, share, ascii_only=ascii_only)
+            rows += panel_rows(devices, width, share)
         rows += place.below
     return rows
 
@@ -162,7 +161,7 @@ def _this_host(view: View, width: int) -> DevicePlace:
     else:
         devices = view.monitor.gpu_history.devices(reading)
         problem = reading.problem or ("" if devices else "no GPU found here")
-    lines = wrapped(problem, width, ascii_only=view.ascii_only) if problem else ()
+    lines = wrapped(problem, width) if problem else ()
     return DevicePlace("", devices, [[(line, "dim")] for line in lines])
 
 
@@ -179,7 +178,7 @@ def _logged_place(view: View, width: int, local_host: str) -> tuple[DevicePlace,
     if run is None:
         return DevicePlace("", [], []), ""
     devices, used = logged_devices(run)
-    below = _figure_rows(run, used, view, width)
+    below = _figure_rows(run, used, width)
     run_host = _only_host(run, devices)
     if run_host:  # named once, in the heading
         devices = [device._replace(node="") for device in devices]
@@ -201,10 +200,10 @@ def _only_host(run: Run, devices: Sequence[Device]) -> str:
     return next(iter(nodes), "") or host(run)
 
 
-def _figure_rows(run: Run, used: set[str], view: View, width: int) -> list[Pieces]:
+def _figure_rows(run: Run, used: set[str], width: int) -> list[Pieces]:
     """Return what a run has logged of its host and its devices otherwise."""
     found, left_out = figures(run, used)
-    rows = figure_rows(found, width, ascii_only=view.ascii_only) if found else []
+    rows = figure_rows(found, width) if found else []
     if left_out:
         rows += [[(line, "dim")] for line in wrapped(f"+{left_out} more", width)]
     return rows

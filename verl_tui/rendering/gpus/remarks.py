@@ -162,17 +162,15 @@ def _reason(device: Device) -> str:
     return " " + next(word for word in device.gpu.throttle or () if word != POWER_CAP)
 
 
-def side_by_side(
-    parts: Iterable[str], width: int, *, ascii_only: bool = False
-) -> list[str]:
+def side_by_side(parts: Iterable[str], width: int) -> list[str]:
     """Return parts side by side in lines; only parts longer than a line are broken."""
     lines: list[str] = []
     for words in parts:
-        part = words.replace("°", "") if ascii_only else words
+        part = words
         if lines and cell_len(lines[-1]) + 2 + cell_len(part) <= width:
             lines[-1] += f"  {part}"
         else:
-            lines += wrapped(part, width, ascii_only=ascii_only)
+            lines += wrapped(part, width)
     return lines
 
 

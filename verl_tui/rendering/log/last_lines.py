@@ -11,7 +11,7 @@ from verl_tui.rendering.log.window import LogWindow
 from verl_tui.rendering.session.shown_state import shown_state
 from verl_tui.rendering.session.source_status import nothing_yet
 from verl_tui.rendering.text.printable import wrapped
-from verl_tui.rendering.text.wrap import ellipsis, fit
+from verl_tui.rendering.text.wrap import ELLIPSIS, fit
 from verl_tui.runs.views.signs_of_life import phase
 from verl_tui.runs.views.state import State
 
@@ -102,7 +102,7 @@ def why_no_charts(view: View, width: int) -> list[Pieces]:
     side = (" " * _SIDE, "")
     rows: list[Pieces] = []
     for words, role in _sentences(view):
-        lines = wrapped(words, room, ascii_only=view.ascii_only)
+        lines = wrapped(words, room)
         rows += [[side, (line, role)] for line in lines]
     return rows
 
@@ -110,11 +110,10 @@ def why_no_charts(view: View, width: int) -> list[Pieces]:
 def _first_sentence(view: View, width: int, most: int) -> list[Pieces]:
     """Say the state in so many rows at most."""
     room = max(1, width - _SIDE)
-    mark = ellipsis(ascii_only=view.ascii_only)
     for words, role in _sentences(view)[:1]:
-        rows = list(wrapped(words, room, ascii_only=view.ascii_only))
+        rows = list(wrapped(words, room))
         if len(rows) > most:
-            rows[most - 1 :] = [fit(rows[most - 1].rstrip(",;") + mark, room, mark)]
+            rows[most - 1 :] = [fit(rows[most - 1].rstrip(",;") + ELLIPSIS, room)]
         return [[(" " * _SIDE, ""), (row, role)] for row in rows]
     return []
 

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from verl_tui.rendering.text.search import Search
 
 _SIGNS = {
-    LineKind.ERROR: ("✖", "X"),
-    LineKind.WARNING: ("▲", "!"),
-    LineKind.MARK: ("◆", "*"),
-    LineKind.STEP: ("●", "o"),
-    LineKind.PROGRESS: (" ", " "),
-    LineKind.PLAIN: (" ", " "),
+    LineKind.ERROR: "✖",
+    LineKind.WARNING: "▲",
+    LineKind.MARK: "◆",
+    LineKind.STEP: "●",
+    LineKind.PROGRESS: " ",
+    LineKind.PLAIN: " ",
 }
 """Signs of the kinds beside their colours."""
 _LEAST = 4
@@ -36,12 +36,7 @@ def number_cells(log: Log, lines: Sequence[ScreenRow]) -> int:
 
 
 def row_pieces(
-    line: ScreenRow,
-    number: int | None,
-    cells: int,
-    search: Search | None,
-    *,
-    ascii_only: bool,
+    line: ScreenRow, number: int | None, cells: int, search: Search | None
 ) -> Pieces:
     """Return the pieces of a row.
 
@@ -50,10 +45,9 @@ def row_pieces(
         number: Number of the line, None where it is not known.
         cells: Cells for the number.
         search: What to mark.
-        ascii_only: Whether to keep to ASCII.
     """
     kind = line.row.kind
-    sign = _SIGNS[kind][ascii_only] if line.first else " "
+    sign = _SIGNS[kind] if line.first else " "
     shown = str(number) if number is not None and line.first else ""
     pieces = [
         (f"{sign} ", kind.value),

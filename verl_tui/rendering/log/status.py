@@ -42,13 +42,11 @@ def place_line(window: LogWindow, width: int) -> tuple[Pieces, Pieces]:
     pager = window.pager
     left: Pieces = [("log ", "dim")] if width >= ROOMY else []
     if view.run is not None and width >= ROOMY:
-        name = middle(view.run.name, max(8, width // 3), ascii_only=view.ascii_only)
+        name = middle(view.run.name, max(8, width // 3))
         left.append((f"{name}  ", "strong"))
     if pager is None or source is None:
         return left, []
-    name = middle(
-        PurePath(source.path).name, max(8, width // 2 - 8), ascii_only=view.ascii_only
-    )
+    name = middle(PurePath(source.path).name, max(8, width // 2 - 8))
     left.append((name + _number(source.path, window.paths), ""))
     if source.unreadable:
         left.append((f"  {source.unreadable:,} unreadable", "warning"))

@@ -135,11 +135,7 @@ class LogWindow:
         rows = []
         for line in self.lines:
             number = pager.log.number(line.row.start) if numbers else None
-            rows.append(
-                row_pieces(
-                    line, number, numbers, search, ascii_only=self.view.ascii_only
-                )
-            )
+            rows.append(row_pieces(line, number, numbers, search))
         return rows
 
     def _find_lines(self, pager: Pager, width: int, height: int) -> int:

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from verl_tui.metrics import describe
 from verl_tui.rendering.metrics.listing import MetricOrder
 from verl_tui.rendering.text.printable import middle, printable
-from verl_tui.rendering.text.wrap import ellipsis, fit
+from verl_tui.rendering.text.wrap import fit
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -42,40 +42,33 @@ def listed_words(
 
 def _listed(shown: ListedMetrics, filter_: str, width: int) -> list[Piece]:
     run = shown.view.run
-    ascii_only = shown.view.ascii_only
     name = "no run"
     known = 0
     if run is not None:
-        name = middle(one_line(run.name), max(8, width // 3), ascii_only=ascii_only)
+        name = middle(one_line(run.name), max(8, width // 3))
         known = len(run.metrics)
     listed = len(shown.keys)
     count = f"{listed} metrics" if listed == known else f"{listed} of {known}"
     pieces: list[Piece] = [(name, "strong"), (f"  {count}", "")]
     if filter_:
-        pieces.append(
-            (f"  filter: {printable(filter_, ascii_only=ascii_only)}", "accent")
-        )
+        pieces.append((f"  filter: {printable(filter_)}", "accent"))
     return pieces
 
 
-def metric_words(key: str, width: int, *, ascii_only: bool) -> list[Piece]:
+def metric_words(key: str, width: int) -> list[Piece]:
     """Describe a metric in one line."""
     metric = describe(key)
-    name = middle(key, width - 2, ascii_only=ascii_only)
+    name = middle(key, width - 2)
     label = metric.label if metric.label != key else ""
-    words = (" - " if ascii_only else " · ").join(
-        filter(None, (label, metric.unit, metric.note))
-    )
+    words = " · ".join(filter(None, (label, metric.unit, metric.note)))
     room = width - 4 - cell_len(name)
-    about = fit(
-        printable(words, ascii_only=ascii_only), room, ellipsis(ascii_only=ascii_only)
-    )
+    about = fit(printable(words), room)
     if room > 0:
         return [(name, "strong"), (f"  {about}", "dim")]
     return [(name, "strong")]
 
 
-def shelf_words(shelf: Shelf | None, width: int, *, ascii_only: bool) -> Pieces:
+def shelf_words(shelf: Shelf | None, width: int) -> Pieces:
     """Return the heading of a shelf: its group, and which of its metrics these are."""
     if shelf is None:
         return []
@@ -83,10 +76,7 @@ def shelf_words(shelf: Shelf | None, width: int, *, ascii_only: bool) -> Pieces:
     stop = shelf.first + len(shelf.keys)
     places = str(stop)
     if len(shelf.keys) > 1:
-        dash = "-" if ascii_only else "–"
-        places = f"{shelf.first + 1}{dash}{stop}"
+        places = f"{shelf.first + 1}–{stop}"
     part = f"{places} of {count}" if len(shelf.keys) < count else str(count)
-    name = middle(
-        shelf.group.name, max(4, width - len(part) - 2), ascii_only=ascii_only
-    )
+    name = middle(shelf.group.name, max(4, width - len(part) - 2))
     return [(name, "dim" if shelf.first else "accent"), (f"  {part}", "dim")]

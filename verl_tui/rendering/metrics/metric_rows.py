@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from verl_tui.means import clamp
 from verl_tui.rendering.charts.sparkline import BROKEN, sparkline
-from verl_tui.rendering.charts.symbols import ASCII, UNICODE
+from verl_tui.rendering.charts.symbols import SYMBOLS
 from verl_tui.rendering.metrics.listing import movement
 from verl_tui.rendering.text.family_colours import family_role
 from verl_tui.rendering.text.numbers import compact
@@ -78,12 +78,10 @@ def layout(width: int, longest: int) -> TableLayout:
     return TableLayout(mark, name, _NUMBER, **sizes)
 
 
-def metric_heading(
-    shown: TableLayout, order: MetricOrder, *, ascii_only: bool
-) -> Pieces:
+def metric_heading(shown: TableLayout, order: MetricOrder) -> Pieces:
     """Return the column titles, with an arrow at the one that the table is sorted by."""
     down = order.reverse if order.by == "key" else not order.reverse
-    sign = ("v" if down else "^") if ascii_only else ("▼" if down else "▲")
+    sign = "▼" if down else "▲"
 
     def title(word: str, by: str = "") -> str:
         return word + sign if by == order.by else word
@@ -115,7 +113,6 @@ def metric_row(
     shown: TableLayout,
     *,
     pinned: bool,
-    ascii_only: bool,
     end: int | None = None,
     indicator: str | None = None,
 ) -> Pieces:
@@ -128,36 +125,31 @@ def metric_row(
         series: Its values.
         shown: The columns.
         pinned: True for a metric pinned to the top.
-        ascii_only: Write ASCII alone.
         indicator: What it means, whatever its name, None where that is not known.
         end: Last step that reflects the current state of the run, None for all.
     """
-    pin = ""
-    if pinned:
-        pin = "*" if ascii_only else "★"
+    pin = "★" if pinned else ""
     pieces: Pieces = [(_fixed(pin, shown.mark, left=True), "pin" if pinned else "name")]
-    pieces += _name(key, shown.name, ascii_only=ascii_only)
+    pieces += _name(key, shown.name)
     if series is None or not series.values:
-        unknown = _fixed("..." if ascii_only else "…", shown.last)
+        unknown = _fixed("…", shown.last)
         return [*pieces, (unknown.ljust(sum(shown[2:])), "dim")]
-    pieces.append(_last(series.until(end), shown, ascii_only=ascii_only))
+    pieces.append(_last(series.until(end), shown))
     bounds = series.pyramid.bounds(series.steps[0], series.steps[-1])
     least, greatest = map(compact, bounds) if bounds else ("-", "-")
     pieces += [
         (_fixed(least, shown.least), "dim"),
         (_fixed(greatest, shown.greatest), "dim"),
     ]
-    pieces += _spark(
-        series, shown.spark, family_role(key, indicator), ascii_only=ascii_only
-    )
+    pieces += _spark(series, shown.spark, family_role(key, indicator))
     return [piece for piece in pieces if piece[0]]
 
 
-def _last(series: Series, shown: TableLayout, *, ascii_only: bool) -> Piece:
+def _last(series: Series, shown: TableLayout) -> Piece:
     """Return last value and trend as one piece: as they change at every step, this saves bytes."""
     last = series.last
     number = _fixed("-" if last is None else compact(last.value), shown.last)
-    trend = _trend(movement(series.values), shown.trend, ascii_only=ascii_only)
+    trend = _trend(movement(series.values), shown.trend)
     return number + trend, "value" if last is None or isfinite(last.value) else "odd"
 
 
@@ -166,9 +158,9 @@ def _fixed(text: str, cells: int, *, left: bool = False) -> str:
     return (text.ljust(cells) if left else text.rjust(cells))[:cells]
 
 
-def _name(key: str, width: int, *, ascii_only: bool) -> Pieces:
+def _name(key: str, width: int) -> Pieces:
     """Return the name with its prefix dimmed."""
-    text = middle(key, width, ascii_only=ascii_only)
+    text = middle(key, width)
     slash = text.find("/") + 1
     return [
         (text[:slash], "prefix"),
@@ -176,19 +168,18 @@ def _name(key: str, width: int, *, ascii_only: bool) -> Pieces:
     ]
 
 
-def _trend(found: Movement, width: int, *, ascii_only: bool) -> str:
-    symbols = ASCII if ascii_only else UNICODE
+def _trend(found: Movement, width: int) -> str:
     if width < _BARE_TREND or found.turn is None:
         return " " * width
-    arrow = (symbols.flat, symbols.rising, symbols.falling)[found.turn]
+    arrow = (SYMBOLS.flat, SYMBOLS.rising, SYMBOLS.falling)[found.turn]
     shown = abs(found.change) >= _LEAST_CHANGE and width >= _TREND
     change = f"{found.change:+.0%}" if shown else ""
     return f" {arrow} {change}"[:width].ljust(width)
 
 
-def _spark(series: Series, width: int, role: str, *, ascii_only: bool) -> Pieces:
+def _spark(series: Series, width: int, role: str) -> Pieces:
     if width < 2:
         return []
-    text = " " + sparkline(series, width - 1, ascii_only=ascii_only).ljust(width - 1)
+    text = " " + sparkline(series, width - 1).ljust(width - 1)
     chunks = (text[at : at + _CHUNK] for at in range(0, width, _CHUNK))
     return [(chunk, "odd" if BROKEN in chunk else role) for chunk in chunks]

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from verl_tui.rendering.session.shown_state import Unread
 
 _BADGES = {"ok": "●", "dim": "●", "warning": "▲", "critical": "✖", "nothing": "○"}
-_ASCII_BADGES = {"ok": "o", "dim": "o", "warning": "!", "critical": "X", "nothing": "-"}
 _HEALTH = {
     "ok": "nothing found",
     "warning": "warning",
@@ -41,12 +40,6 @@ _SIGNS: dict[State | Unread, str] = {
     State.FINISHED: "✓",
     State.CRASHED: "†",
     State.STALLED: "‖",
-    State.ENDED: "?",
-}
-_ASCII_SIGNS: dict[State | Unread, str] = {
-    State.FINISHED: "+",
-    State.CRASHED: "#",
-    State.STALLED: "=",
     State.ENDED: "?",
 }
 """Signs of states if a name needs the room; a running run has its badge only."""
@@ -88,29 +81,24 @@ class RunEntry:
         return "" if self.share is None else percent_done(self.share)
 
 
-def glyph(badge: str, *, ascii_only: bool) -> str:
+def glyph(badge: str) -> str:
     """Return the mark of a badge; marks differ by shape as well as by colour."""
-    return (_ASCII_BADGES if ascii_only else _BADGES)[badge]
+    return _BADGES[badge]
 
 
-def sign(state: State | Unread, *, ascii_only: bool) -> str:
+def sign(state: State | Unread) -> str:
     """Return the sign of a state, a space for others."""
-    return (_ASCII_SIGNS if ascii_only else _SIGNS).get(state, " ")
+    return _SIGNS.get(state, " ")
 
 
-def signs(*, ascii_only: bool) -> str:
+def signs() -> str:
     """Explain the signs of states."""
-    return ", ".join(
-        f"{sign(state, ascii_only=ascii_only)} {state.value}" for state in _SIGNS
-    )
+    return ", ".join(f"{sign(state)} {state.value}" for state in _SIGNS)
 
 
-def badges(*, ascii_only: bool) -> str:
+def badges() -> str:
     """Explain the marks of badges."""
-    return ", ".join(
-        f"{glyph(badge, ascii_only=ascii_only)} {means}"
-        for badge, means in _HEALTH.items()
-    )
+    return ", ".join(f"{glyph(badge)} {means}" for badge, means in _HEALTH.items())
 
 
 EntryWriter = Callable[["RunEntry"], list[Pieces]]
@@ -119,15 +107,13 @@ NameWriter = Callable[["RunEntry", int], str]
 """Writes the name of a run in at most so many cells, different from other names."""
 
 
-def naming(names: Sequence[str], *, ascii_only: bool) -> NameWriter:
+def naming(names: Sequence[str]) -> NameWriter:
     """Return a function that writes the names of runs."""
     every = tuple(names)
-    return lambda entry, cells: short_names(every, cells, ascii_only=ascii_only)[
-        entry.name
-    ]
+    return lambda entry, cells: short_names(every, cells)[entry.name]
 
 
-def pairs(entries: Sequence[RunEntry], width: int, *, ascii_only: bool) -> EntryWriter:
+def pairs(entries: Sequence[RunEntry], width: int) -> EntryWriter:
     """Write two rows a run: name and state, then progress; states stand in one column, as signs
     where the names leave no room for words.
     """
@@ -135,45 +121,36 @@ def pairs(entries: Sequence[RunEntry], width: int, *, ascii_only: bool) -> Entry
     eta = max([6, *(len(entry.eta) for entry in entries)])
     indent = entries[0].indent
     plan = _plan(width - indent, steps, eta)
-    named = naming([entry.name for entry in entries], ascii_only=ascii_only)
+    named = naming([entry.name for entry in entries])
 
     longest = max(cell_len(entry.name) for entry in entries)
-    words = (_doing(entry, ascii_only=ascii_only) for entry in entries)
+    words = (_doing(entry) for entry in entries)
     forms = (max(map(len, words)), max(len(entry.state.value) for entry in entries))
     cells = next((form for form in forms if longest + 2 + form <= width - indent), 1)
 
     def rows(entry: RunEntry) -> list[Pieces]:
-        head = head_of(entry, width - indent - 2 - cells, named, ascii_only=ascii_only)
-        word, role = state_word(entry, 1 if cells == 1 else 0, ascii_only=ascii_only)
-        age = (
-            _doing(entry, ascii_only=ascii_only)[len(word) :]
-            if cells == forms[0]
-            else ""
-        )
+        head = head_of(entry, width - indent - 2 - cells, named)
+        word, role = state_word(entry, 1 if cells == 1 else 0)
+        age = _doing(entry)[len(word) :] if cells == forms[0] else ""
         head += [("  ", ""), (word, role), (age.ljust(cells - len(word)), "dim")]
-        return [
-            head,
-            _progress(entry, width, steps, plan, indent=indent, ascii_only=ascii_only),
-        ]
+        return [head, _progress(entry, width, steps, plan, indent=indent)]
 
     return rows
 
 
-def triples(
-    entries: Sequence[RunEntry], width: int, *, ascii_only: bool
-) -> EntryWriter:
+def triples(entries: Sequence[RunEntry], width: int) -> EntryWriter:
     """Write three rows a run: name, then state and reward, then progress."""
     steps = max(len(entry.steps) for entry in entries)
     eta = max([6, *(len(entry.eta) for entry in entries)])
     room = width - _INDENT
     plan = _plan(room, steps, eta) | {"spark": 0}
-    words = max(len(_doing(entry, ascii_only=ascii_only)) for entry in entries)
+    words = max(len(_doing(entry)) for entry in entries)
     spark = room - words - 2
-    named = naming([entry.name for entry in entries], ascii_only=ascii_only)
+    named = naming([entry.name for entry in entries])
 
     def rows(entry: RunEntry) -> list[Pieces]:
-        state = state_word(entry, 0, ascii_only=ascii_only)
-        age = _doing(entry, ascii_only=ascii_only)[len(entry.state.value) :]
+        state = state_word(entry, 0)
+        age = _doing(entry)[len(entry.state.value) :]
         # The room for the sparkline matters more than alignment with the name.
         row: Pieces = [
             (" " * _INDENT, ""),
@@ -181,35 +158,27 @@ def triples(
             (age.ljust(words - len(state[0])), "dim"),
         ]
         if spark >= 5:
-            row += [("  ", ""), *spark_of(entry, min(spark, 18), ascii_only=ascii_only)]
-        head = head_of(entry, width - entry.indent, named, ascii_only=ascii_only)
-        end = _progress(
-            entry, width, steps, plan, indent=_INDENT, ascii_only=ascii_only
-        )
+            row += [("  ", ""), *spark_of(entry, min(spark, 18))]
+        head = head_of(entry, width - entry.indent, named)
+        end = _progress(entry, width, steps, plan, indent=_INDENT)
         return [head, row, end]
 
     return rows
 
 
-def _doing(entry: RunEntry, *, ascii_only: bool) -> str:
+def _doing(entry: RunEntry) -> str:
     """Return the state, followed by the age of the last record."""
-    age = f"{' - ' if ascii_only else ' · '}{entry.age}" if entry.age else ""
+    age = f"{' · '}{entry.age}" if entry.age else ""
     return f"{entry.state.value}{age}"
 
 
 def _progress(
-    entry: RunEntry,
-    width: int,
-    steps: int,
-    plan: dict[str, int],
-    *,
-    indent: int,
-    ascii_only: bool,
+    entry: RunEntry, width: int, steps: int, plan: dict[str, int], *, indent: int
 ) -> Pieces:
     """Write progress: bar, steps, percentage, ETA, reward, as far as the plan has room."""
     row: Pieces = [(" " * indent, "")]
     if plan["bar"]:
-        row += [bar_of(entry, plan["bar"], ascii_only=ascii_only), (" ", "")]
+        row += [bar_of(entry, plan["bar"]), (" ", "")]
     row.append((f"{entry.steps:>{steps}}"[: width - indent], "name"))
     if plan["percent"]:
         row.append((f" {entry.percent:>4}", "dim"))
@@ -217,7 +186,7 @@ def _progress(
         eta = f"eta {entry.eta}" if plan["label"] and entry.eta else entry.eta
         row.append((f"  {eta.ljust(plan['eta'])}", "dim"))
     if plan["spark"]:
-        row += [("  ", ""), *spark_of(entry, plan["spark"], ascii_only=ascii_only)]
+        row += [("  ", ""), *spark_of(entry, plan["spark"])]
     return row
 
 
@@ -240,39 +209,33 @@ def _plan(width: int, steps: int, eta: int) -> dict[str, int]:
     return plan
 
 
-def head_of(
-    entry: RunEntry, cells: int, named: NameWriter, *, ascii_only: bool
-) -> Pieces:
+def head_of(entry: RunEntry, cells: int, named: NameWriter) -> Pieces:
     """Write the start of a row: number, badge, letter, and the name in `cells` cells."""
     name = named(entry, cells)
     return [
         (f"{entry.number} ", "dim"),
-        (f"{glyph(entry.badge, ascii_only=ascii_only)}{entry.count} ", entry.badge),
+        (f"{glyph(entry.badge)}{entry.count} ", entry.badge),
         entry.mark,
         (name, "shown" if entry.shown else "name"),
         (" " * (cells - cell_len(name)), ""),
     ]
 
 
-def state_word(entry: RunEntry, cells: int, *, ascii_only: bool) -> tuple[str, str]:
+def state_word(entry: RunEntry, cells: int) -> tuple[str, str]:
     """Write the state in `cells` cells, as a sign in one."""
-    word = (
-        sign(entry.state, ascii_only=ascii_only)
-        if cells == 1
-        else entry.state.value.ljust(cells)
-    )
+    word = sign(entry.state) if cells == 1 else entry.state.value.ljust(cells)
     return word, _STATE_ROLES.get(entry.state, "dim")
 
 
-def bar_of(entry: RunEntry, cells: int, *, ascii_only: bool) -> tuple[str, str]:
+def bar_of(entry: RunEntry, cells: int) -> tuple[str, str]:
     """Draw the progress bar."""
     if entry.share is None:
         return " " * cells, ""
-    return gauge(entry.share, cells, ascii_only=ascii_only), "bar"
+    return gauge(entry.share, cells), "bar"
 
 
-def spark_of(entry: RunEntry, cells: int, *, ascii_only: bool) -> Pieces:
+def spark_of(entry: RunEntry, cells: int) -> Pieces:
     """Draw the sparkline of the reward."""
     if entry.reward is None:
         return []
-    return spark_pieces(sparkline(entry.reward, cells, ascii_only=ascii_only), "reward")
+    return spark_pieces(sparkline(entry.reward, cells), "reward")

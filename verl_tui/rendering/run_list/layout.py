@@ -130,7 +130,7 @@ class RunListLayout:
         names = [run.name for run in runs]
         shown = runs.index(view.run) if view.run in runs else 0
         entry_at = self._entry_at(view, runs, "")
-        return strip(names, shown, entry_at, width, ascii_only=view.ascii_only)
+        return strip(names, shown, entry_at, width)
 
     def _table(
         self, view: View, runs: Sequence[Run], indent: int, width: int
@@ -143,7 +143,6 @@ class RunListLayout:
             states=state_cells(runs, view.now),
             steps=max(len(steps_text(run)) for run in runs),
             without=wordless(runs),
-            ascii_only=view.ascii_only,
         )
 
         by_name = {run.name: run for run in runs}
@@ -169,14 +168,10 @@ class RunListLayout:
                 ranked=view.listing.order in RANKED,
             )
             names = tuple(run.name for run in runs)
-            write = singles(names, columns, ascii_only=view.ascii_only)
-            return self._remembering(
-                view, runs, (names, columns, view.ascii_only), write
-            )
+            write = singles(names, columns)
+            return self._remembering(view, runs, (names, columns), write)
         entries = [entry_at(at) for at in range(len(runs))]
-        return (triples if tall == 3 else pairs)(
-            entries, width, ascii_only=view.ascii_only
-        )
+        return (triples if tall == 3 else pairs)(entries, width)
 
     def _remembering(
         self, view: View, runs: Sequence[Run], look: object, write: EntryWriter
@@ -229,7 +224,7 @@ def caption(view: View, listed: int, width: int) -> str:
     words += [
         sentence for sentence in (passed_over(view), not_reached(view)) if sentence
     ]
-    text = (" - " if view.ascii_only else " · ").join(words)
+    text = " · ".join(words)
     return next((form for form in (text, *words[-1:]) if len(form) <= width), "")
 
 
@@ -258,14 +253,14 @@ def _no_runs(view: View, width: int) -> list[Pieces]:
     monitor = view.monitor
     quiet = [] if view.loading else ["no run yet"]
     quiet += [*(address.sentence for address in monitor.unreached), *monitor.waiting]
-    warning = glyph("warning", ascii_only=view.ascii_only)
+    warning = glyph("warning")
     problems = [
         f"{warning} {one}" for one in (*monitor.problems, *sentences(monitor.passed))
     ]
     rows: list[Pieces] = []
     for role, lines in (("dim", quiet), ("warning", problems)):
         for line in lines:
-            parts = wrapped(line, width, ascii_only=view.ascii_only)
+            parts = wrapped(line, width)
             rows += [[(part, role)] for part in parts]
     return rows
 
@@ -276,7 +271,4 @@ def _loading(view: View, width: int) -> Pieces:
     room = width - len(words) - 1
     if room < 4:
         return [(words[:width], "dim")]
-    return [
-        (f"{words} ", "dim"),
-        (gauge(share, room, ascii_only=view.ascii_only), "bar"),
-    ]
+    return [(f"{words} ", "dim"), (gauge(share, room), "bar")]

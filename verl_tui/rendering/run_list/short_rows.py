@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from verl_tui.rendering.run_list.entry_rows import head_of, naming, state_word
 from verl_tui.rendering.text.printable import cut
-from verl_tui.rendering.text.wrap import ellipsis
+from verl_tui.rendering.text.wrap import ELLIPSIS
 from verl_tui.runs.views.state import State
 
 if TYPE_CHECKING:
@@ -92,19 +92,17 @@ def short_columns(
     return ShortColumns(width, state, value, **cells)
 
 
-def singles(
-    names: Sequence[str], columns: ShortColumns, *, ascii_only: bool
-) -> EntryWriter:
+def singles(names: Sequence[str], columns: ShortColumns) -> EntryWriter:
     """Write one short row a run, with names that differ from `names`."""
-    named = naming(names, ascii_only=ascii_only)
+    named = naming(names)
 
     def rows(entry: RunEntry) -> list[Pieces]:
-        head = head_of(entry, columns.name, named, ascii_only=ascii_only)
+        head = head_of(entry, columns.name, named)
         if not columns.steps and not columns.ranked:
             head = _filled(head, entry)
-        word, role = state_word(entry, columns.state, ascii_only=ascii_only)
+        word, role = state_word(entry, columns.state)
         row = [*head, *_figures(entry, columns), (" " * columns.gap, ""), (word, role)]
-        return [cut(row, entry.indent + columns.width, ellipsis(ascii_only=ascii_only))]
+        return [cut(row, entry.indent + columns.width, ELLIPSIS)]
 
     return rows
 

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from verl_tui.rendering.run_list.entry_rows import glyph, naming, state_word
 from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import cut
-from verl_tui.rendering.text.wrap import ellipsis
+from verl_tui.rendering.text.wrap import ELLIPSIS
 from verl_tui.runs.views.state import State
 
 if TYPE_CHECKING:
@@ -26,12 +26,7 @@ _MORE = 6
 
 
 def strip(
-    names: Sequence[str],
-    shown: int,
-    entry_at: Callable[[int], RunEntry],
-    width: int,
-    *,
-    ascii_only: bool,
+    names: Sequence[str], shown: int, entry_at: Callable[[int], RunEntry], width: int
 ) -> Pieces:
     """Return the row.
 
@@ -40,12 +35,11 @@ def strip(
         shown: Index of the shown run, which is always in the row.
         entry_at: Returns the entry of a run; called for those in sight.
         width: Cells of the row.
-        ascii_only: Whether to keep to ASCII.
     """
-    named = naming(names, ascii_only=ascii_only)
+    named = naming(names)
 
     def written(at: int) -> Pieces:
-        return _run(entry_at(at), named, marked=at == shown, ascii_only=ascii_only)
+        return _run(entry_at(at), named, marked=at == shown)
 
     parts = {shown: written(shown)}
     used, first, last = cells_of(parts[shown]), shown, shown
@@ -64,7 +58,7 @@ def strip(
             [parts[at] for at in range(first, last + 1)], first, len(names) - 1 - last
         ),
         width,
-        ellipsis(ascii_only=ascii_only),
+        ELLIPSIS,
     )
 
 
@@ -76,22 +70,13 @@ def _joined(parts: Sequence[Pieces], before: int, after: int) -> Pieces:
     return [*row, (" " * _GAP + f"+{after}", "dim")] if after else row
 
 
-def _run(
-    entry: RunEntry, named: NameWriter, *, marked: bool, ascii_only: bool
-) -> Pieces:
-    mark = (">" if ascii_only else "▸") if marked else " "
+def _run(entry: RunEntry, named: NameWriter, *, marked: bool) -> Pieces:
+    mark = "▸" if marked else " "
     going = entry.state is State.RUNNING and entry.steps
-    word = (
-        (f"step {entry.steps}", "dim")
-        if going
-        else state_word(entry, 0, ascii_only=ascii_only)
-    )
+    word = (f"step {entry.steps}", "dim") if going else state_word(entry, 0)
     return [
         (mark, "shown"),
-        (
-            f"{glyph(entry.badge, ascii_only=ascii_only)}{entry.count.strip()} ",
-            entry.badge,
-        ),
+        (f"{glyph(entry.badge)}{entry.count.strip()} ", entry.badge),
         (named(entry, min(_NAME, cell_len(entry.name))), "shown" if marked else "name"),
         (" ", ""),
         word,

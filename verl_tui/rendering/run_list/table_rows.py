@@ -16,7 +16,7 @@ from verl_tui.rendering.run_list.entry_rows import (
 )
 from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import middle
-from verl_tui.rendering.text.wrap import ellipsis, fit
+from verl_tui.rendering.text.wrap import fit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -75,7 +75,6 @@ def run_table(
     states: int = 8,
     steps: int,
     without: Collection[str] = (),
-    ascii_only: bool,
 ) -> RunTable:
     """Lay out one row a run.
 
@@ -86,20 +85,19 @@ def run_table(
         states: Cells of the longest state; its sign takes one.
         steps: Cells of the longest step.
         without: Columns to leave out.
-        ascii_only: Write ASCII alone.
     """
     columns = [column for column in _columns(steps) if column.heading not in without]
     cells = _widths(
         columns, max(map(cell_len, names), default=0), width - indent, states
     )
     shown = [column for column in columns if column.heading in cells]
-    named = naming(names, ascii_only=ascii_only)
+    named = naming(names)
 
     def row(entry: RunEntry, figures: RunFigures) -> Pieces:
-        pieces = head_of(entry, cells["run"], named, ascii_only=ascii_only)
+        pieces = head_of(entry, cells["run"], named)
         for column in shown:
             room = cells[column.heading]
-            value = _value(column.heading, entry, figures, room, ascii_only)
+            value = _value(column.heading, entry, figures, room)
             pieces += [(" " * _GAP, ""), *_sized(value, room, column.right)]
         return pieces
 
@@ -109,9 +107,7 @@ def run_table(
         heading += " " * _GAP + _aligned(
             words, cells[column.heading], right=column.right
         )
-    return RunTable(
-        heading, row, (tuple(names), indent, tuple(cells.items()), ascii_only)
-    )
+    return RunTable(heading, row, (tuple(names), indent, tuple(cells.items())))
 
 
 def on_edge(title: str, heading: str, line: str) -> Pieces:
@@ -173,23 +169,18 @@ def _widths(
     return cells
 
 
-def _value(
-    heading: str, entry: RunEntry, figures: RunFigures, cells: int, ascii_only: bool
-) -> Pieces:
+def _value(heading: str, entry: RunEntry, figures: RunFigures, cells: int) -> Pieces:
     """Write the value of a run in a column."""
     if heading == "done":
-        return [
-            bar_of(entry, _BAR, ascii_only=ascii_only),
-            (f" {entry.percent:>4}", "dim"),
-        ]
+        return [bar_of(entry, _BAR), (f" {entry.percent:>4}", "dim")]
     if heading == "trend":
-        return spark_of(entry, cells, ascii_only=ascii_only)
+        return spark_of(entry, cells)
     if heading == "findings":
         more = f" +{figures.more}" if figures.more else ""
-        finding = middle(figures.finding, cells - len(more), ascii_only=ascii_only)
+        finding = middle(figures.finding, cells - len(more))
         return [(finding, entry.badge), (more, "dim")]
     words = {
-        "state": state_word(entry, cells, ascii_only=ascii_only),
+        "state": state_word(entry, cells),
         "step": (entry.steps, "name"),
         "reward": figures.reward,
         "KL": figures.kl,
@@ -198,7 +189,7 @@ def _value(
         "last": (entry.age, "dim"),
     }
     text, role = words[heading]
-    return [(fit(text, cells, ellipsis(ascii_only=ascii_only)), role)]
+    return [(fit(text, cells), role)]
 
 
 def _sized(pieces: Pieces, cells: int, right: bool) -> Pieces:

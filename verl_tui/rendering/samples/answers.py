@@ -163,17 +163,14 @@ def compared_words(compared: AnswerCheck, beside: str) -> Pieces:
     return [*words, (compared.words, "dim")]
 
 
-def truth_row(
-    truth: str, compared: AnswerCheck, width: int, *, ascii_only: bool
-) -> Pieces | None:
+def truth_row(truth: str, compared: AnswerCheck, width: int) -> Pieces | None:
     """Return the ground truth and how the answer compares with it as one row, None where they take
     more.
     """
     if "\n" in truth:
         return None
-    dot = " | " if ascii_only else " · "
     marked = pieces(truth, 0, len(truth), truth_marks(truth, compared), "truth")
-    row = [*marked, (dot, "dim"), *compared_words(compared, truth)]
+    row = [*marked, (" · ", "dim"), *compared_words(compared, truth)]
     return row if cells_of(row) <= width else None
 
 

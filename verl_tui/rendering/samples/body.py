@@ -15,7 +15,7 @@ from verl_tui.rendering.samples.speaker_stretches import parse_both
 from verl_tui.rendering.session.hint_keys import HINT_KEYS
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.printable import cut
-from verl_tui.rendering.text.wrap import ellipsis, spans, wrap
+from verl_tui.rendering.text.wrap import ELLIPSIS, spans, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -44,7 +44,6 @@ def body_rows(
     *,
     unfolded: bool = False,
     key: str = HINT_KEYS["samples.unfold"],
-    ascii_only: bool = False,
 ) -> list[Pieces]:
     """Return prompt, response, ground truth and further fields.
 
@@ -54,17 +53,16 @@ def body_rows(
         height: Rows in sight; the fewer, the less of prompt and response is shown.
         unfolded: Show all of them.
         key: The key that unfolds.
-        ascii_only: Draw in ASCII.
     """
     if width < 1:
         return []
-    note = _Note(key, ascii_only)
+    note = _Note(key)
     asked, answered = (
         _Text(label, text, margin.typed(text, found.stretches, width), width, note)
         for label, text, found in _both(sample)
     )
-    truth = list(_truth(sample, width, ascii_only=ascii_only))
-    extras = _extras(sample.extras, ascii_only=ascii_only)
+    truth = list(_truth(sample, width))
+    extras = _extras(sample.extras)
     fields = list(_part("extras", extras, "extras", width)) if extras else []
     response = list(answered.rows())
     if unfolded:
@@ -89,7 +87,7 @@ def _both(sample: Sample) -> Iterator[tuple[str, str, Conversation]]:
     yield from zip(("prompt", "response"), texts, parse_both(*texts), strict=True)
 
 
-def _truth(sample: Sample, width: int, *, ascii_only: bool) -> Iterator[Pieces]:
+def _truth(sample: Sample, width: int) -> Iterator[Pieces]:
     """Yield the ground truth, and how the answer compares with it."""
     if sample.ground_truth is None:
         return
@@ -102,7 +100,7 @@ def _truth(sample: Sample, width: int, *, ascii_only: bool) -> Iterator[Pieces]:
     labels = _labels(width)
     label = "truth".ljust(labels or len("truth "))
     room = width - len(label)
-    row = answers.truth_row(truth, compared, room, ascii_only=ascii_only)
+    row = answers.truth_row(truth, compared, room)
     if row is not None:
         yield [(label, "label"), *row]
         return
@@ -115,7 +113,6 @@ class _Note(NamedTuple):
 
     key: str
     """The key that unfolds."""
-    ascii_only: bool
 
 
 class _Text:
@@ -129,7 +126,7 @@ class _Text:
         self._typed = typed
         self._width = width
         self._folded = note
-        self._cut_off = ellipsis(ascii_only=note.ascii_only)
+        self._cut_off = ELLIPSIS
         self._labels = _labels(width)
 
     def rows(self) -> Iterator[Pieces]:
@@ -236,8 +233,7 @@ class _Text:
         name = f"{label} " if label else ""
         if self._labels:
             name = label.ljust(self._labels)
-        dots = "..." if self._folded.ascii_only else "…"
-        hidden = f"{dots} {words}, {self._folded.key} unfolds"
+        hidden = f"… {words}, {self._folded.key} unfolds"
         return cut([(name, "label"), (hidden, "dim")], self._width)
 
 
@@ -267,7 +263,7 @@ def _not_shown(width: int) -> Pieces:
     return cut([(gap, ""), ("the rest is not shown", "dim")], width)
 
 
-def _extras(extras: Mapping[str, Any], *, ascii_only: bool) -> str:
+def _extras(extras: Mapping[str, Any]) -> str:
     """Return numbers on one line, then each other value on a line of its own."""
     numbers = []
     lines = []
@@ -279,8 +275,7 @@ def _extras(extras: Mapping[str, Any], *, ascii_only: bool) -> str:
         elif value is not None and str(value):
             lines.append(f"{key}: {value}")
     if numbers:
-        dot = " | " if ascii_only else " · "
-        lines.insert(0, dot.join(numbers))
+        lines.insert(0, " · ".join(numbers))
     return "\n".join(lines)
 
 

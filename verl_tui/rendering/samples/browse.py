@@ -189,15 +189,13 @@ class Browse(SamplePosition):
             self.history = History(self._samples, shown[0], sample.prompt)
             self.stay()
 
-    def items(
-        self, *, ascii_only: bool = False
-    ) -> Sequence[Callable[[], ResponseItem]]:
+    def items(self) -> Sequence[Callable[[], ResponseItem]]:
         """Return a function for each response that makes its item: most are never in sight."""
 
         def item(
             place: Place, fact: SampleFacts, words: Excerpt | None
         ) -> ResponseItem:
-            score = score_words(fact, self.listing.scores, ascii_only=ascii_only)
+            score = score_words(fact, self.listing.scores)
             return ResponseItem(place, fact.index, score, fact.length, words)
 
         def mate(page: SamplePage, fact: SampleFacts) -> ResponseItem:
@@ -218,7 +216,7 @@ class Browse(SamplePosition):
         known = [facts[index] for index in mates if index < len(facts)]
         return [partial(mate, self.page, fact) for fact in known]
 
-    def changes(self, at: int, *, ascii_only: bool = False) -> tuple[Side, Side] | None:
+    def changes(self, at: int) -> tuple[Side, Side] | None:
         """Return a response of a prompt's history beside the earliest one, or beside the newest if
         it is of the earliest step; None without another step.
         """
@@ -230,12 +228,9 @@ class Browse(SamplePosition):
         if second.place == first.place:
             first = second
             second = found[-1]
-        return (
-            self._side(first, ascii_only=ascii_only),
-            self._side(second, ascii_only=ascii_only),
-        )
+        return (self._side(first), self._side(second))
 
-    def _side(self, one: PastResponse, *, ascii_only: bool) -> Side:
-        score, role = score_words(one.fact, self.listing.scores, ascii_only=ascii_only)
+    def _side(self, one: PastResponse) -> Side:
+        score, role = score_words(one.fact, self.listing.scores)
         title = [(f"step {exact_step(one.place.step)}  ", "strong"), (score, role)]
         return Side(title, one.response)

@@ -69,16 +69,13 @@ def _span(words: Sequence[re.Match[str]]) -> list[tuple[int, int]]:
     return [(words[0].start(), words[-1].end())]
 
 
-def change_rows(
-    first: Side, second: Side, width: int, *, ascii_only: bool = False
-) -> list[Pieces]:
+def change_rows(first: Side, second: Side, width: int) -> list[Pieces]:
     """Return two responses with their titles, words that changed marked.
 
     Args:
         first: The earlier response, for the left.
         second: The later response.
         width: Cells of a row.
-        ascii_only: Draw in ASCII.
     """
     if width < 1:
         return []
@@ -88,7 +85,7 @@ def change_rows(
     half = (width - 3) // 2
     left = _column(first, gone, half)
     right = _column(second, come, half)
-    rule: Piece = (" | " if ascii_only else " │ ", "dim")
+    rule: Piece = (" │ ", "dim")
     rows: list[Pieces] = []
     for before, after in zip_longest(left, right):
         rows.append([*_padded(before or [], half), rule, *(after or [])])

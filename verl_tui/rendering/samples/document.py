@@ -67,7 +67,6 @@ class Document:
         folded: Collection[str] = (),
         searches: Sequence[Search] = (),
         raw: bool = False,
-        ascii_only: bool = False,
     ) -> None:
         """Lay out a sample; nothing is wrapped yet.
 
@@ -78,14 +77,12 @@ class Document:
             folded: Names of `PARTS` that are folded to a few rows.
             searches: Searches whose hits are marked in prompt and response.
             raw: Show the text without margin, turns and colours of kinds.
-            ascii_only: Draw in ASCII.
         """
         self.sample = sample
         self._width = max(1, width)
         self._height = height
         self._folded = frozenset(folded)
         self._searches = tuple(searches)
-        self._ascii = ascii_only
         texts = (sample.prompt, sample.response, sample.ground_truth, _fields(sample))
         self._parts = [
             (name, text.strip("\n"))
@@ -182,7 +179,7 @@ class Document:
         if not self._parts[line.part][1].strip():
             return "(empty)"
         where = "above" if line.start < 0 else "more"
-        return f"{'...' if self._ascii else '…'} {line.end:,} characters {where}"
+        return f"{'…'} {line.end:,} characters {where}"
 
     # -- speakers, thoughts, tools and answers -----------------------------------------------------
 
@@ -226,10 +223,9 @@ class Document:
         if typed is None:
             return []
         before = next(
-            (above.start for above in self._above(at) if above.end > above.start),
-            None,
+            (above.start for above in self._above(at) if above.end > above.start), None
         )
-        return typed.margin(line.start, line.end, before, ascii_only=self._ascii)
+        return typed.margin(line.start, line.end, before)
 
     def _above(self, at: int) -> Iterator[_DocumentRow]:
         """Yield the rows of the same text above a row, some only."""
@@ -242,9 +238,8 @@ class Document:
             yield self._lines[above]
 
     def _turn_row(self, line: _DocumentRow) -> str:
-        rule = "-" if self._ascii else "─"
-        words = f"{rule * 2} {self._turns[self._typed[line.part].turn(line.start)]} "
-        return words + rule * max(0, min(self._width, 72) - len(words))
+        words = f"{'─' * 2} {self._turns[self._typed[line.part].turn(line.start)]} "
+        return words + "─" * max(0, min(self._width, 72) - len(words))
 
     @cached_property
     def _truth_row(self) -> Pieces | None:
@@ -252,9 +247,7 @@ class Document:
         truth = dict(self._parts).get("truth")
         if truth is None or self._compared is None:
             return None
-        return answers.truth_row(
-            truth, self._compared, self._width, ascii_only=self._ascii
-        )
+        return answers.truth_row(truth, self._compared, self._width)
 
     def _compared_row(self) -> Pieces:
         if self._compared is None:
@@ -329,9 +322,8 @@ class Document:
 
     def _heading(self, at: int) -> Pieces:
         name, text = self._parts[at]
-        signs = "v>" if self._ascii else "▾▸"
         title = f"{PARTS.index(name) + 1} {_TITLES.get(name, name)}"
-        row: Pieces = [(f"{signs[name in self._folded]} {title}", "heading")]
+        row: Pieces = [(f"{'▾▸'[name in self._folded]} {title}", "heading")]
         if name in PARTS[:2]:
             row.append((f"  {counted(len(text), 'character')}", "dim"))
         hits = sum(hit.part == at for hit in self.hits)

@@ -8,7 +8,7 @@ from verl_tui.patterns import pattern
 from verl_tui.rendering.samples.answers import final_answer
 from verl_tui.rendering.samples.marks import special
 from verl_tui.rendering.samples.speaker_stretches import parse_stretches
-from verl_tui.rendering.text.wrap import ellipsis, fit, fit_left
+from verl_tui.rendering.text.wrap import fit, fit_left
 
 if TYPE_CHECKING:
     from verl_tui.on_demand.samples import SamplePage
@@ -30,12 +30,11 @@ class Excerpt(NamedTuple):
     answer: bool
     """True if they are its answer, False if its end."""
 
-    def piece(self, width: int, *, ascii_only: bool = False) -> Piece:
+    def piece(self, width: int) -> Piece:
         """Return as much as fits: the beginning of an answer, the end of a response."""
-        mark = ellipsis(ascii_only=ascii_only)
         if self.answer:
-            return fit(self.words, width, mark), "answer"
-        return fit_left(self.words, width, mark) or "(empty)"[:width], "dim"
+            return fit(self.words, width), "answer"
+        return fit_left(self.words, width) or "(empty)"[:width], "dim"
 
 
 def excerpt(response: str) -> Excerpt:

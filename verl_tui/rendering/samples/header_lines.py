@@ -36,7 +36,6 @@ def place_words(
     run: str,
     *,
     following: bool,
-    ascii_only: bool,
     key: str = HINT_KEYS["samples.follow"],
 ) -> tuple[Pieces, Pieces]:
     """Describe the step that is shown; `key` is the one that follows."""
@@ -46,7 +45,7 @@ def place_words(
         (f"step {exact_step(place.step)}", "strong"),
         ("  validation" if place.validation else "  training", "accent"),
         (f"  {at:,} of {len(kind):,}", "dim"),
-        (f"  {middle(run, 40, ascii_only=ascii_only)}", "dim"),
+        (f"  {middle(run, 40)}", "dim"),
     ]
     return left, [("following", "accent") if following else (f"{key} follows", "dim")]
 
@@ -67,51 +66,40 @@ def list_words(
     order: SampleOrder,
     *,
     given_up: bool,
-    ascii_only: bool,
 ) -> tuple[Pieces, Pieces]:
     """Return the step's scores for the left, filter and order of the list for the right."""
-    between = " | " if ascii_only else " · "
-    words = listing.scores.words(complete=listing.complete, ascii_only=ascii_only)
+    words = listing.scores.words(complete=listing.complete)
     left: Pieces = [
-        (f"{between if at else ''}{word}", "") for at, word in enumerate(words)
+        (f"{' · ' if at else ''}{word}", "") for at, word in enumerate(words)
     ]
     if page.problem is not None:
         left.append((f"  {page.problem}", "warning"))
-    right = _filter_words(listing, query, ascii_only=ascii_only) if query else []
+    right = _filter_words(listing, query) if query else []
     if given_up:
         right.append(("long lines not searched ", "warning"))
     if order.field != FILE or order.down:
-        arrow = order.arrow(ascii_only=ascii_only)
-        right.append(
-            (f"by {middle(order.field, 20, ascii_only=ascii_only)}{arrow}", "dim")
-        )
+        arrow = order.arrow()
+        right.append((f"by {middle(order.field, 20)}{arrow}", "dim"))
     return left, right
 
 
-def _filter_words(
-    listing: SampleListing, query: SampleQuery, *, ascii_only: bool
-) -> Pieces:
+def _filter_words(listing: SampleListing, query: SampleQuery) -> Pieces:
     """Return a filter and the number of samples that pass it."""
     found = counted(len(listing.visible), "match", "matches")
     so_far = "" if listing.complete else " so far"
-    text = middle(query.text, 30, ascii_only=ascii_only)
+    text = middle(query.text, 30)
     return [(f"{found}{so_far} ", "accent"), (f"{text} ", "dim")]
 
 
 def sample_words(
-    index: int,
-    fact: SampleFacts | None,
-    listing: SampleListing,
-    *,
-    reading: bool,
-    ascii_only: bool,
+    index: int, fact: SampleFacts | None, listing: SampleListing, *, reading: bool
 ) -> Pieces:
     """Describe the sample that is shown."""
     at = listing.place_of(index)
     place = f"{at + 1:,}/{len(listing.visible):,}" if at is not None else "not listed"
     pieces: Pieces = []
     if fact is not None:
-        words, role = score_words(fact, listing.scores, ascii_only=ascii_only)
+        words, role = score_words(fact, listing.scores)
         pieces.append((f"{words} ", _ROLES.get(role, "")))
     pieces += [(f" #{index + 1}", "strong"), (f"  {place}", "dim")]
     if fact is not None:
@@ -121,18 +109,16 @@ def sample_words(
             pieces.append(
                 (f"  group {group}: {mates.index(index) + 1}/{len(mates)}", "dim")
             )
-            pieces += _group_words(index, fact, listing, ascii_only=ascii_only)
+            pieces += _group_words(index, fact, listing)
         pieces.append((f"  {counted(fact.length, 'character')}", "dim"))
     if reading:
-        pieces.insert(0, ("reading ... " if ascii_only else "reading … ", "warning"))
+        pieces.insert(0, ("reading … ", "warning"))
     return pieces
 
 
-def _group_words(
-    index: int, fact: SampleFacts, listing: SampleListing, *, ascii_only: bool
-) -> Pieces:
+def _group_words(index: int, fact: SampleFacts, listing: SampleListing) -> Pieces:
     """Return a glyph per sample of the prompt, if they are few, and how many are right."""
-    strip = group_strip(listing, index, ascii_only=ascii_only)
+    strip = group_strip(listing, index)
     strip = [(glyph, _STRIP_ROLES.get(role, "")) for glyph, role in strip]
     shown: Pieces = [("  ", ""), *strip] if len(strip) <= _LONGEST_STRIP else []
     words = listing.scores.group_words(fact.group)

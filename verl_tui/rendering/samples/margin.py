@@ -50,21 +50,18 @@ class Typed(NamedTuple):
             return start
         return end - len(text[header:end].lstrip())
 
-    def margin(
-        self, start: int, end: int, before: int | None, *, ascii_only: bool
-    ) -> Pieces:
+    def margin(self, start: int, end: int, before: int | None) -> Pieces:
         """Return the margin of a row.
 
         Args:
             start: Where the row begins in the text.
             end: Where it ends.
             before: Where the row above begins, None without one.
-            ascii_only: Draw in ASCII.
         """
         if not self.width:
             return []
         label, role = self.label(start, end, before)
-        rule = ("|" if ascii_only else "│") + " "
+        rule = "│" + " "
         if not self.labels:
             return [(rule, role)]
         return [(f"{label:>{self.labels}} ", role), (rule, role)]

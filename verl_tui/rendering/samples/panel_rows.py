@@ -12,7 +12,7 @@ from rich.cells import cell_len
 
 from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.rendering.text.piece import cells_of
-from verl_tui.rendering.text.wrap import ellipsis, fit, wrap
+from verl_tui.rendering.text.wrap import ELLIPSIS, fit, wrap
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -51,7 +51,6 @@ def header_rows(
     rows: int,
     *,
     count: int = 0,
-    ascii_only: bool = False,
 ) -> list[Pieces]:
     """Describe the shown sample and the scores of its step.
 
@@ -62,36 +61,29 @@ def header_rows(
         width: Cells of a row.
         rows: Number of rows, see `header_height`.
         count: Number of samples, if fewer are known so far.
-        ascii_only: Draw in ASCII.
     """
     if rows < 1 or width < 1:
         return []
     count = max(count, len(listing.facts))
-    facts = _facts(place, index, listing, count, width, ascii_only=ascii_only)
+    facts = _facts(place, index, listing, count, width)
     if rows > 1:
-        return [facts, _glyph_row(listing, index, width, ascii_only=ascii_only)]
+        return [facts, _glyph_row(listing, index, width)]
     taken = cells_of(facts)
     if width < _ONE_ROW or width - taken < 12:
         return [facts]
-    strip = _glyph_row(listing, index, width - taken - 3, ascii_only=ascii_only)
+    strip = _glyph_row(listing, index, width - taken - 3)
     gap = " " * (width - taken - cells_of(strip))
     return [[*facts, (gap, ""), *strip]]
 
 
 def _facts(
-    place: Place,
-    index: int,
-    listing: SampleListing,
-    count: int,
-    width: int,
-    *,
-    ascii_only: bool,
+    place: Place, index: int, listing: SampleListing, count: int, width: int
 ) -> Pieces:
     """Return the longest description of the sample that fits."""
     step = exact_step(place.step)
     which = f"{index + 1}/{count}"
     group, of_group = _group(index, listing)
-    score, short_score, role = _score(index, listing, ascii_only=ascii_only)
+    score, short_score, role = _score(index, listing)
     scores = listing.scores
     long = [
         (f"step {step}", "strong"),
@@ -111,11 +103,11 @@ def _facts(
         ("val" if place.validation else "", "label"),
     ]
     for words in (long, long[:6], short, short[:4], short[:3]):
-        row = _joined(words, ascii_only=ascii_only)
+        row = _joined(words)
         if cells_of(row) <= width:
             return row
     shortest = [(step, "strong"), *short[1:3]]
-    return _cut(_joined(shortest, ascii_only=ascii_only), width)
+    return _cut(_joined(shortest), width)
 
 
 def _group(index: int, listing: SampleListing) -> tuple[str, str]:
@@ -128,23 +120,19 @@ def _group(index: int, listing: SampleListing) -> tuple[str, str]:
     ) if known else ""
 
 
-def _score(
-    index: int, listing: SampleListing, *, ascii_only: bool
-) -> tuple[str, str, str]:
+def _score(index: int, listing: SampleListing) -> tuple[str, str, str]:
     """Write a sample's score, long and short, with its role; empty while it is unknown."""
     if index >= len(listing.facts):
         return "", "", ""
     fact = listing.facts[index]
     score = fact.score
-    glyph, role = listing.scores.mark(score, fact.group, ascii_only=ascii_only)
+    glyph, role = listing.scores.mark(score, fact.group)
     if score is None:
         return "no score", f"{glyph} no score", role
     return f"{glyph} score {compact(score)}", f"{glyph} {compact(score)}", role
 
 
-def _glyph_row(
-    listing: SampleListing, index: int, width: int, *, ascii_only: bool
-) -> Pieces:
+def _glyph_row(listing: SampleListing, index: int, width: int) -> Pieces:
     """Return a glyph per score around the shown sample in brackets, with gaps between groups if
     they fit.
     """
@@ -154,28 +142,28 @@ def _glyph_row(
     gaps = _group_starts(facts) if last - first == len(facts) else set()
     if len(facts) + len(gaps) + brackets > width:
         gaps = set()
-    mark = (ellipsis(ascii_only=ascii_only), "dim")
+    mark = (ELLIPSIS, "dim")
     row: Pieces = [mark] if first > 0 else []
     for at in range(first, last):
         if at in gaps:
             row.append((" ", ""))
-        row.extend(_glyph(listing, at, shown=at == index, ascii_only=ascii_only))
+        row.extend(_glyph(listing, at, shown=at == index))
     if last < len(facts):
         row.append(mark)
     return _cut(row, width)
 
 
-def group_strip(listing: SampleListing, index: int, *, ascii_only: bool) -> Pieces:
+def group_strip(listing: SampleListing, index: int) -> Pieces:
     """Return a glyph per sample of the same prompt, the one at `index` in brackets."""
     row: Pieces = []
     for at in listing.mates(index):
-        row += _glyph(listing, at, shown=at == index, ascii_only=ascii_only)
+        row += _glyph(listing, at, shown=at == index)
     return row
 
 
-def _glyph(listing: SampleListing, at: int, *, shown: bool, ascii_only: bool) -> Pieces:
+def _glyph(listing: SampleListing, at: int, *, shown: bool) -> Pieces:
     fact = listing.facts[at]
-    glyph, role = listing.scores.mark(fact.score, fact.group, ascii_only=ascii_only)
+    glyph, role = listing.scores.mark(fact.score, fact.group)
     if shown:
         return [("[", "strong"), (glyph, f"here-{role}"), ("]", "strong")]
     return [(glyph, role)]
@@ -197,10 +185,6 @@ def _group_starts(facts: Sequence[SampleFacts]) -> set[int]:
     if len(starts) < len(facts) - 1:
         return starts
     return set()
-
-
-def _dot(*, ascii_only: bool) -> str:
-    return " | " if ascii_only else " · "
 
 
 def caption(
@@ -289,7 +273,7 @@ def rows_instead(
         short: Whether there is one row for all.
     """
     if page is not None:
-        reading = "reading ..." if view.ascii_only else "reading …"
+        reading = "reading …"
         return [[(page.problem or reading, "dim")]]
     if short:
         opens = view.keys["panel.samples"]
@@ -316,11 +300,11 @@ def _where_samples_are(run: Run) -> str:
     return f"{_VERL_WRITES}{others}; a JSONL log may hold them as `sample` records."
 
 
-def _joined(words: Sequence[Piece], *, ascii_only: bool) -> Pieces:
+def _joined(words: Sequence[Piece]) -> Pieces:
     row: Pieces = []
     for text, role in words:
         if text:
-            row.extend([(_dot(ascii_only=ascii_only), "dim")] if row else [])
+            row.extend([(" · ", "dim")] if row else [])
             row.append((text, role))
     return row
 

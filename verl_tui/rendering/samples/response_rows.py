@@ -27,16 +27,13 @@ class ResponseItem(NamedTuple):
     """A few words of the response, None while it is being read."""
 
 
-def response_row(
-    item: ResponseItem, width: int, *, with_step: bool, ascii_only: bool = False
-) -> Pieces:
+def response_row(item: ResponseItem, width: int, *, with_step: bool) -> Pieces:
     """Return the row of a sample.
 
     Args:
         item: The sample.
         width: Cells of a row.
         with_step: True if responses of several steps are shown.
-        ascii_only: Draw in ASCII.
     """
     score, role = item.score
     if with_step:
@@ -50,5 +47,5 @@ def response_row(
     if room < 4:
         return [(fit(text_of(pieces), width), role)]
     if item.excerpt is None:
-        return [*pieces, ("..." if ascii_only else "…", "dim")]
-    return [*pieces, item.excerpt.piece(room, ascii_only=ascii_only)]
+        return [*pieces, ("…", "dim")]
+    return [*pieces, item.excerpt.piece(room)]

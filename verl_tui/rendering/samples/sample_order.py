@@ -22,9 +22,9 @@ class SampleOrder(NamedTuple):
     field: str = FILE
     down: bool = False
 
-    def arrow(self, *, ascii_only: bool) -> str:
+    def arrow(self) -> str:
         """Return the sign of the direction."""
-        return ("^v" if ascii_only else "▲▼")[self.down]
+        return "▲▼"[self.down]
 
     def sort(self, facts: Iterable[SampleFacts]) -> list[int]:
         """Return the indices of the samples in this order."""

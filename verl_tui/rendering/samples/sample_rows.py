@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from verl_tui.rendering.samples.query import value_of
 from verl_tui.rendering.samples.sample_order import FILE, GROUP
 from verl_tui.rendering.text.numbers import compact
-from verl_tui.rendering.text.wrap import ellipsis, fit
+from verl_tui.rendering.text.wrap import fit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -89,19 +89,16 @@ def _by_importance(
     return found
 
 
-def sample_heading(
-    shown: Sequence[TableColumn], order: SampleOrder, *, ascii_only: bool = False
-) -> Pieces:
+def sample_heading(shown: Sequence[TableColumn], order: SampleOrder) -> Pieces:
     """Return the titles, with an arrow at the column that the list is sorted by."""
-    mark = ellipsis(ascii_only=ascii_only)
     row: Pieces = []
     for column in shown:
         sorts = column.field == order.field
         if column.field == EXCERPT:
-            row.append((fit(column.title, column.width, mark), "dim"))
+            row.append((fit(column.title, column.width), "dim"))
             continue
-        title = fit(column.title, column.width - sorts, mark)
-        title += order.arrow(ascii_only=ascii_only) if sorts else ""
+        title = fit(column.title, column.width - sorts)
+        title += order.arrow() if sorts else ""
         padding = " " * (column.width - cell_len(title))
         row.append((f"{padding}{title} ", "strong" if sorts else "dim"))
     return row
@@ -114,7 +111,6 @@ def sample_row(
     groups: dict[str, int],
     *,
     excerpt: Excerpt | None = None,
-    ascii_only: bool = False,
 ) -> Pieces:
     """Return the row of one sample.
 
@@ -124,16 +120,15 @@ def sample_row(
         scores: Scores of all samples of the step.
         groups: The number of each group.
         excerpt: Words of its response, None while it is being read.
-        ascii_only: Draw in ASCII.
     """
     row: Pieces = []
     for column in shown:
         if column.field == EXCERPT:
             if excerpt is not None:
-                row.append(excerpt.piece(column.width, ascii_only=ascii_only))
+                row.append(excerpt.piece(column.width))
             continue
         if column.field == "score":
-            glyph, role = scores.mark(fact.score, fact.group, ascii_only=ascii_only)
+            glyph, role = scores.mark(fact.score, fact.group)
             number = compact(fact.score) if fact.score is not None else "-"
             row.append((f"{glyph} {number:>{_NUMBER}} ", role))
             continue
@@ -162,11 +157,9 @@ def number_groups(facts: Iterable[SampleFacts]) -> dict[str, int]:
     return numbers
 
 
-def score_words(
-    fact: SampleFacts, scores: ScoreSummary, *, ascii_only: bool = False
-) -> tuple[str, str]:
+def score_words(fact: SampleFacts, scores: ScoreSummary) -> tuple[str, str]:
     """Return a sample's score with its glyph, and the role."""
-    glyph, role = scores.mark(fact.score, fact.group, ascii_only=ascii_only)
+    glyph, role = scores.mark(fact.score, fact.group)
     return (
         f"{glyph} {compact(fact.score) if fact.score is not None else 'no score'}",
         role,

@@ -24,15 +24,6 @@ _GLYPHS = {
     "none": "·",
     "odd": "!",
 }
-_ASCII_GLYPHS = {
-    "right": "+",
-    "wrong": "x",
-    "above": "^",
-    "below": "v",
-    "even": "=",
-    "none": ".",
-    "odd": "!",
-}
 
 
 class GroupScores(NamedTuple):
@@ -64,14 +55,12 @@ class ScoreSummary:
     by_group: Mapping[str, GroupScores] = field(default_factory=dict)
     """Scores of each prompt with more than one, by group."""
 
-    def mark(
-        self, score: float | None, group: str | None = None, *, ascii_only: bool = False
-    ) -> tuple[str, str]:
+    def mark(self, score: float | None, group: str | None = None) -> tuple[str, str]:
         """Return a glyph with its role: right or wrong, else above or below the mean of its group,
         or of the step where it has no group.
         """
         name, role = self._judged(score, group)
-        return (_ASCII_GLYPHS if ascii_only else _GLYPHS)[name], role
+        return _GLYPHS[name], role
 
     def group_words(self, group: str | None) -> str:
         """Say how many of a prompt's samples are right, or their mean; empty without a group."""
@@ -99,14 +88,13 @@ class ScoreSummary:
             return "above", "good"
         return "below", "critical" if score < 0 else "warning"
 
-    def words(self, *, complete: bool = True, ascii_only: bool = False) -> list[str]:
+    def words(self, *, complete: bool = True) -> list[str]:
         """Return the figures: `512 rows`, `score 0.41 ± 0.49`, `dead groups 12 %`."""
         words = [counted(self.count, "row")]
         if self.scored:
             spread = ""
             if self.scored > 1:
-                sign = "+-" if ascii_only else "±"
-                spread = f" {sign} {compact(self.std)}"
+                spread = f" ± {compact(self.std)}"
             words.append(f"score {compact(self.mean)}{spread}")
         if self.groups:
             words.append(f"dead groups {self.dead / self.groups:.0%}")

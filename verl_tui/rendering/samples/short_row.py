@@ -11,7 +11,7 @@ from verl_tui.rendering.text.piece import cells_of
 if TYPE_CHECKING:
     from verl_tui.records import Sample
     from verl_tui.rendering.samples.listing import SampleListing
-    from verl_tui.rendering.text.piece import Piece, Pieces
+    from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.samples import Place
 
 _FACTS = 0.55
@@ -19,13 +19,7 @@ _FACTS = 0.55
 
 
 def short_row(
-    place: Place,
-    index: int,
-    listing: SampleListing,
-    sample: Sample,
-    width: int,
-    *,
-    ascii_only: bool = False,
+    place: Place, index: int, listing: SampleListing, sample: Sample, width: int
 ) -> Pieces:
     """Return score, step and the answer of a sample, or the end of its response.
 
@@ -35,23 +29,20 @@ def short_row(
         listing: All samples of the step.
         sample: The sample.
         width: Cells of the row.
-        ascii_only: Draw in ASCII.
     """
-    ways = _facts(place, index, listing, ascii_only=ascii_only)
+    ways = _facts(place, index, listing)
     facts = next((way for way in ways if cells_of(way) <= width * _FACTS), ways[-1])
     words = excerpt(sample.response)
     between: Pieces = [("  ", "")]
     if words.answer:
-        between = [_dot(ascii_only=ascii_only), ("answer ", "label")]
+        between = [(" · ", "dim"), ("answer ", "label")]
     room = width - cells_of([*facts, *between])
     if room < 1:
         return facts if cells_of(facts) <= width else []
-    return [*facts, *between, words.piece(room, ascii_only=ascii_only)]
+    return [*facts, *between, words.piece(room)]
 
 
-def _facts(
-    place: Place, index: int, listing: SampleListing, *, ascii_only: bool
-) -> list[Pieces]:
+def _facts(place: Place, index: int, listing: SampleListing) -> list[Pieces]:
     """Return what is said of the sample, from the longest way to the shortest."""
     known = index < len(listing.facts)
     score, group = (
@@ -59,11 +50,11 @@ def _facts(
         if known
         else (None, "")
     )
-    glyph, role = listing.scores.mark(score, group, ascii_only=ascii_only)
+    glyph, role = listing.scores.mark(score, group)
     points = "no score" if score is None else compact(score)
     words = points if score is None else f"score {points}"
     of_group = listing.scores.group_words(group) if known else ""
-    dot = _dot(ascii_only=ascii_only)
+    dot = (" · ", "dim")
     step: Pieces = [("sample", "label"), (f" of step {exact_step(place.step)} ", "dim")]
     long: Pieces = [*step, (f"{glyph} {words}", role)]
     kind: Pieces = [dot, ("validation", "label")] if place.validation else []
@@ -77,7 +68,3 @@ def _facts(
     if of_group:
         ways.insert(0, [*long, dot, (of_group, "dim"), *kind])
     return ways
-
-
-def _dot(*, ascii_only: bool) -> Piece:
-    return " | " if ascii_only else " · ", "dim"

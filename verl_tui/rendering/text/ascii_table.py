@@ -1,50 +1,90 @@
-"""Replacements of equal width for our own signs in ASCII terminals."""
+"""Replacements of equal width for the signs of our screens in terminals that show only ASCII."""
 
 from __future__ import annotations
 
 from rich.cells import cell_len
 
-WORDS = {
+_LIKE = {
     **dict.fromkeys("·•", "*"),
-    **dict.fromkeys("–—−", "-"),
+    **dict.fromkeys("–—−─━▔▃", "-"),
     **dict.fromkeys("“”„", '"'),
-    **dict.fromkeys("‘’", "'"),
-    **dict.fromkeys("…≈", "~"),
-    **dict.fromkeys("→▸", ">"),
+    **dict.fromkeys("‘’°", "'"),
+    **dict.fromkeys("…≈±", "~"),
+    **dict.fromkeys("→▸≥", ">"),
     "←": "<",
     "↑": "^",
     **dict.fromkeys("↓▾▼√", "v"),
-    **dict.fromkeys("×χ", "x"),
+    **dict.fromkeys("×χ✗", "x"),
     "²": "2",
     "⁹": "9",
-    "°": "'",
-    "≥": ">",
-    "±": "~",
-    "✓": "o",
-    **dict.fromkeys("✖✗", "X"),
-    "▲": "^",
+    "✖": "X",
+    "✓": "+",
+    "▲": "!",
+    "●": "o",
+    "○": "-",
     "★": "*",
-}
-"""Signs in our own sentences."""
-
-LIKE = {
-    **WORDS,
-    **dict.fromkeys("●◆◈○◇■▫", "*"),
-    **dict.fromkeys("─━▁▂▃▔", "-"),
-    **dict.fromkeys("│┃▌▐▋▊▍▎▏▕╎‖", "|"),
-    **dict.fromkeys("▄▅▆▇█▉▓", "#"),
-    **dict.fromkeys("░▒", ":"),
-    **dict.fromkeys("╭╮╰╯┌┐└┘├┤┬┴┼†", "+"),
-    "↻": "@",
+    "↻": "R",
+    "◆": "%",
+    "◇": "$",
+    "◈": "&",
+    "▫": "@",
+    **dict.fromkeys("■█▉†", "#"),
+    **dict.fromkeys("│┃▌▐▋▊▍▎▏▕╎", "|"),
+    "▁": "_",
+    "▂": ".",
+    **dict.fromkeys("▄▅‖", "="),
+    **dict.fromkeys("▆▒╭╮╰╯┌┐└┘├┤┬┴┼", "+"),
+    "▇": "*",
+    "▓": "%",
+    "░": ":",
     "\u00a0": " ",
 }
-"""All signs, with those of frames and bars."""
+_ROWS = (0x09, 0x12, 0x24, 0xC0)
+"""Bits of the dots in each row of a braille character, from the top."""
+_OF_ROWS = {
+    "   x": ".",
+    "  xx": ".",
+    "  x ": "-",
+    " x  ": "-",
+    " xx ": "-",
+    "x x ": "-",
+    " x x": ":",
+    "x  x": ":",
+    "x   ": "'",
+    "xx  ": "'",
+}
+"""Braille by the rows that hold dots; others are `|`, nearly full cells `#`."""
+_SHADE = frozenset({0x01, 0x02, 0x04, 0x05, 0x40, 0x42})
+"""Dots that a shade leaves in a cell: in ASCII it would be mistaken for the curve over it."""
 
 
 def in_ascii(text: str) -> str:
-    """Return a text in ASCII, as wide as before: others than those signs become question marks."""
-    return "".join(sign if sign.isascii() else _in_ascii(sign) for sign in text)
+    """Return a text in ASCII, as wide as before: signs that are not ours become question marks."""
+    return text.translate(_TABLE)
 
 
-def _in_ascii(sign: str) -> str:
-    return LIKE.get(sign) or "?" * cell_len(sign)
+def _of_braille(dots: int) -> str:
+    """Return the sign whose shape comes nearest to a set of braille dots."""
+    if not dots or dots in _SHADE:
+        return " "
+    if dots.bit_count() >= 6:
+        return "#"
+    return _OF_ROWS.get("".join("x" if dots & row else " " for row in _ROWS), "|")
+
+
+class _Table(dict[int, str]):
+    """What stands for each character met so far, by code point."""
+
+    def __missing__(self, code: int) -> str:
+        sign = chr(code)
+        if not sign.isascii():
+            sign = (
+                _of_braille(code - 0x2800)
+                if 0x2800 <= code < 0x2900
+                else _LIKE.get(sign, "?" * cell_len(sign))
+            )
+        self[code] = sign
+        return sign
+
+
+_TABLE = _Table()

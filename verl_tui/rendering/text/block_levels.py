@@ -9,40 +9,36 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
-_ASCII = " _.-~=+*#"
 
 
-def level_glyph(percent: float, *, ascii_only: bool = False) -> str:
+def level_glyph(percent: float) -> str:
     """Return one block as high as a percentage; 0 is a line, as a space means unknown."""
-    return _block(percent, 0, 1, ascii_only=ascii_only)
+    return _block(percent, 0, 1)
 
 
-def strip(values: Sequence[float], width: int, *, ascii_only: bool = False) -> str:
+def strip(values: Sequence[float], width: int) -> str:
     """Draw the last `width` percentages as a row of blocks, a space where there is no number."""
-    return tall(values, width, 1, ascii_only=ascii_only)[0]
+    return tall(values, width, 1)[0]
 
 
-def tall(
-    values: Sequence[float], width: int, height: int, *, ascii_only: bool = False
-) -> list[str]:
+def tall(values: Sequence[float], width: int, height: int) -> list[str]:
     """Draw the last `width` percentages as columns of `height` rows, from top to bottom.
 
     Args:
         values: Percentages, oldest first; nan leaves a column empty.
         width: Columns at most.
         height: Rows, at least one.
-        ascii_only: Write ASCII in place of blocks.
     """
     shown = values[-width:] if width > 0 else ()
     return [
-        "".join(_block(value, row, height, ascii_only=ascii_only) for value in shown)
+        "".join(_block(value, row, height) for value in shown)
         for row in reversed(range(height))
     ]
 
 
-def _block(percent: float, row: int, height: int, *, ascii_only: bool) -> str:
+def _block(percent: float, row: int, height: int) -> str:
     """Return the block of a column in one row, counted from the bottom."""
     if not math.isfinite(percent):
         return " "
     filled = max(1, round(min(max(percent, 0.0), 100.0) / 100 * height * 8))
-    return (_ASCII if ascii_only else _EIGHTHS)[min(8, max(0, filled - 8 * row))]
+    return _EIGHTHS[min(8, max(0, filled - 8 * row))]

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len, set_cell_size
 
 from verl_tui.patterns import pattern
-from verl_tui.rendering.text.ascii_table import WORDS
 from verl_tui.rendering.text.piece import text_of
-from verl_tui.rendering.text.wrap import ellipsis, fit, wrap
+from verl_tui.rendering.text.wrap import ELLIPSIS, fit, wrap
 
 if TYPE_CHECKING:
     from verl_tui.rendering.text.piece import Pieces
 
 _LONGEST = 4096
 """Most characters of a text that are used."""
-_ALIKE = str.maketrans(WORDS)
 _DURATION = pattern(r"\b\d+[dhms] (?:\d+[hm] ago|\d+[hm]|ago)\b")
 _HOLDING = "\u00a0"
 """Stands for a space at which no row breaks; `printable` leaves none in a text."""
@@ -25,37 +23,34 @@ _LEAST_HELD = 20
 """Cells below which a row breaks wherever it can."""
 
 
-def printable(text: str, *, ascii_only: bool = False) -> str:
+def printable(text: str) -> str:
     """Return text on one line, what cannot be printed replaced."""
     text = " ".join(text[:_LONGEST].split())
     if not text.isprintable():
         text = "".join(c if c.isprintable() else "?" for c in text)
-    if ascii_only:
-        return text.translate(_ALIKE).encode("ascii", "replace").decode()
     return text
 
 
 @lru_cache(1024)
-def middle(text: str, cells: int, *, ascii_only: bool = False) -> str:
+def middle(text: str, cells: int) -> str:
     """Return text cut in the middle to `cells` cells, since names often differ at their ends."""
-    text = printable(text, ascii_only=ascii_only)
+    text = printable(text)
     if cell_len(text) <= cells:
         return text
-    mark = ellipsis(ascii_only=ascii_only)
     if cells < 5:
-        return fit(text, cells, mark)
+        return fit(text, cells)
     head = set_cell_size(text, cells // 2).rstrip()
     tail = len(text)
     room = cells - cell_len(head) - 1
     while cell_len(text[tail - 1 :]) <= room:
         tail -= 1
-    return head + mark + text[tail:].lstrip()
+    return head + ELLIPSIS + text[tail:].lstrip()
 
 
 @lru_cache(1024)
-def wrapped(text: str, cells: int, *, ascii_only: bool = False) -> tuple[str, ...]:
+def wrapped(text: str, cells: int) -> tuple[str, ...]:
     """Return text as one paragraph in lines of at most `cells` cells; durations are not torn."""
-    text = printable(text, ascii_only=ascii_only)
+    text = printable(text)
     if cells >= _LEAST_HELD:
         text = _DURATION.sub(lambda found: found[0].replace(" ", _HOLDING), text)
     if not text:

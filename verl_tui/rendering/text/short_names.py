@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len
 
 from verl_tui.rendering.text.printable import middle, printable
-from verl_tui.rendering.text.wrap import ellipsis, fit, fit_left
+from verl_tui.rendering.text.wrap import ELLIPSIS, fit, fit_left
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -36,9 +36,7 @@ def shared(names: Sequence[str]) -> SharedEnds:
     return SharedEnds(head, len(commonprefix(reversed_rests)))  # noqa: RUF071
 
 
-def short_name(
-    name: str, cells: int, alike: SharedEnds, *, ascii_only: bool = False
-) -> str:
+def short_name(name: str, cells: int, alike: SharedEnds) -> str:
     """Return a name of at most `cells` cells, cut first in the parts that all names share."""
     stop = len(name) - alike.tail
     head = name[: alike.head]
@@ -47,33 +45,29 @@ def short_name(
     room = cells - cell_len(own)
     least = bool(head) + bool(tail)
     if cell_len(name) <= cells or not own or room < least:
-        return middle(name, cells, ascii_only=ascii_only)
+        return middle(name, cells)
     # Each side may use the room that the other leaves.
     before = max(room - room // 2, room - cell_len(tail))
     before = min(cell_len(head), before)
-    head = _cut(head, before, ascii_only=ascii_only)
-    tail = _cut(tail, room - before, ascii_only=ascii_only)
-    return middle(head + own + tail, cells, ascii_only=ascii_only)
+    head = _cut(head, before)
+    tail = _cut(tail, room - before)
+    return middle(head + own + tail, cells)
 
 
 @lru_cache(16)
-def short_names(
-    names: tuple[str, ...], cells: int, *, ascii_only: bool = False
-) -> Mapping[str, str]:
+def short_names(names: tuple[str, ...], cells: int) -> Mapping[str, str]:
     """Return each of the names of runs in at most so many cells: cut in the parts that all share,
     and where two would look alike then, in those that these share.
     """
-    found = _shortened(names, cells, ascii_only=ascii_only)
+    found = _shortened(names, cells)
     for group in _looking_alike(found):
-        found |= _shortened(group, cells, ascii_only=ascii_only)
+        found |= _shortened(group, cells)
     return found
 
 
-def _shortened(names: Sequence[str], cells: int, *, ascii_only: bool) -> dict[str, str]:
+def _shortened(names: Sequence[str], cells: int) -> dict[str, str]:
     alike = shared(names)
-    return {
-        name: short_name(name, cells, alike, ascii_only=ascii_only) for name in names
-    }
+    return {name: short_name(name, cells, alike) for name in names}
 
 
 def _looking_alike(short: Mapping[str, str]) -> list[list[str]]:
@@ -84,19 +78,16 @@ def _looking_alike(short: Mapping[str, str]) -> list[list[str]]:
     return [group for group in groups.values() if len(group) > 1]
 
 
-def distinct_names(
-    names: Sequence[str], cells: int, *, ascii_only: bool = False
-) -> dict[str, str]:
+def distinct_names(names: Sequence[str], cells: int) -> dict[str, str]:
     """Return each name in at most so many cells; those that would look alike lose the words that
     they share, as far as they then differ.
     """
-    short = {name: _plain_cut(name, cells, ascii_only=ascii_only) for name in names}
-    mark = ellipsis(ascii_only=ascii_only)
+    short = {name: _plain_cut(name, cells) for name in names}
     for group in _looking_alike(short):
-        short |= _without_shared_start(group, cells, mark)
+        short |= _without_shared_start(group, cells, ELLIPSIS)
     still = list(chain.from_iterable(_looking_alike(short)))
     if still:
-        short |= _in_the_middle(still, cells, mark)
+        short |= _in_the_middle(still, cells, ELLIPSIS)
     return short
 
 
@@ -125,7 +116,7 @@ def _in_the_middle(names: Sequence[str], cells: int, mark: str) -> dict[str, str
     room = max(1, cells - cell_len(mark))
     found: dict[str, str] = {}
     for name in names:
-        own = middle(name[head:], room, ascii_only=mark != "…")
+        own = middle(name[head:], room)
         found[name] = fit(mark + own, cells, "")
     return found
 
@@ -142,18 +133,18 @@ def _joined(
     return before + mark + cut(own, left, mark)
 
 
-def _plain_cut(name: str, cells: int, *, ascii_only: bool) -> str:
+def _plain_cut(name: str, cells: int) -> str:
     """Cut a name: keys often differ at their ends only, words do not."""
     if "/" in name:
-        return middle(name, cells, ascii_only=ascii_only)
-    shown = printable(name, ascii_only=ascii_only)
-    return fit(shown, cells, ellipsis(ascii_only=ascii_only))
+        return middle(name, cells)
+    shown = printable(name)
+    return fit(shown, cells)
 
 
-def _cut(text: str, cells: int, *, ascii_only: bool) -> str:
+def _cut(text: str, cells: int) -> str:
     """Cut the middle out of a part of a name, or all of it if little room is left."""
     if not text or cell_len(text) <= cells:
         return text
     if cells >= 5:
-        return middle(text, cells, ascii_only=ascii_only)
-    return ellipsis(ascii_only=ascii_only)
+        return middle(text, cells)
+    return ELLIPSIS

@@ -12,6 +12,8 @@ from rich.cells import cell_len, get_character_cell_size
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+ELLIPSIS = "…"
+"""Stands for text cut off."""
 _UNSHOWABLE = "�"
 """Stands for a wide character where not even one fits."""
 _MOST_MARKS = 8
@@ -64,12 +66,7 @@ def spans(text: str, width: int) -> Iterator[tuple[int, int]]:
         start = end + 1 if end >= 0 else -1
 
 
-def ellipsis(*, ascii_only: bool) -> str:
-    """Return the sign that stands for text cut off."""
-    return "~" if ascii_only else "…"
-
-
-def fit(text: str, width: int, mark: str = "…") -> str:
+def fit(text: str, width: int, mark: str = ELLIPSIS) -> str:
     """Return one line cut at its end to `width` cells."""
     if len(text) <= width and text.isascii():
         return text
@@ -80,7 +77,7 @@ def fit(text: str, width: int, mark: str = "…") -> str:
     return text[: _reach(text, 0, width - len(mark))] + mark
 
 
-def fit_left(text: str, width: int, mark: str = "…") -> str:
+def fit_left(text: str, width: int, mark: str = ELLIPSIS) -> str:
     """Return one line cut at its beginning to `width` cells, since a path's end says most."""
     width = max(0, width)
     if cell_len(text) <= width:

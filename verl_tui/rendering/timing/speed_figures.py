@@ -30,7 +30,7 @@ def waits(run: Run, found: Breakdown | None) -> list[SpeedFigure]:
 
 
 def speed_rows(
-    title: str, figures: Sequence[SpeedFigure], width: int, *, ascii_only: bool
+    title: str, figures: Sequence[SpeedFigure], width: int
 ) -> Iterator[Pieces]:
     """Yield a heading and one row for each figure; nothing without figures."""
     if not figures:
@@ -49,7 +49,7 @@ def speed_rows(
             else:
                 note = printable(figure.key)
             left = width - cells_of(row) - 2
-            row.append((f"  {fit(note, left, '~' if ascii_only else '…')}", "dim"))
+            row.append((f"  {fit(note, left, '…')}", "dim"))
         yield row
 
 

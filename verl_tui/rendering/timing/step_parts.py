@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from verl_tui.rendering.text.part_colours import PARTS
 from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import printable
-from verl_tui.rendering.text.wrap import ellipsis, fit
+from verl_tui.rendering.text.wrap import fit
 from verl_tui.rendering.timing.wording import (
     NARROW,
     WIDE,
@@ -57,15 +57,14 @@ def step_parts(
     run: Run, found: Breakdown | None, view: View, width: int, signs: str
 ) -> Iterator[Pieces]:
     """Yield the table of a step's parts, or why there is none."""
-    ascii_only = view.ascii_only
     if found is None or not (found.parts or found.key):
         yield heading("where a step's time goes")
         yield from wrapped_rows(_untimed(run, view), "dim", width)
         return
     where = "where a step's time goes: " if width >= WIDE else ""
     title = f"{where}mean of steps {found.steps[0]}-{found.steps[-1]}"
-    yield heading(fit(title, width, ellipsis(ascii_only=ascii_only)))
-    yield from _table(list(_lines(found, signs)), width, ascii_only=ascii_only)
+    yield heading(fit(title, width))
+    yield from _table(list(_lines(found, signs)), width)
     if found.overlaps:
         more = short_time(-found.rest)
         words = (
@@ -76,14 +75,12 @@ def step_parts(
         yield from wrapped_rows(f"{_no_parts(run)}.", "dim", width)
 
 
-def _table(
-    lines: Sequence[_PartRow], width: int, *, ascii_only: bool
-) -> Iterator[Pieces]:
+def _table(lines: Sequence[_PartRow], width: int) -> Iterator[Pieces]:
     longest = max(cell_len(line.name) for line in lines)
     name = min(longest, max(6, width - (24 if width >= NARROW else 8)))
     most = max((line.share for line in lines[1:]), default=1.0)
     for line in lines:
-        yield _table_row(line, name, most, width, ascii_only=ascii_only)
+        yield _table_row(line, name, most, width)
 
 
 def _no_parts(run: Run) -> str:
@@ -151,9 +148,7 @@ def _note(part: StepPart, found: Breakdown) -> str:
     return ", ".join(words)
 
 
-def _table_row(
-    line: _PartRow, name: int, most: float, width: int, *, ascii_only: bool
-) -> Pieces:
+def _table_row(line: _PartRow, name: int, most: float, width: int) -> Pieces:
     share = f"{line.share:.0%}".rjust(4)
     label = fit(line.name, name)
     role = "label" if line.role.startswith("part") else line.role
@@ -168,7 +163,7 @@ def _table_row(
         (share.rjust(5), "value"),
         (" ", ""),
     ]
-    trend, tone = _trend(line.trend, ascii_only=ascii_only)
+    trend, tone = _trend(line.trend)
     room = width - cells_of(row) - 8
     bar = max(0, min(24, room // 2 if width >= WIDE else room))
     filled = (
@@ -181,14 +176,14 @@ def _table_row(
     ]
     left = width - cells_of(row)
     if width >= WIDE:
-        row.append((fit(line.note, left, ellipsis(ascii_only=ascii_only)), "dim"))
+        row.append((fit(line.note, left), "dim"))
     return row
 
 
-def _trend(ratio: float | None, *, ascii_only: bool) -> tuple[str, str]:
+def _trend(ratio: float | None) -> tuple[str, str]:
     if ratio is None or _QUICKER < ratio < _SLOWER:
         return "", "dim"
-    up, down = ("^", "v") if ascii_only else ("↑", "↓")
+    up, down = "↑", "↓"
     return (
         f"{up if ratio > 1 else down} {ratio:.1f}×",
         "warning" if ratio > 1 else "good",

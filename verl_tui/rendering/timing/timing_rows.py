@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.text.printable import cut, wrapped
-from verl_tui.rendering.text.wrap import ellipsis
+from verl_tui.rendering.text.wrap import ELLIPSIS
 from verl_tui.rendering.timing.progress import progress
 from verl_tui.rendering.timing.speed_figures import speed_rows, waits
 from verl_tui.rendering.timing.step_parts import SOLID, step_by_step, step_parts
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
 
-_SIGNS, _ASCII_SIGNS = "█▓▄▒▌░", "#%=+o:"
+_SIGNS = "█▓▄▒▌░"
 """Signs of the parts where colours do not distinguish them."""
 
 
@@ -36,23 +36,11 @@ def timing_rows(view: View, width: int, *, solid: bool = False) -> list[Pieces]:
         ]
     found = breakdown(run)
     signs = SOLID * len(_SIGNS) if solid else _SIGNS
-    if view.ascii_only:
-        signs = _ASCII_SIGNS
     parts = (
         step_parts(run, found, view, width, signs),
         progress(run, view, width),
-        speed_rows(
-            "throughput",
-            [*rates(run), *throughput(run, found)],
-            width,
-            ascii_only=view.ascii_only,
-        ),
-        speed_rows(
-            "generating and waiting",
-            waits(run, found),
-            width,
-            ascii_only=view.ascii_only,
-        ),
+        speed_rows("throughput", [*rates(run), *throughput(run, found)], width),
+        speed_rows("generating and waiting", waits(run, found), width),
         step_by_step(run, found, width, signs),
     )
     rows: list[Pieces] = []
@@ -60,5 +48,4 @@ def timing_rows(view: View, width: int, *, solid: bool = False) -> list[Pieces]:
         if rows:
             rows.append([])
         rows += part
-    mark = ellipsis(ascii_only=view.ascii_only)
-    return [cut(row, width, mark) for row in rows]
+    return [cut(row, width, ELLIPSIS) for row in rows]

@@ -47,10 +47,7 @@ def keys_given(app: App[Any], binding: Binding) -> list[str]:
 
 def keys_of(app: App[Any], binding: Binding) -> str:
     """Return the keys of a binding as people call them."""
-    ascii_only = getattr(app, "ascii_only", False)
-    return " ".join(
-        key_name(key, ascii_only=ascii_only) for key in keys_given(app, binding)
-    )
+    return " ".join(key_name(key) for key in keys_given(app, binding))
 
 
 def keys_to(app: App[Any], kind: type[DOMNode], name: str) -> str:
@@ -67,17 +64,15 @@ def first_keys(app: App[Any], kinds: Iterable[type[DOMNode]], names: str) -> str
     known: dict[str | None, Binding] = {}
     for kind in kinds:
         known.update((binding.id, binding) for binding in bindings(kind))
-    ascii_only = getattr(app, "ascii_only", False)
     given = [keys_given(app, known[name])[0] for name in names.split()]
-    return " ".join(key_name(key, ascii_only=ascii_only) for key in given)
+    return " ".join(key_name(key) for key in given)
 
 
 def hint_keys(app: App[Any]) -> Mapping[str, str]:
     """Return the keys that sentences on the screen name, as the user has them."""
     given: dict[str, str] = getattr(app, "user_keys", {})
-    ascii_only = getattr(app, "ascii_only", False)
     own = {
-        name: key_name(keys.split(",")[0], ascii_only=ascii_only)
+        name: key_name(keys.split(",")[0])
         for name, keys in given.items()
         if name in HINT_KEYS
     }

@@ -22,8 +22,6 @@ class HelpSection(NamedTuple):
     """Place among the sections of the screens, or of the panels, from 0."""
     notes: tuple[str, ...] = ()
     """Further lines below the keys."""
-    ascii_notes: tuple[str, ...] | None = None
-    """The same for terminals that show only ASCII, where they differ."""
     charts: bool = False
     """True if it shows charts: the first such section is followed by their signs."""
     task: Binding.Group = MOVE

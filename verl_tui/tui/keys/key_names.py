@@ -22,13 +22,9 @@ _NAMES = {
 _ARROWS = ("left", "right", "up", "down")
 
 
-def key_name(key: str, *, ascii_only: bool = False) -> str:
-    """Return the usual name of a key that Textual names; in ASCII arrows are words, as `<` is
-    another key.
-    """
+def key_name(key: str) -> str:
+    """Return the usual name of a key that Textual names."""
     modifier, _, arrow = key.rpartition("+")
-    if ascii_only and arrow in _ARROWS:
-        return key
     if modifier and arrow in _ARROWS:
         return f"{modifier}+{_NAMES[arrow]}"
     return _NAMES.get(key) or (key_to_character(key) or "").strip() or key

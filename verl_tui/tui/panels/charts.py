@@ -190,7 +190,7 @@ class ChartsPanel(Panel):
         if view is None or not tiles.is_attached:
             return  # too early, or the app is ending
         self._page = self._page.fitted(*tiles.size, self._revealed)
-        tiles.have(self._page.slots, ascii_only=view.ascii_only)
+        tiles.have(self._page.slots)
         if self._placing(self._placed.room) != self._placed:
             tiles.refresh(layout=True)
         else:
@@ -206,7 +206,7 @@ class ChartsPanel(Panel):
         view = self._view
         slots = self._page.slots
         if view is not None and self._placed.there < slots:
-            self.call_later(self._tiles.have, slots, ascii_only=view.ascii_only)
+            self.call_later(self._tiles.have, slots)
         if view is not None and self._placed != before:
             at_once = None if self._placed.is_like(before) else _AT_ONCE
             self._fill(view, at_once, in_layout=True)

@@ -105,7 +105,6 @@ class HealthPanel(TextPanel):
             view.run,
             view.verdict,
             int(view.monitor.loaded() * 100) if view.loading else None,
-            view.ascii_only,
             waiting,
             view.acknowledgements.revision,
         )

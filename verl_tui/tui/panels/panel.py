@@ -46,12 +46,9 @@ class Panel(ContainedPart, Container):
         border-title-color: $text-muted;
         border-subtitle-color: $text-muted;
         &.-focused { border: round $accent; }
-        &.-ascii { border: ascii $panel-lighten-2; }
-        &.-ascii.-focused { border: ascii $accent; }
         &.-bare { border: none; padding: 0 1; }
         &.-bare.-focused { border-left: thick $accent; border-right: thick $accent; padding: 0; }
         &.-bare.-zoomed { border: round $accent; padding: 0; }
-        &.-bare.-zoomed.-ascii { border: ascii $accent; }
         &:nocolor.-focused { border-title-style: bold reverse; }
     }
     """

@@ -44,11 +44,8 @@ _SPARED = 100
 """Cells left to the charts: two columns with their axes."""
 
 
-def _signs(*, ascii_only: bool) -> tuple[str, ...]:
-    return (
-        f"before a name: {badges(ascii_only=ascii_only)}",
-        f"after a name: {signs(ascii_only=ascii_only)}",
-    )
+def _signs() -> tuple[str, ...]:
+    return (f"before a name: {badges()}", f"after a name: {signs()}")
 
 
 _PLACE = """
@@ -88,11 +85,7 @@ class RunsPanel(TextPanel):
     }
     GROUNDED = frozenset({"bar"})
     HELP_SECTION = HelpSection(
-        "runs, with the focus",
-        rank=40,
-        notes=_signs(ascii_only=False),
-        ascii_notes=_signs(ascii_only=True),
-        task=COMPARE,
+        "runs, with the focus", rank=40, notes=_signs(), task=COMPARE
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
@@ -282,10 +275,9 @@ class RunsPanel(TextPanel):
 
     def title(self, *, focused: bool) -> Content:
         """Return the title, and the names of the columns over these."""
-        line = "-" if self._view is not None and self._view.ascii_only else "─"
         title, edge = ("$accent", "$accent") if focused else ("", "$panel-lighten-2")
         styles = {"title": title, "rule": edge, "name": "$text-muted"}
-        pieces = on_edge(self.TITLE, self._heading, line)
+        pieces = on_edge(self.TITLE, self._heading, "─")
         return Content.assemble(*((words, styles[role]) for words, role in pieces))
 
     def _mark(self, *size: int) -> None:

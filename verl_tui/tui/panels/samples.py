@@ -251,16 +251,14 @@ class SamplesPanel(Panel, RoleStyled):
         listing = self._position.listing
         rows = header_height(width, height) if shown is not None else 0
         count = page.count if page is not None else 0
-        key = (shown, count, listing.revision, width, rows, view.ascii_only, self._look)
+        key = (shown, count, listing.revision, width, rows, self._look)
         if key == self._drawn_header:
             return
         self._drawn_header = key
         self._header.display = rows > 0
         self._header.styles.height = max(1, rows)
         if shown is not None:
-            drawn = header_rows(
-                *shown, listing, width, rows, count=count, ascii_only=view.ascii_only
-            )
+            drawn = header_rows(*shown, listing, width, rows, count=count)
             self._header.set_strips([self.inked(row) for row in drawn])
 
     def _draw_body(self, view: View, width: int, height: int) -> None:
@@ -269,25 +267,14 @@ class SamplesPanel(Panel, RoleStyled):
         short = self._short
         instead = rows_instead(view, page, width, short=short) if sample is None else []
         listed = self._position.listing.revision if short else 0
-        key = (
-            sample or instead,
-            listed,
-            width,
-            height,
-            self._whole,
-            view.ascii_only,
-            self._look,
-        )
+        key = (sample or instead, listed, width, height, self._whole, self._look)
         if key == self._drawn_body:
             return
         self._drawn_body = key
         rows = instead
         if sample is not None and short and self.shown is not None:
             listing = self._position.listing
-            ascii_only = view.ascii_only
-            rows = [
-                short_row(*self.shown, listing, sample, width, ascii_only=ascii_only)
-            ]
+            rows = [short_row(*self.shown, listing, sample, width)]
         elif sample is not None:
             rows = self._sample_rows(sample, view, width, height, unfolded=self._whole)
         self._body.set_strips([self.inked(row) for row in rows])
@@ -313,7 +300,6 @@ class SamplesPanel(Panel, RoleStyled):
             height - header_height(width + 1, height),
             unfolded=unfolded,
             key=view.keys["samples.unfold"],
-            ascii_only=view.ascii_only,
         )
 
     @property

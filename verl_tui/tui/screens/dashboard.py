@@ -280,8 +280,7 @@ class Dashboard(DashboardLayout):
     def _say(self, sentence: str) -> None:
         """Notify in one line, in place of earlier notifications: keys may be pressed fast."""
         self.app.clear_notifications()
-        mark = "~" if self.view is not None and self.view.ascii_only else "…"
-        words = fit(printable(sentence), max(12, self.size.width - 8), mark)
+        words = fit(printable(sentence), max(12, self.size.width - 8))
         self.notify(words, timeout=4, markup=False)
 
     @on(HealthPanel.Followed)
@@ -394,7 +393,7 @@ class Dashboard(DashboardLayout):
             for name in self._filtered
             if self.query_one(f"#{name}").display
         }
-        bar.say(counts, ascii_only=view.ascii_only, escape=view.keys["back"])
+        bar.say(counts, escape=view.keys["back"])
 
     @on(Input.Changed, "#filter")
     def _filter_changed(self, event: Input.Changed) -> None:

@@ -164,7 +164,6 @@ class DashboardLayout(BufferedScreen[None]):
             self._after_layout()
             return
         for panel in self.arrangement.panels:
-            panel.set_class(view.ascii_only, "-ascii")
             if panel.display and not (switched and isinstance(panel, ChartsPanel)):
                 panel.attempt(panel.show, view, otherwise=None)
         if switched:

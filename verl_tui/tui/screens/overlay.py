@@ -142,7 +142,6 @@ class Overlay(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]):
     def redraw(self) -> None:
         """Draw the newest state again."""
         if self._view is not None and self._panel.is_mounted:
-            self._panel.set_class(self._view.ascii_only, "-ascii")
             self.draw(self._view)
 
     def action_other(self, way: int) -> None:

@@ -60,24 +60,20 @@ class PickMetric(
             border: round $accent;
             border-title-color: $accent;
             background: $surface;
-            &.-ascii { border: ascii $accent; }
         }
         & Input { height: 1; border: none; padding: 0 1; }
         & Rows { padding: 0 1; }
     }
     """
 
-    def __init__(
-        self, plans: Sequence[PlannedChart], *, ascii_only: bool = False
-    ) -> None:
+    def __init__(self, plans: Sequence[PlannedChart]) -> None:
         super().__init__()
         self._plans = plans
         self._found = list(plans)
-        self._ascii = ascii_only
 
     def compose(self) -> ComposeResult:
         """Make the line to type in and the metrics."""
-        with Container(classes="-ascii" if self._ascii else "") as frame:
+        with Container() as frame:
             frame.border_title = "second metric, axis at the right"
             yield InputLine("a few letters · enter takes")
             rows = Rows(choosing=True)
@@ -95,10 +91,9 @@ class PickMetric(
         if rows is None:
             return  # the app is ending
         width = max(1, rows.width)
-        mark = "~" if self._ascii else "…"
         rows.set_strips(
             [
-                Strip([Segment(fit(printable(_words(plan)), width, mark))])
+                Strip([Segment(fit(printable(_words(plan)), width, "…"))])
                 for plan in self._found
             ]
         )

@@ -130,11 +130,11 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         """The metric of the y axis at the right."""
         self._look = look
         self._view = view
-        self._chart = ZoomedChart(self._data(), ascii_only=view.ascii_only)
+        self._chart = ZoomedChart(self._data())
         self._chart.draw_late()
         self._reading = ReadOut(id="reading")
         self._origin = Line(id="origin")
-        self._histogram = HistogramBars(ascii_only=view.ascii_only, id="histogram")
+        self._histogram = HistogramBars(id="histogram")
 
     def compose(self) -> ComposeResult:
         """A chart and the keys."""
@@ -167,7 +167,7 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         # it may be gone
         names = tuple(dict.fromkeys((*view.monitor.runs, view.run.name)))
         room = max(_LEAST_NAME, self.size.width // 3)
-        return short_names(names, room, ascii_only=view.ascii_only)[view.run.name]
+        return short_names(names, room)[view.run.name]
 
     def _write_below(self) -> None:
         if not self._reading.is_attached:
@@ -175,7 +175,6 @@ class ZoomScreen(BufferedScreen[ChartLook]):
             return
         self._write_origin()
         height = self.size.height
-        mark = "~" if self._view.ascii_only else "…"
         position = self._chart.cursor
         if position is not None:
             at = step_at(self._view.run, self._plan.key, self._look, position)
@@ -183,7 +182,7 @@ class ZoomScreen(BufferedScreen[ChartLook]):
             at = None
         readings = self._chart.cursor_values(at)
         self._reading.show(
-            readings, height // 3 if height >= _READ_FROM else 0, ellipsis=mark
+            readings, height // 3 if height >= _READ_FROM else 0, ellipsis="…"
         )
         self._show_histogram(at)
 
@@ -198,8 +197,7 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         height = next(
             rows for least, rows in _HISTOGRAM_ROWS if self.size.height >= least
         )
-        separator = ", " if self._view.ascii_only else " · "
-        title = f"step {exact_step(found.step)}{separator}" if found is not None else ""
+        title = f"step {exact_step(found.step)} · " if found is not None else ""
         self._histogram.show(
             title, found.bins if found is not None else None, self._plan.unit, height
         )
@@ -211,10 +209,9 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         if subject == self._origin_of:
             return  # it takes as long as the chart
         self._origin_of = subject
-        separator = ", " if self._view.ascii_only else " · "
         pieces: list[tuple[str, str]] = []
         for text, role in self._origin_pieces(run):
-            pieces.append((f"{separator}{text}" if pieces else text, role))
+            pieces.append((f" · {text}" if pieces else text, role))
         self._origin.show(pieces)
 
     def _origin_pieces(self, run: Run | None) -> Iterator[tuple[str, str]]:
@@ -335,7 +332,7 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         best = second_metric(self._plan, plans := self._planned())
         plans = [plan for plan in plans if plan.key != self._plan.key]
         plans.sort(key=lambda one: one != best)
-        self.app.push_screen(PickMetric(plans, ascii_only=self._view.ascii_only), take)
+        self.app.push_screen(PickMetric(plans), take)
 
     def action_write_table(self) -> None:
         """Write the points in sight to a file."""

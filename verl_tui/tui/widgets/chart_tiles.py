@@ -32,11 +32,11 @@ class ChartTiles(Tiles):
         self._waiting: list[tuple[Chart, ChartData]] = []
         """Charts that the next frame draws, and what they show then."""
 
-    def have(self, count: int, *, ascii_only: bool) -> None:
+    def have(self, count: int) -> None:
         """Make the charts that there are too few of."""
         missing = count - len(self.children)
         if self.is_attached and missing > 0:
-            self.mount(*(Chart(ascii_only=ascii_only) for _ in range(missing)))
+            self.mount(*(Chart() for _ in range(missing)))
 
     def first(self, count: int) -> list[Chart]:
         """Return so many charts, in order; fewer while there are no more."""

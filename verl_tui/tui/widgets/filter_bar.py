@@ -85,7 +85,6 @@ class FilterBar(ContainedWidget, Horizontal):
         self,
         matches: Mapping[str, Matches] | None,
         *,
-        ascii_only: bool,
         enter: str = "keeps it",
         escape: str = "esc",
     ) -> None:
@@ -94,11 +93,7 @@ class FilterBar(ContainedWidget, Horizontal):
         """
         typed = self.input.value
         room = self.room
-        self.state(
-            filter_state(
-                typed, matches, room, ascii_only=ascii_only, enter=enter, escape=escape
-            )
-        )
+        self.state(filter_state(typed, matches, room, enter=enter, escape=escape))
 
     def state(self, words: str) -> None:
         """Write the words at the right."""

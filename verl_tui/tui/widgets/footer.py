@@ -97,13 +97,10 @@ class Keys(RoleStyled, can_focus=False):
             active: What keys mean now.
             known: Names of the actions that are shown already.
         """
-        ascii_only = getattr(self.app, "ascii_only", False)
         found: dict[str, _Key] = {}
         for _, binding, enabled, _ in active.values():
             if binding.show and binding.id not in known and binding.action not in found:
-                display = binding.key_display or key_name(
-                    binding.key, ascii_only=ascii_only
-                )
+                display = binding.key_display or key_name(binding.key)
                 needed = binding.id == _NEEDED
                 found[binding.action] = _Key(
                     binding.key, display, binding.description, enabled, needed=needed
@@ -155,23 +152,20 @@ def _first_keys(
     own = [keys for keys in around if keys]
     of_app = getattr(screen.app, FOOTER, ())
     declared = chain(*own[:1], of_app, *own[1:])
-    ascii_only = getattr(screen.app, "ascii_only", False)
     known: set[str] = set()
     found: dict[str, _Key] = {}
     for ids, does in declared:
         names = set(ids.split())
         if known & names:
             continue
-        key = _named(ids, does, active, ascii_only)
+        key = _named(ids, does, active)
         if key is not None:
             known |= names
             found[ids] = key
     return found
 
 
-def _named(
-    ids: str, does: str, active: dict[str, ActiveBinding], ascii_only: bool
-) -> _Key | None:
+def _named(ids: str, does: str, active: dict[str, ActiveBinding]) -> _Key | None:
     """Return keys by their names in the configuration as one entry; None where none of them holds
     now.
     """
@@ -182,5 +176,5 @@ def _named(
     if not keys:
         return None
     first, _ = keys[0]
-    display = " ".join(key_name(key, ascii_only=ascii_only) for key, _ in keys)
+    display = " ".join(key_name(key) for key, _ in keys)
     return _Key(first, display, does, all(holding.enabled for _, holding in keys))

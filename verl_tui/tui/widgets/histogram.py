@@ -18,9 +18,8 @@ class HistogramBars(FewRows):
     HistogramBars { color: $text-primary; }
     """
 
-    def __init__(self, *, ascii_only: bool = False, id: str | None = None) -> None:
+    def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._ascii = ascii_only
 
     def show(self, title: str, bins: Bins | None, unit: str, height: int) -> None:
         """Show a histogram in at most so many rows, its words among them.
@@ -35,4 +34,4 @@ class HistogramBars(FewRows):
             self.set_rows([])
         else:
             asked = (title, bins, unit, self.room, height)
-            self.set_rows(histogram_rows(*asked, ascii_only=self._ascii))
+            self.set_rows(histogram_rows(*asked))

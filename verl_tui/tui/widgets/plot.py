@@ -13,13 +13,11 @@ from textual.message import Message
 from textual.strip import Strip
 
 from verl_tui.rendering.charts.band_shade import ON_BAND
-from verl_tui.rendering.charts.braille import ascii_locale
 from verl_tui.rendering.charts.chart_data import ChartData
 from verl_tui.rendering.charts.downsample import neighbour
 from verl_tui.rendering.charts.path import neighbour_on_path
 from verl_tui.rendering.charts.ranges import extent
 from verl_tui.rendering.charts.renderer import ChartRenderer
-from verl_tui.rendering.charts.symbols import ASCII
 from verl_tui.rendering.text.family_colours import FAMILIES
 from verl_tui.rendering.text.hues import with_faint
 from verl_tui.rendering.text.run_colours import HUES
@@ -156,7 +154,6 @@ class Plot(RoleStyled, can_focus=True):
         self,
         data: ChartData | None = None,
         *,
-        ascii_only: bool | None = None,
         name: str | None = None,
         id: str | None = None,
         classes: str | None = None,
@@ -165,7 +162,6 @@ class Plot(RoleStyled, can_focus=True):
 
         Args:
             data: What to show first.
-            ascii_only: Draw in ASCII; None asks the locale.
             name: As of every widget.
             id: As of every widget.
             classes: As of every widget.
@@ -173,9 +169,7 @@ class Plot(RoleStyled, can_focus=True):
         super().__init__(name=name, id=id, classes=classes, markup=False)
         self._data = data or ChartData(key="")
         self._cursor = self._given_cursor = self._data.cursor
-        self._drawing = ChartRenderer(
-            ascii_only=ascii_locale() if ascii_only is None else ascii_only
-        )
+        self._drawing = ChartRenderer()
         self.rows: list[Text] = []
         """What is shown: the rows of the last drawing."""
         self._strips: dict[int, Strip] = {}
@@ -248,11 +242,7 @@ class Plot(RoleStyled, can_focus=True):
     def _drawn_rows(self) -> list[Text]:
         """Return the rows as the terminal can show them."""
         # None of a terminal's sixteen colours is a shade of its background.
-        self._drawing.shades = not (
-            self._drawing.symbols is ASCII
-            or self.app.no_color
-            or self.app.current_theme.ansi
-        )
+        self._drawing.shades = not (self.app.no_color or self.app.current_theme.ansi)
         return self.draw(*self.outer_size)
 
     def notify_style_update(self) -> None:

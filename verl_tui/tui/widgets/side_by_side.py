@@ -96,7 +96,6 @@ class SideBySide(Horizontal, RoleStyled):
         """Key of everything that the list was drawn from."""
         self._drawn_text: object = None
         self._drawn_changes: object = None
-        self._ascii_only = False
         self._clear = ""
         """The key that clears the filter."""
 
@@ -114,15 +113,14 @@ class SideBySide(Horizontal, RoleStyled):
 
     # -- drawing -----------------------------------------------------------------------------------
 
-    def draw(self, *, clear: str, ascii_only: bool) -> None:
+    def draw(self, *, clear: str) -> None:
         """Draw the visible parts; `clear` is the key that clears the filter."""
-        self._ascii_only = ascii_only
         self._clear = clear
         if self._browse.responses:
-            self._draw_digest(ascii_only=ascii_only)
+            self._draw_digest()
         else:
-            self._draw_list(ascii_only=ascii_only)
-            self._draw_sample(ascii_only=ascii_only)
+            self._draw_list()
+            self._draw_sample()
 
     def draw_instead(self, rows: Sequence[Pieces]) -> None:
         """Draw these rows in place of a sample."""
@@ -131,7 +129,7 @@ class SideBySide(Horizontal, RoleStyled):
             self.text.show(None, {})
             self.text.set_strips([self.inked(row) for row in rows])
 
-    def _draw_list(self, *, ascii_only: bool) -> None:
+    def _draw_list(self) -> None:
         rows = self.list
         listing = self._browse.listing
         order = self._browse.order
@@ -142,18 +140,14 @@ class SideBySide(Horizontal, RoleStyled):
             return
         excerpts.update(page)
         styles = tuple(self.role_styles.values())
-        key = (listing.revision, excerpts.revision, order, width, ascii_only, styles)
+        key = (listing.revision, excerpts.revision, order, width, styles)
         if key != self._drawn_list:
             self._drawn_list = key
             shown = sample_rows.columns(
                 listing.fields, len(listing.facts), order, width
             )
             self._titles.set_strips(
-                [
-                    self.inked(
-                        sample_rows.sample_heading(shown, order, ascii_only=ascii_only)
-                    )
-                ]
+                [self.inked(sample_rows.sample_heading(shown, order))]
             )
             # Later drawing uses the present state, since the listing goes on.
             facts = listing.facts
@@ -170,7 +164,6 @@ class SideBySide(Horizontal, RoleStyled):
                             scores,
                             groups,
                             excerpt=excerpts.of(page, visible[at]),
-                            ascii_only=ascii_only,
                         )
                     ),
                 )
@@ -181,10 +174,10 @@ class SideBySide(Horizontal, RoleStyled):
             if at is not None:
                 rows.reveal(at)
 
-    def _draw_sample(self, *, ascii_only: bool) -> None:
+    def _draw_sample(self) -> None:
         browse = self._browse
         if browse.index is None:
-            words = "looking ..." if ascii_only else "looking …"
+            words = "looking …"
             if browse.listing.complete:
                 words = f"no sample matches, {self._clear} clears the filter"
             self._line.show([(words, "dim")])
@@ -193,15 +186,11 @@ class SideBySide(Horizontal, RoleStyled):
             return
         sample = browse.read()
         said = sample_words(
-            browse.index,
-            browse.fact,
-            browse.listing,
-            reading=sample is None,
-            ascii_only=ascii_only,
+            browse.index, browse.fact, browse.listing, reading=sample is None
         )
         self._line.show(said, self._hit_words() if sample is not None else [])
         if sample is not None and self.text.display:
-            self._draw_text(sample, ascii_only=ascii_only)
+            self._draw_text(sample)
 
     def _hit_words(self) -> Pieces:
         shown = self.text.document
@@ -211,13 +200,13 @@ class SideBySide(Horizontal, RoleStyled):
             (f"hit {shown.hits.index(shown.here) + 1:,}/{len(shown.hits):,}", "accent")
         ]
 
-    def _draw_text(self, sample: Sample, *, ascii_only: bool) -> None:
+    def _draw_text(self, sample: Sample) -> None:
         browse = self._browse
         width = self.text.width - 1
         height = self.text.size.height
         searches = browse.query.searches
         styles = tuple(self.role_styles.values())
-        laid_by = (width, height, browse.folded, searches, browse.raw, ascii_only)
+        laid_by = (width, height, browse.folded, searches, browse.raw)
         key = (browse.shown, sample, laid_by, styles)
         if width > 0 and key != self._drawn_text:
             self._drawn_text = key
@@ -229,7 +218,6 @@ class SideBySide(Horizontal, RoleStyled):
                 folded=browse.folded,
                 searches=searches,
                 raw=browse.raw,
-                ascii_only=ascii_only,
             )
             if (
                 before is not None
@@ -240,7 +228,7 @@ class SideBySide(Horizontal, RoleStyled):
                 laid.here = before.here
             self.text.show(laid, self.role_styles)
 
-    def _draw_digest(self, *, ascii_only: bool) -> None:
+    def _draw_digest(self) -> None:
         rows = self.digest
         steps = self._browse.history is not None
         width = rows.width
@@ -248,14 +236,12 @@ class SideBySide(Horizontal, RoleStyled):
             return
         chosen = self.item
         known = len(self._items)
-        items = self._items = self._browse.items(ascii_only=ascii_only)
+        items = self._items = self._browse.items()
         rows.set_strips(
             LazyStrips(
                 len(items),
                 lambda at: self.inked(
-                    response_rows.response_row(
-                        items[at](), width, with_step=steps, ascii_only=ascii_only
-                    )
+                    response_rows.response_row(items[at](), width, with_step=steps)
                 ),
             )
         )
@@ -268,18 +254,16 @@ class SideBySide(Horizontal, RoleStyled):
             if rows.chosen is not None:
                 rows.reveal(rows.chosen)
         if steps:
-            self._draw_changes(ascii_only=ascii_only)
+            self._draw_changes()
 
-    def _draw_changes(self, *, ascii_only: bool) -> None:
+    def _draw_changes(self) -> None:
         """Draw the chosen response beside an earlier or later one."""
         rows = self.changes
         chosen = self.digest.chosen
         if not rows.display or rows.width < 2:
             return
-        found = self._browse.changes(
-            -1 if chosen is None else chosen, ascii_only=ascii_only
-        )
-        key = (found, rows.width, ascii_only, tuple(self.role_styles.values()))
+        found = self._browse.changes(-1 if chosen is None else chosen)
+        key = (found, rows.width, tuple(self.role_styles.values()))
         if key == self._drawn_changes:
             return
         self._drawn_changes = key
@@ -288,7 +272,7 @@ class SideBySide(Horizontal, RoleStyled):
                 [self.inked([("no other step has this prompt yet", "dim")])]
             )
             return
-        drawn = changed_words.change_rows(*found, rows.width - 1, ascii_only=ascii_only)
+        drawn = changed_words.change_rows(*found, rows.width - 1)
         rows.set_strips([self.inked(row) for row in drawn])
 
     def _index_of(self, shown: tuple[Place, int] | None) -> int:
@@ -327,7 +311,7 @@ class SideBySide(Horizontal, RoleStyled):
     @on(Rows.Chosen, "#digest")
     def _response_chosen(self) -> None:
         if self._browse.history is not None:
-            self._draw_changes(ascii_only=self._ascii_only)
+            self._draw_changes()
 
     def take_turns(self) -> None:
         """Show the list of responses or one sample, whichever the browser is at, with the focus."""
@@ -338,7 +322,7 @@ class SideBySide(Horizontal, RoleStyled):
             scroll_visible=False
         )
 
-    def hit(self, by: int, *, ascii_only: bool) -> bool:
+    def hit(self, by: int) -> bool:
         """Go to the next or previous hit in the sample, unfold what it is in; return whether there
         is any.
         """
@@ -351,7 +335,7 @@ class SideBySide(Horizontal, RoleStyled):
         hit = shown.hits[at % len(shown.hits)]
         if shown.name_of(hit) in self._browse.folded:
             self._browse.fold(shown.name_of(hit))
-            self._draw_sample(ascii_only=ascii_only)
+            self._draw_sample()
             shown = self.text.document or shown
         shown.here = hit
         self.text.show(shown, self.role_styles)

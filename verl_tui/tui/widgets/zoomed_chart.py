@@ -8,7 +8,6 @@ from verl_tui.rendering.charts.cursor_values import cursor_values
 from verl_tui.rendering.charts.path import is_path
 from verl_tui.rendering.charts.plotext_chart import PlotextChart, load_plotext
 from verl_tui.rendering.charts.ranges import extent
-from verl_tui.rendering.charts.symbols import ASCII
 from verl_tui.rendering.charts.title_row import title_row
 from verl_tui.tui.widgets.plot import Plot, PlotArea
 
@@ -24,7 +23,7 @@ _LEAST_WIDTH, _LEAST_HEIGHT = 30, 10
 class ZoomedChart(Plot):
     """Draws `ChartData` with all the room there is; the same data, keys and messages as a `Chart`.
 
-    Where plotext cannot be loaded, and in ASCII, it looks like a large `Chart`.
+    Where plotext cannot be loaded it looks like a large `Chart`.
     """
 
     _zoom: PlotArea | None = None
@@ -47,20 +46,12 @@ class ZoomedChart(Plot):
         drawing = self._drawing
         data = self._data
         if self._late:
-            return [
-                title_row(
-                    data, width, self._cursor, drawing.symbols, focus=self.has_focus
-                )
-            ]
+            return [title_row(data, width, self._cursor, focus=self.has_focus)]
         if is_path(data, width, height):
             return drawing.rows(
                 data, width, height, cursor=self._cursor, focus=self.has_focus
             )
-        roomy = (
-            width >= _LEAST_WIDTH
-            and height >= _LEAST_HEIGHT
-            and drawing.symbols is not ASCII
-        )
+        roomy = width >= _LEAST_WIDTH and height >= _LEAST_HEIGHT
         shown = extent(data)
         if shown is not None:
             data = drawing.cache.without_flat_envelope(data, *shown)
@@ -85,9 +76,7 @@ class ZoomedChart(Plot):
         other = (
             drawing.cache.scale(data.right, *shown, right=True) if data.right else None
         )
-        chart = PlotextChart(
-            data, (scale, other), shown, width, height - 1, drawing.symbols
-        )
+        chart = PlotextChart(data, (scale, other), shown, width, height - 1)
         chart.shades = drawing.shades
         chart.collect(drawing.cache)
         drawing.cache.forget_unused()
@@ -96,9 +85,7 @@ class ZoomedChart(Plot):
         # it takes tens of milliseconds: never twice for one picture
         if subject != self._drawn[0]:
             self._drawn = (subject, chart.draw(plotext))
-        title = title_row(
-            data, width, self._cursor, drawing.symbols, focus=self.has_focus
-        )
+        title = title_row(data, width, self._cursor, focus=self.has_focus)
         plot = chart.shaded(chart.point_at(self._drawn[1], self._cursor))
         return [title, *plot, *chart.below]
 
@@ -108,9 +95,7 @@ class ZoomedChart(Plot):
         """
         if self._cursor is None or not self._data.all_lines:
             return []
-        return cursor_values(
-            self._data, self._cursor, self._drawing.symbols, self._drawing.cache, at
-        )
+        return cursor_values(self._data, self._cursor, self._drawing.cache, at)
 
     def plot_area(self) -> PlotArea:
         """Return where the x axis of the last drawing is, however that was drawn."""

@@ -130,7 +130,7 @@ class ComparePanel(TextPanel):
         height = self._head.styles.height
         if height is None or height.value != len(names):
             self._head.styles.height = len(names)
-        body = table_rows(found, columns, width, ascii_only=view.ascii_only)
+        body = table_rows(found, columns, width)
         self._head.set_strips(self.strips(names))
         self._table.set_strips(self.strips(body))
 
@@ -198,12 +198,11 @@ class CompareScreen(Overlay[None]):
         if len(runs) < 2:
             return f"compare: {select} more"
         count = len(runs) if view.selected else len(view.listed)
-        dot = " - " if view.ascii_only else " · "
         part = ""
         more = ""
         if len(runs) < count:
             part = f" of {count}"
-            more = f"{dot}{select} others"
+            more = f" · {select} others"
         title = f"compare {len(runs)}{part} runs, {where(runs, self._alignment)}"
         if cell_len(title + more) > self.title_room:
             return title

@@ -84,7 +84,6 @@ class ConfigPanel(TextPanel):
         self._detail = Rows(id="config-detail")
         self._head.can_focus = self._detail.can_focus = False
         self._page: SettingsPage | None = None
-        self._ascii = False
         self._chosen: str | None = None
         """Name of the chosen setting: a filter moves it to another row."""
 
@@ -94,10 +93,9 @@ class ConfigPanel(TextPanel):
         yield self._list
         yield self._detail
 
-    def show_page(self, page: SettingsPage, *, ascii_only: bool) -> None:
+    def show_page(self, page: SettingsPage) -> None:
         """Draw a page."""
         self._page = page
-        self._ascii = ascii_only
         self.redraw()
 
     def on_resize(self) -> None:
@@ -129,7 +127,7 @@ class ConfigPanel(TextPanel):
         if page is None or width < 1:
             return
         at = self._chosen_at(page)
-        rows, starts = page_rows(page, width, ascii_only=self._ascii)
+        rows, starts = page_rows(page, width)
         self._list.set_entries(self.strips(rows), starts, len(rows) if starts else 0)
         self._list.choose(at)
         self._draw_head(page, width)
@@ -147,14 +145,14 @@ class ConfigPanel(TextPanel):
     def _draw_head(self, page: SettingsPage, width: int) -> None:
         headed = bool(page.columns and page.entries) and self.size.height >= _FLAT
         self._head.display = headed
-        row = heading_row(page, width, ascii_only=self._ascii) if headed else []
+        row = heading_row(page, width) if headed else []
         self._head.set_strips(self.strips([row]))
 
     def _draw_detail(self, page: SettingsPage, entry: SettingEntry | None) -> None:
         # The height is computed, since the layout may still have the one before.
         width = self._detail.size.width
         height = self._detail_rows
-        rows = full_entry(page, entry, width, height, ascii_only=self._ascii)
+        rows = full_entry(page, entry, width, height)
         self._detail.set_strips(self.strips(rows))
 
     @on(Entries.Chosen)
@@ -223,7 +221,6 @@ class ConfigScreen(Overlay[None]):
             self._comparing,
             self.size,
             self._panel.width,
-            view.ascii_only,
         )
         if drawn == self._drawn:
             return  # settings seldom change, and there may be a thousand of them
@@ -233,7 +230,7 @@ class ConfigScreen(Overlay[None]):
         every = self._page(runs, "", clear) if self._query else page
         self._matches = Matches(len(page.entries), len(every.entries))
         self._write_frame(view.run)
-        self._panel.show_page(page, ascii_only=view.ascii_only)
+        self._panel.show_page(page)
 
     def _page(self, runs: Sequence[Run], query: str, clear: str) -> SettingsPage:
         """Return what a filter leaves that a key clears."""
@@ -247,7 +244,7 @@ class ConfigScreen(Overlay[None]):
         bar = self.query_one(FilterBar)
         if view is not None:
             counts = {"settings": self._matches}
-            bar.say(counts, ascii_only=view.ascii_only, escape=view.keys["config.back"])
+            bar.say(counts, escape=view.keys["config.back"])
 
     def _write_frame(self, run: Run | None) -> None:
         """Write title, filter and keys into the frame."""

@@ -66,7 +66,6 @@ class _RowWriter:
         self._app = app
         self._width = width
         self._active = active
-        self._ascii = bool(getattr(app, "ascii_only", False))
 
     def section(self, section: KeySection) -> Iterator[HelpRow]:
         """Yield a title, keys and notes; nothing where no key is left."""
@@ -79,26 +78,24 @@ class _RowWriter:
         if not rows:
             return
         declared = section.declared
-        other = declared.ascii_notes if self._ascii else None
         yield self._title(declared)
         yield from rows
-        for note in declared.notes if other is None else other:
+        for note in declared.notes:
             yield [(fit(f"  {note}", self._width), None)]
         yield []
 
     def _title(self, declared: HelpSection) -> HelpRow:
         """Return what keys are for, and where they hold."""
         task = fit(declared.task.description, self._width)
-        dot = " - " if self._ascii else " · "
         return [
             (task, _BOLD),
-            (fit(f"{dot}{declared.title}", self._width - len(task)), _DIM),
+            (fit(f" · {declared.title}", self._width - len(task)), _DIM),
         ]
 
     def signs(self) -> Iterator[HelpRow]:
         """Yield the signs in charts with their meanings."""
         width = self._width
-        entries = list(legend(ascii_only=self._ascii))
+        entries = list(legend())
         longest = max(len(entry.sign) for entry in entries)
         start = max(18 if width >= ROOMY else 0, longest) + 4
         yield [(fit("signs in charts", width), _BOLD)]
@@ -134,7 +131,7 @@ class _RowWriter:
         """Return the rows of a binding; one for the keys of all runs."""
         if binding.id == FIRST_RUN:
             return self._row(*RUNS_ROW)
-        named = " ".join(key_name(key, ascii_only=self._ascii) for key in keys)
+        named = " ".join(key_name(key) for key in keys)
         return self._row(named, binding.description, binding.id or "")
 
     def _in_front(self, keys: list[str], binding: Binding) -> list[str]:

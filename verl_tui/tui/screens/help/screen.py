@@ -146,10 +146,7 @@ class HelpScreen(BufferedScreen[None], ModalScreen[None]):
         if wanted:
             bar = self.query_one(FilterBar)
             counts = Matches(_lines(found), _lines(every))
-            ascii_only = bool(getattr(self.app, "ascii_only", False))
-            bar.say(
-                {"lines": counts}, ascii_only=ascii_only, escape=self._key("help.back")
-            )
+            bar.say({"lines": counts}, escape=self._key("help.back"))
         _fill(rows, [*in_columns(found, columns, width)])
         if wanted:
             rows.scroll_home(animate=False)

@@ -305,12 +305,7 @@ class LogScreen(BufferedScreen[None], RoleStyled):
         view = self.window.view
         counts = status.hits_in_sight(self.window.lines, bar.input.value)
         enter = "searches the whole log"
-        bar.say(
-            counts,
-            ascii_only=view.ascii_only,
-            enter=enter,
-            escape=view.keys["log.back"],
-        )
+        bar.say(counts, enter=enter, escape=view.keys["log.back"])
 
     @on(Input.Submitted, "#search")
     def _search(self, event: Input.Submitted) -> None:

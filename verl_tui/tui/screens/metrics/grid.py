@@ -109,7 +109,7 @@ class MetricGrid(ContainedWidget, Container):
         """Give each metric of the page its tile, and draw them."""
         rows = self._shape[1]
         while len(self._rows) < rows:
-            self._rows.append(ShelfRow(ascii_only=shown.view.ascii_only))
+            self._rows.append(ShelfRow())
             self.call_later(mount_later, self, self._rows[-1])
         top = self._at() // rows * rows
         page = self._shelves[top : top + rows]
@@ -134,8 +134,7 @@ class MetricGrid(ContainedWidget, Container):
         self, row: ShelfRow, shelf: Shelf | None, shown: ListedMetrics
     ) -> None:
         """Give the metrics of a shelf their tiles; those to spare are empty."""
-        ascii_only = shown.view.ascii_only
-        row.heading.show(shelf_words(shelf, self.size.width, ascii_only=ascii_only))
+        row.heading.show(shelf_words(shelf, self.size.width))
         tiles = row.tiles
         if row.display:
             tiles = row.have(self._shape[0], shelf.text_rows if shelf else None)
@@ -189,9 +188,7 @@ class MetricGrid(ContainedWidget, Container):
         self, shown: ListedMetrics, run: Run, key: str, group: MetricGroup
     ) -> PlannedChart:
         """Return what the chart of a metric shows, with a mark where it is pinned."""
-        mark = ""
-        if key in shown.user.pins:
-            mark = "* " if shown.view.ascii_only else "★ "
+        mark = "★ " if key in shown.user.pins else ""
         label = mark + group.short(key)
         return single_metric(run, key, label)._replace(in_row=group.in_rows)
 

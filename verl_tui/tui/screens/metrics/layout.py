@@ -191,19 +191,16 @@ class MetricsLayout(BufferedScreen[None]):
     def _draw_lines(self) -> None:
         """Draw the lines above and below the metrics."""
         width = self.size.width
-        ascii_only = self._view.ascii_only
         metrics = self._metrics
         if metrics.problem:
-            words = fit(printable(metrics.problem, ascii_only=ascii_only), width - 2)
+            words = fit(printable(metrics.problem), width - 2)
             self._status.show([(words, "warning")])
         else:
             filter_ = metrics.filter.text if metrics.filter.clauses else ""
             page = None if self._is_table else self._grid.pages
             self._status.show(*listed_words(self._shown(), filter_, page, width))
         key = self.chosen
-        self._detail.show(
-            () if key is None else metric_words(key, width, ascii_only=ascii_only)
-        )
+        self._detail.show(() if key is None else metric_words(key, width))
 
     @on(MetricGrid.Moved)
     def _moved(self) -> None:

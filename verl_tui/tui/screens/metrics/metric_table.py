@@ -106,14 +106,11 @@ class MetricTable(Container, RoleStyled):
             self._rows.reveal(at)
 
     def _draw(self, shown: ListedMetrics, width: int) -> None:
-        ascii_only = shown.view.ascii_only
         columns = layout(width, max(map(cell_len, self._keys), default=0))
         self._head.display = bool(self._keys) and self.size.height >= _WITH_HEAD
-        self._head.set_strips(
-            [self.inked(metric_heading(columns, shown.order, ascii_only=ascii_only))]
-        )
+        self._head.set_strips([self.inked(metric_heading(columns, shown.order))])
         if not self._keys:
-            said = wrapped(shown.otherwise, width, ascii_only=ascii_only)
+            said = wrapped(shown.otherwise, width)
             self._rows.set_strips([self.inked([(part, "dim")]) for part in said])
             return
         run = shown.view.run
@@ -122,7 +119,6 @@ class MetricTable(Container, RoleStyled):
             run.revision if run is not None else 0,
             columns,
             shown.user.pins,
-            ascii_only,
         )
         if made_of != self._made_of:
             self._stale = (
@@ -145,25 +141,18 @@ class MetricTable(Container, RoleStyled):
         if made is not None:
             return made
         pinned = key in shown.user.pins
-        ascii_only = shown.view.ascii_only
         if monotonic() > self._until:
             if self.later is None:
                 self.later = self.set_timer(0.005, self._go_on)
             return self._stale.get(key) or self.inked(
-                metric_row(key, None, columns, pinned=pinned, ascii_only=ascii_only)
+                metric_row(key, None, columns, pinned=pinned)
             )
         series = run.series(key) if run is not None else None
         end = run.end if run is not None else None
         named = run.indicators.items() if run is not None else ()
         indicator = next((name for name, of in named if of == key), None)
         pieces = metric_row(
-            key,
-            series,
-            columns,
-            pinned=pinned,
-            ascii_only=ascii_only,
-            end=end,
-            indicator=indicator,
+            key, series, columns, pinned=pinned, end=end, indicator=indicator
         )
         self._made[key] = self.inked(pieces)
         return self._made[key]

@@ -231,9 +231,7 @@ class MetricsScreen(MetricsLayout):
         """Say beside the typed filter how much matches it."""
         view = self._view
         counts = {"metrics": self._metrics.matches(view.run)}
-        self._bar.say(
-            counts, ascii_only=view.ascii_only, escape=view.keys["metrics.back"]
-        )
+        self._bar.say(counts, escape=view.keys["metrics.back"])
 
     @on(Input.Submitted, "#metrics-filter")
     def _close_filter(self) -> None:

@@ -35,8 +35,8 @@ class Tile(Chart, can_focus=False, inherit_bindings=False):
             super().__init__()
             self.key = key
 
-    def __init__(self, *, ascii_only: bool) -> None:
-        super().__init__(ascii_only=ascii_only or None)
+    def __init__(self) -> None:
+        super().__init__()
         self.drawn: tuple[object, str] | None = None
         """Run and key of the metric that is shown, None for an empty place."""
         self._chosen = False
@@ -93,12 +93,11 @@ class ShelfRow(ContainedWidget, Vertical):
     }
     """
 
-    def __init__(self, *, ascii_only: bool) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self.heading = Line()
         self.tiles: list[Tile] = []
         self._charts = Horizontal()
-        self._ascii = ascii_only
 
     def compose(self) -> ComposeResult:
         """The heading stands above its charts."""
@@ -112,7 +111,7 @@ class ShelfRow(ContainedWidget, Vertical):
         count = columns * (lines or 1)
         if len(self.tiles) < count:
             missing = count - len(self.tiles)
-            fresh = [Tile(ascii_only=self._ascii) for _ in range(missing)]
+            fresh = [Tile() for _ in range(missing)]
             self.tiles += fresh
             self.call_later(mount_later, self._charts, *fresh)
         for number, tile in enumerate(self.tiles):

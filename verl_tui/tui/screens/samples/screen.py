@@ -72,7 +72,6 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         }
         &.-flat { & > #listed, & > Keys { display: none; } }
         &.-filtering { & > #query-bar { display: block; } & > Keys { display: none; } }
-        &.-ascii #side { border-right: ascii $panel-lighten-2; }
     }
     """
 
@@ -126,8 +125,6 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
             return  # too early, or the app is ending
         browse = self.browse
         run = self._view.run
-        ascii_only = self._view.ascii_only
-        self.set_class(ascii_only, "-ascii")
         samples, end = (run.samples, run.end) if run is not None else (None, None)
         if browse.settle(samples, self._view.browser, end):
             self._body.scroll_to_top()
@@ -137,19 +134,17 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
             self._body.draw_instead(empty_rows(run, width, loading=self._view.loading))
             return
         self._draw_lines(run, browse.page)
-        self._body.draw(clear=self._view.keys["samples.back"], ascii_only=ascii_only)
+        self._body.draw(clear=self._view.keys["samples.back"])
         self._report_export()
 
     def _draw_lines(self, run: Run, page: SamplePage) -> None:
         browse = self.browse
-        ascii_only = self._view.ascii_only
         following = browse.chosen.follow
         left, right = header_lines.place_words(
             page.place,
             run.samples.places,
             run.name,
             following=following,
-            ascii_only=ascii_only,
             key=self._view.keys["samples.follow"],
         )
         self._place.show(
@@ -158,12 +153,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         )
         given_up = any(search.given_up for search in browse.query.searches)
         left, right = header_lines.list_words(
-            browse.listing,
-            page,
-            browse.query,
-            browse.order,
-            given_up=given_up,
-            ascii_only=ascii_only,
+            browse.listing, page, browse.query, browse.order, given_up=given_up
         )
         self._listed_line.show(left, right)
 
@@ -292,9 +282,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         view = self._view
         counts = self.browse.listing.matches(self._bar.input.value)
         escape = view.keys["samples.back"]
-        self._bar.say(
-            counts, ascii_only=view.ascii_only, enter="filters", escape=escape
-        )
+        self._bar.say(counts, enter="filters", escape=escape)
 
     @on(Input.Submitted, "#query")
     def _submitted(self, event: Input.Submitted) -> None:
@@ -320,7 +308,7 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
 
     def action_hit(self, by: int) -> None:
         """Go to the next or previous hit in this sample."""
-        if self._body.hit(by, ascii_only=self._view.ascii_only):
+        if self._body.hit(by):
             self.redraw()
         elif self.browse.query.searches:
             self._say("no hit in this sample's text")
