@@ -7,12 +7,8 @@ from __future__ import annotations
 import zlib
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 from fuzz.damaged import Case
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 CORPUS = Path(__file__).parent / "corpus"
 LARGEST = 500_000
@@ -30,4 +26,3 @@ def kept() -> list[tuple[str, bytes]]:
     """Return the names and contents of all files that are kept."""
     found = sorted(path for path in CORPUS.glob("*/*") if path.is_file())
     return [(path.parent.name, path.read_bytes()) for path in found]
-

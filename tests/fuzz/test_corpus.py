@@ -1,5 +1,4 @@
-"""The kept corpus is read whole: as it grows each file is what it is at once, and no reader fails.
-"""
+"""The kept corpus is read whole: as it grows each file is what it is at once, and no reader fails."""
 
 from __future__ import annotations
 

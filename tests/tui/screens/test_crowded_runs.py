@@ -12,7 +12,6 @@ from watching import (
     loaded,
     press,
     settle,
-    text,
     until,
     write_run,
 )
@@ -77,26 +76,3 @@ async def test_no_two_rows_look_alike(sweep: Path) -> None:
                 )
         await press(pilot, "f2")
         check_layout(app)
-
-
-async def test_what_comes_first_is_seen_with_what_it_comes_first_by(
-    tmp_path: Path,
-) -> None:
-    for number in range(40):
-        write_run(tmp_path, f"run_{number:02}", 3, reward_mean=number / 40)
-    app = loaded(tmp_path)
-    async with app.run_test(size=(140, 45)) as pilot:
-        await press(pilot, "f2", "G", "g", "s", "s", "s")
-        assert "by reward" in text(app)
-        first = rows(app)[0].split()
-        assert "run_39" in first
-        assert first[-2:] == ["0.975", "?"]
-
-
-async def test_short_names_take_no_more_than_usual(tmp_path: Path) -> None:
-    for number in range(30):  # so many that they fill a column
-        write_run(tmp_path, f"r{number:02}", 3)
-    app = loaded(tmp_path)
-    async with app.run_test(size=(140, 45)) as pilot:
-        await settle(pilot)
-        assert dashboard(app).query_one(RunsPanel).outer_size.width == 26
