@@ -38,12 +38,6 @@ def test_each_run_has_badge_name_and_progress_or_state() -> None:
     ]
 
 
-def test_runs_without_room_are_counted() -> None:
-    assert row(9, 0, 60).endswith("+7")
-    assert row(9, 8, 60).startswith("+")
-    assert "▸● run_5" in row(9, 5, 60)
-
-
 @given(st.integers(1, 300), st.integers(0, 299), st.integers(1, 200))
 def test_the_shown_run_is_in_a_row_of_any_width(
     count: int, shown: int, width: int

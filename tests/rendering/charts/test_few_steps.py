@@ -36,14 +36,3 @@ def test_few_steps_take_the_whole_width(count: int) -> None:
 @pytest.mark.parametrize("count", range(2, 9))
 def test_each_of_few_steps_has_a_tick(count: int) -> None:
     assert drawn(0, count)[-1].split() == [*map(str, range(count))]
-
-
-def test_labels_that_are_too_long_for_all_steps_are_evenly_apart() -> None:
-    assert drawn(100_000, 8)[-1].split() == ["100000", "100002", "100004", "100006"]
-    assert drawn(100_000, 8, width=80)[-1].split() == [
-        *map(str, range(100_000, 100_008))
-    ]
-
-
-def test_more_steps_have_room_for_further_ones() -> None:
-    assert not any(row.endswith("●") for row in drawn(0, 9))

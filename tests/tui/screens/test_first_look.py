@@ -21,13 +21,14 @@ from watching import (
     until,
 )
 
-from verl_tui.monitor import Monitor
 from verl_tui.rendering.session.run_order import first_to_show
 from verl_tui.tui.panels.charts import ChartsPanel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from verl_tui.monitor import Monitor
 
 
 # -- nothing to show -------------------------------------------------------------------------------

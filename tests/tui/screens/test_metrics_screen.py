@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from inside_textual import count_frames
 from watching import (
     NOW,
@@ -33,6 +32,7 @@ from verl_tui.tui.widgets.plot import Plot
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import pytest
     from textual.pilot import Pilot
 
     from verl_tui.monitor import Monitor
