@@ -88,9 +88,3 @@ def webhook(answers: Sequence[bytes] = (OK,)) -> Iterator[Webhook]:
         for connection in found.open:
             connection.close()
         thread.join(5)
-
-
-def closed_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port: int = listening.getsockname()[1]
-    return port

@@ -64,9 +64,8 @@ def test_a_document_that_quotes_a_step_is_no_log(tmp_path, name):
     assert names(tmp_path) == []
 
 
-@pytest.mark.parametrize("size", [600_000, 2_000_000, 3_900_000])
-def test_a_first_step_far_behind_samples(tmp_path, size):
-    (tmp_path / "train.log").write_text(PROSE * (size // len(PROSE)) + STEPS)
+def test_a_first_step_far_behind_samples(tmp_path):
+    (tmp_path / "train.log").write_text(PROSE * (3_900_000 // len(PROSE)) + STEPS)
     (run,) = read_runs(tmp_path).values()
     assert run.step == 4
 
