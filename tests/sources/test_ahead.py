@@ -249,6 +249,16 @@ def begun(directory: Path) -> Reading:
     return reading
 
 
+def test_what_is_appended_meanwhile_is_read(tmp_path: Path) -> None:
+    reading = begun(tmp_path)
+    with reading.source.path.open("a") as file:
+        file.write(f"{file_log_line(500, 0)}\n{file_log_line(90, 0)}\n")
+    reading.part(2000)
+    found = reading.to_the_end()
+    assert found == Reading(reading.source.path, 1000).to_the_end()
+    assert len(found[0]) == 2, "the last row is of a new segment"
+
+
 def test_a_file_that_is_rewritten_meanwhile_is_read_anew(tmp_path: Path) -> None:
     reading = begun(tmp_path)
     anew = [file_log_line(at, 0) for at in range(1000, 1300)]
