@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from verl_tui.rendering.dashboard_rows import (
     FRAME,
-    PanelNeeds,
     rows_of_panels,
 )
 
@@ -60,12 +59,3 @@ def test_the_charts_keep_their_share(
     taken = sum(one.height for one in divided.values())
     assert taken <= max(rows * 0.6, len(needs))
     assert all(1 <= one.height <= needs[name] + FRAME for name, one in divided.items())
-
-
-def test_a_panel_grows_and_never_shrinks_while_run_and_size_stay() -> None:
-    needs = PanelNeeds()
-    assert needs.grow("run", {"health": 3, "gpus": 1}) == {"health": 3, "gpus": 1}
-    assert needs.grow("run", {"health": 1, "gpus": 2}) == {"health": 3, "gpus": 2}
-    assert needs.most("health") == 3
-    assert needs.grow("other", {"health": 1}) == {"health": 1}
-    assert needs.most("gpus") is None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from run_views import make_run, make_view
@@ -35,30 +34,6 @@ def laid_out(
 
 def words(layout: HealthLayout) -> list[str]:
     return ["".join(text for text, _ in row) for row in layout.rows]
-
-
-@pytest.mark.parametrize("height", [1, 3])
-def test_a_low_panel_has_badges_with_the_chosen_one_first(height: int) -> None:
-    shown = listed(COLLAPSE, KL)
-    shown.choose(KL)
-    layout = laid_out(shown, height=height)
-    assert words(layout)[0].index("kl-high") < words(layout)[0].index("collapse")
-    assert len(layout.rows) <= height
-    assert (layout.starts, layout.not_judged) == ((), None)
-
-
-def test_a_message_that_is_cut_fills_its_last_row() -> None:
-    message = (
-        "the run crashed while validating: requests.exceptions.ChunkedEncodingError"
-    )
-    crash = Finding("crash", Severity.CRITICAL, message, 90, 80)
-    assert words(laid_out(listed(crash), width=40, height=3))[1:] == [
-        "  the run crashed while validating:",
-        "  requests.exceptions.ChunkedEncodingEr…",
-    ]
-    assert words(laid_out(listed(crash), width=40, height=2))[1:] == [
-        "  the run crashed while validating: req…"
-    ]
 
 
 LONG = "the run crashed while validating: the connection was broken after it had been idle for long"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -25,26 +24,6 @@ def laid_out(runs: int, room: ListRoom, **options: bool) -> RunRows:
 
 def words(rows: RunRows) -> list[str]:
     return ["".join(text for text, _ in rows.row(at)) for at in range(rows.stop)]
-
-
-@pytest.mark.parametrize(
-    ("runs", "width", "height", "tall"),
-    [
-        (2, 40, 6, 3),
-        (2, 40, 5, 2),
-        (3, 40, 4, 2),
-        (9, 40, 8, 1),
-        (2, 23, 9, 1),
-        (2, 40, 3, 1),
-    ],
-)
-def test_runs_take_as_many_rows_as_there_is_room_for(
-    runs: int, width: int, height: int, tall: int
-) -> None:
-    rows = laid_out(runs, ListRoom(width, height))
-    assert (rows.tall, rows.heading) == (tall, "")
-    assert list(rows.starts) == [at * tall for at in range(runs)]
-    assert all(f"run-{at}" in words(rows)[at * tall] for at in range(runs))
 
 
 def test_the_reading_of_logs_stands_above_the_runs() -> None:

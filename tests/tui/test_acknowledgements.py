@@ -143,14 +143,6 @@ def test_an_end_is_reported_once_and_again_after_a_restart() -> None:
     assert look(acknowledgements, 14.0, finished=True) == ["finished"]
 
 
-def test_a_run_that_had_finished_is_no_news() -> None:
-    acknowledgements = Acknowledgements()
-    acknowledgements.old("run", 0.0)
-    assert [
-        look(acknowledgements, now, finished=True) for now in (0.0, 10.0, 20.0)
-    ] == [[], [], []]
-
-
 # -- words -----------------------------------------------------------------------------------------
 
 CRITICAL = Occurrence(
@@ -182,19 +174,6 @@ def test_notices(config: Config, tmux: str, said: str) -> None:
         "a warning, and only criticals are asked for"
     )
     assert notices([], config, {}) == ""
-
-
-def test_notices_of_warnings() -> None:
-    assert (
-        notices(
-            [WARNING, CRITICAL], Config(desktop="osc9", desktop_from="warning"), {}
-        ).count("\x1b]9;")
-        == 2
-    )
-    assert (
-        notices([WARNING, CRITICAL], Config(bell=True, desktop_from="warning"), {})
-        == "\a"
-    ), "once is enough"
 
 
 def test_an_end_is_reported_whatever_the_severity() -> None:

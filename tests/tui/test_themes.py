@@ -118,16 +118,6 @@ def test_colour_blind_people_tell_the_meanings_apart(theme: Theme, sight: str) -
         assert distance(shown[one], shown[other], sight) >= APART, (one, other)
 
 
-def test_the_usual_theme_would_not_do() -> None:
-    """Else the measure above measured nothing."""
-    shown = variables(BUILTIN_THEMES["textual-dark"])
-    pairs = combinations(MEANINGS, 2)
-    assert (
-        min(distance(shown[a], shown[b], sight) for a, b in pairs for sight in SIGHTS)
-        < APART
-    )
-
-
 def grounds_of(theme: Theme, shown: Callable[[Color], Color]) -> list[Color]:
     """What a terminal shows of a theme's grounds, the first that of the whole screen."""
     known = variables(theme, shown)

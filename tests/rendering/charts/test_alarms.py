@@ -7,7 +7,6 @@ import pytest
 from verl_tui.health.finding import Episode, Finding, Severity, Verdict
 from verl_tui.rendering.charts.alarms import (
     CurveAlarms,
-    alarmed_polylines,
     alarms_of,
     healthy_rows,
     outside_band,
@@ -55,23 +54,8 @@ def test_findings_and_what_has_recovered_are_alarms_the_worst_last():
     assert alarms_of(KL, verdict) == [Alarm(1, 2, 5), Alarm(2, 7)]
 
 
-def test_without_a_finding_the_band_is_no_alarm():
-    assert parts([0.9] * 8).alarmed == {}
-
-
 @pytest.mark.parametrize("band", [BAND, (None, None)])
 def test_a_finding_about_something_else_than_the_band_is_a_whole_stretch(band):
     calm, alarmed = parts([0.2] * 8, Alarm(2, 3, 6), band=band)
     assert [x for x, _ in alarmed["critical"]] == [3, 4, 5]
     assert calm[3] is None
-
-
-def test_a_line_is_alarmed_from_where_it_crosses_the_band():
-    curve = ([0, 2, 4, 6], [0.0, 1.0, 1.0, 0.0], [])
-    (part,) = alarmed_polylines(curve, [Alarm(2, 0)], WINDOW, BAND)
-    assert (part.role, part.x, part.y) == (
-        "critical",
-        [1.0, 2, 4, 5.0],
-        [0.5, 1.0, 1.0, 0.5],
-    )
-    assert part.starts == [0]

@@ -18,30 +18,11 @@ def chart(steps: list[int], scale: float = 1.0, key: str = "m") -> ChartData:
     return ChartData(key, lines=(ChartLine(Column(steps, values)),))
 
 
-DENSE = chart([*range(1, 201)])
-SPARSE = chart([0, 50, 100, 150], 1e-5)
-
-
-def axis_columns(data: ChartData, width: int = 60, height: int = 8) -> list[int]:
-    """Return the columns of the screen at which an x axis has its ticks."""
-    rows = ChartRenderer().rows(data, width, height)
-    rule = "".join(text for text, _ in rows[-2])
-    return [at for at, sign in enumerate(rule) if sign in "└┬"]
-
-
 def lined_up(*charts: ChartData, width: int = 60, height: int = 8) -> list[ChartData]:
     """Return charts of one column with axes that line up."""
     aligned = on_one_axis(charts)
     needed = [(0, ChartRenderer().label_cells(one, width, height)) for one in aligned]
     return [one._replace(gutter=Gutters().of(None, needed)[0]) for one in aligned]
-
-
-def test_ticks_of_charts_below_each_other_stand_in_the_same_columns() -> None:
-    apart = axis_columns(DENSE), axis_columns(SPARSE)
-    assert apart[0] != apart[1]
-    dense, sparse = lined_up(DENSE, SPARSE)
-    assert axis_columns(dense) == axis_columns(sparse)
-    assert dense.gutter == len("3e-05")
 
 
 @given(

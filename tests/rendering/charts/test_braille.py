@@ -6,8 +6,6 @@ from array import array
 from math import inf, nan
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from verl_tui.rendering.charts.axes import fit_scale
 from verl_tui.rendering.charts.braille import (
@@ -15,11 +13,10 @@ from verl_tui.rendering.charts.braille import (
     ascii_locale,
     compose,
 )
-from verl_tui.rendering.charts.sparkline import gauge, sparkline
+from verl_tui.rendering.charts.sparkline import gauge
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.runs.pyramid import Pyramid
 
-FINITE = st.floats(allow_nan=False, allow_infinity=False)
 SINGLE_PRECISION = array("f", [0.003])[0]
 
 
@@ -44,16 +41,6 @@ def test_a_diagonal_of_dots():
     layer = DotLayer(2, 1, "line")
     layer.line([(3, 3), (2, 2), (1, 1), (0, 0)])
     assert compose([layer]) == [(("⡠⠊", "line"),)]
-
-
-def test_ascii_is_ascii():
-    layer = DotLayer(6, 2, "line")
-    layer.line(
-        [(0, 7), (0, 7), (0, 0), (1, 1), (5, 6), None, (3, 3), (3, 3), (7, 7), (0, 1)]
-    )
-    assert all(
-        c.isascii() for row in text(compose([layer], ascii_only=True)) for c in row
-    )
 
 
 @pytest.mark.parametrize(
@@ -112,32 +99,6 @@ def test_gauge():
         "  ",
     ]
     assert gauge(0.5, 4, ascii_only=True) == "##.."
-
-
-def test_sparkline():
-    assert sparkline(Column(range(8), range(8)), 8) == "▁▂▃▄▅▆▇█"
-    assert sparkline(Column(range(8), [0, 1, nan, 3, 4, inf, 6, 7]), 8) == "▁▂!▄▅!▇█"
-    assert sparkline(Column([5], [3.0]), 8) == "", "one point has no shape"
-    assert (
-        sparkline(Column(range(8), [0.003] * 4 + [SINGLE_PRECISION] * 4), 8) == "▄" * 8
-    )
-    assert sparkline(Column(range(0, 80, 10), range(8)), 8).count(" ") <= 3
-    assert sparkline(Column([], []), 8) == ""
-    assert sparkline(Column([1], [1]), 0) == ""
-    assert sparkline(Column(range(8), range(8)), 8, ascii_only=True).isascii()
-
-
-@given(FINITE, FINITE, st.booleans())
-def test_a_scale_shows_its_range(a, b, log):
-    lo, hi = min(a, b), max(a, b)
-    scale = fit_scale(lo, hi, log=log)
-    # far less than a dot
-    slack = 1e-280 if scale.log else max(abs(scale.lo), abs(scale.hi)) * 1e-9
-    assert scale.lo <= lo + slack
-    assert hi <= scale.hi + slack
-    assert 0 <= scale.fraction(lo) <= scale.fraction(hi) <= 1
-    assert all(0 <= dot < 12 for dot in scale.dots([lo, hi], 12))
-    assert 1 <= len(scale.ticks(5)) <= 30
 
 
 def test_a_value_rounded_to_single_precision_is_the_same_value():

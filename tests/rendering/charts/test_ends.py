@@ -18,22 +18,6 @@ VALUES = [0.0, 0.2, 0.9, 0.4, 0.3, 0.5]
 DATA = ChartData("r", lines=(ChartLine(Column(range(6), VALUES), role="reward"),))
 
 
-def signs(data: ChartData, sign: str, *, ascii_only: bool = False) -> list[str]:
-    """Return the styles of a sign in the plot."""
-    rows = ChartRenderer(ascii_only=ascii_only).rows(data, 50, 12)[1:-2]
-    return [style for row in rows for text, style in row if sign in text]
-
-
-@pytest.mark.parametrize(
-    ("ascii_only", "end", "best"), [(False, "●", "★"), (True, "*", "B")]
-)
-def test_the_end_and_the_best_value_are_marked(ascii_only, end, best):
-    data = DATA._replace(best="highest")
-    assert signs(data, end, ascii_only=ascii_only) == ["reward"]
-    assert signs(data, best, ascii_only=ascii_only) == ["reward"]
-    assert signs(DATA, best, ascii_only=ascii_only) == []
-
-
 def test_after_a_restart_the_end_is_that_of_the_present_segment():
     def at(data: ChartData) -> int:
         rows = ChartRenderer(ascii_only=False).rows(data, 50, 12)[1:-2]

@@ -62,15 +62,3 @@ def test_it_looks_as_if_it_had_been_drawn_for_the_first_time(
         data = chart(points, **options)
         drawn = renderer.rows(data, *SIZE, cursor=data.cursor)
         assert drawn == fresh.rows(data, *SIZE, cursor=data.cursor)
-
-
-def test_it_follows_what_else_it_depends_on() -> None:
-    points = Growing(*([0.0, 1.0] * 30))
-    data = chart(points, band=(None, 0.5))
-    renderer = ChartRenderer()
-    plain = renderer.rows(data, *SIZE)
-    renderer.shades = True
-    assert renderer.rows(data, *SIZE) != plain
-    renderer.shades = False
-    assert renderer.rows(data, *SIZE) == plain
-    assert renderer.rows(data, *SIZE, cursor=10) != plain

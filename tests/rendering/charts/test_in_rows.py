@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from run_views import NOW, make_run, make_view
+from run_views import make_run, make_view
 
-from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.rendering.charts.page import ChartFilter, ChartPage, list_charts
-from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
-from verl_tui.rendering.charts.planned_data import chart_data
-from verl_tui.rendering.charts.renderer import ChartRenderer
+from verl_tui.rendering.charts.plan import PlannedChart
 
 if TYPE_CHECKING:
     from verl_tui.rendering.session.snapshot import View
@@ -54,49 +50,6 @@ def test_what_is_constant_comes_last() -> None:
         (CLIP, True),
         (LR, True),
     ]
-
-
-FLOS, EPOCH = "total_flos", "train/epoch"
-
-
-def run_with_counters(flos: float = 1e9) -> Run:
-    """Return a run with a metric that has been logged once, and with one that only counts."""
-    run = run_of()
-    status = SourceStatus("/logs/end", "trainer state")
-    end = MetricRows((FLOS, "train_loss"), [20], [[flos], [0.3]], [21], [NOW])
-    epochs = MetricRows((EPOCH,), [1, 2, 3], [[0.1, 0.2, 0.3]], [22, 23, 24], [NOW] * 3)
-    run.apply(Batch("grpo", status, (end, epochs)), NOW)
-    return run
-
-
-def test_single_points_and_counters_are_rows() -> None:
-    run = run_with_counters()
-    charts = dict(listed(view_of(run)))
-    assert [charts[key] for key in ("train_loss", FLOS, EPOCH)] == [True] * 3
-    assert not dict(listed(view_of(run, loading=True)))["train_loss"], (
-        "more may come at once"
-    )
-    assert not dict(listed(view_of(run, pins=(EPOCH,))))[EPOCH]
-    assert listed(view_of(run), "epoch") == [(EPOCH, False)], "it was asked for"
-
-
-@pytest.mark.parametrize(
-    ("width", "said"),
-    [
-        (60, "constant since step 1"),
-        (40, "constant since 1"),
-        (36, "constant"),
-        (20, "1e-06"),
-    ],
-)
-def test_a_row_says_the_value_and_since_when(width: int, said: str) -> None:
-    view = view_of(run_of())
-    (chart,) = (one for one in list_charts(view, ChartFilter()) if one.key == LR)
-    (row,) = ChartRenderer().rows(chart_data(chart, view, ChartLook()), width, 1)
-    text = "".join(part for part, _ in row)
-    assert text.startswith("learning rate  1e-06")
-    assert said in text
-    assert len(text) <= width
 
 
 CHARTS = tuple(PlannedChart(f"key/{number}", f"label {number}") for number in range(30))

@@ -17,7 +17,7 @@ from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.charts.symbols import UNICODE
 from verl_tui.rendering.charts.values import in_sight
-from verl_tui.rendering.charts.x_axes import AXES, on_axis
+from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.rendering.session.selection import Selection
 from verl_tui.runs.pyramid import Pyramid
 from verl_tui.tui.keys.chart_keys import why_unchanged
@@ -120,24 +120,6 @@ def test_the_cursor_goes_along_the_path_to_its_ends() -> None:
 
 
 # -- of a run --------------------------------------------------------------------------------------
-
-
-def test_x_comes_to_the_kl_after_the_times_and_says_which() -> None:
-    run, look = trained(), ChartLook()
-    for name in (*AXES[1:], AXES[0]):
-        look = look.next_axis()
-        assert look.axis == name
-    assert [*OVER_KL.words(run)] == [f"x of rewards: KL ({KL}), of others: step"]
-
-
-def test_rewards_are_drawn_over_the_kl_and_all_else_over_steps() -> None:
-    view = view_of(trained())
-    data = chart(view, REWARD)
-    assert data.title == "reward over KL"
-    assert data.notes == (f"KL: {KL}",)
-    assert any("○" in row for row in drawn(data))
-    entropy = chart(view, "actor/entropy")
-    assert entropy == chart(view, "actor/entropy", ChartLook())
 
 
 def test_a_run_without_kl_says_why_its_reward_stays_over_steps() -> None:

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from charted_runs import KEYS, VALIDATION, add_step, rich_run, view_of
+from charted_runs import KEYS, add_step, rich_run, view_of
 from run_views import NOW, make_run
 
 from verl_tui.health.finding import Finding, Severity, Verdict
@@ -57,29 +57,6 @@ def test_wanted_charts_that_nobody_knows_are_reported() -> None:
     assert slip.endswith("nothing is called entrpy; did you mean entropy?")
     assert other.endswith("nothing is called [bold] xyz")
     assert list(unknown_charts(["entrpy"], [])) == [], "nothing has been read yet"
-
-
-def test_validation_points_stand_in_the_reward_chart() -> None:
-    run = rich_run()
-    found = plan_charts(run, ())[0]
-    assert found.points == (VALIDATION,)
-    assert found.shows(VALIDATION)
-    assert [
-        line.kind for line in chart_data(found, view_of(run), ChartLook()).lines
-    ] == [
-        "line",
-        "points",
-    ]
-
-
-def test_a_family_is_one_chart_with_an_envelope() -> None:
-    parts = {f"my/thing/{part}": [1.0] * 9 for part in ("max", "mean", "min")}
-    run = make_run(steps=9, columns=parts)
-    found = plan_charts(run, ())
-    assert [(one.key, one.envelope) for one in found[1:]] == [
-        ("my/thing/mean", ("my/thing/min", "my/thing/max"))
-    ]
-    assert chart_data(found[1], view_of(run), ChartLook()).envelope is not None
 
 
 # -- which figure a title says ---------------------------------------------------------------------

@@ -26,15 +26,6 @@ H100 = Gpu(
     512.0,
     700.0,
 )
-FULL = replace(
-    H100,
-    index="2",
-    utilization=100.0,
-    memory_used=int(79.5 * GIB),
-    temperature=88.0,
-    power=699.0,
-)
-LOST = Gpu("3", "NVIDIA H100 80GB HBM3")
 
 NUMBERS = st.none() | st.floats(0, 110) | st.floats()
 SIZES = st.none() | st.integers(0, 200 * GIB) | st.integers(0, 2**64)
@@ -60,46 +51,12 @@ def texts(*gpus: Gpu, width: int, ascii_only: bool = False) -> list[str]:
     return [text(row) for row in device_rows(gpus, width, ascii_only=ascii_only)]
 
 
-def roles(gpu: Gpu, width: int = 80) -> dict[str, str]:
-    """Role of each word of the row."""
-    (row,) = device_rows([gpu], width)
-    return {piece.strip(): role for piece, role in row if piece.strip()}
-
-
-def test_wide() -> None:
-    assert texts(H100, width=54) == [
-        "0 H100 ▕███████ ▏  87% mem 62.1/79.6 GiB 71°C 512/700W"
-    ]
-
-
-def test_narrow() -> None:
-    assert texts(H100, width=20) == ["0 ███████▉   87% 62G"]
-    assert texts(H100, width=15) == ["0 ███▌  87% 62G"]
-
-
 def test_values_that_are_no_numbers_are_unknown() -> None:
     strange = replace(
         H100, utilization=float("nan"), temperature=float("inf"), power=float("-inf")
     )
     unknown = replace(H100, utilization=None, temperature=None, power=None)
     assert texts(strange, width=60) == texts(unknown, width=60)
-
-
-def test_roles() -> None:
-    assert roles(H100) == {
-        "0": "name",
-        "H100": "name",
-        "▕": "dim",
-        "████████████████████▉": "bar",
-        "▏": "dim",
-        "87%": "value",
-        "mem": "dim",
-        "62.1/79.6 GiB": "value",
-        "71°C": "value",
-        "512/700W": "value",
-    }
-    assert {roles(FULL)[word] for word in ("79.5/79.6 GiB", "88°C")} == {"warn"}
-    assert roles(LOST)["–"] == "dim"
 
 
 @pytest.mark.parametrize(

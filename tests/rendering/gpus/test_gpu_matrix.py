@@ -36,36 +36,11 @@ def texts(
     ]
 
 
-EIGHT = [
-    device(0),
-    device(1, 98),
-    device(2, 0),
-    device(3, 100),
-    *(device(i, 90 + i) for i in range(4, 8)),
-]
 NODES = [
     device(i, 3.0 if (node, i) == (1, 2) else 95.0, f"worker-{node}")
     for node in range(3)
     for i in range(4)
 ]
-
-
-def test_blocks_and_numbers_where_there_is_room() -> None:
-    assert texts(EIGHT, 60, 5) == [
-        "   0     1     2     3     4     5     6     7",
-        "█ 97  █ 98  ▁  0! █100  █ 94  █ 95  █ 96  █ 97",
-        "% busy  ! idle",
-    ]
-
-
-def test_a_node_is_a_row() -> None:
-    assert texts(NODES, 30, 10) == [
-        "           0   1   2   3",
-        "worker-0  95  95  95  95",
-        "worker-1  95  95   3! 95",
-        "worker-2  95  95  95  95",
-        "% busy  ! idle",
-    ]
 
 
 def test_marks() -> None:

@@ -8,7 +8,6 @@ from verl_tui.on_demand.log import LogLine
 from verl_tui.rendering.log.line_kinds import (
     Alarms,
     LineKind,
-    StepLine,
     TextQuery,
     split_line,
 )
@@ -139,21 +138,6 @@ def test_errors_and_warnings_are_stops_of_their_own_and_a_traceback_is_one() -> 
     ] == [0, 6]
 
 
-def test_step_lines_are_found_by_step() -> None:
-    query = StepLine(12)
-    for line in (f"{TASK}step:12 - a:1", '{"step": 12, "data": {}}', '{"step":12}'):
-        assert query.found(line)
-        assert query.worth(line.encode())
-    for line in (
-        "step:123 - a:1",
-        "step:1 - a:12",
-        "global_step:12 - a:1",
-        '{"step": 120}',
-        "val_step:12 - x:1",
-    ):
-        assert not query.found(line)
-
-
 def test_a_text_is_found_with_and_without_who_printed_it() -> None:
     assert TextQuery(Search("taskrunner.*loss")).found(f"{TASK}the loss")
     assert TextQuery(Search("^the")).found(f"{TASK}the loss")
@@ -174,23 +158,6 @@ def lines(*texts: str) -> list[LogLine]:
 
 def folded(*texts: str, fold: bool = True) -> list[tuple[int, str]]:
     return [(row.count, row.text) for row in rows(lines(*texts), fold=fold)]
-
-
-def test_what_repeats_itself_is_counted() -> None:
-    assert folded("a 1", "a 2", "a 30", "b", "a 1") == [
-        (3, "a 30"),
-        (1, "b"),
-        (1, "a 1"),
-    ]
-    assert folded(
-        "(W pid=1) hello", "(W pid=2) hello [repeated 7x across cluster]"
-    ) == [(8, "hello")]
-    assert folded("(W pid=1) hello", "(V pid=2) hello") == [(1, "hello"), (1, "hello")]
-    assert folded("Train:  1%|# | 1/9", "Train:  2%|## | 2/9", "Eval: 1%|# |") == [
-        (2, "Train:  2%|## | 2/9"),
-        (1, "Eval: 1%|# |"),
-    ]
-    assert folded("", "", "x") == [(2, ""), (1, "x")]
 
 
 def test_the_line_breaks_that_ray_prints_behind_a_bar_keep_no_bar_apart() -> None:

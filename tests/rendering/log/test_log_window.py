@@ -79,16 +79,6 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_newest_lines_with_their_numbers(
-    opened: Callable[..., Opened], log: Path
-) -> None:
-    shown = opened(log)
-    assert shown.words()[-1] == "  1200 line number 1200"
-    assert shown.words(50)[-1] == "  line number 1200"
-    assert shown.place() == "log grpo  train.log|following"
-    assert shown.place(40) == "train.log|following"
-
-
 def test_files_of_a_run_in_turn(opened: Callable[..., Opened], log: Path) -> None:
     other = log.with_name("other.log")
     other.write_text("another\n")

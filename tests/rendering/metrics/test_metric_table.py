@@ -6,7 +6,7 @@ import math
 from array import array
 
 from verl_tui.rendering.metrics.filter import parse_filter
-from verl_tui.rendering.metrics.listing import ORDERS, MetricOrder, listing, movement
+from verl_tui.rendering.metrics.listing import ORDERS, MetricOrder, listing
 from verl_tui.rendering.metrics.metric_rows import layout, metric_heading, metric_row
 from verl_tui.runs.series import Series
 
@@ -55,21 +55,6 @@ def test_the_other_way_round_what_is_no_number_stays_last() -> None:
         "b/few",
         "c/nan",
     ]
-
-
-def test_movement() -> None:
-    assert movement(VALUES["a/up"]) == (1, 0.5)
-    assert movement(VALUES["a/down"]) == (-1, -0.75)
-    assert movement(VALUES["b/flat"]) == (0, 0.0)
-    assert movement([1.0, 2.0]) == (None, 0.0)
-    assert movement([-1.0] * 10 + [1.0] * 10) == (1, 2.0)
-    assert movement(range(1000)).turn == 1
-    assert movement([0.0] * 10 + [0.2] * 7 + [0.0] * 3) == (-1, -1.0), (
-        "back to where it was"
-    )
-    assert movement([0.1] * 10 + [0.2] * 7 + [0.025] * 3) == (-1, -0.75), (
-        "below where it was"
-    )
 
 
 def text(*pieces: tuple[str, str]) -> str:

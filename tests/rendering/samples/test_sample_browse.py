@@ -78,18 +78,6 @@ def test_moves(reader: Reader) -> None:
     assert browse.leaving == SampleChoice(Place(3, validation=False), 3)
 
 
-def test_follows_until_one_reads(reader: Reader) -> None:
-    reader.add(4)
-    assert reader.settle(), "another sample than before"
-    assert reader.at() == (4, 0)
-    assert not reader.settle()
-    assert reader.browse.stay()
-    assert not reader.browse.stay()
-    reader.add(5)
-    assert reader.at() == (4, 0)
-    assert reader.at(reader.browse.follow()) == (5, 0)
-
-
 def test_who_compares_answers_stays_with_them(reader: Reader) -> None:
     browse = reader.browse
     browse.compare()

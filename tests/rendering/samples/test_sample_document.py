@@ -20,29 +20,6 @@ def shown(document: Document) -> list[str]:
     ]
 
 
-def test_parts_and_their_headings() -> None:
-    one = sample(
-        score=1.0,
-        ground_truth="42",
-        group="g",
-        extras={"acc": 1.0, "pred": "41", "ok": True},
-    )
-    assert shown(Document(one, 60, 30)) == [
-        *("▾ 1 prompt  5 characters", "asked", ""),
-        *("▾ 2 response  8 characters", "answered", ""),
-        *("▾ 3 ground truth", "42 · pred 41 differs", ""),
-        *("▾ 4 fields", "acc  1", "pred  41", "ok  True", "group  g"),
-    ]
-    assert shown(Document(sample(), 60, 10, ascii_only=True)) == [
-        *(
-            "v 1 prompt  5 characters",
-            "asked",
-            "v 2 response  8 characters",
-            "answered",
-        ),
-    ]
-
-
 def test_folded() -> None:
     prompt = (
         "\n".join(f"line {n}" for n in range(9)) + "\n<|im_start|>assistant\n<think>\n"

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import threading
-from math import nan
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.records import Sample
 from verl_tui.rendering.samples.excerpts import excerpt
-from verl_tui.rendering.samples.export import Export, record
+from verl_tui.rendering.samples.export import Export
 from verl_tui.rendering.samples.history import History
 from verl_tui.rendering.samples.response_rows import ResponseItem, response_row
 from verl_tui.runs.samples import Place, Samples
-from verl_tui.sources.fields.sample import read_sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -108,38 +106,6 @@ def test_never_writes_over_a_file(tmp_path: Path) -> None:
     assert paths == [
         f"verl-tui-grpo-step-120-sample-1{n}.jsonl" for n in ("", "-2", "-3")
     ]
-
-
-def test_what_is_written_can_be_read_again() -> None:
-    one = Sample(
-        3,
-        "p",
-        "r",
-        0.5,
-        "42",
-        "g",
-        {"acc": 1.0, "why": "so", "score": 9},
-        validation=True,
-    )
-    read = read_sample(json.loads(record(one, 3, 0)), validation=True)
-    assert read is not None
-    assert (
-        read.step,
-        read.prompt,
-        read.response,
-        read.score,
-        read.ground_truth,
-        read.group,
-    ) == (
-        3,
-        "p",
-        "r",
-        0.5,
-        "42",
-        "g",
-    )
-    assert read.extras["acc"] == 1.0
-    assert json.loads(record(Sample(1, "p", "r", nan), 1, 0))["score"] is None
 
 
 # -- the same prompt over steps --------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf, nan
+from math import nan
 from typing import Any
 
 from verl_tui.records import Sample, SampleFacts
@@ -11,26 +11,8 @@ from verl_tui.rendering.samples.chosen import (
     next_place,
     place_of,
 )
-from verl_tui.rendering.samples.listing import SampleListing
-from verl_tui.rendering.samples.query import SampleQuery, parse_query
-from verl_tui.rendering.samples.sample_order import SampleOrder
 from verl_tui.rendering.samples.score_summary import summarise
 from verl_tui.runs.samples import Place, Samples
-
-
-class Page:
-    """A page whose facts arrive as the test says."""
-
-    def __init__(self, count: int) -> None:
-        self.place = Place(1, validation=False)
-        self.count = count
-        self.complete = True
-        self.facts: list[SampleFacts] = []
-        self.problem = None
-
-    def read(self, *facts: SampleFacts) -> Any:
-        self.facts += facts
-        return self
 
 
 def fact(index: int, score: float | None = None, **more: Any) -> SampleFacts:
@@ -44,54 +26,7 @@ def fact(index: int, score: float | None = None, **more: Any) -> SampleFacts:
     return SampleFacts(index, score, **known)
 
 
-def listing_of(
-    *facts: SampleFacts,
-    query: SampleQuery | None = None,
-    order: SampleOrder | None = None,
-) -> SampleListing:
-    listing = SampleListing()
-    listing.update(
-        Page(len(facts)).read(*facts), query or SampleQuery(), order or SampleOrder()
-    )
-    return listing
-
-
 # -- listing ---------------------------------------------------------------------------------------
-
-
-def test_filters_and_sorts() -> None:
-    facts = [fact(i, score) for i, score in enumerate([0.5, 1.0, 0.0, 1.0])]
-    assert listing_of(*facts).visible == [0, 1, 2, 3]
-    assert listing_of(
-        *facts, query=parse_query("score>0"), order=SampleOrder("score", down=True)
-    ).visible == [
-        1,
-        3,
-        0,
-    ]
-    listing = listing_of(*facts, query=parse_query("acc>=2"))
-    assert listing.visible == [2, 3]
-    assert (listing.place_of(3), listing.place_of(0), listing.place_of(None)) == (
-        1,
-        None,
-        None,
-    )
-    assert listing.mates(3) == [2, 3]
-    assert listing.mates(99) == [99]
-    assert listing.scores.count == 4  # of all, listed or not
-    assert listing.fields == ("acc",)
-
-
-def test_best_and_worst() -> None:
-    listing = listing_of(
-        *(
-            fact(i, score)
-            for i, score in enumerate([0.5, 0.1, 0.9, nan, 0.9, 0.1, None, inf])
-        )
-    )
-    assert [listing.extreme(at, best=True) for at in (None, 2, 4)] == [2, 4, 2]
-    assert [listing.extreme(at, best=False) for at in (0, 1, 5)] == [1, 5, 1]
-    assert listing_of(fact(0), fact(1, nan)).extreme(None, best=True) is None
 
 
 # -- chosen ----------------------------------------------------------------------------------------

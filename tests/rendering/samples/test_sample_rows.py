@@ -13,12 +13,10 @@ from verl_tui.records import Sample
 from verl_tui.rendering.samples.body import body_rows
 from verl_tui.rendering.samples.listing import SampleListing
 from verl_tui.rendering.samples.panel_rows import (
-    caption,
     header_rows,
 )
 from verl_tui.rendering.samples.query import SampleQuery
 from verl_tui.rendering.samples.sample_order import SampleOrder
-from verl_tui.rendering.session.hint_keys import HINT_KEYS
 from verl_tui.runs.samples import Place, Samples
 
 if TYPE_CHECKING:
@@ -110,32 +108,6 @@ def test_body() -> None:
     assert texts(body_rows(shown, 80, 40))[2] == ""
 
 
-def test_a_long_prompt_is_folded_to_its_end() -> None:
-    shown = sample(1, 1, prompt="\n".join(f"line {n}" for n in range(17)))
-    assert texts(body_rows(shown, 80, 10))[:3] == [
-        "prompt    … 9 lines above, u unfolds",
-        "          line 9",
-        "          line 10",
-    ]
-    shown = shown._replace(response="a\n" * 9)
-    assert texts(body_rows(shown, 80, 10))[:4] == [
-        "prompt    … 14 lines above, u unfolds",
-        "          line 14",
-        "          line 15",
-        "          line 16",
-    ]
-    assert texts(body_rows(shown, 38, 6))[:2] == [
-        "prompt … 16 lines above, u unfolds",
-        "line 16",
-    ]
-    assert texts(body_rows(shown, 38, 4))[:2] == [
-        "prompt … line 16",
-        "response … 7 lines, u unfolds",
-    ]
-    assert texts(body_rows(shown, 80, 10, unfolded=True))[0] == "prompt    line 0"
-    assert len(body_rows(shown, 80, 10, unfolded=True)) == 26
-
-
 def test_a_long_response_keeps_its_beginning_and_its_answer_in_sight() -> None:
     response = "\n".join((*(f"line {n}" for n in range(19)), r"So \boxed{4}."))
     shown = sample(1, 1, prompt="2+2?", response=response, ground_truth="4")
@@ -157,14 +129,3 @@ def test_a_long_response_keeps_its_beginning_and_its_answer_in_sight() -> None:
     ]
     assert texts(body_rows(shown, 30, 3))[1] == "response … So \\boxed{4}."
     assert len(body_rows(shown, 80, 8, unfolded=True)) == 22
-
-
-def test_the_caption_says_the_step_and_the_way_to_others() -> None:
-    samples = Samples()
-    for step in (1, 2, 3, 10):
-        samples.add(Sample(step=step, prompt="", response="yes"), step, "jsonl", 0)
-    first, *_, last = samples.places
-    assert caption(last, samples, HINT_KEYS, following=True) == "following · o opens"
-    assert caption(first, samples, HINT_KEYS, following=False) == (
-        "step 1 · 1 of 4 with samples · f follows · o opens"
-    )

@@ -45,24 +45,6 @@ def test_templates(template: str) -> None:
     assert said(template, "user") == ASKED
 
 
-def test_thoughts_calls_results_and_code() -> None:
-    text = (
-        '<think>\nhm\n</think>\nSo <tool_call>\n{"name": "add"}\n</tool_call><|im_end|>\n'
-        "<|im_start|>user\n<tool_response>\n4\n</tool_response><|im_end|>\n<|im_start|>assistant\n"
-        "```python\nprint(4)\n```\ndone <answer> 4 </answer>"
-    )
-    assert said(text) == [
-        ("assistant", "thought", "hm"),
-        ("assistant", "text", "So"),
-        ("assistant", "call", '{"name": "add"}'),
-        ("user", "result", "4"),
-        ("assistant", "code", "print(4)"),
-        ("assistant", "text", "done"),
-        ("assistant", "answer", "4"),
-    ]
-    assert parse_stretches(text).stretches[-1].turn == 2
-
-
 def test_calls_without_tags() -> None:
     text = 'I look.\n{"name": "find", "arguments": {"q": "x"}}\nThen {"a": 1}\n{"name": "no"}'
     assert said(text)[1] == (

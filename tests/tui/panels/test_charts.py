@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pytest
-from charted_runs import add_step, rich_run, view_of
+from charted_runs import rich_run, view_of
 from run_views import NOW, make_run
 from textual.app import App
 
@@ -16,11 +15,8 @@ from verl_tui.rendering.charts.plan import ChartLook, plan_charts
 from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.terminal.output import screen_rows
-from verl_tui.tui.widgets.plot import Plot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from textual.app import ComposeResult
     from textual.pilot import Pilot
 
@@ -47,28 +43,6 @@ class Charts(App[None]):
 async def drawn(pilot: Pilot[None]) -> None:
     """Wait until those charts are drawn, too, that come a frame later."""
     await pilot.pause()
-
-
-@pytest.mark.parametrize(
-    ("size", "charts"),
-    [
-        ((120, 40), 7),
-        ((78, 20), 6),
-        ((78, 14), 4),
-        ((40, 5), 3),
-        ((28, 30), 7),
-        ((1, 1), 1),
-    ],
-)
-async def test_as_many_charts_as_fit(size: tuple[int, int], charts: int) -> None:
-    app = Charts()
-    async with app.run_test(size=size) as pilot:
-        app.panel.show(view_of(rich_run()))
-        await drawn(pilot)
-        assert len(app.keys) == charts
-        regions = [chart.region for chart in app.panel.charts if chart.display]
-        for at, region in enumerate(regions):
-            assert not any(region.overlaps(other) for other in regions[at + 1 :])
 
 
 async def test_looks() -> None:
@@ -102,25 +76,6 @@ async def test_looks() -> None:
         assert app.panel.look.smoothing == 0.97
         app.panel.change_look("reset")
         assert app.panel.look == ChartLook()
-
-
-async def test_only_what_changed_is_painted_again(rendered: list[str]) -> None:
-    app = Charts()
-    run = rich_run()
-    async with app.run_test(size=(120, 40)) as pilot:
-        app.panel.show(view_of(run))
-        await drawn(pilot)
-        await drawn(pilot)
-        assert rendered
-        rendered.clear()
-        app.panel.show(view_of(run))
-        app.panel.on_show()
-        await drawn(pilot)
-        assert rendered == []
-        add_step(run, 61, 0.9)
-        app.panel.show(view_of(run))
-        await drawn(pilot)
-        assert set(rendered) == {"critic/score/mean"}
 
 
 async def test_each_finding_has_a_mark_at_its_step_on_every_axis() -> None:
@@ -168,20 +123,6 @@ async def test_empty_states() -> None:
         app.panel.show(view_of(rich_run()))
         await drawn(pilot)
         assert "no metric matches “[red]x”" in app.text
-
-
-@pytest.fixture
-def rendered(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Keys of the charts of which a row was made."""
-    seen: list[str] = []
-    make = Plot.strip
-
-    def counted(self: Plot, row: Any) -> Any:
-        seen.append(self.data.key)
-        return make(self, row)
-
-    monkeypatch.setattr(Plot, "strip", counted)
-    return seen
 
 
 async def test_what_is_constant_has_a_row_until_it_varies() -> None:

@@ -147,43 +147,12 @@ async def test_an_old_reading_is_called_old() -> None:
         assert app.subtitle_words == "read 3m ago"
 
 
-async def test_of_wandbs_system_figures_those_of_the_gpus_are_shown() -> None:
-    columns = {
-        "system/gpu.0.gpu": [0.5] * 200,
-        "system/gpu.0.memoryAllocated": [29.4] * 200,
-        "system/gpu.1.gpu": [64.0] * 200,
-        "system/gpu.0.smClock": [1410.0] * 200,
-        "system/disk./.usageGB": [2591.0] * 200,
-    }
-    text = await shown(make_view(make_run(columns=columns)), (60, 12))
-    lines = [line.strip("│").split() for line in text.split("\n")]
-    assert any(line[:1] == ["0"] and "0%" in line for line in lines), (
-        "0.5 is no share of 1"
-    )
-    assert any(line[:1] == ["1"] and "64%" in line for line in lines)
-    assert "29.4%" in text, "a share of memory without its bytes"
-    assert "1410" not in text
-    assert "2591" not in text
-
-
 async def test_wandbs_figures_of_the_host_are_percentages_with_names() -> None:
     columns = {"system/memory_percent": [3.23] * 200, "system/cpu": [0.4] * 200}
     text = await shown(make_view(make_run(columns=columns)), (60, 12))
     assert "host memory" in text
     assert "3.23%" in text
     assert "0.4%" in text, "no share of 1, however small"
-
-
-async def test_memory_that_no_machine_has_is_left_out() -> None:
-    columns = {
-        "perf/max_memory_allocated_gb": [0.0] * 200,
-        "system/memory_percent": [8.7e-06] * 200,
-        "system/cpu": [0.4] * 200,
-    }
-    text = await shown(make_view(make_run(columns=columns)), (60, 12))
-    assert "0.4%" in text
-    assert "memory" not in text
-    assert "peak" not in text
 
 
 def many(count: int, **more: Any) -> GpuReading:
@@ -273,19 +242,6 @@ async def test_zoomed_each_device_has_its_past_and_its_processes() -> None:
     assert "█" * 15 in text
     crowded = many(1, processes=tuple(GpuProcess(i, "x") for i in range(11)))
     assert "+3 processes" in await zoomed(watched(crowded, make_run()))
-
-
-async def test_logged_devices_are_drawn_like_those_of_this_host() -> None:
-    lines = (
-        await shown(
-            make_view(of_wandb(8), gpus=GpuReading(NOW, (), "no driver")), (60, 16)
-        )
-    ).split("\n")
-    assert "newest logged on node1; no driver" in lines[1]
-    for i in range(8):
-        assert lines[2 + i][1] == str(i)
-        assert f"{90 + i}% mem 60.0/80.0 GiB" in lines[2 + i]
-    assert "process CPU" in lines[10]
 
 
 async def test_this_host_and_that_of_the_run_are_distinguished() -> None:

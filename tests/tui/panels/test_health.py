@@ -165,21 +165,6 @@ async def test_the_app_can_choose_in_a_circle() -> None:
         assert app.said == ["policy-collapse"]
 
 
-async def test_the_chosen_finding_is_known_again_when_its_numbers_change() -> None:
-    app = Host(HealthPanel())
-    async with app.run_test(size=(60, 24)) as pilot:
-        app.panel.show(sick())
-        await pilot.press("j", "j", "enter")
-        app.panel.show(
-            view(replace(KL_HIGH, message="The KL is above 0.03.", step=5000), LONG)
-        )
-        await pilot.pause()
-        assert "above 0.03" in app.text
-        assert "Raise it." in app.text
-        await pilot.press("j")
-        assert app.said[-1] == "response-long"
-
-
 def previewed(*findings: Finding) -> View:
     """Return a view of a run of which a preview is shown, with what its end shows."""
     shown = replace(view(*findings, skipped=()), loading=True)

@@ -111,25 +111,6 @@ def test_letters_stand_on_the_lines_and_in_the_legend(ascii_only: bool) -> None:
 # -- in the list of runs ---------------------------------------------------------------------------
 
 
-async def test_space_marks_a_run_and_takes_the_mark_away() -> None:
-    app = Host(RunsPanel())
-    view = view_of(*three())
-    async with app.run_test(size=(36, 14)) as pilot:
-        app.panel.show(view)
-        await pilot.pause()
-        assert "1 ○  x-grpo" in app.text
-        await pilot.press("space", "j", "space")
-        await pilot.pause()
-        assert "1 ○  A x-grpo" in app.text
-        assert "2 ○  B x-ppo" in app.text
-        assert "3 ○    x-dapo" in app.text, "names stand in one column"
-        assert "2 selected" in app.subtitle_words
-        await pilot.press("space", "k", "space")
-        await pilot.pause()
-        assert "1 ○  x-grpo" in app.text
-        assert "selected" not in app.subtitle_words
-
-
 async def test_a_seventh_run_is_refused() -> None:
     app = Host(RunsPanel())
     view = view_of(

@@ -57,28 +57,6 @@ def test_whatever_is_pressed_something_of_the_run_is_shown(
                 assert last - first <= span.length + max(1, span.length // 4)
 
 
-def test_in_and_out_at_the_end() -> None:
-    once = zoomed(None, WHOLE, 0.5)
-    assert once is not None
-    assert once.shown(WHOLE)[1] == 1000
-    assert 500 <= 1000 - once.shown(WHOLE)[0] <= 625
-    assert once.follows
-    twice = zoomed(once, WHOLE, 0.5)
-    assert twice is not None
-    assert twice.length == 250
-    assert zoomed(twice, WHOLE, 2.0) == once
-    assert zoomed(once, WHOLE, 2.0) is None, "all of it is no zoom"
-
-
-def test_a_window_at_the_end_follows_and_jumps_seldom() -> None:
-    span = zoomed(None, WHOLE, 0.1)
-    assert span is not None
-    shown = [span.shown((1, last)) for last in range(1000, 1100)]
-    assert [last for _, last in shown] == list(range(1000, 1100))
-    assert len({first for first, _ in shown}) <= 6
-    assert all(100 <= last - first <= 126 for first, last in shown)
-
-
 def test_zooming_keeps_the_cursor_where_it_is() -> None:
     span = zoomed(None, WHOLE, 0.5, at=251)
     assert span is not None

@@ -13,7 +13,6 @@ from inside_textual import count_frames
 from rich.cells import cell_len
 from watching import NOW, Typed, check_layout, loaded, names, press, settle, text
 
-from verl_tui.health.finding import Verdict
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.records import Batch, MetricRows, Settings, SourceStatus
 from verl_tui.rendering.compare_figures import sections, where
@@ -220,14 +219,6 @@ def test_gspo_losses_of_two_scales_are_reported() -> None:
     assert "GSPO goes" not in " ".join(
         table(view_of(new, run_of("usual", [0.5] * 3, said=gspo)))
     )
-
-
-def test_what_is_of_the_end_says_so_where_the_rest_is_of_a_step() -> None:
-    view = two()
-    view.monitor.verdicts.update({"x-slow": Verdict(), "x-fast": Verdict()})
-    for alignment, now in ((Alignment.STEP, ", now"), (Alignment.END, "")):
-        labels = [line[:24].strip() for line in table(view, alignment=alignment)]
-        assert {f"findings{now}", f"state{now}"} <= set(labels), labels
 
 
 # -- on the screen ---------------------------------------------------------------------------------

@@ -83,21 +83,6 @@ def test_what_was_asked_for_on_the_command_line_is_marked_in_words() -> None:
     assert ".hydra/overrides.yaml says 1e-6" in entry.about
 
 
-def test_filter_by_words_of_name_value_and_origin() -> None:
-    run = configured("grpo", GRPO)
-    assert [entry.label for entry in settings_page(run, "OPTIM").entries] == [
-        "learning rate",
-        "actor.optim.lr",
-    ]
-    assert [entry.label for entry in settings_page(run, "grpo algo").entries] == [
-        "algorithm",
-        "algorithm.adv_estimator",
-    ]
-    assert texts(settings_page(run, "nothing"), 80) == [
-        "No setting matches “nothing”, esc clears the filter."
-    ]
-
-
 def test_says_what_would_be_needed_where_nothing_is_stated() -> None:
     assert texts(settings_page(None), 80) == ["No run yet, so there are no settings."]
     shown = " ".join(texts(settings_page(Run("new")), 60))

@@ -13,14 +13,11 @@ from watching import (
     in_sight,
     lines,
     loaded,
-    press,
     quiet,
-    sample,
     settle,
     showing,
     start,
     text,
-    write_run,
 )
 
 from verl_tui.tui.panels.charts import ChartsPanel
@@ -60,28 +57,6 @@ async def test_every_layout_is_reached_by_resizing_alone(demo: Monitor) -> None:
             )
             == before
         )
-
-
-async def test_samples_get_the_rows_that_they_need(tmp_path: Path) -> None:
-    write_run(tmp_path, "a", text=sample(30, "short"))
-    write_run(tmp_path, "b", text=sample(29, "short") + sample(30, "long " * 2000))
-    app = loaded(tmp_path, shown="a")
-    async with app.run_test(size=(140, 45)) as pilot:
-        await start(pilot)
-        await quiet(pilot)
-        panel = dashboard(app).query_one(SamplesPanel)
-        height, (x, y, *_) = panel.content_size.height, panel.content_region
-        assert all(row[x:-x].strip() for row in lines(app)[y : y + height]), (
-            "no row is empty"
-        )
-        await press(pilot, "right_square_bracket")
-        await quiet(pilot)
-        tall = panel.content_size.height
-        assert tall > height
-        await press(pilot, "f6", "N")
-        await quiet(pilot)
-        assert "step 29 · sample" in text(app)
-        assert panel.content_size.height == tall, "charts do not jump from step to step"
 
 
 async def test_the_figures_of_an_evaluation_are_rows_and_leave_room_to_its_samples(

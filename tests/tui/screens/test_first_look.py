@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -74,21 +73,6 @@ async def test_says_what_is_waited_for(
         ):
             await press(pilot, *keys)
             check_layout(app)
-
-
-async def test_a_run_without_steps(tmp_path: Path) -> None:
-    directory = tmp_path / "young"
-    directory.mkdir()
-    log = directory / "verl_logs.jsonl"
-    log.write_text('{"scope": "rollout", "note": "begun"}\n', encoding="utf-8")
-    os.utime(log, (NOW, NOW))
-    app = loaded(directory)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await settle(pilot)
-        assert "young" in lines(app)[0]
-        assert "no step yet" in text(app)
-        assert "waiting for the first step" in text(app)
-        check_layout(app)
 
 
 # -- where there is hardly anything to show --------------------------------------------------------

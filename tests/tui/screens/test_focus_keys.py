@@ -42,34 +42,6 @@ def zoomed(app: VerlApp) -> str:
 # -- the last row ----------------------------------------------------------------------------------
 
 
-BEGINNINGS = {
-    "f2": "space Select s Sort C Compare o Samples m Metrics l Log",
-    "f3": "← → Read enter Full screen + - Zoom j k Chart o Samples m Metrics",
-    "f4": "space Unfold v Other rules a Acknowledge o Samples m Metrics",
-    "f5": "enter Full screen",
-    "f6": "p n Sample N P Step b w Best, worst u Unfold f Follow o Samples",
-}
-"""The key of a panel -> what the last row begins with while it has the focus."""
-
-
-async def test_the_last_row_begins_with_the_keys_of_the_focused_panel(
-    demo: Monitor,
-) -> None:
-    app = showing(demo)
-    async with app.run_test(size=WIDE) as pilot:
-        await press(pilot)
-        usual = lines(app)[-1]
-        assert usual.startswith(
-            "tab Panel [ ] Run e Finding / Filter z Zoom o Samples m Metrics l Log"
-        )
-        for key, begins in BEGINNINGS.items():
-            await press(pilot, key)
-            assert lines(app)[-1].startswith(begins), key
-            check_layout(app)
-            await press(pilot, "escape")
-            assert lines(app)[-1] == usual, key
-
-
 async def test_the_last_row_names_each_screen_once_and_always_the_help(
     demo: Monitor,
 ) -> None:

@@ -95,29 +95,6 @@ def marked(pilot: Pilot[Any]) -> str:
     return rows(pilot)[chosen]
 
 
-async def test_the_newest_lines_folded(log: Path) -> None:
-    app = loaded(log.parent)
-    async with app.run_test(size=(100, 12)) as pilot:
-        await opened(pilot)
-        assert rows(pilot)[-4:] == [
-            "   400 Training Progress:  99%|# | 99/100 [00:01<00:09, 1.0s/it]",
-            "●  401 TaskRunner step:100 - critic/score/mean:0.6 - actor/ppo_kl:0.02 - timing_s/step:9.0",
-            "   402 WorkerDict ×8 loading shard 101",
-            "   404 Training Progress:  100%|# | 100/100 [00:01<00:09, 1.0s/it]",
-        ]
-        assert "train.log" in lines(app)[0]
-        assert "following" in lines(app)[0]
-        await pilot.press("u")
-        await settle(pilot)
-        assert (
-            "   403 (WorkerDict pid=101) loading shard 101 [repeated 7x across cluster]"
-            in rows(pilot)
-        )
-        await pilot.press("escape")
-        await settle(pilot)
-        assert app.screen is dashboard(app)
-
-
 async def test_errors_one_after_the_other(log: Path) -> None:
     app = loaded(log.parent)
     async with app.run_test(size=(100, 14)) as pilot:

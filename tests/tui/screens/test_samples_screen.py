@@ -169,31 +169,6 @@ async def test_walks_through_samples_and_steps(run: Path) -> None:
         await until(pilot, lambda: "answer 4-0" in text(app))
 
 
-async def test_follows_the_newest_step_until_the_user_moves(run: Path) -> None:
-    app = loaded(run)
-    async with app.run_test(size=(120, 30)) as pilot:
-        await start(pilot, app)
-        samples = app.monitor.runs[next(iter(app.monitor.runs))].samples
-        dump = samples.dump(samples.places[-2])
-        assert dump is not None
-
-        def grow(step: int) -> None:
-            write(run / "rollouts", step, [row(step, index) for index in range(2)])
-            path = run / "rollouts" / f"{step}.jsonl"
-            samples.add_dump(
-                type(dump)(step, str(path), validation=False, size=path.stat().st_size)
-            )
-            app.paint()
-
-        grow(5)
-        await until(pilot, lambda: "answer 5-0" in text(app))
-        await press(pilot, "n")
-        await until(pilot, lambda: "f follows" in lines(app)[0])
-        grow(6)
-        await settle(pilot)
-        assert at(app) == (5, False, 1)
-
-
 async def test_scrolls_long_texts_to_their_end(run: Path) -> None:
     write(
         run / "rollouts",

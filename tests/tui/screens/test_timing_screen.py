@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
-from watching import NOW, check_layout, loaded, press, settle, showing, text
+from watching import NOW, check_layout, press, settle, showing, text
 
 from verl_tui.records import (
     SAMPLES,
@@ -30,7 +30,6 @@ from verl_tui.tui.screens.timing.screen import TimingScreen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from verl_tui.monitor import Monitor
     from verl_tui.records import Record
@@ -257,18 +256,3 @@ async def test_any_size(demo: Monitor) -> None:
             if size > (1, 1):  # a frame alone takes two cells
                 check_layout(app)
         assert "update actor" in text(app)
-
-
-async def test_a_run_without_timers(tmp_path: Path) -> None:
-    log = tmp_path / "run" / "verl_logs.jsonl"
-    log.parent.mkdir()
-    log.write_text(
-        "".join(
-            f'{{"scope": "rollout", "step": {n}, "reward_mean": 2.5}}\n'
-            for n in range(5)
-        )
-    )
-    app = loaded(log.parent)
-    async with app.run_test(size=(60, 20)) as pilot:
-        await press(pilot, "t")
-        assert "Nothing in the log says how long a step takes." in text(app)

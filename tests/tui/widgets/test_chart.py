@@ -13,7 +13,7 @@ from textual.app import App
 
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.runs.pyramid import Pyramid
-from verl_tui.tui.widgets.chart import Axis, Chart, ChartData, ChartLine, Mark
+from verl_tui.tui.widgets.chart import Chart, ChartData, ChartLine, Mark
 
 SIZES = [
     (1, 1),
@@ -237,34 +237,6 @@ def test_several_lines_are_distinguished_without_colour():
     assert drawn[0].rstrip().endswith("a one  b two  ◆ val")
     assert all(sum(row.count(sign) for row in drawn[1:]) == 1 for sign in "ab")
     assert sum(row.count("◆") for row in drawn[1:]) == 2
-
-
-@pytest.mark.parametrize("size", [(60, 1), (60, 2), (60, 5), (60, 12)])
-def test_a_chart_without_points_says_so(size):
-    assert any(
-        "no data yet" in row for row in rows(ChartData("reward", "Reward"), *size)
-    )
-
-
-def test_a_logarithmic_axis_takes_what_is_not_positive():
-    points = Column(range(100), [-1, 0, *[10.0 ** -(i // 20) for i in range(98)]])
-    drawn = rows(ChartData("loss", lines=(ChartLine(points),), log_y=True))
-    assert drawn[1].lstrip().startswith("1┤")
-    assert rows(
-        ChartData("loss", lines=(ChartLine(Column([1, 2], [-1, -2])),), log_y=True)
-    )
-
-
-def test_an_axis_of_time():
-    axis = Axis("time", lambda second: f"{second // 3600}h", time=True)
-    drawn = rows(
-        ChartData(
-            "reward",
-            lines=(ChartLine(Column(range(0, 36_000, 60), [1] * 600)),),
-            axis=axis,
-        )
-    )
-    assert drawn[-1].split()[:3] == ["0h", "2h", "4h"]
 
 
 async def test_the_cursor_reads_values_point_by_point():

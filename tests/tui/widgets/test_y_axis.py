@@ -64,18 +64,6 @@ async def test_what_hardly_moves_has_labels_that_differ() -> None:
                 assert len(set(found)) == len(found), (name, size)
 
 
-@given(st.floats(5e-324, 1.7e308), st.floats(5e-324, 1.7e308), st.integers(2, 12))
-def test_a_logarithmic_axis_holds_its_data_and_has_ticks(
-    one: float, other: float, count: int
-) -> None:
-    lo, hi = sorted((one, other))
-    scale = fit_scale(lo, hi, log=True)
-    assert scale.lo <= lo <= hi <= scale.hi
-    ticks = scale.ticks(count)
-    assert len(ticks) >= 1
-    assert sorted(ticks) == ticks
-
-
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 
 

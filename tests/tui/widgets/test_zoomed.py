@@ -121,13 +121,6 @@ async def test_plotext_sees_few_points_and_only_finite_ones(monkeypatch):
         assert all(isfinite(y) and 0 <= y <= 1 for y in found.y)
 
 
-async def test_the_cursor_moves_by_keys():
-    app = Screen(ZoomedChart(data_of(WAVE)))
-    async with app.run_test(size=(100, 30)) as pilot:
-        await pilot.press("tab", "end", "left", "right", "home")
-        assert app.moves == [199, 197, 199, 0]
-
-
 async def test_without_plotext_there_is_a_chart_all_the_same(monkeypatch):
     monkeypatch.setitem(sys.modules, "plotext", None)
     app = Screen(ZoomedChart(data_of(WAVE)))
@@ -135,10 +128,3 @@ async def test_without_plotext_there_is_a_chart_all_the_same(monkeypatch):
         await pilot.pause()
         assert "└" in app.lines[-2]
         assert "┌" not in "".join(app.lines)
-
-
-async def test_ascii():
-    app = Screen(ZoomedChart(data_of(WAVE), ascii_only=True))
-    async with app.run_test(size=(100, 30)) as pilot:
-        await pilot.pause()
-        assert "".join(app.lines).isascii()
