@@ -7,8 +7,6 @@ import importlib
 import math
 import pkgutil
 import re
-import subprocess
-import sys
 import time
 from collections import defaultdict
 from pathlib import Path
@@ -29,22 +27,6 @@ from verl_tui.toml_tables import toml_table
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from types import ModuleType
-
-ALL = """
-import importlib, pkgutil, re
-import verl_tui.patterns
-verl_tui.patterns.pattern = re.compile
-for module in pkgutil.walk_packages(verl_tui.__path__, "verl_tui."):
-    if not module.name.endswith("__main__"):
-        importlib.import_module(module.name)
-"""
-
-
-def test_every_pattern_compiles() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", ALL], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
 
 
 def test_a_pattern_does_what_a_compiled_one_does() -> None:

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok"
-ENDLESS = b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 80_000
 """More than the limit of an answer."""
 HANGING = b""
 """No answer at all: the connection stays open."""

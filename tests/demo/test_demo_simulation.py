@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -52,26 +51,6 @@ def grpo_steps(directory: Path) -> list[int]:
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
-
-
-def held_open(directory: Path) -> set[str]:
-    """Return the names of the files below a directory that this process holds open."""
-    links = []
-    for descriptor in Path("/proc/self/fd").iterdir():
-        with suppress(OSError):
-            links.append(descriptor.readlink())
-    return {link.name for link in links if directory in link.parents}
-
-
-@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc")
-def test_logs_are_held_open_until_their_end_as_verls_are(
-    tmp_path: Path, clock: Clock
-) -> None:
-    simulation = Simulation(tmp_path, 7, clock)
-    simulation.prepare(2)
-    assert held_open(tmp_path) == {"train.log", "run_grpo_gsm8k.jsonl"}
-    Simulation(tmp_path / "whole", 7, clock).write_all()
-    assert held_open(tmp_path / "whole") == set()
 
 
 def test_history_leaves_the_cliff_ahead_which_comes_within_half_a_minute(

@@ -267,6 +267,23 @@ def test_an_endpoint_is_a_run() -> None:
             )
 
 
+def test_workers_with_one_label_are_one_run_and_those_without_are_too() -> None:
+    labelled = (
+        b'verl_training_steps_total{run="grpo"} 5\n# TYPE r gauge\nr{run="grpo"} %b\n'
+    )
+    with (
+        page(labelled % b"1") as first,
+        page(labelled % b"3") as second,
+        page(PAGE % (b"7", b"5")) as third,
+    ):
+        monitor = look(first, second, third)
+    (run,) = monitor.runs.values()
+    assert run.name == "grpo"
+    assert run.tail("r", 1)[0] == 2.0
+    assert run.tail("verl_average_reward", 1)[0] == 7.0
+    assert len(run.sources) == 3
+
+
 def test_what_cannot_be_reached_is_said_and_costs_the_others_nothing(
     tmp_path: Path,
 ) -> None:

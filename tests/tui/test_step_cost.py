@@ -27,6 +27,7 @@ GOAL = 4000
 SCREENS: dict[str, tuple[str, ...]] = {
     "dashboard": (),
     "charts": ("f3", "z"),
+    "samples of a step": ("f6", "z"),
     "chart": ("enter",),
     "all metrics": ("m",),
     "all metrics, table": ("m", "v"),

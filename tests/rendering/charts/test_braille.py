@@ -6,8 +6,10 @@ from array import array
 from math import inf, nan
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from verl_tui.rendering.charts.axes import fit_scale
+from verl_tui.rendering.charts.axes import fit_scale, fit_window, sliding_window
 from verl_tui.rendering.charts.braille import (
     DotLayer,
     ascii_locale,
@@ -106,3 +108,22 @@ def test_a_value_rounded_to_single_precision_is_the_same_value():
     assert lo < hi
     assert fit_scale(lo, hi).extent > 1e-4
     assert fit_scale(lo, lo * (1 + 1e-6)).extent < 1e-7
+
+
+WINDOWS = st.sampled_from([fit_window, sliding_window])
+
+
+@given(
+    st.integers(-(10**12), 10**12), st.integers(0, 10**12), st.integers(2, 400), WINDOWS
+)
+def test_a_window_shows_its_steps(first, length, columns, fit):
+    window = fit(first, first + length, columns)
+    assert 0 <= window.column(first) <= window.column(first + length) < columns
+    assert window.start <= first <= first + length <= window.end
+    for step in (first, first + length):
+        assert (
+            window.step(window.column(step))
+            <= step
+            < window.step(window.column(step)) + window.per
+        )
+    assert len(window.ticks(10)) <= columns / 20 + 2
