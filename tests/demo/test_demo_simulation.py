@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from verl_tui.demo import Simulation, curves
 from verl_tui.demo.simulation import SUSPENSE
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 NOW = 1_790_000_000.0
 
