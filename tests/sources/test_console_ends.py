@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from log_reading import read_run
+from log_reading import read_run, read_runs
 
 from verl_tui.records import Event, EventKind, Pulse
 from verl_tui.runs.views.state import State, state
@@ -271,3 +271,10 @@ def test_a_training_that_has_just_begun_is_a_run_that_waits(
     log = tmp_path / "train.log"
     log.write_text(text)
     assert state(read_run(tmp_path), log.stat().st_mtime) is State.WAITING
+
+
+def test_tracebacks_of_others_make_no_run(tmp_path: Path) -> None:
+    (tmp_path / "web.log").write_text(
+        'Traceback (most recent call last):\n  File "app.py", line 3\nKeyError: 1\n'
+    )
+    assert read_runs(tmp_path) == {}

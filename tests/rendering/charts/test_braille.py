@@ -127,3 +127,8 @@ def test_a_window_shows_its_steps(first, length, columns, fit):
             < window.step(window.column(step)) + window.per
         )
     assert len(window.ticks(10)) <= columns / 20 + 2
+
+
+def test_the_end_of_300_steps_fills_the_plot():
+    window = sliding_window(261, 300, 266)
+    assert (window.end, window.column(300)) == (300, 265)

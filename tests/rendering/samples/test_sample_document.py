@@ -84,3 +84,14 @@ def test_hits_are_marked_counted_and_found() -> None:
     assert [document.part_at(row) for row in range(6)] == ["prompt"] * 2 + [
         "response"
     ] * 4
+
+
+def test_a_hit_far_down_is_wrapped_up_to() -> None:
+    document = Document(
+        sample(response="word " * 30_000 + "needle"),
+        20,
+        10,
+        searches=[Search("needle")],
+    )
+    row = document.row_of(document.hits[0])
+    assert ("needle", "hit") in document.row(row)

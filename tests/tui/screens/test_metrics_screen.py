@@ -9,6 +9,7 @@ from inside_textual import count_frames
 from watching import (
     NOW,
     Typed,
+    check_layout,
     dashboard,
     lines,
     loaded,
@@ -156,6 +157,39 @@ async def test_what_is_constant_takes_a_row_of_text_each_below_the_charts(
         assert screen(app).chosen == "actor/same2"
         await press(pilot, "k", "k")
         assert screen(app).chosen in KEYS
+
+
+async def test_columns_and_rows(tmp_path: Path) -> None:
+    file = StateFile(tmp_path / "state.json")
+    app = loaded(write_metrics(tmp_path), state_file=file)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot)
+        grid = app.screen.query_one(MetricGrid)
+        columns, rows = grid.shape
+        for keys, shape in [
+            (("greater_than_sign",), (columns + 1, rows)),
+            (("less_than_sign", "less_than_sign"), (columns - 1, rows)),
+            (("right_parenthesis",), (columns - 1, rows + 1)),
+            (("left_parenthesis", "left_parenthesis"), (columns - 1, rows - 1)),
+            (("less_than_sign",) * 9, (1, rows - 1)),
+            (("left_parenthesis",) * 9, (1, 1)),
+        ]:
+            await pilot.press(*keys)
+            await drawn(pilot)
+            assert grid.shape == shape
+            assert len(tiles(app)) == shape[0] * shape[1]
+            check_layout(app)
+        await pilot.press("v")
+    again = loaded(tmp_path / "run", state_file=StateFile(tmp_path / "state.json"))
+    async with again.run_test(size=(120, 40)) as pilot:
+        await opened(pilot)
+        assert again.screen.query(MetricTable), "as it was left"
+        await press(pilot, "v")
+        await drawn(pilot)
+        assert again.screen.query_one(MetricGrid).shape == (1, 1)
+        await press(pilot, "0")
+        await drawn(pilot)
+        assert again.screen.query_one(MetricGrid).shape == (columns, rows)
 
 
 async def test_filter(tmp_path: Path) -> None:

@@ -120,6 +120,20 @@ def test_no_spike_is_hidden(values, usual, log, smoothing):
         assert drawn[9][low] == "↓"
 
 
+async def test_outliers_are_arrows_at_the_edge_of_the_large_chart():
+    points = wave(s100=1000.0, s250=-1000.0)
+    app = Screen(ZoomedChart(chart_of(points, usual_y=True)))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        lines = app.lines
+        assert [
+            number for number, line in enumerate(lines) if "↑" in line[1:] and number
+        ] == [2]
+        assert sum(line.count("↓") for line in lines[1:]) == 1
+        app.chart.show(chart_of(points))
+        assert not any(sign in "".join(app.lines[1:]) for sign in "↑↓")
+
+
 # -- windows of the past ---------------------------------------------------------------------------
 
 
