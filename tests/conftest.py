@@ -36,11 +36,9 @@ os.environ["VERL_TUI_STRICT"] = "1"
 
 # How long an example takes says how busy the machine is, not whether the code is right. And a build
 # must not fail by chance: there the same examples are tried each time, and not too many; elsewhere
-# new ones, which add up from call to call. Where it is only of interest which lines run, few are
-# enough.
+# new ones, which add up from call to call.
 settings.register_profile("here", deadline=None, max_examples=10)
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=10)
-settings.register_profile("few", deadline=None, derandomize=True, max_examples=3)
 settings.register_profile(
     "thorough", deadline=None, derandomize="CI" in os.environ, max_examples=200
 )

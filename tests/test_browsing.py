@@ -17,7 +17,7 @@ from verl_tui.runs.samples import Place, Samples
 from verl_tui.sources.folders.dump_file import DumpFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 PLACE = Place(3, validation=False)
@@ -102,24 +102,6 @@ def row(number: int, **more: Any) -> dict[str, Any]:
     }
 
 
-def test_rows_of_a_dump(screen: Screen, tmp_path: Path) -> None:
-    screen.dump(
-        tmp_path / "3.jsonl",
-        *(row(i, acc=i / 4) for i in range(8)),
-        {"uid": "pad_0", **row(9)},
-    )
-    page = screen.page()
-    assert (page.place, page.sample(0)) == (PLACE, None), "it is not read here"
-    assert screen.sample(0).response == "Answer 0"
-    assert screen.sample(7).response == "Answer 7"
-    page = screen.known()
-    assert (page.count, page.problem) == (8, None)
-    assert [fact.score for fact in page.facts] == [0.0, 1.0] * 4
-    assert [fact.numbers["acc"] for fact in page.facts] == [i / 4 for i in range(8)]
-    assert page.facts[0].group == page.facts[3].group != page.facts[4].group
-    assert page.sample(8) is page.sample(-1) is None
-
-
 def test_no_file_is_touched_by_who_asks(
     screen: Screen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,26 +143,6 @@ def test_samples_in_memory_are_there_at_once(screen: Screen) -> None:
     assert screen.hits("cause 3").rows == [3, 5]
 
 
-def test_a_place_without_samples(screen: Screen) -> None:
-    page = screen.page()
-    assert (page.count, page.complete, page.sample(0), list(page.facts)) == (
-        0,
-        True,
-        None,
-        [],
-    )
-    assert screen.hits("x").rows == []
-
-
-def test_a_dump_holds_more_than_what_was_printed_of_it(
-    screen: Screen, tmp_path: Path
-) -> None:
-    screen.samples.add(Sample(3, "q", "printed"), 3)
-    assert screen.sample(0).response == "printed"
-    screen.dump(tmp_path / "3.jsonl", row(0))
-    assert screen.sample(0).response == "Answer 0"
-
-
 def test_search(screen: Screen, tmp_path: Path) -> None:
     rows = [row(i, gts=f"truth {i}", note={"a": f"deep {i}"}) for i in range(20)]
     screen.dump(tmp_path / "3.jsonl", *rows)
@@ -191,37 +153,6 @@ def test_search(screen: Screen, tmp_path: Path) -> None:
     assert screen.hits("truth 19").rows == screen.hits('"deep 19"').rows == [19]
     assert screen.hits("(").rows == [], "plain text"
     assert screen.hits("answer").searched == 20
-
-
-def test_two_searches_go_on_side_by_side(
-    screen: Screen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(dump_page, "SLICE", 1000)
-    screen.dump(tmp_path / "3.jsonl", *(row(i) for i in range(300)))
-    first, second = screen.until(
-        lambda page: (
-            (hits := (page.hits("answer 7"), page.hits("answer 29")))[0].complete
-            and hits[1].complete
-            and hits
-        )
-    )
-    assert first.rows == [7, *range(70, 80)]
-    assert second.rows == [29, *range(290, 300)]
-    third = screen.hits("answer 1")
-    assert screen.page().hits("answer 29") is second
-    assert screen.page().hits("answer 1") is third
-    assert screen.page().hits("answer 7") is not first, "the oldest has been forgotten"
-
-
-def test_whoever_searches_says_how(screen: Screen, tmp_path: Path) -> None:
-    class Shouting:
-        def found(self, texts: Iterable[str]) -> bool:
-            return any("!" in text for text in texts)
-
-    screen.dump(tmp_path / "3.jsonl", row(0), row(1, output="Yes!"))
-    query = Shouting()
-    assert screen.hits(query).rows == [1]
-    assert screen.page().hits(query).complete, "the same question has the same answer"
 
 
 def test_a_dump_that_grows(screen: Screen, tmp_path: Path) -> None:
@@ -248,18 +179,6 @@ def test_a_dump_that_is_written_again(screen: Screen, tmp_path: Path) -> None:
     assert screen.sample(1).response == "Other 1"
     assert len(screen.known().facts) == 3
     assert screen.hits("answer 5").rows == []
-
-
-def test_a_dump_that_was_another_when_it_was_last_seen(
-    screen: Screen, tmp_path: Path
-) -> None:
-    path = tmp_path / "3.jsonl"
-    screen.dump(path, row(0))
-    assert screen.sample(0).response == "Answer 0"
-    for step in range(10, 16):
-        screen.sample(0, screen.dump(tmp_path / f"{step}.jsonl", row(1)))
-    screen.dump(path, row(0, output="Other 0"))
-    assert screen.sample(0).response == "Other 0"
 
 
 def test_a_row_that_cannot_be_read_says_so(screen: Screen, tmp_path: Path) -> None:
@@ -305,115 +224,3 @@ def test_what_is_seen_comes_before_what_is_counted(
     first = next(i for i, (seen, _) in enumerate(looks) if seen)
     counted_when_asked, counted_when_seen = looks[0][1], looks[first][1]
     assert counted_when_asked == counted_when_seen < 2000
-
-
-def test_a_browser_is_idle_only_once_all_its_notices_are_given(tmp_path: Path) -> None:
-    idle: list[bool] = []
-
-    class Looking(Screen):
-        def notify(self) -> None:
-            """Look in the browser's own thread, which has read all and is about to rest."""
-            idle.append(self.browser.idle)
-            super().notify()
-
-    screen = Looking()
-    screen.dump(tmp_path / "3.jsonl", row(0))
-    screen.known()
-    while not screen.browser.idle:
-        screen.news.clear()
-        screen.news.wait(0.001)
-    screen.browser.stop()
-    assert idle
-    assert not any(idle)
-
-
-def test_another_place_is_read_before_the_rest_of_the_first(
-    screen: Screen, tmp_path: Path
-) -> None:
-    big = screen.dump(
-        tmp_path / "3.jsonl", *(row(i, output="x" * 4000) for i in range(2000))
-    )
-    small = screen.dump(tmp_path / "4.jsonl", row(0))
-    assert screen.sample(0, big).response.startswith("xxx")
-    assert screen.sample(0, small).response == "Answer 0"
-    assert screen.known(big).count == 2000
-
-
-def test_few_pages_and_texts_are_kept(
-    screen: Screen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(dump_page, "TEXTS", 10_000)
-    places = [
-        screen.dump(tmp_path / f"{step}.jsonl", *(row(i) for i in range(9)))
-        for step in range(9)
-    ]
-    pages = {}
-    for place in places:
-        assert screen.sample(8, place).response == "Answer 8"
-        pages[place] = screen.known(place)
-    kept = [screen.page(place) is pages[place] for place in reversed(places)]
-    assert kept == [True] * 4 + [False] * 5
-    for index in range(9):
-        assert screen.sample(index, places[0]).response == f"Answer {index}"
-
-
-def test_few_bytes_of_rows_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dump_page, "TEXTS", 50_000)
-    rows = dump_page.TextCache()
-    for number in range(100):
-        rows.put(number, Sample(3, prompt="p", response="r" * 8000))
-        assert rows.get(0) is not None, "it has just been used"
-    assert 3 <= sum(rows.get(number) is not None for number in range(100)) <= 6
-
-
-def test_notices_are_few(
-    screen: Screen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(dump_page, "SLICE", 1000)
-    monkeypatch.setattr(worker, "PAUSE", 3600.0)
-    screen.dump(tmp_path / "3.jsonl", *(row(i) for i in range(2000)))
-    page = screen.page()
-    while not (page.complete and len(page.facts) == page.count and page.sample(0)):
-        page = screen.page()
-    assert screen.news.wait(10), "no notice came"
-    assert screen.notices == 1, "the others wait until their time has come"
-
-
-def test_a_stopped_browser_still_answers(screen: Screen, tmp_path: Path) -> None:
-    screen.dump(tmp_path / "3.jsonl", row(0))
-    screen.browser.stop()
-    assert screen.page().sample(0) is None
-
-
-def test_what_is_undertaken_is_done_though_its_page_is_forgotten(
-    screen: Screen, tmp_path: Path
-) -> None:
-    class Copy:
-        """Copies lines of a page, one at a time."""
-
-        def __init__(self, page: SamplePage) -> None:
-            self.page, self.lines, self.threads = page, [], set()
-
-        def waits(self) -> bool:
-            return len(self.lines) < 8
-
-        def is_urgent(self) -> bool:
-            return False
-
-        def read_on(self) -> bool:
-            self.threads.add(threading.current_thread().name)
-            self.lines += self.page.lines([len(self.lines)]) or ()
-            return not self.waits()
-
-    place = screen.dump(tmp_path / "3.jsonl", *(row(i) for i in range(8)))
-    copy = Copy(screen.known())
-    for step in range(10, 16):
-        screen.known(screen.dump(tmp_path / f"{step}.jsonl", row(1)))
-    assert screen.page(place) is not copy.page, "it has been forgotten"
-    screen.browser.run_later(copy)
-    screen.until(lambda page: not copy.waits())
-    assert [json.loads(line) for line in copy.lines] == [row(i) for i in range(8)]
-    assert copy.threads == {"samples"}
-    assert screen.page(Place(1, validation=False)).lines([0]) is None, (
-        "samples in memory have none"
-    )

@@ -24,7 +24,6 @@ from verl_tui.check import (
 from verl_tui.check.note import note_text
 from verl_tui.config import Config
 from verl_tui.monitor import load
-from verl_tui.runs.views.checkpoints import BestBy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -193,44 +192,6 @@ def test_what_is_no_number_is_null_and_said_to_be(tmp_path: Path, value: str) ->
     assert re.search(r"policy KL +not finite", note_text(found, monitor, NOW))
 
 
-def test_what_is_measured_is_of_the_newest_segment(tmp_path: Path) -> None:
-    lines = [ppo(step, reward=step / 10) for step in (*range(1, 21), *range(1, 5))]
-    lines += [ppo(step, reward=9.0) for step in (5,)]
-    found, monitor = look(write(tmp_path / "a.jsonl", lines))
-    (run,) = found["runs"]
-    assert run["step"] == 5
-    assert run["indicators"]["reward"] == {
-        "key": "rollout/reward_mean",
-        "value": 9.0,
-        "step": 5,
-    }
-    assert re.search(r"reward +9 .* step 5\n", note_text(found, monitor, NOW))
-    series = monitor.runs[run["name"]].indicator("reward")
-    assert series is not None
-    assert series.last == (20, 2.0), "charts keep the points of the old segment"
-
-
-def test_a_target_reached_before_a_restart_has_no_present_value_yet(
-    tmp_path: Path,
-) -> None:
-    lines = [
-        {"scope": "rollout", "step": step, "reward_mean": step / 10}
-        for step in range(6, 21)
-    ]
-    lines += [
-        {"scope": "policy", "step": step, "kl_div": 0.02}
-        for step in (*range(1, 21), *range(1, 4))
-    ]
-    monitor = load(
-        [str(write(tmp_path / "a.jsonl", lines))], Config(targets={"reward": 1.5}), NOW
-    )
-    found = report(monitor, NOW)
-    assert "reward" not in found["runs"][0]["indicators"]
-    (target,) = found["runs"][0]["targets"]
-    assert (target["reached_step"], target["value"], target["step"]) == (15, None, None)
-    assert "target reward 1.5: reached at step 15\n" in note_text(found, monitor, NOW)
-
-
 def test_a_negated_metric_is_the_indicator_it_stands_for(tmp_path: Path) -> None:
     lines = [
         {
@@ -314,32 +275,6 @@ def test_the_nearest_checkpoint_is_named_where_the_best_step_has_none(
     assert "the trainer itself calls best: " in text
 
 
-@pytest.mark.parametrize(
-    ("by", "step"),
-    [
-        (BestBy(), 3),
-        (BestBy("reward", lowest=True), 1),
-        (BestBy("value_loss"), 2),
-        (BestBy("ppo/value_loss"), 2),
-        (BestBy("ppo/value_loss", lowest=False), 1),
-    ],
-)
-def test_best_by_any_metric(tmp_path: Path, by: BestBy, step: int) -> None:
-    losses = [
-        {"scope": "ppo", "step": i, "value_loss": v}
-        for i, v in ((1, 3.0), (2, 1.0), (3, 2.0))
-    ]
-    write(
-        tmp_path / "run" / "verl_logs.jsonl",
-        [*(ppo(i, reward=float(i)) for i in range(1, 4)), *losses],
-    )
-    monitor = load([str(tmp_path / "run")], Config(), NOW)
-    (run,) = report(monitor, NOW, by)["runs"]
-    assert run["best"]["step"] == step
-    (unknown,) = report(monitor, NOW, BestBy("nothing"))["runs"]
-    assert unknown["best"] is None
-
-
 def test_targets(tmp_path: Path) -> None:
     write(
         tmp_path / "run" / "verl_logs.jsonl",
@@ -367,27 +302,12 @@ def test_targets(tmp_path: Path) -> None:
     assert "  target rollout/reward_mean 9: not reached, best 2.5 at step 5\n" in text
 
 
-def test_no_reward_no_best(tmp_path: Path) -> None:
-    found, monitor = look(
-        write(tmp_path / "a.jsonl", [{"scope": "ppo", "step": 1, "policy_loss": -0.1}])
-    )
-    assert found["runs"][0]["best"] is None
-    assert "best reward" not in note_text(found, monitor, NOW)
-
-
 @pytest.mark.parametrize(
     ("severity", "code"),
     [("", HEALTHY), ("info", HEALTHY), ("warning", WARNING), ("critical", CRITICAL)],
 )
 def test_the_exit_code_is_that_of_the_worst_finding(severity: str, code: int) -> None:
     assert exit_code(of(severity)) == code
-
-
-def test_the_exit_code_looks_at_all_runs() -> None:
-    runs = [
-        run for severity in ("", "critical", "warning") for run in of(severity)["runs"]
-    ]
-    assert exit_code({"version": 1, "runs": runs}) == CRITICAL
 
 
 def test_settings_alone_are_nothing_readable(tmp_path: Path) -> None:
@@ -397,13 +317,6 @@ def test_settings_alone_are_nothing_readable(tmp_path: Path) -> None:
     assert [run["step"] for run in found["runs"]] == [None]
     assert exit_code(found) == NOTHING_READABLE
     assert exit_code({"version": 1, "runs": []}) == NOTHING_READABLE
-
-
-def test_a_record_of_next_year_is_shown_and_proves_nothing(tmp_path: Path) -> None:
-    lines = [ppo(step, kl=0.02) for step in range(1, 41)]
-    log = write(tmp_path / "run_a" / "verl_logs.jsonl", lines, age=-400 * 86_400.0)
-    first = note(log).splitlines()[0]
-    assert first.endswith(", unknown, last record dated 400d ahead of the clock")
 
 
 def test_the_note_tells_what_a_colleague_would(tmp_path: Path) -> None:
@@ -445,33 +358,6 @@ def test_the_note_tells_what_a_colleague_would(tmp_path: Path) -> None:
     assert f"    {path}:41: not JSON: " in text
     assert f"    {path}:42: a JSON list, not an object\n" in text
     assert "    and 1 more\n" in text
-
-
-def test_a_message_and_an_advice_are_written_once(tmp_path: Path) -> None:
-    write(tmp_path / "verl_logs.jsonl", [ppo(step, kl=0.3) for step in range(1, 31)])
-    found, monitor = look(tmp_path)
-    text = note_text(found, monitor, NOW)
-    (worst,) = (
-        one for one in found["runs"][0]["findings"] if one["consequence_of"] is None
-    )
-    assert text.count(worst["message"]) == 1
-    assert text.count(worst["advice"][1:].rstrip(".")) == 1
-
-
-def test_a_healthy_run_says_what_was_judged(tmp_path: Path) -> None:
-    write(tmp_path / "verl_logs.jsonl", [ppo(step) for step in range(1, 31)])
-    found, monitor = look(tmp_path)
-    skipped = {rule["id"] for rule in found["runs"][0]["not_judged"]}
-    judged = len({rule.id for rule in monitor.guide.rules} - skipped)
-    assert judged > 1
-    lines = note_text(found, monitor, NOW).splitlines()
-    assert ": no warning at step 30 (total unknown), running, " in lines[0]
-    assert lines[1:3] == [
-        f"  why: {judged} rules judged, none found anything; "
-        "not logged: entropy, response length",
-        "  next: nothing to do",
-    ]
-    assert "nothing found" not in "\n".join(lines[3:])
 
 
 def complete(step: int) -> dict[str, Any]:
@@ -531,35 +417,6 @@ def test_what_cannot_be_judged_is_not_too_short(
     assert "yet" not in first
 
 
-def test_rules_that_were_not_judged_are_named_on_request(tmp_path: Path) -> None:
-    write(tmp_path / "verl_logs.jsonl", [ppo(step) for step in range(1, 4)])
-    found, monitor = look(tmp_path)
-    rules = found["runs"][0]["not_judged"]
-    early = [rule for rule in rules if "needs " in rule["reason"]]
-    text = note_text(found, monitor, NOW)
-    assert (
-        f"  {len(rules) - len(early)} rules not applicable, {len(early)} not judged yet (-v: why)\n"
-    ) in text
-    assert "rollout-kl" not in text
-    verbose = note_text(found, monitor, NOW, verbose=True)
-    assert "(-v: why)" not in verbose
-    for rule in rules:
-        assert rule["reason"] in verbose
-        assert rule["id"] in verbose
-
-
-def test_the_checkpoint_to_go_back_to_is_named(tmp_path: Path) -> None:
-    lines = [ppo(step, kl=0.02 if step < 20 else 0.3) for step in range(1, 41)]
-    write(tmp_path / "run" / "verl_logs.jsonl", lines)
-    for step in (10, 18, 20, 30):
-        (tmp_path / "run" / f"global_step_{step}").mkdir()
-    next_ = note(tmp_path / "run").splitlines()[2]
-    path = tmp_path / "run" / "global_step_18"
-    assert next_.endswith(
-        f". The newest checkpoint from before step 20 is of step 18: {path}"
-    )
-
-
 def test_a_finished_run_says_which_checkpoint_to_keep(tmp_path: Path) -> None:
     write(tmp_path / "run" / "config.yaml", ["trainer: {total_training_steps: 30}"])
     lines = [ppo(step, reward=2.5 + 0.01 * (step == 20)) for step in range(1, 31)]
@@ -578,64 +435,6 @@ def test_a_finished_run_says_which_checkpoint_to_keep(tmp_path: Path) -> None:
     )
 
 
-def test_before_the_first_step_there_is_no_verdict(tmp_path: Path) -> None:
-    write(
-        tmp_path / "run" / "train.log", ["(TaskRunner pid=12) Total training steps: 30"]
-    )
-    first, why, next_, *_ = note(tmp_path / "run").splitlines()
-    assert first.startswith("run: no verdict yet, waiting for the first of 30 steps")
-    assert why == "  why: no step to judge yet"
-    assert next_ == "  next: wait for the first steps"
-
-
-def test_several_runs_are_summed_up(tmp_path: Path) -> None:
-    for name, kl in (("a", 0.02), ("b", 0.3), ("c", 0.15), ("d", 0.02)):
-        path = tmp_path / name / "verl_logs.jsonl"
-        write(path, [ppo(step, kl=kl) for step in range(1, 31)])
-    write(
-        tmp_path / "e" / "train.log", ["(TaskRunner pid=12) Total training steps: 30"]
-    )
-    text = note(tmp_path)
-    assert text.endswith(
-        "\n\n5 runs: 1 critical, 1 warning, 2 without a warning, 1 without a verdict\n"
-    )
-    assert "runs:" not in note(tmp_path / "a")
-
-
-def test_the_note_knows_the_time_left(tmp_path: Path) -> None:
-    write(tmp_path / "run" / "config.yaml", ["trainer: {total_training_steps: 100}"])
-    data = [
-        {"step": step, "data": {"critic/score/mean": 0.5, "timing_s/step": 60.0}}
-        for step in range(1, 11)
-    ]
-    write(tmp_path / "run" / "exp.jsonl", data)
-    with (tmp_path / "run" / "exp.jsonl").open("a"):  # somebody goes on writing it
-        assert note(tmp_path / "run").startswith(
-            "run: no warning at step 10 of 100 (10%), running, about 1h 30m left, last record"
-        )
-
-
-def test_dumps_of_many_steps_share_a_line(tmp_path: Path) -> None:
-    write(tmp_path / "run" / "verl_logs.jsonl", [ppo(1)])
-    for step in range(1, 6):
-        dump = {"input": "2+2?", "output": "4", "score": 1.0, "step": step}
-        write(tmp_path / "run" / "rollouts" / f"{step}.jsonl", [dump, dump])
-    assert re.search(
-        r"^  read .*/rollouts/\*\.jsonl: rollout dump, 10 records$",
-        note(tmp_path / "run"),
-        re.MULTILINE,
-    )
-
-
-def test_runs_stand_apart(tmp_path: Path) -> None:
-    write(tmp_path / "run_a" / "verl_logs.jsonl", [ppo(1)])
-    write(tmp_path / "run_b" / "verl_logs.jsonl", [ppo(2)])
-    found, monitor = look(tmp_path)
-    assert [run["name"] for run in found["runs"]] == ["run_a", "run_b"]
-    text = note_text(found, monitor, NOW)
-    assert "\n\nrun_b: no warning at step 2 (total unknown), running" in text
-
-
 def test_foreign_text_is_no_markup_and_no_escape(tmp_path: Path) -> None:
     write(
         tmp_path / "[red]run[/red] :smile:" / "verl_logs.jsonl",
@@ -646,17 +445,6 @@ def test_foreign_text_is_no_markup_and_no_escape(tmp_path: Path) -> None:
     text = note(tmp_path)
     assert "[red]run[/red] :smile:: " in text
     assert "\x1b" not in text
-
-
-def test_colour_and_width_only_where_asked(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.jsonl", [ppo(step, kl=0.3) for step in range(1, 31)])
-    assert "\x1b" not in note(path)
-    assert "\x1b[1;31mcritical" in note(path, colour=True)
-    assert max(map(len, note(path).splitlines())) > 80
-    wrapped = note(path, width=60)
-    assert "\x1b" not in wrapped
-    assert max(map(len, wrapped.splitlines())) <= 60
-    assert "".join(wrapped.split()) == "".join(note(path).split())
 
 
 def test_headless_modules_load_nothing_that_draws() -> None:
@@ -680,16 +468,6 @@ def test_headless_modules_load_nothing_that_draws() -> None:
     )
     # one that draws would stand behind its name
     assert done.stdout.splitlines() == modules
-
-
-def test_a_run_is_only_done_to_the_full_hundred_at_its_end(tmp_path: Path) -> None:
-    write(tmp_path / "run" / "config.yaml", ["trainer: {total_training_steps: 1000}"])
-    data = [
-        {"step": step, "data": {"critic/score/mean": 0.5, "timing_s/step": 60.0}}
-        for step in range(990, 1000)
-    ]
-    write(tmp_path / "run" / "exp.jsonl", data)
-    assert "step 999 of 1000 (99%)" in note(tmp_path / "run")
 
 
 @pytest.mark.parametrize(
@@ -735,15 +513,6 @@ def test_numbers_before_the_first_step_are_not_taken_for_steps(
     shown = note(write(tmp_path / "verl" / "train.log", [*begun, *lines]))
     assert "waiting for the first of 90 steps" in shown
     assert "no known form" not in shown
-
-
-def test_lines_that_look_like_metrics_beside_known_steps_are_not_spoken_of(
-    tmp_path: Path,
-) -> None:
-    printed = [f"loss={at}.5 reward={at} kl=0.{at}" for at in range(10)]
-    steps = [f"step:{at} - actor/entropy:0.4 - actor/kl_loss:0.1" for at in range(9)]
-    log = write(tmp_path / "verl" / "train.log", [*printed, *steps])
-    assert "no known form" not in note(log)
 
 
 def test_a_file_without_a_line_of_a_training_is_said_to_have_none(

@@ -37,15 +37,6 @@ def test_check_exits_with_the_runs_health(log: Callable[..., Path]) -> None:
     assert main(["check", str(log(*[0.3] * 30))]) == 2
 
 
-def test_check_writes_json(
-    log: Callable[..., Path], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["check", "--json", str(log(0.02, 0.021))]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["version"] == 1
-    assert found["runs"][0]["indicators"]["policy_kl"]["value"] == 0.021
-
-
 @pytest.mark.parametrize(("kl", "code"), [(0.02, 0), (0.15, 1), (0.3, 2)])
 def test_the_report_for_programs_says_what_the_one_for_people_says(
     log: Callable[..., Path], capsys: pytest.CaptureFixture[str], kl: float, code: int
@@ -75,32 +66,6 @@ def test_without_a_verdict_a_strict_check_fails(
     paths = [str(table), str(log(*[0.15] * 30))]
     assert [main(["check", *paths]), main(["check", *paths, "--strict"])] == [1, 3]
     assert main(["check", str(table), str(log(*[0.3] * 30)), "--strict"]) == 2
-
-
-def test_check_of_a_path_that_does_not_exist(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert main(["check", "/nonexistent"]) == 3
-    assert complaint(capsys) == "/nonexistent: no such file or directory"
-
-
-def test_check_json_of_nothing_is_still_json(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert main(["check", "/nonexistent", "--json"]) == 3
-    assert json.loads(capsys.readouterr().out) == {
-        "version": 1,
-        "runs": [],
-        "passed_over": [],
-    }
-
-
-def test_check_of_an_empty_directory(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "empty").mkdir()
-    assert main(["check", str(tmp_path / "empty")]) == 3
-    assert "no log in this directory yet" in complaint(capsys)
 
 
 @pytest.mark.parametrize(
@@ -139,22 +104,6 @@ def test_check_without_permission(
         assert main(["check", str(path)]) == 3
     sealed.chmod(rights)
     assert complaint(capsys) == f"{path}: permission denied"
-
-
-def test_check_goes_on_where_some_paths_are_fine(
-    log: Callable[..., Path], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["check", "/nonexistent", str(log(0.02))]) == 0
-    captured = capsys.readouterr()
-    assert captured.err == "verl-tui: /nonexistent: no such file or directory\n"
-    assert "step 1" in captured.out
-
-
-def test_a_path_cannot_play_with_the_terminal(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert main(["check", "/no\x1b[2J\nsuch\x07"]) == 3
-    assert "\x1b" not in complaint(capsys)
 
 
 def test_piped_text_has_no_escape_sequences(log: Callable[..., Path]) -> None:

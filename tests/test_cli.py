@@ -13,14 +13,13 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
-from command_line import complaint, plain_surroundings, run, write_log
+from command_line import complaint, plain_surroundings, write_log
 
 import verl_tui
 from verl_tui import commands
 from verl_tui.cli import build_parser, main
-from verl_tui.commands import check, config, demo, exports, guide, watch
+from verl_tui.commands import exports, watch
 from verl_tui.commands.arguments import DEFAULT, CommandError
-from verl_tui.commands.exports import csv, prometheus
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,23 +61,6 @@ def test_watching_needs_no_name(argv: list[str], paths: list[str]) -> None:
     options = build_parser().read(argv)
     assert options.run is watch.run
     assert options.paths == paths
-
-
-@pytest.mark.parametrize(
-    ("argv", "command"),
-    [
-        (["check", "a"], check.run),
-        (["--config", "c", "check", "a"], check.run),
-        (["check", "a", "--json"], check.run),
-        (["export", "csv", "a", "-o", "b", "c"], csv.run),
-        (["export", "prometheus", "a", "--port", "0", "b"], prometheus.run),
-        (["demo"], demo.run),
-        (["guide"], guide.run),
-        (["config"], config.run),
-    ],
-)
-def test_commands_are_found(argv: list[str], command: object) -> None:
-    assert build_parser().read(argv).run is command
 
 
 @pytest.mark.parametrize(
@@ -131,23 +113,6 @@ def test_the_command_of_a_guard_may_have_empty_words(tmp_path: Path) -> None:
     argv = ["guard", str(tmp_path), "--", "sh", "-c", ""]
     assert build_parser().read(argv).command == ["sh", "-c", ""]
     assert main(["guard", "", "--", "sh"]) == 64
-
-
-@pytest.mark.parametrize("argv", [[], ["check"], ["export", "csv"], ["--ascii"]])
-def test_without_a_path_there_is_an_example(
-    argv: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(argv) == 64
-    said = complaint(capsys)
-    assert "for example: verl-tui " in said
-    assert "verl-tui demo" in said
-
-
-def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main(["--version"])
-    assert caught.value.code == 0
-    assert capsys.readouterr().out == f"verl-tui {verl_tui.__version__}\n"
 
 
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -207,13 +172,6 @@ def test_every_command_is_in_the_readme(command: str) -> None:
     assert any(
         f"verl-tui {command}" in page.read_text(encoding="utf-8") for page in pages
     )
-
-
-@pytest.mark.parametrize("kind", [*build_parser().commands["export"].commands])
-def test_every_export_is_in_the_readme(kind: str) -> None:
-    root = Path(verl_tui.__file__).parents[1]
-    page = (root / "verl_tui/commands/README.md").read_text(encoding="utf-8")
-    assert f"verl-tui export {kind}" in page
 
 
 # -- export, guide, config -------------------------------------------------------------------------
@@ -361,11 +319,6 @@ def test_a_broken_configuration_stops_every_command(
     assert complaint(capsys) == f"{mine}: {said}"
 
 
-def test_the_module_is_the_command() -> None:
-    done = run("--version")
-    assert (done.returncode, done.stdout) == (0, f"verl-tui {verl_tui.__version__}\n")
-
-
 def test_threads_that_still_read_do_not_hold_up_the_end() -> None:
     """Python's own shutdown would end them in the middle of native code, which aborts."""
     program = """
@@ -383,20 +336,6 @@ __main__.run()
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (7, "said\n")
-
-
-def test_a_command_imports_no_other() -> None:
-    code = (
-        "import sys; from verl_tui.cli import main; main(['get', 'runs', '/nonexistent']);"
-        "main(['.']);"  # without a terminal
-        "print(*(name for name in sys.modules if name.startswith('verl_tui.commands.')))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False
-    )
-    imported = {name.removeprefix("verl_tui.commands.") for name in done.stdout.split()}
-    assert {"get", "watch", "gets.runs"} <= imported
-    assert not imported & {"check", "export", "guard", "notify", "replay"}
 
 
 def test_without_an_address_nothing_that_sends_is_imported() -> None:

@@ -14,7 +14,6 @@ import pytest
 from verl_tui.config import (
     Config,
     ConfigError,
-    config_path,
     documented_defaults,
     load_config,
 )
@@ -150,17 +149,6 @@ def test_what_makes_no_sense_is_said_in_one_sentence(
     assert refusal(tmp_path, text) == message
 
 
-def test_a_far_away_key_lists_the_known_ones(tmp_path: Path) -> None:
-    message = refusal(tmp_path, "zzz = 1")
-    assert all(item.name in message for item in dataclasses.fields(Config))
-
-
-def test_a_mark_of_the_byte_order_is_no_part_of_a_configuration(tmp_path: Path) -> None:
-    path = tmp_path / "config.toml"
-    path.write_text("refresh = 2.0\n", encoding="utf-8-sig")
-    assert load_config(path).refresh == 2.0
-
-
 def test_broken_toml_says_where(tmp_path: Path) -> None:
     assert re.match(
         r"is not valid TOML: .*line 2",
@@ -216,23 +204,6 @@ def test_a_home_that_is_no_directory_holds_no_configuration(
     assert load_config() == Config()
     with pytest.raises(ConfigError, match="not a directory"):
         load_config(home / "config.toml")
-
-
-def test_which_file_is_in_force(
-    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert config_path() == home / "verl-tui" / "config.toml"
-    monkeypatch.setenv("VERL_TUI_CONFIG", str(tmp_path / "b.toml"))
-    assert config_path() == tmp_path / "b.toml"
-    assert config_path(tmp_path / "c.toml") == tmp_path / "c.toml"
-
-
-def test_the_usual_file_is_read(home: Path) -> None:
-    (home / "verl-tui").mkdir(parents=True)
-    (home / "verl-tui" / "config.toml").write_text(
-        'theme = "gruvbox"\n', encoding="utf-8"
-    )
-    assert load_config().theme == "gruvbox"
 
 
 def test_the_manual_describes_every_field_and_changes_nothing() -> None:

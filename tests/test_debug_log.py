@@ -92,18 +92,6 @@ def test_the_end_of_a_thread_is_written_down(
     assert "ValueError: in a thread" in capsys.readouterr().err
 
 
-def test_it_is_bounded_and_its_last_line_says_so(tmp_path: Path) -> None:
-    out = tmp_path / "debug.log"
-    with debug_log.recording(out, Mask({}), most=500):
-        for at in range(100):
-            debug_log.note("batch", number=at)
-    assert (
-        out.read_text().splitlines()[-1]
-        == "no more is written: this log has its full size"
-    )
-    assert out.stat().st_size < 600
-
-
 def test_a_full_disk_is_reported_and_changes_no_verdict(tmp_path: Path) -> None:
     log = tmp_path / "train.log"
     out = tmp_path / "debug.log"
@@ -139,17 +127,3 @@ def test_no_file_is_overwritten_nor_written_through_a_link(
     assert "exists already, and is not overwritten" in capsys.readouterr().err
     assert not (tmp_path / "elsewhere").exists()
     assert link or out.read_text() == "mine"
-
-
-def test_a_file_that_cannot_be_made_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["guide", "--debug-log", str(tmp_path / "no" / "x.log")]) == 73
-    assert "no such file or directory" in capsys.readouterr().err
-
-
-def test_without_the_option_nothing_is_noted(tmp_path: Path) -> None:
-    debug_log.note("nothing")
-    with debug_log.timed("nothing"):
-        pass
-    assert list(tmp_path.iterdir()) == []

@@ -46,15 +46,6 @@ def test_scores_and_groups() -> None:
     )
 
 
-def test_groups_by_name_and_in_any_order() -> None:
-    one = [
-        sample(score=s, prompt=str(i), group=g)
-        for i, (s, g) in enumerate([(0, "x"), (1, "y"), (0, "x"), (0, "y")])
-    ]
-    assert figures(*one)["dead_groups"] == 0.5
-    assert figures(*reversed(one)) == figures(*one)
-
-
 def test_what_is_not_known_is_left_out() -> None:
     assert figures() == {"count": 0}
     alone = figures(sample("short"))
@@ -95,30 +86,6 @@ def test_variety() -> None:
     assert varied["distinct_2"] == 1.0
 
 
-def test_scores_and_lengths_have_bounds() -> None:
-    found = figures(sample("ab", score=-1.0), sample("abcd", score=0.5))
-    assert (found["score_min"], found["score_max"], found["response_chars"]) == (
-        -1.0,
-        0.5,
-        3.0,
-    )
-
-
-def part(sizes: list[int]) -> dict[str, float]:
-    """Return the figures of a part of a step whose groups have so many samples each, all of one
-    score.
-    """
-    evaluation = Evaluation()
-    facts = [
-        SampleFacts(0, 1.0, str(group), 3, {}, validation=False)
-        for group, size in enumerate(sizes)
-        for _ in range(size)
-    ]
-    for fact in facts:
-        evaluation.add_fact(fact, None)
-    return evaluation.figures(whole=False)
-
-
 def test_of_a_part_only_whole_groups_count() -> None:
     evaluation = Evaluation()
     for group, score in [("a", 0.0), ("a", 1.0), ("a", 1.0), ("b", 1.0), ("b", 1.0)]:
@@ -128,16 +95,3 @@ def test_of_a_part_only_whole_groups_count() -> None:
     assert evaluation.figures()["dead_groups"] == 0.5
     assert evaluation.figures(whole=False)["dead_groups"] == 0.0
     assert evaluation.figures(whole=False)["count"] == 5
-
-
-def test_where_groups_are_scattered_a_part_tells_nothing_of_them() -> None:
-    assert part([8] * 9 + [3])["dead_groups"] == 1.0
-    assert "dead_groups" not in part([1] * 80 + [2] * 6 + [3])
-    assert "dead_groups" not in part([1] * 8)
-    assert "dead_groups" not in part([])
-
-
-def test_only_the_first_texts_are_looked_at() -> None:
-    loops = figures(*[sample(ENGLISH)] * 16, *[sample("a a " * 100)] * 500)
-    assert loops["count"] == 516
-    assert loops["repetition"] < 0.1

@@ -19,7 +19,7 @@ from verl_tui.records import Batch, GpuReading, MetricRows, SourceStatus
 from verl_tui.runs.run import Run
 from verl_tui.sources.host import gpus
 from verl_tui.sources.host.gpus import GpuSource
-from verl_tui.sources.host.writers import Writers, WriterState
+from verl_tui.sources.host.writers import Writers
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -161,63 +161,6 @@ def test_a_part_that_cannot_be_imported_late_is_reported(
     assert problem.startswith(
         "reading was interrupted, and goes on: ModuleNotFoundError"
     )
-
-
-def test_whatever_the_driver_s_library_raises_is_reported(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    import pynvml
-
-    def fails() -> None:
-        raise TypeError("an integer is required")
-
-    monkeypatch.setattr(pynvml, "nvmlInit", fails)
-    source = GpuSource()
-    reading = source.read(NOW)
-    assert reading == GpuReading(
-        NOW,
-        problem="the GPUs cannot be read: TypeError: an integer is required",
-        host=reading.host,
-    )
-    assert source.read(NOW + 1).problem == reading.problem, (
-        "and not tried at every turn"
-    )
-
-
-class Turns(threading.Event):
-    """Set after some waits, none of which takes time."""
-
-    def __init__(self, turns: int) -> None:
-        super().__init__()
-        self._left = turns
-
-    def wait(self, timeout: float | None = None) -> bool:
-        self._left -= 1
-        if self._left < 0:
-            self.set()
-        return self.is_set()
-
-
-def test_what_is_not_known_of_writers_any_more_is_not_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "log.jsonl"
-    path.touch()
-
-    stop = Turns(2)
-    writers = Writers()
-    writers.want([(path, time.time())], time.time())
-    writers.look()
-    before = writers.held(path)
-
-    def fails(_writers: Writers) -> bool:
-        raise OSError("no /proc")
-
-    monkeypatch.setattr(Writers, "refresh", fails)
-    writers.start(stop)
-    assert threading.Event.wait(stop, PATIENCE)
-    assert before.unheld
-    assert writers.held(path) == WriterState()
 
 
 @pytest.mark.parametrize(

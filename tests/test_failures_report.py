@@ -45,14 +45,3 @@ def test_a_report_is_masked_and_safe() -> None:
     assert "0123456789abcdef" not in report
     assert report.startswith("verl-tui ")
     assert "textual " in report.splitlines()[1]
-
-
-def test_only_so_many_places_and_calls_are_kept() -> None:
-    failures = Failures()
-    for number in range(100):
-        failures.add(raised(type(f"Error{number}", (Exception,), {})("x")))
-    assert failures.count == 100
-    assert failures.report(Mask({})).count("Traceback") == 20
-    deep = Failures()
-    deep.add(raised(ValueError("x"), 300))
-    assert deep.report(Mask({})).count('File "') <= 40

@@ -15,10 +15,9 @@ import pytest
 
 from verl_tui.cli import main
 from verl_tui.config import Config
-from verl_tui.guard import Guard, Orders, finding_facts
+from verl_tui.guard import Guard, Orders
 from verl_tui.monitor import Monitor, load
 from verl_tui.runs.views.checkpoints import BestBy
-from verl_tui.runs.views.state import State
 from verl_tui.sources.feed import Feed
 
 if TYPE_CHECKING:
@@ -106,17 +105,6 @@ def test_it_trips_once_and_runs_the_command_once(tmp_path: Path) -> None:
     assert len(start.calls) == 1
 
 
-def test_a_command_that_fails_leaves_the_run_watched(tmp_path: Path) -> None:
-    path = write(tmp_path / "verl_logs.jsonl", BROKEN)
-    start = Started(3)
-    guard, events = watched(path, Orders(command=("stop",)), start)
-    assert events[-1]["code"] == 3
-    assert not guard.done
-    later = list(guard.tick(NOW + 100_000))
-    assert kinds(later) == ["state", "ended"]
-    assert (later[-1]["state"], guard.done, len(start.calls)) == ("ended?", True, 1)
-
-
 def test_what_has_ended_is_reported_and_sets_nothing_off(tmp_path: Path) -> None:
     start = Started()
     guard, events = watched(
@@ -151,17 +139,6 @@ def test_a_hang_stops_nothing_where_only_a_files_time_speaks_or_the_run_has_fini
     assert start.calls == []
 
 
-@pytest.mark.parametrize(("ids", "trips"), [((), False), (("kl-high",), True)])
-def test_other_findings_trip_where_they_are_named(
-    tmp_path: Path, ids: tuple[str, ...], trips: bool
-) -> None:
-    path = write(tmp_path / "verl_logs.jsonl", [0.03] * 20 + [0.15] * 12)
-    orders = Orders(frozenset(("circuit-breaker-kl", *ids)), ("stop",))
-    _, events = watched(path, orders, start := Started(None))
-    assert ("tripped" in kinds(events)) is trips
-    assert bool(start.calls) is trips
-
-
 def test_what_follows_trips_through_its_cause(tmp_path: Path) -> None:
     path = write(tmp_path / "verl_logs.jsonl", BROKEN)
     both = Orders(frozenset(("circuit-breaker-kl", "kl-high")))
@@ -175,17 +152,6 @@ def test_what_follows_trips_through_its_cause(tmp_path: Path) -> None:
     ]
 
 
-def test_of_two_runs_one_trips(tmp_path: Path) -> None:
-    write(tmp_path / "logs" / "good" / "verl_logs.jsonl", HEALTHY)
-    write(tmp_path / "logs" / "bad" / "verl_logs.jsonl", BROKEN)
-    guard, events = watched(
-        tmp_path / "logs", Orders(command=("stop",)), start := Started(0)
-    )
-    assert [event["run"] for event in events if event["event"] == "tripped"] == ["bad"]
-    assert [environment["VERL_TUI_RUN"] for _, environment in start.calls] == ["bad"]
-    assert not guard.done, "the other one goes on"
-
-
 def test_a_command_that_cannot_be_started_is_reported(tmp_path: Path) -> None:
     path = write(tmp_path / "verl_logs.jsonl", BROKEN)
     guard = Guard(
@@ -194,19 +160,6 @@ def test_a_command_that_cannot_be_started_is_reported(tmp_path: Path) -> None:
     events = list(guard.tick(NOW + 1))
     assert kinds(events)[-1] == "problem"
     assert "no such file" in events[-1]["message"]
-
-
-def test_facts_can_stand_in_an_environment(tmp_path: Path) -> None:
-    monitor = load([str(write(tmp_path / "verl_logs.jsonl", BROKEN))], Config(), NOW)
-    (run,) = monitor.runs.values()
-    finding = next(
-        one
-        for one in monitor.verdicts[run.name].findings
-        if one.id == "circuit-breaker-kl"
-    )
-    variables = finding_facts(run, finding, State.RUNNING)
-    assert all("\0" not in value for value in variables.values())
-    assert variables["VERL_TUI_EVIDENCE"].count("\n") == len(finding.evidence) - 1
 
 
 # -- the real thing --------------------------------------------------------------------------------
@@ -295,13 +248,6 @@ def test_words(
     error = capsys.readouterr().err
     assert said in error
     assert error.count("\n") <= 1
-
-
-def test_nothing_there(
-    tmp_path: Path, deaf: None, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["guard", str(tmp_path / "gone")]) == 3
-    assert "gone" in capsys.readouterr().err
 
 
 # -- new bests -------------------------------------------------------------------------------------
@@ -419,18 +365,6 @@ def test_the_same_value_in_the_digits_of_another_source_is_no_new_best(
     assert look() == [], "the step's own log has all digits"
 
 
-def test_less_may_be_better(tmp_path: Path) -> None:
-    watched = Watched(
-        tmp_path / "run" / "verl_logs.jsonl",
-        Started(),
-        BestBy("reward", lowest=True),
-        [2.0, 1.5],
-    )
-    assert watched.look()[-1]["step"] == 2
-    assert kinds(watched.look([2.0, 1.5, 1.75])) == []
-    assert kinds(watched.look([2.0, 1.5, 1.75, 1.25])) == ["best", "command"]
-
-
 def test_with_bests_a_finding_is_reported_and_runs_nothing(tmp_path: Path) -> None:
     path = write(tmp_path / "verl_logs.jsonl", BROKEN)
     start = Started()
@@ -448,13 +382,6 @@ def test_a_best_of_an_archive_runs_nothing(tmp_path: Path) -> None:
     )
     assert kinds(events) == ["watching", "state", "ended", "best"]
     assert start.calls == []
-
-
-def test_findings_and_bests_need_two_guards(
-    tmp_path: Path, deaf: None, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["guard", str(tmp_path), "--on", "hang", "--on-best", "reward"]) == 64
-    assert "two guards" in capsys.readouterr().err
 
 
 def test_nothing_in_a_path_reaches_the_terminal_raw(tmp_path):

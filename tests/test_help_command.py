@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import sys
 from typing import TYPE_CHECKING
 
@@ -13,7 +11,7 @@ from verl_tui.cli import build_parser, main
 from verl_tui.commands.topics import TOPICS
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.indicators import INDICATORS
-from verl_tui.pages import as_text, page, page_table
+from verl_tui.pages import as_text, page_table
 from verl_tui.sources.formats.catalog import FORMATS
 
 if TYPE_CHECKING:
@@ -102,27 +100,6 @@ def test_topics_say_all_that_there_is(
     assert [word for word in words if word.lower() not in text] == []
 
 
-@pytest.mark.parametrize("topic", TOPICS)
-def test_ascii_is_enough(
-    topic: str, surroundings: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    surroundings.write_text("ascii = true\n", encoding="utf-8")
-    text = said(capsys, topic)
-    assert text.isascii()
-    assert "???" not in text
-
-
-def test_keys_are_those_of_the_user(
-    surroundings: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    surroundings.write_text(
-        '[keys]\n"look.log" = "ctrl+g"\nnonsense = "x"\n', encoding="utf-8"
-    )
-    text = said(capsys, "keys")
-    assert "\n ctrl+g " in text
-    assert "there is no such action" in text
-
-
 def test_a_rule_is_explained_as_it_is_in_force(
     surroundings: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -134,23 +111,6 @@ def test_a_rule_is_explained_as_it_is_in_force(
         "kl-high (warning)\n    policy_kl: above, threshold 0.345, over "
     )
     assert "ref-kl-high" not in text
-
-
-def test_an_indicator_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
-    text = said(capsys, "policy_kl")
-    assert text.startswith("policy_kl (policy KL)\n    unit: nats/token\n")
-    assert "actor/ppo_kl" in text
-    assert "circuit-breaker-kl" in text
-
-
-@pytest.mark.parametrize("words", [["check"], ["export", "csv"]])
-def test_help_on_a_command_is_its_help(
-    words: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    text = said(capsys, *words)
-    with pytest.raises(SystemExit):
-        main([*words, "--help"])
-    assert capsys.readouterr().out == text
 
 
 @pytest.mark.parametrize(
@@ -184,12 +144,6 @@ def test_a_broken_configuration_is_said_and_costs_nothing(
 # -- pages -----------------------------------------------------------------------------------------
 
 
-def test_pages_have_no_links_and_pictures() -> None:
-    text = page("commands")
-    assert "with the figures\nof compare." in text
-    assert "](" not in text
-
-
 def test_markdown_becomes_plain_text() -> None:
     text = as_text(
         "# Title\n\nWords with `code`.\n\n    a  b\n\n"
@@ -199,41 +153,7 @@ def test_markdown_becomes_plain_text() -> None:
     assert text == "Title\n\nWords with code.\n\n    a  b\n\n x\n ─────\n a|b*c\n"
 
 
-def test_a_long_word_in_a_table_is_never_cut_off() -> None:
-    word = "abcdefghij" * 4
-    text = as_text(page_table(["x", "y"], [[word, "z"]]), 30)
-    assert "".join(line.split()[0] for line in text.splitlines()[2:]) == word
-
-
-@pytest.mark.parametrize("styled", [False, True])
-@pytest.mark.parametrize("folder", ["commands", "sources", "tui"])
-def test_no_two_lines_in_a_row_are_empty(folder: str, styled: bool) -> None:
-    assert "\n\n\n" not in as_text(page(folder), 80, styled=styled)
-
-
-def test_emphasis_needs_no_colour() -> None:
-    assert "\x1b[1mcode\x1b[0m" in as_text("Words with `code`.", 40, styled=True)
-    assert "\x1b" not in as_text("Words with `code`.", 40)
-
-
 # -- the pager -------------------------------------------------------------------------------------
-
-
-def on_terminal(words: list[str], **environment: str) -> str:
-    """Return what a command writes on a terminal of 24 rows."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        values = {**os.environ, "TERM": "xterm", "LINES": "24", **environment}
-        os.execve(sys.executable, [sys.executable, "-m", "verl_tui", *words], values)
-    seen = b""
-    try:
-        while part := os.read(terminal, 65536):
-            seen += part
-    except OSError:  # Linux: the other end is closed
-        pass
-    os.close(terminal)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    return seen.decode()
 
 
 def pager(tmp_path: Path, name: str) -> str:
@@ -242,12 +162,6 @@ def pager(tmp_path: Path, name: str) -> str:
     path.write_text('#!/bin/sh\necho "paged $*"\ncat\n', encoding="utf-8")
     path.chmod(0o755)
     return str(path)
-
-
-@pytest.mark.pty
-def test_on_a_terminal_less_gets_bold_and_dim(tmp_path: Path) -> None:
-    shown = on_terminal(["help", "states"], PAGER=pager(tmp_path, "less"))
-    assert shown.startswith("paged -R\r\n\x1b[1;4mStates of a run")
 
 
 def like_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -278,22 +192,6 @@ def test_a_page_longer_than_the_terminal_goes_through_the_pager(
     monkeypatch.setenv("PAGER", f"{tmp_path / name} --quietly")
     assert main(["help", topic]) == 0
     assert capfd.readouterr().out.startswith(begins)
-
-
-def test_no_color_is_plain(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    like_a_terminal(monkeypatch)
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert main(["help", "states"]) == 0
-    assert "\x1b" not in capfd.readouterr().out
-
-
-def test_no_terminal_no_pager(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("PAGER", pager(tmp_path, "mine"))
-    assert said(capsys, "states").startswith("States of a run")
 
 
 # -- every --help, and command lines that make no sense --------------------------------------------

@@ -6,11 +6,7 @@ import json
 from random import Random
 from typing import TYPE_CHECKING
 
-from hypothesis import given
-from hypothesis import strategies as st
 from log_reading import read_run, values
-
-from verl_tui.key_groups import KeyGrouping
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,42 +22,6 @@ def varying(count: int, seed: int = 1) -> list[tuple[str, ...]]:
     return [
         (*ALWAYS, *(key for key in SOURCES if rng.random() < 0.3)) for _ in range(count)
     ]
-
-
-def test_a_few_kinds_of_rows_are_kept_as_they_are() -> None:
-    grouping = KeyGrouping()
-    kinds = varying(100)
-    assert all(grouping.of(keys) == (keys, ()) for keys in kinds * 2)
-
-
-def test_keys_that_all_rows_have_stay_together_and_the_others_apart() -> None:
-    grouping = KeyGrouping()
-    *_, last = map(grouping.of, varying(STEPS))
-    assert last.core == ALWAYS
-    assert last.others
-    assert set(last.others) <= set(SOURCES)
-
-
-def test_two_kinds_of_rows_that_vary_have_each_their_own_core() -> None:
-    grouping = KeyGrouping()
-    train = varying(STEPS)
-    tests = [tuple(f"val/{key}" for key in keys) for keys in varying(STEPS, seed=2)]
-    *_, one, other = (
-        grouping.of(keys) for pair in zip(train, tests, strict=True) for keys in pair
-    )
-    assert one.core == ALWAYS
-    assert other.core == tuple(f"val/{key}" for key in ALWAYS)
-
-
-@given(st.lists(st.sets(st.sampled_from(SOURCES), min_size=1).map(tuple), max_size=300))
-def test_each_key_is_kept_once_and_groups_are_few(rows: list[tuple[str, ...]]) -> None:
-    grouping = KeyGrouping()
-    groups = set()
-    for keys in rows:
-        core, others = grouping.of(keys)
-        assert sorted((*core, *others)) == sorted(keys)
-        groups |= {core, *((key,) for key in others)}
-    assert len(groups) <= 128 + 64 + len(SOURCES) + 1
 
 
 def written(
@@ -96,9 +56,3 @@ def test_a_restart_is_noticed_where_rows_vary(tmp_path: Path) -> None:
     assert [mark.step for mark in run.restarts] == [STEPS - 50]
     assert "source/3/score" in run.keys
     assert values(run, ALWAYS[0])[STEPS] == STEPS + len(ALWAYS[0]) / 100
-
-
-def test_records_are_counted_once_however_their_keys_are_kept(tmp_path: Path) -> None:
-    written(tmp_path / "exp.jsonl", varying(STEPS))
-    run = read_run(tmp_path)
-    assert sum(state.status.records for state in run.sources.values()) == STEPS

@@ -282,33 +282,6 @@ def test_truncation_replacement_and_rewriting(tmp_path: Path) -> None:
     assert [line.text for line in forwards(log)][-1] == "and on"
 
 
-def test_nothing_to_read(tmp_path: Path) -> None:
-    assert opened(tmp_path / "missing.log").problem == "no such file or directory"
-    assert opened(tmp_path).problem
-    (tmp_path / "train.log.gz").write_bytes(b"\x1f\x8b")
-    assert "unpack it" in (opened(tmp_path / "train.log.gz").problem or "")
-    (tmp_path / "empty.log").touch()
-    log = opened(tmp_path / "empty.log")
-    assert (log.problem, log.size, block(log, 0).lines, start_of(log, 1)) == (
-        None,
-        0,
-        (),
-        -1,
-    )
-
-
-def test_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_module, "RETRY", -1.0)
-    path = tmp_path / "train.log"
-    log = opened(path)
-    assert log.problem
-    path.write_text("here\n")
-    log.look()
-    read(log)
-    assert log.problem is None
-    assert [line.text for line in forwards(log)] == ["here"]
-
-
 def test_reads_in_a_thread_of_its_own_and_tells(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -334,17 +307,6 @@ def test_reads_in_a_thread_of_its_own_and_tells(
         assert reader.log(str(path)) is log
     finally:
         reader.stop()
-
-
-def test_what_has_not_changed_is_not_opened(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "train.log").write_text("one\n")
-    log = opened(tmp_path / "train.log")
-    monkeypatch.setattr(log_module, "opened", lambda path: pytest.fail("opened"))
-    log.look()
-    assert not log.read_on()
-    assert log.problem is None
 
 
 def test_a_line_that_a_collector_keeps_is_shown_as_it_was_printed(

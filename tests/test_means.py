@@ -10,8 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from verl_tui.means import finite, mean
-from verl_tui.records import SampleFacts
-from verl_tui.rendering.samples.score_summary import summarise
 
 LARGEST = 1.7976931348623157e308
 
@@ -29,13 +27,6 @@ def test_a_mean_is_right_for_numbers_of_any_size(values: list[float]) -> None:
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 1000])
 def test_the_mean_of_the_largest_numbers_is_one(count: int) -> None:
     assert mean([LARGEST] * count) == LARGEST
-
-
-def test_the_largest_scores_are_summed_up() -> None:
-    facts = [SampleFacts(i, LARGEST, "a", 1, {}, validation=False) for i in range(3)]
-    found = summarise(facts)
-    assert found.mean == LARGEST
-    assert math.isfinite(found.std)
 
 
 def test_only_what_is_no_number_is_left_out() -> None:

@@ -13,17 +13,14 @@ from hypothesis import strategies as st
 from verl_tui.metrics import (
     Direction,
     Group,
-    Metric,
     catalogue,
     describe,
     family,
     modern,
     scale,
     slashed,
-    without_repeats,
 )
-from verl_tui.metrics.catalogue import expanded, known_metrics, read_table, verl_metrics
-from verl_tui.metrics.names import RENAMED
+from verl_tui.metrics.catalogue import expanded, known_metrics, read_table
 
 _WORDS = """
     train eval val val-core val_core timing timing_s mismatch test_score rollout_corr critic score mean max min mean@8
@@ -64,20 +61,6 @@ def test_old_names_lead_to_present_ones() -> None:
         assert describe(old).key == old
 
 
-@pytest.mark.parametrize(
-    "key",
-    [
-        "actor/entropy_loss",
-        "timing/generation",
-        "timing/step_total",
-        "timing/train/generation",
-        "reward_mean",
-    ],
-)
-def test_names_that_are_no_old_ones_stay(key: str) -> None:
-    assert modern(key) == key
-
-
 def test_exporters_spellings_are_undone() -> None:
     for exported, key in [
         ("critic_score_mean", "critic/score/mean"),
@@ -104,11 +87,6 @@ def test_exporters_spellings_are_undone() -> None:
         ("format_at_1", "format_at_1"),
     ]:
         assert slashed(exported) == key
-
-
-def test_flat_spellings_are_unambiguous() -> None:
-    keys = {*verl_metrics(), *RENAMED}
-    assert len({key.replace("/", "_") for key in keys}) == len(keys)
 
 
 def test_no_key_is_described_twice() -> None:
@@ -285,24 +263,6 @@ def test_describes() -> None:
         )
 
 
-def test_turns_that_are_logged_twice_are_shown_once() -> None:
-    keys = (
-        "num_turns/mean",
-        "critic/score/mean",
-        "training/num_turns/mean",
-        "num_turns/max",
-    )
-    assert without_repeats(keys) == (
-        "critic/score/mean",
-        "training/num_turns/mean",
-        "num_turns/max",
-    )
-    assert without_repeats(("timing/gen", "timing_s/gen")) == (
-        "timing/gen",
-        "timing_s/gen",
-    )
-
-
 def test_counts_of_samples_are_bookkeeping() -> None:
     """They say nothing of learning, and so stand with the other sizes, behind everything that
     does.
@@ -311,34 +271,6 @@ def test_counts_of_samples_are_bookkeeping() -> None:
         for key in (f"samples/{name}", f"val_samples/{name}"):
             assert describe(key).group == "data"
             assert describe(key).direction == ""
-
-
-def test_how_a_validation_ran_is_no_score_of_it() -> None:
-    found = {
-        key: describe(key).group
-        for key in ("eval_loss", "eval_runtime", "eval_num_tokens")
-    }
-    assert found == {
-        "eval_loss": "validation",
-        "eval_runtime": "timing",
-        "eval_num_tokens": "progress",
-    }
-    assert describe("eval_samples_per_second").label == "validation samples per second"
-
-
-def test_traps_are_noted() -> None:
-    assert "negative" in describe("actor/ppo_kl").note
-    assert "unknown" in describe("perf/mfu/actor").note
-    assert "0.9" in describe("response_length/clip_ratio").note
-    assert describe("actor/pg_loss").direction == ""
-
-
-def test_an_unknown_metric_keeps_its_own_name() -> None:
-    assert describe("resize/budget_ratio") == Metric(
-        "resize/budget_ratio", "resize/budget_ratio"
-    )
-    long = "timing_s/" + "x" * 1000
-    assert describe(long) == Metric(long, long)
 
 
 @pytest.mark.parametrize(
@@ -409,20 +341,6 @@ def test_any_text_is_described(key: str) -> None:
     assert metric.direction in get_args(Direction)
     assert metric.group in get_args(Group)
     assert scale(key) > 0
-
-
-@given(KEYS)
-def test_present_names_are_fixed_points(key: str) -> None:
-    assert modern(modern(key)) == modern(key)
-    assert slashed(slashed(key)) == slashed(key)
-
-
-@given(KEYS)
-def test_a_stem_is_part_of_no_other_name(key: str) -> None:
-    found = family(key)
-    assert found is None or (
-        found[0] and len(found[0]) < len(key) and found[1] in ("mean", "max", "min")
-    )
 
 
 @pytest.mark.parametrize(

@@ -74,10 +74,6 @@ def test_two_keys_of_a_run_never_share_a_name():
     assert len({name.name for name in names.values()}) == 5
 
 
-def test_names_of_other_alphabets_do_not_depend_on_their_neighbours():
-    assert names_of(["奖励", "损失"])["损失"] == names_of(["损失"])["损失"]
-
-
 @given(st.lists(st.text(max_size=300), unique=True, max_size=8))
 def test_any_key_has_a_valid_name_of_its_own(keys):
     names = names_of(keys)

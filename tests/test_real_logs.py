@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 LOGS = Path(
     os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[2] / "shared" / "logs")
 )
-pytestmark = pytest.mark.skipif(
-    not LOGS.is_dir(), reason=f"no real logs in {LOGS}: set VERL_TUI_LOGS"
-)
 
 AGENT = "HappynessI__verl-for-AgentGym/Verl-Data/outputs"
 QWEN = "diqiuzhuanzhuan__verldata/run_logs/qwen2-7b_math.log"
@@ -41,7 +38,6 @@ FILES = (
     "HanlinDu__verl/verl_examples__gsm8k.jsonl",
     "made-with-verl-0.9.1/run_7/proj/exp.jsonl",
 )
-EVALUATION = f"{AGENT}/textcraft_eval"
 
 
 @cache
@@ -189,18 +185,6 @@ def test_settings_are_those_printed_on_the_console():
     assert run.settings_origin["trainer.test_freq"] == "console"
 
 
-def test_samples_of_an_evaluation():
-    (path,) = (LOGS / EVALUATION).rglob("*.jsonl")
-    truth = [json.loads(line) for line in path.read_text().splitlines()]
-    run = read_run(path)
-    samples = run.samples.at(run.samples.steps[0])
-    assert [sample.score for sample in samples] == [
-        record["reward"] for record in truth
-    ]
-    assert truth[0]["conversations"][0]["content"][:40] in samples[0].prompt
-    assert run.unreadable == 0
-
-
 def test_samples_on_the_console():
     text = re.sub(r"\x1b\[[0-9;]*m", "", (LOGS / QWEN).read_text(errors="replace"))
     scores = [float(s) for s in re.findall(r"\) \[score\] ([-\d.]+)", text)]
@@ -244,10 +228,3 @@ def test_all_logs_at_once_give_every_run_once():
                 name for name, run in runs.items() if paths & run.sources.keys()
             ] == [called]
             assert paths <= runs[called].sources.keys()
-
-
-def test_a_first_step_far_behind_printed_samples():
-    run = real(EARLY)
-    truth = console_truth(LOGS / EARLY)
-    assert set(own_keys(run)) >= truth.keys()
-    assert run.step == max(step for found in truth.values() for step in found)

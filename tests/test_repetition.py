@@ -68,26 +68,6 @@ def test_repetition(text: str, low: float, high: float) -> None:
     assert low <= repeated(text) <= high
 
 
-def test_words_and_characters() -> None:
-    assert tokens("Let x_1 = 12, also 问题ok") == [
-        "let",
-        "x",
-        "1",
-        "12",
-        "also",
-        "问",
-        "题",
-        "ok",
-    ]
-    assert tokens("ภาษา") == list("ภาษา")
-
-
-def test_entropy() -> None:
-    assert entropy_of(tokens(ENGLISH)) == pytest.approx(1.0, abs=0.02)
-    assert entropy_of(["a"] * 20) == pytest.approx(0.0)
-    assert entropy_of(["a", "b"]) is None
-
-
 @given(st.text(), st.integers(1, 50))
 def test_everything_stays_a_share(text: str, times: int) -> None:
     text *= times

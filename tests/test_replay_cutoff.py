@@ -75,24 +75,6 @@ def test_steps_that_come_twice_are_distinguished_by_where_it_was(tmp_path):
     )
 
 
-def test_before_the_first_step_and_between_known_ones(tmp_path):
-    text = "starting\n" * 5 + console(1, 9) + console(20, 30)
-    assert shown(tmp_path / "log", text, 20, None) == "starting\n" * 2
-    assert "step:" not in shown(tmp_path / "log", text, len(text) // 2, None)
-    assert shown(tmp_path / "log", text, len(text) - 10, 15).count("step:") == 9
-
-
 def test_a_log_that_names_no_steps_ends_with_the_line_that_was_read(tmp_path):
     text = "".join(f"{{'loss': 0.{step}}}\n" for step in range(100, 200))
     assert shown(tmp_path / "log", text, 100, 3) == text[: 100 // 16 * 16]
-
-
-def test_at_the_end_all_of_it_is_seen(tmp_path):
-    text = console(1, 3) + "no end"
-    assert shown(tmp_path / "log", text, len(text), 3) == text
-
-
-def test_lines_longer_than_what_is_looked_at(tmp_path):
-    text = "x" * 1_000_000 + "\n" + "y" * 1_000_000 + "\n"
-    assert shown(tmp_path / "log", text, 1_500_000, 3) == "x" * 1_000_000 + "\n"
-    assert shown(tmp_path / "log", text, 500_000, 3) == ""

@@ -66,11 +66,6 @@ def test_watch_hands_on_what_was_asked(
     assert drawn == {"snapshot": tmp_path / "a.svg", "size": (80, 24), "notifier": None}
 
 
-def test_watch_waits_for_what_may_come(tmp_path: Path, watched: Watch) -> None:
-    assert main([str(tmp_path / "run_*")]) == 0
-    assert len(watched) == 1
-
-
 def test_watch_warns_of_paths_that_lead_nowhere(
     log: Callable[..., Path], watched: Watch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -125,16 +120,6 @@ def test_without_a_terminal_nothing_is_drawn(log: Callable[..., Path]) -> None:
         assert done.stderr.startswith("verl-tui: this is not a terminal")
         assert "verl-tui check PATH" in done.stderr
         assert "--snapshot" in done.stderr
-
-
-def test_a_dumb_terminal_is_none(
-    log: Callable[..., Path],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setenv("TERM", "dumb")
-    assert main([str(log(0.02))]) == 3
-    assert "TERM=dumb" in complaint(capsys)
 
 
 def test_interrupting_exits_130(

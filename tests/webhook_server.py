@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok"
-ENDLESS = b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 80_000
 """More than the limit of an answer."""
 HANGING = b""
 """No answer at all: the connection stays open."""
@@ -88,9 +87,3 @@ def webhook(answers: Sequence[bytes] = (OK,)) -> Iterator[Webhook]:
         for connection in found.open:
             connection.close()
         thread.join(5)
-
-
-def closed_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port: int = listening.getsockname()[1]
-    return port

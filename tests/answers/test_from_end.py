@@ -152,18 +152,6 @@ def test_points_from_the_end_of_events_wandb_and_csv_are_those_of_the_whole_log(
             assert same(from_end(path, answer, first)) == same(answer(everything))
 
 
-@pytest.mark.parametrize("kind", BINARY)
-def test_few_bytes_are_read_of_events_wandb_and_csv(kind: str, tmp_path: Path) -> None:
-    name, write = BINARY[kind]
-    path = tmp_path / name
-    path.write_bytes(write(list(range(1, 1501))))
-    answer = partial(points_of, metric="policy_kl", count=5)
-    found = from_end(path, answer, first=20_000)
-    assert found["read"] == "end"
-    assert same(found) == same(whole(path, answer))
-    assert [point["step"] for point in found["points"]] == [*range(1496, 1501)]
-
-
 @pytest.mark.parametrize("back", [20, 1980], ids=["at the beginning", "at the end"])
 def test_events_whose_steps_go_back_are_read_whole(tmp_path: Path, back: int) -> None:
     path = tmp_path / "events.out.tfevents.1.host"
@@ -183,14 +171,6 @@ def test_few_bytes_are_read_for_the_last_points(tmp_path: Path) -> None:
     assert [point["step"] for point in found["points"]] == [*range(19_996, 20_001)]
     assert (found["read"], found["total"], found["left_out"]) == ("end", None, None)
     assert found["bytes_read"] < path.stat().st_size / 10
-
-
-def test_a_sparse_metric_is_looked_for_further_back(tmp_path: Path) -> None:
-    path = tmp_path / "verl.jsonl"
-    path.write_text(file_logger(list(range(1, 5001))), encoding="utf-8")
-    found = from_end(path, partial(points_of, metric="val/acc", count=20))
-    assert [point["step"] for point in found["points"]] == [*range(4905, 5001, 5)]
-    assert found["read"] == "end"
 
 
 def test_a_metric_that_nobody_logged_is_refused_once_all_was_read(
@@ -217,15 +197,6 @@ def test_a_mistyped_metric_of_a_long_log_does_not_cost_all_of_it(
         from_end(path, partial(points_of, metric="x", count=1), first=1024)
     with pytest.raises(run_reading.NothingError, match=r"has no samples in the last"):
         from_end(path, partial(samples_of, count=1), first=1024)
-
-
-def test_a_log_whose_steps_are_counted_is_read_whole(tmp_path: Path) -> None:
-    path = tmp_path / "metrics.jsonl"
-    lines = [json.dumps({"loss": at / 3, "learning_rate": 1e-5}) for at in range(300)]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    found = from_end(path, partial(points_of, metric="loss", count=2))
-    assert found["read"] == "whole"
-    assert [point["value"] for point in found["points"]] == [298 / 3, 299 / 3]
 
 
 def test_a_console_that_states_no_steps_is_read_whole(tmp_path: Path) -> None:
@@ -288,17 +259,3 @@ def test_the_last_samples_from_the_end_are_those_of_the_whole_log(
     found = from_end(path, answer, first=3000)
     assert found["samples"] == whole(path, answer)["samples"]
     assert found["read"] == "end"
-
-
-def test_a_line_longer_than_the_end_that_is_read_is_waited_for(tmp_path: Path) -> None:
-    path = tmp_path / "verl.jsonl"
-    path.write_text(file_logger([1, 2, 3, 4], note="x" * 9000), encoding="utf-8")
-    answer = partial(points_of, metric="actor/ppo_kl", count=2)
-    assert same(from_end(path, answer)) == same(whole(path, answer))
-
-
-def test_an_empty_log_has_no_state_yet(tmp_path: Path) -> None:
-    path = tmp_path / "verl.jsonl"
-    path.write_text("", encoding="utf-8")
-    with pytest.raises(run_reading.NothingError):
-        from_end(path, partial(state_of, guide=GUIDE, now=NOW))

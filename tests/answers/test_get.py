@@ -10,23 +10,19 @@ import json
 import math
 import os
 import re
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from log_reading import read_run
 from test_real_logs import LOGS
 
-from verl_tui.answers import run_reading
-from verl_tui.answers.metrics import points_of, value_fields
+from verl_tui.answers.metrics import value_fields
 from verl_tui.cli import build_parser, main
 from verl_tui.exporters.csv import write_csv
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-NOW = 1_800_000_000.0
 
 
 @pytest.fixture(autouse=True)
@@ -82,14 +78,6 @@ def run(tmp_path: Path) -> Path:
     return path
 
 
-def checked(path: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    """Return the report of `check --json` on a run."""
-    main(["check", "--json", str(path)])
-    (described,) = json.loads(capsys.readouterr().out)["runs"]
-    assert isinstance(described, dict)
-    return described
-
-
 def test_the_fields_of_each_answer(get: Callable[..., Any], run: Path) -> None:
     read = ["version", "run", "run_id", "read", "bytes_read"]
     state = (
@@ -141,18 +129,6 @@ def test_the_fields_of_each_answer(get: Callable[..., Any], run: Path) -> None:
     ]
 
 
-def test_a_step_that_is_planned_is_not_mistyped(
-    answered: Callable[..., tuple[int, str, str]], tmp_path: Path
-) -> None:
-    log = tmp_path / "train.log"
-    bar = "Training Progress:   2%|2         | 2/100 [00:10<08:10, 5.00s/it]\n"
-    log.write_text("".join(f"step:{at} - actor/ppo_kl:0.1\n" for at in (1, 2)) + bar)
-    code, _, err = answered("log", log, "--around", "50")
-    assert code == 3
-    assert err.endswith(" has reached step 2 of 100 so far\n")
-    assert answered("log", log, "--around", "101")[0] == 64
-
-
 def test_every_field_is_in_the_help(get: Callable[..., Any], run: Path) -> None:
     asked = {
         "state": [],
@@ -187,31 +163,6 @@ def test_points_around_a_step(get: Callable[..., Any], run: Path) -> None:
         "metrics", run, "--metric", "rollout/kl_div", "--around", "900", "--last", "2"
     )
     assert [point["step"] for point in near["points"]] == [39, 40]
-
-
-def test_several_metrics_are_answered_at_once(
-    get: Callable[..., Any], run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["--metric", "policy_kl", "--metric", "ppo/policy_loss", "--last", "2"]
-    found = get("metrics", run, *words)
-    alone = [get("metrics", run, *words[at : at + 2], "--last", "2") for at in (0, 2)]
-    own = ("key", "indicator", "total", "left_out", "points")
-    assert found["metrics"] == [{name: one[name] for name in own} for one in alone]
-    assert main(["get", "metrics", str(run), *words]) == 0
-    assert capsys.readouterr().out == (
-        "step\trollout/kl_div\tppo/policy_loss\n39\t0.4\t\n40\t0.4\tnot finite\n"
-    )
-
-
-def test_metrics_are_filtered_by_their_keys(get: Callable[..., Any], run: Path) -> None:
-    found = get("metrics", run, "--filter", "rollout/*")
-    assert [one["key"] for one in found["metrics"]] == [
-        "rollout/reward_mean",
-        "rollout/kl_div",
-    ]
-    assert found["left_out"] == found["total"] - 2
-    reward = found["metrics"][0]
-    assert (reward["count"], reward["min"], reward["max"]) == (40, 0.25, 10.0)
 
 
 def test_the_worst_and_the_best_samples_of_a_step(
@@ -312,34 +263,6 @@ def test_the_log_of_a_crashed_run_opens_at_its_error(
     assert len(found["lines"]) == 6
     assert (found["more_before"], found["more_after"]) == (True, True)
     assert found["lines"] == get("log", crashed)["lines"][7:13]
-
-
-def test_the_last_lines_and_those_around_a_step(
-    get: Callable[..., Any], crashed: Path
-) -> None:
-    last = get("log", crashed, "--last", "2")
-    assert [line["text"] for line in last["lines"]] == ["clean-up 28", "clean-up 29"]
-    assert (last["more_before"], last["more_after"]) == (True, False)
-    around = get("log", crashed, "--around", "5", "--last", "3")["lines"]
-    assert [line["text"][:7] for line in around] == ["noise 4", "step:5 ", "noise 5"]
-    everything = get("log", crashed, "--last", "5000")
-    assert (
-        "".join(line["text"] + "\n" for line in everything["lines"])
-        == crashed.read_text()
-    )
-    assert everything["more_before"] is False
-
-
-def test_lines_that_match(get: Callable[..., Any], crashed: Path) -> None:
-    found = get("log", crashed, "--grep", "noise [1-3]$")
-    assert [line["text"] for line in found["lines"]] == [
-        "noise 1",
-        "noise 2",
-        "noise 3",
-    ]
-    few = get("log", crashed, "--grep", "noise", "--last", "2")
-    assert [line["text"] for line in few["lines"]] == ["noise 58", "noise 59"]
-    assert few["more_before"] is True
 
 
 def test_an_expression_that_takes_too_long_is_given_up(
@@ -445,17 +368,6 @@ def test_what_is_passed_over_is_said_of_a_long_log_too(
     assert "odd.log" in err
 
 
-def test_one_of_several_runs_is_named(get: Callable[..., Any], run: Path) -> None:
-    other = run.parent / "run_8"
-    other.mkdir()
-    (other / "verl_logs.jsonl").write_text(
-        '{"scope": "ppo", "step": 1, "policy_loss": 1}\n'
-    )
-    assert get("runs", run.parent) == {"version": 1, "runs": ["run_7", "run_8"]}
-    assert get("state", run.parent, "--run", "run_8")["step"] == 1
-    assert get("state", run.parent, "--run", "7")["step"] == 40
-
-
 REAL = (
     "KotoHanon__VERL-Maze/verl_demo.log",
     "HanlinDu__verl/verl_examples__gsm8k.jsonl",
@@ -463,25 +375,6 @@ REAL = (
     "hykun1989__360-LLaMA-Factory-grpo/trainer_log.jsonl",
 )
 needs_logs = pytest.mark.skipif(not LOGS.is_dir(), reason=f"{LOGS} is not here")
-
-
-@needs_logs
-@pytest.mark.parametrize("name", REAL)
-def test_real_logs_are_answered_as_by_check(
-    get: Callable[..., Any], capsys: pytest.CaptureFixture[str], name: str
-) -> None:
-    path = LOGS / name
-    described = checked(path, capsys)
-    state = get("state", path)
-    for field in ("state", "step", "total_steps", "last_record_by"):
-        assert state[field] == described[field]
-    assert state["finding"] == next((one["id"] for one in described["findings"]), None)
-    findings = get("findings", path)
-    assert findings["findings"] == described["findings"]
-    assert findings["not_judged"] == len(described["not_judged"])
-    for id, expected in described["indicators"].items():
-        (point,) = get("metrics", path, "--metric", id, "--last", "1")["points"]
-        assert {**expected, **point} == {**point, **expected}
 
 
 @needs_logs
@@ -502,15 +395,3 @@ def test_real_logs_have_the_points_of_the_exported_table(
         assert [point["value"] for point in found] == [
             value if math.isfinite(value) else None for _, value in exported
         ]
-
-
-@needs_logs
-@pytest.mark.parametrize("name", REAL)
-def test_the_end_of_real_logs_has_the_points_of_the_whole(name: str) -> None:
-    path = str(LOGS / name)
-    for key in run_reading.read_whole([path], None, NOW).run.keys[::5]:
-        answer = partial(points_of, metric=key, count=3)
-        found = run_reading.from_end([path], None, NOW, answer, least=0, first=30_000)
-        whole = answer(run_reading.read_whole([path], None, NOW))
-        assert whole is not None
-        assert found["points"] == whole["points"]

@@ -134,25 +134,6 @@ def test_the_newest_samples_are_those_of_the_last_dumps_however_few(
     assert len(json.loads(_read(out)["samples.json"])) == kept
 
 
-def test_it_is_bounded_and_says_so(tmp_path: Path) -> None:
-    out = tmp_path / "out.zip"
-    main(["bundle", str(_log(tmp_path)), "-o", str(out), "--lines", "2"])
-    first, *lines = _read(out)["logs/01-train.log.txt"].splitlines()
-    assert "2 lines, its end, of" in first
-    assert lines == ['  File "~/train.py", line 3, in <module>', "ValueError: bad"]
-
-
-def test_a_run_without_a_step_is_summed_up_in_words(tmp_path: Path) -> None:
-    log, out = tmp_path / "train.log", tmp_path / "out.zip"
-    log.write_text(
-        "Total training steps: 30\nTraceback (most recent call last):\nOSError: x\n"
-    )
-    main(["bundle", str(log), "-o", str(out)])
-    summary = _read(out)["summary.md"]
-    assert "- state: crashed, no step so far of 30" in summary
-    assert "None" not in summary
-
-
 def test_listing_writes_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -219,21 +200,6 @@ def test_what_cannot_be_done_gets_a_sentence(
     for words, code, sentence in cases:
         assert main(words) == code
         assert sentence in capsys.readouterr().err
-
-
-def test_of_several_runs_one_is_chosen(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        _log(tmp_path / name)
-    out = tmp_path / "out.zip"
-    assert main(["bundle", str(tmp_path), "-o", str(out)]) == 64
-    assert "choose one with --run: one, two" in capsys.readouterr().err
-    assert main(["bundle", str(tmp_path), "-o", str(out), "--run", "two"]) == 0
-    assert [run["name"] for run in json.loads(_read(out)["check.json"])["runs"]] == [
-        "two"
-    ]
 
 
 CONTEXTS = [
@@ -350,10 +316,3 @@ def test_without_permission_the_rest_is_done(
     files = _read(out)
     assert sentence in files["README.txt"].replace("\n", " ")
     assert "summary.md" in files
-
-
-def test_without_a_process_there_are_no_stacks(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["bundle", str(_log(tmp_path)), "--list", "--stacks"]) == 0
-    assert "no process of this host is known to write" in capsys.readouterr().err

@@ -30,12 +30,6 @@ def test_the_last_lines_are_kept_and_it_is_said_which(tmp_path: Path) -> None:
     assert read_end(path, 100).note.startswith("100 lines, all of it")
 
 
-def test_a_bar_is_kept_in_its_last_state_and_escapes_are_gone(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    path.write_bytes(b" 1%|a| 1/9\r 2%|b| 2/9\n\x1b[31mred\x1b[0m \xff\n")
-    assert read_end(path, 9).lines == [" 2%|b| 2/9", "red �"]
-
-
 def test_a_compressed_log_has_an_end_too(tmp_path: Path) -> None:
     path = tmp_path / "train.log.gz"
     path.write_bytes(gzip.compress(b"first\n" + TRACEBACK.encode() + b"last\n"))
@@ -55,24 +49,6 @@ def test_each_kind_of_traceback_is_kept_once_with_its_number(tmp_path: Path) -> 
         TRACEBACK + "[2 of this kind]",
         TRACEBACK.replace("Value", "Key").strip(),
     ]
-
-
-def test_the_lines_of_other_processes_are_no_part_of_a_traceback(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "train.log"
-    mine = [f"(Worker pid=1) {line}" for line in TRACEBACK.splitlines()]
-    path.write_text(
-        "\n".join([mine[0], "(Worker pid=2) at it", *mine[1:], "(Worker pid=1) done"])
-    )
-    assert read_end(path, 1).tracebacks == ["\n".join(mine)]
-
-
-def test_what_an_error_led_to_belongs_to_it(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    chained = f"{TRACEBACK}\nDuring handling of the above exception, another occurred:\n\n{TRACEBACK}"
-    path.write_text(f"{chained}bye\n")
-    assert read_end(path, 1).tracebacks == [chained.strip()]
 
 
 @given(st.binary(max_size=400), st.integers(1, 5))
@@ -97,19 +73,6 @@ def test_samples_of_verl_are_left_out(prefix: str) -> None:
     ]
     printed = [f"{prefix}{line}" for line in lines]
     assert without_samples(printed) == [printed[0], LEFT_OUT, printed[-1]]
-
-
-def test_a_sample_that_began_before_the_first_line_is_left_out() -> None:
-    assert without_samples(
-        ["secret", "[response] text", "[score] 1", "step:1 - a:1"]
-    ) == [
-        LEFT_OUT,
-        "step:1 - a:1",
-    ]
-    assert without_samples(["step:1 - a:1", "[prompt] text"]) == [
-        "step:1 - a:1",
-        LEFT_OUT,
-    ]
 
 
 def test_tables_of_trl_are_left_out() -> None:

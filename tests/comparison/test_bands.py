@@ -71,11 +71,6 @@ def test_each_figure_knows_its_good_side(
     assert breaches(found)[figure] == breach
 
 
-def test_near_zero_a_band_has_a_least_width() -> None:
-    found = held(steady("run", 0.5, **{KL: 1e-6}), steady("base", 0.5, **{KL: 0.0}))
-    assert breaches(found)["highest_policy_kl"] == ""
-
-
 def test_what_may_be_chance_is_no_breach_unless_the_user_sets_the_band() -> None:
     run = run_of("run", noise(0.5, 1, by=0.3))
     base = run_of("base", noise(0.5, 2, by=0.3))
@@ -85,14 +80,6 @@ def test_what_may_be_chance_is_no_breach_unless_the_user_sets_the_band() -> None
     assert band.breach == ""
     fixed = held(run, base, widths={"final_reward": Width(0.05, fixed=True)})
     assert figure(fixed, "final_reward").breach
-
-
-def test_a_single_validation_may_be_as_far_off_as_validations_jump() -> None:
-    run, base = (
-        run_of(n, [0.5] * 40, more={VALIDATION: noise(0.5, at, by=0.1)})
-        for at, n in enumerate("ab")
-    )
-    assert breaches(held(run, base))["last_validation"] == ""
 
 
 def test_several_seeds_make_a_baseline_and_their_spread_its_band() -> None:
@@ -107,13 +94,6 @@ def test_several_seeds_make_a_baseline_and_their_spread_its_band() -> None:
     other = run_of("other", noise(0.5, 8), recipe(**{LR: 1e-3}))
     with pytest.raises(BaselineError, match="differ by more than their seed"):
         held(seeds[0], seeds[1], other)
-
-
-def test_both_count_up_to_the_last_step_that_both_have_reached() -> None:
-    base = run_of("base", [0.1] * 20 + [0.9] * 20)
-    found = held(run_of("young", [0.1] * 20), base)
-    assert found.step == 20
-    assert figure(found, "final_reward").breach == ""
 
 
 def test_what_is_missing_or_cannot_be_compared_is_said() -> None:
@@ -165,23 +145,6 @@ def test_the_exit_code_is_a_gate(
     assert run["against"]["step"] == 40
     kinds = {one["figure"]: one["breach"] for one in run["against"]["figures"]}
     assert kinds["final_reward"] == {0: None, 1: "better", 2: "worse"}[code]
-
-
-def test_bands_can_be_set_and_left_out(tmp_path: Path) -> None:
-    base = write(tmp_path, "base", 0.5)
-    new = write(tmp_path, "new", 0.3, seed=2)
-    words = ["check", str(new), "--against", str(base), "--band", "last_validation=off"]
-    assert main([*words, "--band", "final_reward=60%"]) == 0
-    assert main([*words, "--band", "final_reward=0.2"]) == 2
-
-
-def test_a_run_without_a_step_passes_no_gate(tmp_path: Path) -> None:
-    new = tmp_path / "new"
-    new.mkdir()
-    (new / "train.jsonl").write_text('{"step": 1, "data": {"perf/mfu/actor": 0.4}}\n')
-    assert (
-        main(["check", str(new), "--against", str(write(tmp_path, "base", 0.5))]) == 3
-    )
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,6 @@ from verl_tui.comparison.differences import Basis
 from verl_tui.comparison.run_lookup import UnknownRunError, all_meant, find_run
 from verl_tui.comparison.statistics import deviation
 from verl_tui.means import mean
-from verl_tui.runs.views.alignment import Alignment
 
 if TYPE_CHECKING:
     from verl_tui.comparison.compare import Comparison
@@ -59,38 +58,6 @@ def test_the_final_reward_is_the_mean_of_the_last_tenth_of_the_median_run() -> N
     assert final.spread == pytest.approx(deviation(rewards[-20:]))
     assert final.size == 20
     assert found.runs[2].measured.figures["final_reward"].size == 1
-
-
-@pytest.mark.parametrize(("count", "last"), [(3, 10), (150, 15), (5000, 100)])
-def test_it_is_of_ten_values_at_least_and_a_hundred_at_most(
-    count: int, last: int
-) -> None:
-    assert comparison(run_of("a", [0.5] * count)).last == last
-    assert comparison(run_of("a", [0.5] * count), last=7).last == 7
-
-
-def test_each_figure_names_its_step_where_it_has_one() -> None:
-    run = run_of(
-        "a", [0.1, 0.9, 0.3], more={VALIDATION: [0.2, 0.4, 0.3], "actor/ppo_kl": 0.4}
-    )
-    figures = comparison(run).runs[0].measured.figures
-    assert figures["best_reward"][:2] == (0.9, 2)
-    assert figures["best_validation"][:2] == (0.4, 2)
-    assert figures["last_validation"].value == 0.3
-    assert figures["highest_policy_kl"].outside
-    assert figures["step_time"].value == 30.0
-    assert figures["time"].value == 60.0
-    assert figures["throughput"].value is None
-
-
-def test_at_the_same_step_later_ones_do_not_count() -> None:
-    long = run_of("long", [0.1] * 20 + [0.9] * 20)
-    short = run_of("short", [0.2] * 20)
-    found = comparison(long, short, alignment=Alignment.STEP)
-    assert found.runs[0].measured.figures["final_reward"].value == pytest.approx(0.1)
-    assert "at step 20" in as_text(found)
-    assert "--align step" in written(comparison(long, short))
-    assert "--align step" not in written(found)
 
 
 def test_a_training_without_a_reward_goes_by_its_loss_of_which_less_is_better() -> None:
@@ -182,28 +149,6 @@ def test_without_settings_only_a_seed_in_the_name_puts_runs_together() -> None:
     assert "no settings are known of grpo-seed1" in written(found)
 
 
-def test_groups_have_names_of_their_own() -> None:
-    def three(*names: str) -> list[str]:
-        runs = [
-            run_of(n, noise(0.5, at), recipe(**{SEED: at}))
-            for at, n in enumerate(names)
-        ]
-        return [group.name for group in comparison(*runs).groups]
-
-    assert three("gsm8k-seed1", "gsm8k-seed2") == ["gsm8k"]
-    assert three("run (a_1)", "run (a_2)") == ["run"]
-    assert three("a", "b") == ["a, b"]
-    assert three("a", "b", "c", "d") == ["a and 3 more"]
-
-
-def test_a_group_of_unlike_lengths_says_so() -> None:
-    found = comparison(
-        run_of("group-seed1", noise(0.5, 1), recipe()),
-        run_of("group-seed2", noise(0.5, 2, 10), recipe()),
-    )
-    assert "the runs of group end at steps 10 to 40" in written(found)
-
-
 # -- differences -----------------------------------------------------------------------------------
 
 
@@ -245,17 +190,6 @@ def test_single_runs_are_compared_by_their_last_values_which_is_said() -> None:
     ).verdict == ("no clear difference")
 
 
-def test_a_single_value_a_run_has_no_interval() -> None:
-    runs = [
-        run_of(n, noise(0.5, 1), more={VALIDATION: v})
-        for n, v in (("a", 0.2), ("b", 0.9))
-    ]
-    found = of(comparison(*runs), "last_validation", "b")
-    assert found.interval is None
-    assert not found.verdict
-    assert "two seeds" in found.reason
-
-
 def test_less_is_better_of_times_and_neither_of_lengths() -> None:
     one, two = (
         run_of(
@@ -282,15 +216,6 @@ def test_the_first_lines_say_which_reached_most_and_whether_that_is_certain() ->
         comparison(run_of("a", noise(0.5, 1)), run_of("b", noise(0.505, 4)))
     )
     assert "for these runs alone): no clear difference" in alone
-
-
-def test_runs_of_one_group_stand_beside_each_other() -> None:
-    low = seeds("low", (0.4, 0.4), 1e-6)
-    high = seeds("high", (0.6, 0.6), 2e-6)
-    found = comparison(low[0], high[0], low[1], high[1])  # type: ignore[arg-type]
-    names = ["low-seed0", "low-seed1", "high-seed0", "high-seed1"]
-    assert [one.name for one in found.runs] == names
-    assert found.settings[0].values == ("1e-06", "1e-06", "2e-06", "2e-06")
 
 
 # -- what does not mean the same -------------------------------------------------------------------
@@ -325,11 +250,6 @@ def test_validations_on_several_data_sets_are_compared_on_the_one_that_all_have(
     assert "validations are of different metrics" in written(apart)
 
 
-def test_rewards_from_several_metrics_are_named() -> None:
-    found = comparison(run_of("a", [0.5] * 20), run_of("b", [0.5] * 20, key="reward"))
-    assert "critic/score/mean of a; reward of b" in written(found)
-
-
 # -- correlations ----------------------------------------------------------------------------------
 
 
@@ -354,19 +274,6 @@ def test_which_setting_goes_with_the_reward() -> None:
     )
     assert not weak.beyond_chance
     assert "These are few: over 8 groups" in as_text(sweep(8))
-
-
-def test_none_below_five_groups() -> None:
-    found = sweep(4)
-    assert not found.association.found
-    assert "4 groups of runs: too few" in as_text(found)
-
-
-def test_settings_that_change_together_are_said_to() -> None:
-    found = sweep(8, other="actor_rollout_ref.actor.ppo_mini_batch_size").association
-    pair = (LR, "actor_rollout_ref.actor.ppo_mini_batch_size")
-    assert sorted(pair) in [sorted(keys) for keys in found.confounded]
-    assert any(sorted(one.settings) == sorted(pair) for one in found.found)
 
 
 def test_a_switch_is_ranked_by_its_two_levels_and_names_are_not_ranked() -> None:
@@ -398,26 +305,6 @@ def test_a_switch_is_ranked_by_its_two_levels_and_names_are_not_ranked() -> None
     )
     assert found.association.unranked == ("algorithm.adv_estimator",)
     assert "have no order: algorithm.adv_estimator" in as_text(found)
-
-
-def test_one_run_apart_from_all_others_is_no_correlation_beyond_chance() -> None:
-    runs = [
-        run_of(
-            f"r{n}",
-            noise(0.5, n),
-            recipe(**{LR: 1e-6 if n else 1e-3, BATCH: n + 1}),
-            {"actor/ppo_kl": 0.0 if n else 0.5},
-        )
-        for n in range(6)
-    ]
-    found = comparison(*runs).association.found
-    kl = next(
-        one
-        for one in found
-        if one.settings == (LR,) and one.figure == "highest_policy_kl"
-    )
-    assert kl.coefficient == 1.0
-    assert not kl.beyond_chance
 
 
 # -- bad input -------------------------------------------------------------------------------------

@@ -112,10 +112,3 @@ def test_what_makes_no_sense(
 ) -> None:
     assert main(["compare", str(runs), *words]) == code
     assert sentence in capsys.readouterr().err
-
-
-def test_nothing_to_compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", str(tmp_path / "nothing")]) == 3
-    assert "no run with numbers to compare" in capsys.readouterr().err
-    assert main(["compare", str(write(tmp_path, "alone", 0.5))]) == 0
-    assert "a single run" in capsys.readouterr().out

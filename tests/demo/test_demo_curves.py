@@ -46,24 +46,9 @@ def test_healthy_run_stays_inside_the_bands(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_healthy_reward_settles_early(seed: int) -> None:
-    assert all(
-        2.0 <= curves.healthy_ppo(step, seed).reward_mean <= 4.0
-        for step in HEALTHY
-        if step > 20
-    )
-
-
-@pytest.mark.parametrize("seed", SEEDS)
 def test_healthy_run_never_nears_the_circuit_breaker(seed: int) -> None:
     rewards = [curves.healthy_ppo(step, seed).reward_mean for step in HEALTHY]
     assert longest_streak(falls(rewards)) == 0
-
-
-def test_healthy_policy_loss_shrinks() -> None:
-    losses = [abs(curves.healthy_ppo(step, 7).policy_loss) for step in HEALTHY]
-    thirds = [sum(losses[place : place + 100]) for place in (0, 100, 200)]
-    assert thirds == sorted(thirds, reverse=True)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -87,42 +72,6 @@ def test_reward_falls_off_its_cliff_at_the_planted_step(seed: int) -> None:
     assert longest_streak(fallen) >= 5
     assert min(rewards) > 0
     assert rewards[-1] < 0.1
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_kl_leaves_its_band_before_the_reward_falls(seed: int) -> None:
-    steps = {step: curves.collapsing_ppo(step, seed) for step in COLLAPSING}
-    first_high = next(step for step, now in steps.items() if now.kl_div > 0.1)
-    assert curves.DRIFT_STEP <= first_high < curves.COLLAPSE_STEP
-    assert all(
-        now.kl_div > 0.2 for step, now in steps.items() if step >= curves.COLLAPSE_STEP
-    )
-    assert all(
-        now.divergence > 3 * 0.1
-        for step, now in steps.items()
-        if step >= curves.COLLAPSE_STEP
-    )
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_entropy_collapses(seed: int) -> None:
-    assert (
-        curves.collapsing_ppo(
-            curves.DRIFT_STEP - curves.COLLAPSE_INTERVAL, seed
-        ).entropy
-        > 1
-    )
-    assert curves.collapsing_ppo(curves.COLLAPSE_STEPS, seed).entropy < 0.1
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_grpo_engines_agree_and_the_gradient_calms_down(seed: int) -> None:
-    steps = [curves.grpo(step, seed) for step in range(1, curves.GRPO_STEPS + 1)]
-    assert all(now.probs_diff_mean < 0.005 for now in steps)
-    assert all(now.entropy > 0.1 for now in steps)
-    assert sum(now.grad_norm for now in steps[:50]) > sum(
-        now.grad_norm for now in steps[-50:]
-    )
 
 
 def test_seed_and_step_decide_everything() -> None:

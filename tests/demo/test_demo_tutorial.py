@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from statistics import mean
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 
 from verl_tui.demo import curves
-from verl_tui.demo.tutorial import RESPONSES, TutorialRun
+from verl_tui.demo.tutorial import TutorialRun
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,77 +66,6 @@ def test_scopes_carry_their_fields(healthy: list[dict[str, Any]]) -> None:
     ]
     assert {record["scope"] for record in data} == set(FIELDS)
     assert all(FIELDS[record["scope"]] <= set(record) for record in data)
-
-
-def test_system_records_have_no_step(healthy: list[dict[str, Any]]) -> None:
-    system = [record for record in healthy if record["scope"] == "system"]
-    assert len(system) == curves.TUTORIAL_STEPS
-    assert not any("step" in record for record in system)
-
-
-def test_debug_lines_speak_of_the_mapping(healthy: list[dict[str, Any]]) -> None:
-    messages = [record["message"] for record in healthy if record["level"] == "DEBUG"]
-    assert messages[0] == "mapping actor to cuda:0-3, critic to cuda:4-7"
-    assert any(
-        re.fullmatch(r"allreduce took \d+ms for policy_grad", message)
-        for message in messages
-    )
-
-
-def test_rewards_of_the_responses_average_to_the_steps_reward(
-    healthy: list[dict[str, Any]],
-) -> None:
-    rewards: dict[int, list[float]] = {}
-    for record in healthy:
-        if record["scope"] == "reward":
-            rewards.setdefault(record["step"], []).append(record["reward"])
-    for record in healthy:
-        if record["scope"] == "rollout":
-            assert len(rewards[record["step"]]) == RESPONSES == record["num_samples"]
-            assert mean(rewards[record["step"]]) == pytest.approx(
-                record["reward_mean"], abs=1e-3
-            )
-
-
-def test_loop_restarts_its_step_but_not_the_global_one(
-    healthy: list[dict[str, Any]],
-) -> None:
-    loop = [
-        record for record in healthy if record["scope"] == "train" and "epoch" in record
-    ]
-    assert [record["global_step"] for record in loop] == list(
-        range(1, curves.TUTORIAL_STEPS + 1)
-    )
-    firsts = [record["epoch"] for record in loop if record["step"] == 1]
-    assert firsts == list(range(5))
-
-
-def test_stamps_never_go_back(healthy: list[dict[str, Any]]) -> None:
-    stamps = [record["timestamp"] for record in healthy]
-    assert stamps == sorted(stamps)
-
-
-@pytest.mark.parametrize("collapsing", [False, True])
-def test_last_line_is_the_end_marker(tmp_path: Path, *, collapsing: bool) -> None:
-    run = TutorialRun(tmp_path, 7, collapsing=collapsing)
-    last = write(run)[-1]
-    assert last["message"] == "training finished"
-    assert last["global_step"] == run.total * run.interval
-
-
-def test_configurations_differ_in_what_holds_the_policy(tmp_path: Path) -> None:
-    for name in ("healthy", "collapse"):
-        TutorialRun(tmp_path / name, 7, collapsing=name == "collapse").start(START)
-    healthy, collapse = (
-        yaml.safe_load((tmp_path / name / "config.yaml").read_text(encoding="utf-8"))
-        for name in ("healthy", "collapse")
-    )
-    assert healthy["kl_coef"] == 0.02
-    assert (healthy["kl_controller"], healthy["target_kl"]) == ("adaptive", 0.05)
-    assert collapse["kl_coef"] == 0.001
-    assert collapse["kl_controller"] == "fixed"
-    assert "target_kl" not in collapse
-    assert healthy["max_new_tokens"] == collapse["max_new_tokens"] == 512
 
 
 def test_collapse_is_written_at_its_step(collapse: list[dict[str, Any]]) -> None:

@@ -8,13 +8,12 @@ import csv
 import io
 import json
 import math
-import os
 from typing import TYPE_CHECKING
 
 import pytest
 
 from verl_tui.config import Config
-from verl_tui.exporters.csv import ExportError, export, write_csv
+from verl_tui.exporters.csv import export, write_csv
 from verl_tui.monitor import load
 from verl_tui.records import Batch, MetricRows, Restart, SourceStatus
 from verl_tui.runs.run import Run
@@ -71,18 +70,6 @@ def test_numbers_keep_every_digit() -> None:
     assert math.copysign(1, float(read[6])) == -1
 
 
-def test_whole_numbers_have_no_point() -> None:
-    run = run_of(rows("a", (1, 512.0), (2, -3.0), (3, 0.0), (4, 0.5)))
-    assert text_of(run) == "step,a\n1,512\n2,-3\n3,0\n4,0.5\n"
-
-
-def test_what_is_not_finite_and_what_is_absent() -> None:
-    run = run_of(
-        rows("a b", (1, math.nan, 1.5), (2, math.inf, -math.inf)), rows("c", (3, 7.0))
-    )
-    assert text_of(run) == "step,a,b,c\n1,nan,1.5,\n2,inf,-inf,\n3,,,7\n"
-
-
 def test_steps_ascend_and_columns_stand_in_order_of_appearance() -> None:
     run = run_of(rows("z", (5, 1.0), (9, 2.0)), rows("a", (7, 3.0), (5, 4.0), first=2))
     assert text_of(run) == "step,z,a\n5,1,4\n7,,3\n9,2,\n"
@@ -95,15 +82,6 @@ def test_the_newest_holds_where_segments_overlap() -> None:
         rows("a", (2, 20.5), (3, 30.5), (4, 40.5)),
     )
     assert text_of(run) == "step,a,b\n1,0.1,1.5\n2,20.5,2.5\n3,30.5,3.5\n4,40.5,\n"
-
-
-def test_a_metric_called_step_does_not_double_the_header() -> None:
-    assert text_of(run_of(rows("step a", (1, 9.0, 2.5)))) == "step,a\n1,2.5\n"
-
-
-def test_keys_are_quoted_where_csv_needs_it() -> None:
-    run = run_of(MetricRows(('val/a,b"c',), (1,), ((0.5,),), (0,)))
-    assert text_of(run) == 'step,"val/a,b""c"\n1,0.5\n'
 
 
 def test_tutorial_keys_carry_their_scope(tmp_path: Path) -> None:
@@ -153,22 +131,6 @@ def test_one_run_goes_into_a_file_or_a_directory(tmp_path: Path) -> None:
         assert path.read_bytes() == b"step,a\n1,2.5\n"
 
 
-def test_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
-    assert export([run_of(rows("a", (1, 2.5)))], "-").files == []
-    assert capsys.readouterr().out == "step,a\n1,2.5\n"
-
-
-def test_several_runs_need_a_directory(tmp_path: Path) -> None:
-    runs = [run_of(rows("a", (1, 2.5)), name=name) for name in ("lr/1e-5", "lr/1e-6")]
-    (tmp_path / "taken").write_text("", encoding="utf-8")
-    for target in ("-", str(tmp_path / "out.csv"), str(tmp_path / "taken")):
-        with pytest.raises(ExportError, match=r"2 runs .*name a directory with -o"):
-            export(runs, target)
-    written = export(runs, str(tmp_path / "new")).files
-    assert [path.name for path in written] == ["lr_1e-5.csv", "lr_1e-6.csv"]
-    assert all(path.is_file() for path in written)
-
-
 def test_a_file_is_replaced_as_a_whole_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,21 +172,3 @@ def test_names_of_ours_are_written_through_no_link(tmp_path: Path) -> None:
     assert theirs.read_text() == "theirs"
     assert not path.is_symlink()
     assert path.read_text() == "step,a\n1,2.5\n"
-
-
-def test_a_name_that_was_foreseen_leads_nowhere(tmp_path: Path) -> None:
-    theirs = tmp_path / "theirs.txt"
-    target = tmp_path / "r.csv"
-    theirs.write_text("theirs")
-    (tmp_path / f".r.csv.{os.getpid()}").symlink_to(theirs)
-    export([run_of(rows("a", (1, 2.5)))], str(target))
-    assert theirs.read_text() == "theirs"
-    assert target.read_text() == "step,a\n1,2.5\n"
-
-
-def test_no_spreadsheet_runs_the_name_of_a_metric() -> None:
-    out = io.StringIO()
-    write_csv(
-        run_of(MetricRows(("=1+1", "@x", "a"), [1], [[2.0], [-3.0], [4.0]], [0])), out
-    )
-    assert out.getvalue() == "step,'=1+1,'@x,a\n1,2,-3,4\n"

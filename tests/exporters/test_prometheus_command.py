@@ -69,33 +69,6 @@ def test_a_file_that_cannot_be_replaced_stays_whole(
     assert out.read_text(encoding="utf-8") == "before\n"
 
 
-def test_a_directory_that_is_not_there(
-    log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "nowhere" / "verl.prom"
-    assert refused(capsys, log, "--textfile", str(out)) == (
-        73,
-        f"verl-tui: {out}: no such file or directory\n",
-    )
-
-
-def test_a_port_in_use(log: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
-        port = taken.getsockname()[1]
-        code, said = refused(capsys, log, "--port", str(port))
-    assert (code, said) == (73, f"verl-tui: 127.0.0.1:{port}: address already in use\n")
-
-
-@pytest.mark.parametrize("bind", ["0.0.0.0", "::", "192.0.2.1"])
-def test_a_wider_address_wants_a_login_or_a_certificate(
-    log: str, bind: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, said = refused(capsys, log, "--bind", bind)
-    assert code == 64
-    assert "--login-file" in said
-    assert "--tls-cert" in said
-
-
 @pytest.mark.parametrize(
     ("words", "why"),
     [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
@@ -20,7 +19,6 @@ from verl_tui.health.finding import Episode, Finding, Severity, Verdict
 from verl_tui.monitor import Monitor, load
 from verl_tui.prometheus_names import named
 from verl_tui.records import Batch, Gpu, GpuReading, MetricRows, SourceStatus
-from verl_tui.runs.views.state import State
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -76,20 +74,6 @@ def monitor() -> Monitor:
     return Monitor(Config())
 
 
-def test_the_tutorials_names_are_there(monitor: Monitor) -> None:
-    feed(monitor, "a", {"critic/score/mean": [0.1, 0.25], "timing_s/gen": [0.3, 7.0]})
-    monitor.apply(GpuReading(NOW, (Gpu("0", "H100", memory_used=5 * 2**30),)), NOW)
-    found = scraped(monitor)
-    assert found["verl_training_steps_total"] == {of(run="a"): 2}
-    assert found["verl_average_reward"] == {of(run="a"): 0.25}
-    assert found["verl_gpu_memory_used_bytes"] == {of(device="0"): 5 * 2**30}
-    bounds = {"0.1": 0, "0.5": 1, "1.0": 1, "2.0": 1, "5.0": 1, "10.0": 2, "+Inf": 2}
-    assert found["verl_sample_generation_seconds_bucket"] == {
-        of(run="a", le=le): n for le, n in bounds.items()
-    }
-    assert found["verl_sample_generation_seconds_sum"] == {of(run="a"): 7.3}
-
-
 def test_every_metric_is_there_in_base_units_and_leads_back_to_its_key(
     monitor: Monitor,
 ) -> None:
@@ -113,54 +97,6 @@ def test_every_metric_is_there_in_base_units_and_leads_back_to_its_key(
     assert back["verl_actor_ppo_kl"] == "actor/ppo_kl"
 
 
-def test_the_newest_validation_has_its_step(monitor: Monitor) -> None:
-    feed(monitor, "a", {"critic/score/mean": [0.1, 0.2, 0.3]})
-    assert "verl_last_validation_step" not in scraped(monitor)
-    validation = MetricRows(
-        ("val-core/gsm8k/acc/mean@1",), (2,), ((0.5,),), (9,), (NOW - 20,)
-    )
-    monitor.apply(
-        Batch("a", SourceStatus("a", "test", records=4, modified=NOW), (validation,)),
-        NOW,
-    )
-    assert scraped(monitor)["verl_last_validation_step"] == {of(run="a"): 2}
-
-
-def test_no_series_has_a_step_for_a_label(monitor: Monitor) -> None:
-    feed(monitor, "a", {"actor/ppo_kl": [0.5, 0.02], "step": [1, 2]})
-    assert not any(
-        name == "step"
-        for series in scraped(monitor).values()
-        for labels in series
-        for name, _ in labels
-    )
-
-
-def test_a_value_that_is_no_number_stays_one(monitor: Monitor) -> None:
-    feed(
-        monitor,
-        "a",
-        {"actor/grad_norm": [0.5, math.nan], "actor/pg_loss": [0.0, math.inf]},
-    )
-    found = scraped(monitor)
-    assert math.isnan(found["verl_actor_grad_norm"][of(run="a")])
-    assert found["verl_actor_pg_loss"] == {of(run="a"): math.inf}
-
-
-@pytest.mark.parametrize(
-    ("logged", "shown"), [([35.0, 87.0], 0.87), ([0.35, 0.87], 0.87)]
-)
-def test_utilisation_is_a_ratio_whichever_way_it_is_logged(
-    monitor: Monitor, logged: list[float], shown: float
-) -> None:
-    feed(monitor, "a", {"system/gpu_util": logged})
-    found = scraped(monitor)
-    assert found["verl_system_gpu_util_ratio"] == {of(run="a"): pytest.approx(shown)}
-    assert found["verl_indicator"][
-        of(run="a", indicator="gpu_utilization")
-    ] == pytest.approx(shown)
-
-
 def test_bands_are_those_of_the_run_s_own_names_in_base_units(monitor: Monitor) -> None:
     feed(
         monitor,
@@ -177,15 +113,6 @@ def test_bands_are_those_of_the_run_s_own_names_in_base_units(monitor: Monitor) 
         of(run="b", indicator="reward", bound="low"): 2.0,
         of(run="b", indicator="reward", bound="high"): 4.0,
     }
-
-
-def test_one_state_of_all_is_the_run_s(monitor: Monitor) -> None:
-    feed(monitor, "a", {"actor/ppo_kl": [0.01, 0.02, 0.01]})
-    states = scraped(monitor)["verl_run_state"]
-    assert [dict(labels)["state"] for labels, value in states.items() if value] == [
-        "running"
-    ]
-    assert len(states) == len(State)
 
 
 def test_findings_are_reported_by_cause_and_those_that_are_over_are_0(
@@ -272,14 +199,6 @@ def test_what_is_beyond_the_limits_is_said_and_indicators_come_first(
     assert "verl_custom_2" not in found
 
 
-def test_runs_whose_names_look_the_same_have_labels_of_their_own(
-    monitor: Monitor,
-) -> None:
-    for run in ("a", "a\u200b", "a (2)"):
-        feed(monitor, run, {"actor/ppo_kl": [0.01]})
-    assert len(scraped(monitor)["verl_actor_ppo_kl"]) == 3
-
-
 def test_a_page_is_made_anew_only_where_something_has_changed(monitor: Monitor) -> None:
     feed(monitor, "a", {"actor/ppo_kl": [0.01]})
     builder = ExpositionBuilder()
@@ -294,11 +213,6 @@ def test_a_page_is_made_anew_only_where_something_has_changed(monitor: Monitor) 
     assert ended is not second
     monitor.apply(GpuReading(NOW, (Gpu("0", "H100", memory_used=2**30),)), NOW)
     assert builder.build(monitor, NOW + 1e6) is not ended
-
-
-def test_within_its_limits_nothing_is_left_out(monitor: Monitor) -> None:
-    feed(monitor, "a", {"actor/ppo_kl": [0.01]})
-    assert ExpositionBuilder().build(monitor, NOW).left_out == ()
 
 
 @given(

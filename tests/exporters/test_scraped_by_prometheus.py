@@ -272,16 +272,16 @@ def test_a_log_that_grows_comes_back_from_prometheus_step_by_step(
     log.parent.mkdir()
     there.mkdir()
     columns = {
-        "critic/score/mean": [0.5, 0.25, 0.75, 0.5],
-        "timing_per_token_ms/gen": [3.5, 3.25, 3.25, 3.0],
-        "val-core/gsm8k/acc/mean@1": [0.0, None, 0.0, None],
+        "critic/score/mean": [0.5, 0.25, 0.75],
+        "timing_per_token_ms/gen": [3.5, 3.25, 3.0],
+        "val-core/gsm8k/acc/mean@1": [0.0, None, 0.0],
     }
     log.touch()
     with (
         exporting(log.parent, "--interval", "3600") as metrics,
         prometheus(there, metrics) as server,
     ):
-        for step in range(1, 5):
+        for step in range(1, 4):
             said = {
                 key: column[step - 1]
                 for key, column in columns.items()
@@ -300,7 +300,7 @@ def test_a_log_that_grows_comes_back_from_prometheus_step_by_step(
             assert until(
                 lambda known=known, scrapes=scrapes: answered(server, scrapes) > known
             )
-        run = until(lambda: read_back(server, step=4))
+        run = until(lambda: read_back(server, step=3))
     assert run
     for key, column in columns.items():
         series = run.series(key)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import struct
 from typing import TYPE_CHECKING
 
@@ -12,12 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from verl_tui.cli import main
-from verl_tui.config import Config
 from verl_tui.distributions import of_values
 from verl_tui.exporters import event_files
 from verl_tui.exporters.event_files import EventFile
 from verl_tui.exporters.tensorboard import LogDirectories, RunLogDirectory
-from verl_tui.monitor import load
 from verl_tui.records import Batch, Dump, MetricRows, Restart, Sample, SourceStatus
 from verl_tui.records import Histogram as HistogramRecord
 from verl_tui.runs.run import Run
@@ -147,15 +144,6 @@ def test_scalars_have_the_log_s_names_steps_values_and_times(tmp_path: Path) -> 
     ]
 
 
-def test_what_is_no_number_stays_so(tmp_path: Path) -> None:
-    run = taken(Run("a"), rows("a", (1, math.nan), (2, math.inf), (3, 1e300), (4, 0.0)))
-    values = [value for _, value in scalars(written(run, tmp_path), "a")]
-    assert math.isnan(values[0])
-    assert values[1:] == [math.inf, math.inf, 0.0]
-    written(run, tmp_path)
-    assert len(scalars(tmp_path, "a")) == 4
-
-
 def test_an_export_goes_on_where_it_ended(tmp_path: Path) -> None:
     run = taken(Run("a"), rows("a b", (1, 1.0, 0.5), (2, 2.0, 0.5)))
     written(run, tmp_path)
@@ -166,14 +154,6 @@ def test_an_export_goes_on_where_it_ended(tmp_path: Path) -> None:
     written(run, tmp_path)
     assert scalars(tmp_path, "a") == [(1, 1.0), (2, 2.0), (3, 3.0)]
     assert scalars(tmp_path, "b") == [(1, 0.5), (2, 0.5)]
-
-
-def test_a_record_that_was_cut_off_is_written_again(tmp_path: Path) -> None:
-    run = taken(Run("a"), rows("a", (1, 1.0), (2, 2.0), (3, 3.0)))
-    (path,) = written(run, tmp_path).iterdir()
-    path.write_bytes(path.read_bytes()[:-5])
-    written(run, tmp_path)
-    assert scalars(tmp_path, "a") == [(1, 1.0), (2, 2.0), (3, 3.0)]
 
 
 def test_a_run_that_goes_back_takes_the_place_of_what_it_abandoned(
@@ -193,14 +173,6 @@ def test_a_run_that_goes_back_takes_the_place_of_what_it_abandoned(
         assert one is not None
         assert scalars(tmp_path, key) == list(zip(one.steps, one.values, strict=True))
     assert scalars(tmp_path, "a")[:3] == [(1, 1.0), (2, 2.0), (3, 30.0)]
-
-
-def test_a_point_that_comes_late_finds_its_place(tmp_path: Path) -> None:
-    run = taken(Run("a"), rows("a", (1, 1.0), (3, 3.0), (4, 4.0)))
-    written(run, tmp_path)
-    taken(run, rows("a", (2, 2.0), first=3))
-    written(run, tmp_path)
-    assert scalars(tmp_path, "a") == [(1, 1.0), (2, 2.0), (3, 3.0), (4, 4.0)]
 
 
 def test_distributions_are_histograms_and_not_their_quantiles(tmp_path: Path) -> None:
@@ -264,19 +236,6 @@ def test_a_dump_is_read_once_it_has_come_to_rest(tmp_path: Path) -> None:
     assert scores.histogram_value.num == 6
 
 
-def test_a_dump_that_is_gone_costs_nothing_else(tmp_path: Path) -> None:
-    run = taken(
-        Run("a"), rows("a", (3, 1.0)), dumped(tmp_path / "gone.jsonl", NOW - 60)
-    )
-    assert scalars(written(run, tmp_path / "board"), "a") == [(3, 1.0)]
-
-
-def test_steps_without_a_time_are_reported(tmp_path: Path) -> None:
-    run = taken(Run("a"), MetricRows(("a",), (1, 2), ((1.0, 2.0),), (0, 1)))
-    (said,) = LogDirectories(tmp_path).write([run], NOW)
-    assert "states no time for 2 steps" in said
-
-
 def test_another_program_s_files_are_left_alone_and_reported(tmp_path: Path) -> None:
     theirs = tmp_path / "a" / "events.out.tfevents.1700000000.host.1.0"
     theirs.parent.mkdir()
@@ -306,69 +265,6 @@ def test_an_export_that_writes_nothing_fails_and_says_so(
     assert capsys.readouterr().err.endswith("verl-tui: nothing was written\n")
     assert main([*argv, str(logs[1])]) == 0, "one of two was"
     assert main([*argv, str(logs[1])]) == 0, "all is there already"
-
-
-def test_two_exports_do_not_write_one_directory_at_once(tmp_path: Path) -> None:
-    run = taken(Run("a"), rows("a", (1, 1.0)))
-    first = LogDirectories(tmp_path)
-    list(first.write([run], NOW))
-    (said,) = LogDirectories(tmp_path).write([run], NOW)
-    assert "another `export tensorboard` is writing here" in said
-    assert scalars(tmp_path / "a", "a") == [(1, 1.0)]
-    del first
-    list(
-        LogDirectories(tmp_path).write([taken(run, rows("a", (2, 2.0), first=1))], NOW)
-    )
-    assert scalars(tmp_path / "a", "a") == [(1, 1.0), (2, 2.0)]
-
-
-def test_scores_of_samples_have_the_tutorials_name_alone(tmp_path: Path) -> None:
-    scores = of_values([0.0, 1.0])
-    assert scores is not None
-    histograms = [
-        HistogramRecord("samples/score", step, *scores.bins) for step in (1, 2, 3)
-    ]
-    run = taken(
-        Run("a"),
-        rows("a", (3, 1.0)),
-        *histograms,
-        Sample(3, "p", "r", 0.5),
-        Sample(3, "p", "r", 0.25),
-    )
-    for _ in range(2):
-        accumulator = found(written(run, tmp_path))
-    assert accumulator.Tags()["histograms"] == ["rollout/reward_dist"]
-    assert [event.step for event in accumulator.Histograms("rollout/reward_dist")] == [
-        1,
-        2,
-        3,
-    ]
-
-
-def test_a_run_that_comes_later_gets_a_directory_of_its_own(tmp_path: Path) -> None:
-    board = LogDirectories(tmp_path)
-    one, other = (
-        taken(Run(name), rows("a", (1, value)))
-        for name, value in (("x/y", 1.0), ("x y", 2.0))
-    )
-    list(board.write([one], NOW))
-    list(board.write([one, other], NOW))
-    assert scalars(tmp_path / "x_y", "a") == [(1, 1.0)]
-    assert scalars(tmp_path / "x_y-2", "a") == [(1, 2.0)]
-
-
-def test_an_export_among_the_logs_is_no_run_of_its_own(tmp_path: Path) -> None:
-    log = tmp_path / "logs" / "run.jsonl"
-    log.parent.mkdir()
-    log.write_text(
-        '{"step": 1, "data": {"a": 1.0}}\n{"step": 2, "data": {"a": 2.0}}\n',
-        encoding="utf-8",
-    )
-    for _ in range(2):
-        monitor = load([str(log.parent)], Config(), NOW)
-        assert [run.keys for run in monitor.runs.values()] == [("a",)]
-        board = LogDirectories(log.parent / "board")
-        list(board.write(list(monitor.runs.values()), NOW))
 
 
 steps = st.lists(st.integers(0, 40), min_size=1, max_size=12)

@@ -117,12 +117,3 @@ def test_what_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     assert said.count("\n") == 1
     assert "board" in said
     assert "Traceback" not in said
-
-
-def test_a_directory_without_numbers_says_so(tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    with exporting(tmp_path / "empty", tmp_path / "board") as command:
-        _, said = command.communicate(timeout=PATIENCE)
-    assert command.returncode == 3
-    assert "nothing to export" in said
-    assert not (tmp_path / "board").exists()

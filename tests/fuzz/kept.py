@@ -1,19 +1,14 @@
-"""The kept corpus: small files, made by `guided.py`, that together go every way through the readers
-that it has found. Each lies in a folder that is called as the file is.
+"""The kept corpus: small files that together go every way through the readers that a
+search led by these ways has found. Each lies in a folder that is called as the file is.
 """
 
 from __future__ import annotations
 
 import zlib
-from hashlib import sha256
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 from fuzz.damaged import Case
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 CORPUS = Path(__file__).parent / "corpus"
 LARGEST = 500_000
@@ -31,13 +26,3 @@ def kept() -> list[tuple[str, bytes]]:
     """Return the names and contents of all files that are kept."""
     found = sorted(path for path in CORPUS.glob("*/*") if path.is_file())
     return [(path.parent.name, path.read_bytes()) for path in found]
-
-
-def keep(files: Iterable[tuple[str, bytes]]) -> None:
-    """Keep these files and no others."""
-    for path in CORPUS.glob("*/*"):
-        path.unlink()
-    for name, data in files:
-        path = CORPUS / name / sha256(data).hexdigest()[:10]
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)

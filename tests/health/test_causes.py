@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from planted import TUTORIAL, VERL, judge, planted
+from planted import VERL, planted
 
 from verl_tui.health.limits import CAUSES
 
@@ -44,17 +44,3 @@ def test_what_lets_a_policy_drift(
     for sentence, part in zip(found, words, strict=True):
         assert sentence.startswith("config: ")
         assert part in sentence
-
-
-def test_the_limit_of_length() -> None:
-    run = planted({"x": [1.0]}, VERL, {"data.max_response_length": 2048})
-    (sentence,) = CAUSES["length"](run)
-    assert "data.max_response_length 2,048" in sentence
-
-
-def test_a_rule_names_them_too() -> None:
-    found = judge(
-        planted({"ppo/kl_div": [0.15] * 30}, TUTORIAL, {"kl_coef": 0.001})
-    ).findings
-    (high,) = [one for one in found if one.id == "kl-high"]
-    assert high.evidence[-1] == "config: kl_coef 0.001 (x) is below 0.01–0.1"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from planted import TUTORIAL, VERL, batch, ids, judge, planted, rows
+from planted import TUTORIAL, batch, ids, judge, planted, rows
 
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.health.judge import Judge
@@ -26,33 +26,14 @@ def test_kl_trips_on_exactly_five_in_a_row() -> None:
     assert not kl(0.1, 0.21, 0.21, 0.21, 0.21)
 
 
-def test_kl_must_exceed_its_limit() -> None:
-    assert not kl(*[0.2] * 10)
-
-
 def test_kl_interrupted_starts_counting_anew() -> None:
     assert not kl(0.3, 0.3, 0.3, 0.3, 0.2, 0.3, 0.3, 0.3, 0.3)
     assert kl(0.3, 0.3, 0.3, 0.3, 0.2, 0.3, 0.3, 0.3, 0.3, 0.3)
 
 
-def test_kl_trips_in_the_verl_dialect_on_positive_values() -> None:
-    assert KL in ids(judge(planted({"actor/ppo_kl": [0.3] * 5}, VERL)))
-    assert KL not in ids(judge(planted({"actor/ppo_kl": [-0.3] * 9}, VERL)))
-
-
 def test_reward_trips_on_exactly_five_drops() -> None:
     assert reward(10, 7.9, 6.2, 4.9, 3.9, 3.1)
     assert not reward(10, 7.9, 6.2, 4.9, 3.9)
-
-
-def test_reward_drop_must_exceed_a_fifth_of_the_last() -> None:
-    # Exactly a fifth each time, in numbers that binary fractions hold.
-    assert not reward(3125, 2500, 2000, 1600, 1280, 1024)
-
-
-def test_reward_interrupted_starts_counting_anew() -> None:
-    assert not reward(10, 7, 5, 3.5, 2.4, 2.4, 1.6, 1.1, 0.7, 0.4)
-    assert reward(10, 7, 5, 3.5, 2.4, 2.4, 1.6, 1.1, 0.7, 0.4, 0.2)
 
 
 def test_reward_does_not_count_where_last_is_not_positive() -> None:
@@ -98,19 +79,6 @@ def test_a_restart_begins_a_new_segment(again: int) -> None:
     assert KL not in ids(verdict)
     assert "restart" in ids(verdict)
     assert verdict == judge(run, now=2.0)
-
-
-def test_it_trips_again_after_a_restart() -> None:
-    run = planted({"ppo/kl_div": [0.3] * 3}, TUTORIAL)
-    run.apply(batch(Restart("file truncated")), now=0.0)
-    columns = {"ppo/kl_div": [0.3] * 4, "rollout/sample_count": [1.0] * 4}
-    run.apply(batch(rows(columns, range(4, 8))), now=0.0)
-    assert KL not in ids(judge(run)), (
-        "the three before the restart are of another segment"
-    )
-    columns = {key: values[:1] for key, values in columns.items()}
-    run.apply(batch(rows(columns, [8], 4)), now=0.0)
-    assert KL in ids(judge(run))
 
 
 def test_the_abandoned_end_of_an_old_segment_is_not_judged() -> None:

@@ -6,9 +6,9 @@ import random
 from dataclasses import replace
 
 import pytest
-from planted import TUTORIAL, VERL, judge, planted
+from planted import TUTORIAL, judge, planted
 
-from verl_tui.health.consequences import step_before, with_causes
+from verl_tui.health.consequences import with_causes
 from verl_tui.health.finding import Finding, Severity, Verdict
 from verl_tui.health.guide_settings import load_guide
 
@@ -71,25 +71,6 @@ def test_what_is_worse_than_its_cause_stands_for_itself() -> None:
     mild = found("policy-collapse", 5000, Severity.WARNING)
     assert causes(mild, found("circuit-breaker-kl", 5000, Severity.CRITICAL)) == [
         None,
-        None,
-    ]
-
-
-def test_crash_and_hang_explain_nothing_about_learning() -> None:
-    for id in ("crash", "hang", "restart", "not-finite"):
-        rule = GUIDE.rule(id)
-        assert rule is not None
-        assert not rule.explains
-        assert not rule.signs
-
-
-def test_a_chain_ends_at_its_first_cause() -> None:
-    explosion = found("length-explosion", 5200)
-    truncation = found("truncation", 5250)
-    assert causes(explosion, truncation) == [None, "length-explosion"]
-    assert causes(truncation, explosion, COLLAPSE) == [
-        "policy-collapse",
-        "policy-collapse",
         None,
     ]
 
@@ -160,43 +141,6 @@ def test_nothing_leads_long_after_it_or_without_being_enough() -> None:
     assert causes(some, found("nothing-learns", 1)) == [None, None]
 
 
-def test_rules_explain_one_another_in_no_circle() -> None:
-    below = {
-        rule.id: {*rule.explains, *rule.signs}
-        for rule in GUIDE.rules
-        if rule.explains or rule.signs
-    }
-    known = {rule.id for rule in GUIDE.rules}
-    for id, names in below.items():
-        assert names <= known, id
-        seen, reach = set(), set(names)
-        while reach:
-            at = reach.pop()
-            assert at != id
-            seen.add(at)
-            reach |= below.get(at, set()) - seen
-
-
-def test_variants_of_a_rule_explain_by_the_first() -> None:
-    first: dict[str, str] = {}
-    for rule in GUIDE.rules:
-        assert first.setdefault(rule.id, rule.name) == rule.name or not (
-            rule.explains or rule.signs
-        ), rule.name
-
-
-def test_the_verdict_keeps_all_and_tells_the_causes() -> None:
-    one = found("dead-groups", 10)
-    two = found("no-signal", 20)
-    verdict = Verdict(with_causes([one, two], GUIDE, lambda one, _: one.since_step))
-    assert [one.id for one in verdict.findings] == ["dead-groups", "no-signal"]
-    assert [one.id for one in verdict.primary] == ["dead-groups"]
-    assert [one.id for one in verdict.consequences(verdict.findings[0])] == [
-        "no-signal"
-    ]
-    assert verdict.consequences(verdict.findings[1]) == ()
-
-
 def test_of_two_findings_of_one_rule_the_first_carries_what_follows() -> None:
     first = found("dead-groups", 10, key="a")
     second = found("dead-groups", 10, key="b")
@@ -208,17 +152,6 @@ def test_of_two_findings_of_one_rule_the_first_carries_what_follows() -> None:
         )
     )
     assert [len(verdict.consequences(one)) for one in verdict.findings] == [1, 0, 0]
-
-
-def test_points_before_are_those_of_the_metric() -> None:
-    run = planted(
-        {"critic/score/mean": [0.5] * 50}, VERL, steps=[GAP * i for i in range(1, 51)]
-    )
-    finding = found("reward-cliff", 400, key="critic/score/mean")
-    assert step_before(run, finding, 5) == 350
-    assert step_before(run, finding, 1000) == 10
-    assert step_before(run, found("reward-cliff", 400, key=None), 5) == 400
-    assert step_before(run, found("reward-cliff", 400, key="gone"), 5) == 400
 
 
 def test_a_collapse_is_one_finding() -> None:

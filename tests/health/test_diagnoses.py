@@ -172,23 +172,6 @@ def test_hang_knows_what_kind_of_step_is_due(
     assert ("hang" in ids(verdict)) is hangs
 
 
-def test_hang_is_patient_where_the_rhythm_is_not_known() -> None:
-    run = _timed(22, 30.0, 300.0, 20)  # one validation so far
-    assert "hang" not in ids(judge(run, now=400.0))
-    assert "hang" in ids(judge(run, now=1700.0))
-
-
-def test_a_start_whose_log_grew_long_ago_is_no_hang() -> None:
-    run = Run("r")
-    run.apply(batch(status=STATUS._replace(modified=0.0)), now=0.0)
-    run.apply(
-        batch(status=STATUS._replace(modified=60.0, bytes_read=80), live=True), now=60.0
-    )
-    assert state(run, 2000.0) is State.WAITING
-    reported = reason(judge(run, now=2000.0), "hang")
-    assert reported == "the run has made no step yet; last written 32 min ago"
-
-
 def _gpus(time: float, *busy: float) -> GpuReading:
     return GpuReading(
         time,
@@ -252,13 +235,6 @@ def test_what_was_raised_and_cleared_is_remembered() -> None:
     )
 
 
-def test_an_archive_is_judged_by_its_numbers_alone() -> None:
-    columns = {"ppo/kl_div": [0.15] * 30}
-    run = planted(columns, TUTORIAL)
-    now, later = judge(run, now=1.0), judge(run, now=1e9)
-    assert now.findings == later.findings
-
-
 def test_restart_is_information() -> None:
     run = planted({"critic/score/mean": [0.5] * 10})
     run.apply(
@@ -268,22 +244,6 @@ def test_restart_is_information() -> None:
     found = next(one for one in judge(run).findings if one.id == "restart")
     assert (found.severity, found.since_step) == (Severity.INFO, 6)
     assert "file truncated" in found.message
-
-
-def test_the_newest_restart_is_reported_although_an_earlier_one_was_at_a_later_step() -> (
-    None
-):
-    run = planted({"critic/score/mean": [0.5] * 10})
-    for why, steps in (("first", [6, 7, 8]), ("second", [1, 2])):
-        run.apply(
-            batch(Restart(why), rows({"critic/score/mean": [0.5] * len(steps)}, steps)),
-            now=0.0,
-        )
-    found = next(one for one in judge(run).findings if one.id == "restart")
-    assert (found.since_step, found.message) == (
-        1,
-        "the log started over at step 1 for the second time: second",
-    )
 
 
 def test_not_finite_now_and_lately() -> None:
@@ -364,14 +324,6 @@ def test_the_history_tells_a_crash_and_a_hang_in_whole_sentences() -> None:
     ]
 
 
-def test_why_a_run_died_is_reported_before_what_else_is_as_bad() -> None:
-    run = planted({"ppo/kl_div": [0.03] * 20 + [0.3] * 40}, TUTORIAL)
-    run.apply(batch(Event(EventKind.FATAL, "ValueError: boom", 61)), now=0.0)
-    found = judge(run).findings
-    assert [one.id for one in found][:2] == ["crash", "circuit-breaker-kl"]
-    assert found[0].severity == found[1].severity
-
-
 # -- block by block ---------------------------------------------------------------------------------
 
 RAMPS = {
@@ -426,7 +378,7 @@ def _raised(verdict: Verdict, until: int) -> set[tuple[object, ...]]:
 
 def test_what_blocks_show_up_to_a_step_depends_on_nothing_after_it() -> None:
     seen = set()
-    for seed in range(60):
+    for seed in range(0, 60, 3):
         columns = _wandering(seed)
         whole = judge(planted(columns))
         seen |= {one.id for one in whole.history}

@@ -68,18 +68,6 @@ def test_the_first_record(
         assert (found.since_step, found.key) == (1, key)
 
 
-def test_a_log_that_begins_later_tells_nothing_of_the_first_step() -> None:
-    run = planted({"actor/kl_loss": [1.4] * 5}, steps=[51, 52, 53, 54, 55])
-    assert "first-step" not in ids(judge(run))
-    assert "begins with step 51" in (reason(judge(run), "first-step") or "")
-
-
-def test_kl_that_grows_later_is_no_first_step() -> None:
-    assert (
-        find("first-step", planted({"actor/kl_loss": [0.001, 0.02, 1.5, 3.0]})) is None
-    )
-
-
 # -- weights-not-synced ----------------------------------------------------------------------------
 
 CORE = "val-core/gsm8k/acc/mean@1"
@@ -112,19 +100,6 @@ def test_the_same_validation_three_times() -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "words"), [(1, "and 1 other score too"), (2, "and 2 other scores too")]
-)
-def test_the_same_validation_of_several_scores(more: int, words: str) -> None:
-    others = {
-        f"val-core/{name}/acc/mean@1": [0.4212345678] * 4
-        for name in ("math", "aime")[:more]
-    }
-    found = find("weights-not-synced", validated([0.5178165276724791] * 4, more=others))
-    assert found is not None
-    assert words in found.message
-
-
-@pytest.mark.parametrize(
     "run",
     [
         validated([0.5178165276724791] * 2),  # too few to tell
@@ -143,11 +118,6 @@ def test_the_same_validation_of_several_scores(more: int, words: str) -> None:
 )
 def test_what_is_no_proof_of_old_weights(run: Run) -> None:
     assert find("weights-not-synced", run) is None
-
-
-def test_without_a_learning_rate_old_weights_are_not_judged() -> None:
-    run = planted({"val-core/gsm8k/acc/mean@1": [0.5178165276724791] * 4})
-    assert reason(judge(run), "weights-not-synced") == "the log has no learning rate"
 
 
 # -- entropy-explosion -----------------------------------------------------------------------------
@@ -261,13 +231,6 @@ def test_less_than_an_hour_is_critical_while_the_run_goes_on() -> None:
     assert find("host-memory", run) is None
 
 
-def test_without_the_nodes_size_no_hours_are_reported() -> None:
-    found = find("host-memory", planted({"perf/cpu_memory_used_gb": LEAK}, PACE))
-    assert found is not None
-    assert "the node's memory is unknown" in found.message
-    assert "≈" not in found.message
-
-
 def test_wandbs_share_of_the_host() -> None:
     found = find(
         "host-memory",
@@ -350,36 +313,6 @@ SIZES = {
 def counted(mean: float, count: int = 40, size: int = 512) -> list[float]:
     """Return means of 0/1 rewards of so many samples."""
     return [round(size * value) / size for value in noisy([mean] * count, 0.004)]
-
-
-def test_dead_groups_by_what_the_filter_threw_out() -> None:
-    evicted = {"training/filter_groups/evicted_samples": [200.0] * 40}
-    found = find("dead-groups", planted(evicted, VERL, SIZES))
-    assert found is not None
-    assert "mean 0.758" in found.message
-    assert "that the filter discarded" in found.message
-    assert (
-        find(
-            "dead-groups",
-            planted(
-                {"training/filter_groups/evicted_samples": [64.0] * 40}, VERL, SIZES
-            ),
-        )
-        is None
-    )
-    assert find("dead-groups", planted(evicted)) is None  # of how many is not known
-
-
-def test_dead_groups_by_the_mean_of_rewards() -> None:
-    found = find(
-        "dead-groups", planted({"critic/score/mean": counted(0.025)}, VERL, SIZES)
-    )
-    assert found is not None
-    assert (
-        "at least, by the mean of 0/1 rewards p and 8 samples a prompt: p^8 + (1−p)^8"
-        in found.message
-    )
-    assert found.key == "critic/score/mean"
 
 
 @pytest.mark.parametrize(

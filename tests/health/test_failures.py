@@ -5,83 +5,14 @@ where it was planted, and not in what only looks like it.
 from __future__ import annotations
 
 import math
-import random
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from planted import OTHER, TUTORIAL, VERL, ids, judge, planted, reason
 from planted_failures import COUNT, FLAT, LOOPS, find, noisy, ramp, scored
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-
-WATCHED = (
-    *(
-        "critic/score/mean",
-        "rollout/reward_mean",
-        "reward",
-        "actor/ppo_kl",
-        "actor/kl_loss",
-        "actor/entropy",
-    ),
-    *(
-        "actor/grad_norm",
-        "response_length/mean",
-        "response_length/clip_ratio",
-        "samples/repetition",
-        "samples/acc",
-    ),
-    *(
-        "samples/format",
-        "samples/distinct_2",
-        "samples/dead_groups",
-        "val-core/x/acc/mean@1",
-        "timing_s/gen",
-    ),
-    *(
-        "timing_s/step",
-        "perf/total_num_tokens",
-        "training/rollout_probs_diff_mean",
-        "rollout_corr/kl",
-    ),
-)
-
-
-@given(
-    st.dictionaries(
-        st.sampled_from(WATCHED),
-        st.sampled_from([0.0, 1e-9, 0.05, 1.0, -3.0, 1e12, 1e300]),
-        min_size=1,
-    ),
-    st.integers(0, 10_000),
-    st.sampled_from([1, 5, 30, 150]),
-    st.sampled_from([VERL, TUTORIAL, OTHER]),
-)
-def test_nothing_fails_whatever_the_numbers_are(
-    levels: dict[str, float], seed: int, count: int, beside: dict[str, float]
-) -> None:
-    chance = random.Random(seed)
-
-    def value(level: float) -> float:
-        odd = chance.random()
-        return (
-            math.nan
-            if odd < 0.05
-            else math.inf
-            if odd < 0.07
-            else level * (1 + chance.gauss(0, 0.3))
-        )
-
-    columns = {
-        key: [value(level) for _ in range(count)] for key, level in levels.items()
-    }
-    verdict = judge(
-        planted(columns, beside, {"kl_coef": "x", "data.max_response_length": 0})
-    )
-    assert not [one for one in verdict.not_judged if one.reason.startswith("failed")]
 
 
 # -- policy-collapse -------------------------------------------------------------------------------
@@ -170,21 +101,6 @@ def test_what_is_no_collapse(reward: list[float], kl: list[float]) -> None:
         )
         is None
     )
-
-
-@pytest.mark.parametrize(
-    ("before", "collapsed"),
-    [([0.8, 0.85, 0.8, 0.9], True), ([0.8, 0.2, 0.9, 0.3], False)],
-)
-def test_a_batch_like_others_before_is_no_collapse_in_few_points(
-    before: list[float], collapsed: bool
-) -> None:
-    alike = [0.9, 0.92, 0.91, 0.9, 0.9, 0.91, 0.9, 0.92, 0.9, 0.91]
-    columns = {
-        "critic/score/mean": [*before, *alike, 0.35, 0.3, 0.32, 0.3],
-        "actor/kl_loss": [*noisy([0.05] * 12, 0.005), *[0.6] * 6],
-    }
-    assert (find("policy-collapse", columns) is not None) is collapsed
 
 
 def test_a_collapse_that_is_made_up_for_is_history() -> None:
@@ -290,14 +206,6 @@ def test_entropy_may_fall_where_all_parts_of_the_reward_are_at_their_top(
     assert (reported is not None) is found
 
 
-def test_entropy_that_settles_is_no_collapse() -> None:
-    settling = [0.3 * math.exp(-i / 60) + 0.2 for i in range(COUNT)]
-    assert (
-        find("entropy-collapse", {"actor/entropy": settling, "critic/score/mean": FLAT})
-        is None
-    )
-
-
 # -- reward-hacking --------------------------------------------------------------------------------
 
 RISING = noisy(ramp(0.3, 0.8), 0.03)
@@ -306,18 +214,6 @@ RISING = noisy(ramp(0.3, 0.8), 0.03)
 def validated(values: Sequence[float], every: int = 10) -> list[float]:
     """Return a validation every few steps and nothing in between."""
     return [value if i % every == 0 else math.nan for i, value in enumerate(values)]
-
-
-@pytest.mark.parametrize("end", [0.3, 0.5])
-def test_validation_that_does_not_follow(end: float) -> None:
-    columns = {
-        "critic/score/mean": RISING,
-        "val-core/x/acc/mean@1": validated(noisy(ramp(0.5, end), 0.01)),
-    }
-    found = find("reward-hacking", columns)
-    assert found is not None
-    assert ("fell" if end < 0.5 else "stood still") in found.message
-    assert "read samples with high scores" in found.evidence[-1]
 
 
 @pytest.mark.parametrize("every", [5, 25])
@@ -345,17 +241,6 @@ def test_validation_that_follows_or_is_not_known(every: int) -> None:
         )
         is None
     )
-
-
-@pytest.mark.parametrize(("gain", "reported"), [(0.25, True), (0.1, False)])
-def test_a_reward_has_risen_if_it_gained_a_tenth_of_its_level(
-    gain: float, reported: bool
-) -> None:
-    columns = {
-        "critic/score/mean": ramp(1.0, 1.0 + gain),
-        "val-core/x/acc/mean@1": validated(noisy(ramp(0.5, 0.4), 0.005)),
-    }
-    assert (find("reward-hacking", columns) is not None) is reported
 
 
 def test_samples_that_become_alike() -> None:
@@ -476,11 +361,3 @@ def test_a_phase_that_gets_slow() -> None:
     assert find("slow-phase", {**columns, TOKENS: longer}) is None, (
         "more tokens take longer"
     )
-
-
-def test_phases_that_do_not_matter() -> None:
-    step = noisy([60] * COUNT, 2)
-    small = noisy(ramp(0.1, 2.0, begin=150, finish=170), 0.01)
-    rare = [30.0 if i % 50 == 0 else math.nan for i in range(COUNT)]
-    columns = {"timing_s/step": step, "timing_s/adv": small, "timing_s/testing": rare}
-    assert find("slow-phase", columns) is None

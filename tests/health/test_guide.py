@@ -99,14 +99,6 @@ def test_exemptions_may_have_their_former_name_in_settings() -> None:
     assert present.unless == ("small-scale",)
 
 
-def test_a_variant_is_changed_by_its_own_name() -> None:
-    guide = load_guide({"rules": {"ref-kl-high/own-past": {"factor": 100.0}}})
-    assert [rule.factor for rule in guide.rules if rule.id == "ref-kl-high"] == [
-        1.0,
-        100.0,
-    ]
-
-
 def test_a_rule_of_ones_own() -> None:
     rule = {
         "severity": "warning",

@@ -55,18 +55,3 @@ def test_a_preview_finds_what_is_at_the_end_and_says_not_since_when(
 
     (whole,) = load([str(path)], Config(), NOW).verdicts.values()
     assert {one.id for one in early.findings} < {one.id for one in whole.findings}
-
-
-def test_rules_that_look_back_are_not_asked() -> None:
-    guide = Monitor(Config()).guide
-    asked = {rule.id for rule in guide.rules if rule.of_the_end}
-    assert {"crash", "kl-high", "not-finite"} <= asked
-    assert asked.isdisjoint(
-        {
-            "reward-slide",
-            "plateau",
-            "ref-kl-above-band",
-            "nothing-learns",
-            "length-collapse",
-        }
-    )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from null_rates import MOST, Rates, drawn, measure, written
-from nulls import KINDS, draw
+from null_rates import MOST, drawn, measure
 
 from verl_tui.exporters.guide import describe
 from verl_tui.health.guide_settings import load_guide
@@ -59,19 +58,3 @@ def test_the_guide_tells_the_rates() -> None:
     assert changed.rule("kl-high").null_rate == "", (
         "it was measured with another threshold"
     )
-
-
-def test_draws_follow_from_their_seed() -> None:
-    for kind in KINDS:
-        assert (
-            draw(kind, "verl", 3).columns
-            == draw(kind, "verl", 3).columns
-            != draw(kind, "verl", 4).columns
-        )
-
-
-def test_rates_are_written_beside_rules() -> None:
-    rates = Rates()
-    rates.judged["a/b", "verl"] = 1200
-    text = '[[rule]]\nid = "a"\nvariant = "b"\nsource = "x"\nnull_rate = "9 of 9"\n\n[[band]]\nlow = 1\n'
-    assert written(text, rates) == text.replace("9 of 9", "0 of 1,200")

@@ -6,11 +6,10 @@ it.
 from __future__ import annotations
 
 import pytest
-from planted import OTHER, VERL, batch, judge, planted, rows
+from planted import OTHER, VERL, judge, planted
 from planted_failures import COUNT, FLAT, LOOPS, find, noisy, ramp, scored
 
 from verl_tui.health.finding import Severity
-from verl_tui.records import Restart
 
 
 def in_parts(right: list[float], brief: list[float]) -> dict[str, list[float]]:
@@ -105,23 +104,6 @@ def test_it_says_whether_they_are_wrong_or_right() -> None:
     )
 
 
-def test_after_a_restart_it_says_that_of_the_newest_segment() -> None:
-    keys = ("samples/dead_groups", "samples/groups_all_wrong")
-    run = planted({keys[0]: [0.9] * 80, keys[1]: [0.85] * 80})
-    run.apply(
-        batch(
-            Restart("steps went back"),
-            rows({keys[0]: [0.9] * 40, keys[1]: [0.75] * 40}, range(1, 41)),
-        ),
-        0.0,
-    )
-    (found,) = (one for one in judge(run).findings if one.id == "dead-groups")
-    assert (
-        "(all wrong 0.75 at the newest step); the task is too hard so far"
-        in found.message
-    )
-
-
 def dead(**more: list[float]) -> dict[str, list[float]]:
     """Return groups that are dead from step 60 on, and what else the samples tell."""
     return {"samples/dead_groups": [*[0.3] * 60, *[0.9] * 60], **more}
@@ -212,16 +194,6 @@ def test_it_says_why_groups_are_dead(
     assert found.severity is severity
 
 
-def test_rounding_is_no_spread() -> None:
-    columns = {
-        "frac_reward_zero_std": [0.0] * 40,
-        "reward_std": [6e-8] * 40,
-        "reward": [0.3] * 40,
-    }
-    assert find("dead-groups", columns, OTHER) is not None
-    assert find("dead-groups", {**columns, "reward_std": [0.1] * 40}, OTHER) is None
-
-
 def test_why_groups_were_dead_does_not_depend_on_what_came_after() -> None:
     shares = {
         "samples/dead_groups": [*[0.9] * 60, *[0.1] * 60],
@@ -262,12 +234,3 @@ def test_one_component_that_carries_all(
     assert find("component-imbalance", learning, beside) is None
     done = {**stuck, names[1]: noisy(ramp(0.1, 0.9, finish=60), 0.03)}
     assert find("component-imbalance", done, beside) is None
-
-
-def test_a_component_that_is_always_0_carries_nothing() -> None:
-    columns = {
-        "samples/overlong": [0.0] * COUNT,
-        "samples/acc": noisy(ramp(0.6, 0.4), 0.02),
-        "critic/score/mean": FLAT,
-    }
-    assert find("component-imbalance", columns) is None

@@ -17,7 +17,6 @@ from verl_tui.notify.destination import Destination
 from verl_tui.notify.notifier import Notifier, of_guard
 from verl_tui.notify.notify_settings import Choice, NotifySettings
 from verl_tui.notify.posting import NotSentError
-from verl_tui.notify.quiet import QuietHours
 from verl_tui.notify.sender import Sender
 from verl_tui.notify.state_file import StateFileError, read_state, write_state
 from verl_tui.records import Batch, SourceStatus
@@ -82,19 +81,6 @@ def test_what_gets_worse_is_reported_again() -> None:
     ]
 
 
-def test_a_finding_without_a_step_is_reported_again_once_it_was_over() -> None:
-    look = Steps(NotifySettings(CHOICE))
-    idle = replace(KL, since_step=None)
-    assert [look(idle), look(idle), look(), look(idle)] == [
-        *(["finding kl-high"], [], [], ["finding kl-high"]),
-    ]
-
-
-def test_the_end_of_a_finding_is_reported_where_that_is_wanted() -> None:
-    look = Steps(NotifySettings(replace(CHOICE, cleared=True)))
-    assert [look(KL), look(), look()] == [["finding kl-high"], ["cleared kl-high"], []]
-
-
 def test_a_finding_that_lasts_is_reported_again_after_a_time() -> None:
     look = Steps(NotifySettings(CHOICE, repeat_after=2 * HOUR))
     assert [look(KL), look(KL), look(KL), look(KL), look(KL)] == [
@@ -116,17 +102,6 @@ def test_what_the_user_has_acknowledged_is_not_reported() -> None:
     assert changes.look(monitored(KL), NOW, is_seen=lambda _run, _finding: True) == []
     assert reported(changes.look(monitored(KL), NOW + 1)) == ["finding kl-high"]
     assert changes.look(monitored(KL), NOW + 2 * HOUR, is_seen=lambda *_: True) == []
-
-
-def test_runs_may_have_their_own_choice() -> None:
-    settings = NotifySettings(
-        CHOICE, runs=(("debug_*", replace(CHOICE, severity=None)),)
-    )
-    changes = Changes(settings)
-    assert changes.look(monitored(KL, run="debug_1"), NOW) == []
-    assert reported(changes.look(monitored(KL, run="run_1"), NOW)) == [
-        "finding kl-high"
-    ]
 
 
 def log(tmp_path: Path) -> Path:
@@ -222,17 +197,6 @@ def test_what_could_not_be_sent_is_reported_by_the_next_check(tmp_path: Path) ->
     ]
 
 
-def test_what_was_held_back_is_summed_up_by_a_later_check(tmp_path: Path) -> None:
-    path = tmp_path / "state.json"
-    settings = NotifySettings(CHOICE, per_hour=1)
-    other = replace(KL, id="entropy", key="entropy")
-    assert check(path, settings, KL, other, now=NOW) == ["finding kl-high"]
-    assert check(path, settings, KL, other, now=NOW + 600) == []
-    assert check(path, settings, KL, other, now=NOW + HOUR, fails=True) == []
-    assert check(path, settings, KL, other, now=NOW + HOUR + 60) == ["summary None"]
-    assert check(path, settings, KL, other, now=NOW + 3 * HOUR) == []
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -268,15 +232,6 @@ def test_what_was_not_sent_is_counted_and_said() -> None:
         "1 notification could not be sent: the webhook from X answers with HTTP 404"
     ]
     assert found.news() == ""
-
-
-def test_what_is_held_back_at_the_end_is_said() -> None:
-    settings = NotifySettings(CHOICE, quiet=QuietHours(0, 1439), critical_passes=False)
-    settings = replace(settings, per_hour=1)
-    found, _ = notifier(settings)
-    found.look(monitored(KL, replace(KL, id="entropy")), NOW)
-    (said,) = found.close()
-    assert said.endswith("held back by quiet hours or the hourly limit, and not sent")
 
 
 @pytest.mark.parametrize(
@@ -319,14 +274,6 @@ def test_the_guards_events_in_words(
 ) -> None:
     found = of_guard({"run": "run_7", **event}, NOW)
     assert (found.message, found.severity, found.run) == (message, severity, "run_7")
-
-
-def test_the_guards_events_are_chosen() -> None:
-    found, sent = notifier(NotifySettings(guard=frozenset({"ended"})))
-    found.tell({"event": "ended", "run": "run_7", "state": "finished"}, NOW)
-    found.tell({"event": "problem", "run": "run_7", "message": "x"}, NOW)
-    found.close()
-    assert [one.message for one in sent] == ["finished, no longer watched"]
 
 
 def test_an_error_of_ours_is_reported_once_and_ends_nothing(

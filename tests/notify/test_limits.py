@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,14 +49,6 @@ def test_quiet_hours_over_midnight_are_read() -> None:
     assert [hours.hold(at) for at in (1319, 1320, 1439, 0, 449, 450)] == [
         *(False, True, True, True, True, False),
     ]
-
-
-@pytest.mark.parametrize(
-    "text", ["", "22-7", "24:00-07:00", "22:00", "07:00-07:00", "22:60-07:00"]
-)
-def test_other_texts_are_no_quiet_hours(text: str) -> None:
-    with pytest.raises(ValueError, match="such as 22:00-07:30"):
-        QuietHours.of(text)
 
 
 LOOKS = st.lists(
@@ -112,17 +103,6 @@ def test_the_last_message_of_an_hour_says_so_and_the_rest_is_summed_up() -> None
     )
     assert summed.message == "run_2: kl-high; run_3: kl-high; run_4: kl-high"
     assert summed.title == "verl-tui: 3 held back"
-
-
-def test_of_a_flood_the_number_is_kept() -> None:
-    limits = RateLimiter(1)
-    limits.take([message() for _ in range(1001)], 0.0)
-    (summed,) = limits.take([], 3600.0)
-    assert summed.held_back == 1000
-    assert (
-        summed.message
-        == "run_1: kl-high ×200; and 800 of which only the number was kept"
-    )
 
 
 def test_a_clock_that_is_set_back_holds_nothing_back() -> None:

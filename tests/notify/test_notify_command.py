@@ -109,24 +109,6 @@ def test_what_would_be_sent_is_shown_without_an_address(
     assert {one["msg_type"] for one in shown} == {"text"}
 
 
-def test_an_error_in_the_table_names_the_file(
-    tmp_path: Path, broken: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "config.toml").write_text('[notify]\nquiet = "night"\n')
-    assert main(["check", str(broken)]) == 64
-    assert capsys.readouterr().err == (
-        f"verl-tui: {tmp_path}/config.toml: `notify.quiet` must be two times of the day, such as "
-        "22:00-07:30\n"
-    )
-
-
-def test_a_check_sends_only_where_it_is_asked_to(server: Webhook, broken: Path) -> None:
-    assert main(["check", str(broken)]) == 2
-    assert server.received == []
-    assert main(["check", "--notify", str(broken)]) == 2
-    assert "circuit-breaker-kl" in findings(server)
-
-
 def test_the_next_check_sends_what_changed(
     server: Webhook, broken: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -296,18 +278,6 @@ def test_other_addresses_go_through_apprise(
     assert main(["notify", "--test"]) == 69
     assert capsys.readouterr().err == (
         "verl-tui: the address from VERL_TUI_NOTIFY_URL is none that apprise knows\n"
-    )
-
-
-def test_without_apprise_it_is_said_how_to_get_it(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("VERL_TUI_NOTIFY_URL", "mailto://me:SECRET@example.com")
-    monkeypatch.setitem(sys.modules, "apprise", None)
-    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
-    assert main(["notify", "--test"]) == 64
-    assert capsys.readouterr().err == (
-        "verl-tui: VERL_TUI_NOTIFY_URL: this address needs apprise: pip install 'verl-tui[notify]'\n"
     )
 
 

@@ -26,10 +26,3 @@ def test_each_episode_with_its_steps_and_message() -> None:
     assert starts == [0, 3]
     assert [rows[at][0][1] for at in starts] == ["warning", "dim"]
     assert caption((LASTING, CLEARED)) == "2 raised, 1 ongoing"
-
-
-def test_without_episodes_it_says_so() -> None:
-    assert history_rows(make_view(), (), 60) == ([[("no run yet", "dim")]], [])
-    (row,), starts = history_rows(make_view(make_run()), (), 60)
-    assert (row, starts) == ([("nothing was found so far", "dim")], [])
-    assert caption(()) == ""

@@ -50,14 +50,6 @@ def test_of_several_critical_runs_the_newest_is_shown() -> None:
     assert first(*runs, a=CRITICAL, b=CRITICAL) == "b"
 
 
-def test_without_a_critical_run_the_newest_written_is_shown() -> None:
-    assert first(written("a", 9_000.0), written("b", 500.0)) == "b"
-
-
-def test_of_runs_written_together_the_first_in_the_list_is_shown() -> None:
-    assert first(written("a", 30.0), written("b", 2.0), written("c", 900.0)) == "a"
-
-
 def test_a_run_with_steps_is_shown_before_notes() -> None:
     assert first(notes(), written("a", 9_000.0)) == "a"
     assert first(notes()) == "INDEX"

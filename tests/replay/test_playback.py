@@ -8,7 +8,7 @@ import pytest
 from recordings import BEGAN, GAP, file_logger, recording, tutorial
 
 from verl_tui.records import Batch
-from verl_tui.replay import Playback, usual_speed
+from verl_tui.replay import Playback
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,15 +61,6 @@ def test_time_goes_on_so_many_times_as_fast(playback, wall):
     assert steps(playback) == [3, 4]
 
 
-def test_a_pause_stops_the_clock(playback, wall):
-    playback.paused = True
-    wall.now += 60
-    assert (playback.now(), playback.paused) == (BEGAN, True)
-    playback.paused = False
-    wall.now += 1
-    assert playback.now() == BEGAN + 20
-
-
 def test_speeds_are_round_and_have_ends(playback):
     playback.speed = 30.0
     playback.faster()
@@ -95,25 +86,6 @@ def test_forward_only_more_is_delivered_and_backward_all_is_delivered_anew(playb
     assert not playback.seeking
     assert playback.go(0.0) is True
     assert playback.now() == BEGAN
-
-
-def test_what_was_taken_before_the_start_does_not_come_again(playback, wall):
-    assert steps(playback) == [1]
-    playback.start()
-    wall.now += 5
-    assert steps(playback) == [2]
-
-
-def test_whoever_stops_taking_goes_on_where_it_was(playback):
-    playback.go(BEGAN + 9 * GAP)
-    taken = playback.take()
-    for news in taken:
-        if isinstance(news, Batch):
-            break
-    taken.close()
-    assert playback.waiting
-    list(playback.take())
-    assert not playback.waiting
 
 
 def test_it_pauses_where_it_was_asked_to_and_goes_on_from_there(tmp_path, wall):
@@ -149,13 +121,3 @@ def test_the_words_fit_and_say_what_sets_the_pace(tmp_path, playback, wall):
     for width in range(20, 250):
         for one in (playback, other):
             assert len(one.status("other").words(width)) <= max(width // 2, 10)
-
-
-@pytest.mark.parametrize(
-    ("steps_made", "speed"), [(2, 1.0), (10, 5.0), (100, 100.0), (1000, 1000.0)]
-)
-def test_a_replay_takes_some_minutes_unless_set_otherwise(tmp_path, steps_made, speed):
-    tutorial(tmp_path / "run", range(1, steps_made + 1))
-    made = recording(tmp_path / "run")
-    assert usual_speed(made) == speed
-    assert (made.end - made.start) / speed <= 180

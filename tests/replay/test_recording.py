@@ -15,12 +15,12 @@ from recordings import BEGAN, GAP, console, file_logger, recording, tutorial
 
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor, load
-from verl_tui.replay import Recording
 from verl_tui.runs.views.state import State, remaining, state
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from verl_tui.replay import Recording
     from verl_tui.runs.run import Run
 
 
@@ -178,13 +178,6 @@ def test_stated_times_are_the_moments_of_steps_and_settings_come_first(tmp_path)
     assert run.step == 1
 
 
-def test_a_progress_bar_is_counted_back_from_the_last_change(tmp_path):
-    console(tmp_path, 40, written=BEGAN)
-    (recorded,) = recording(tmp_path).runs.values()
-    assert list(recorded.moments) == [BEGAN - 10 * (40 - step) for step in range(1, 41)]
-    assert (recorded.pace, recorded.estimated) == (None, True)
-
-
 @pytest.mark.parametrize(
     ("seconds", "gap", "pace"),
     [(50.0, 50.0, "paced by timing_s/step"), (None, 1.0, "a second a step")],
@@ -299,25 +292,3 @@ def test_a_second_pass_stays_behind_the_first_though_its_clock_went_back(tmp_pat
     assert known(
         played(made, [*map(made.at_share, (0.1, 0.3, 0.6)), made.end])
     ) == known(load([str(tmp_path / "run")], Config(), made.end))
-
-
-def test_a_log_without_a_step_makes_an_empty_tape(tmp_path):
-    (tmp_path / "train.log").write_text(
-        "Training Progress: starts\nstep by step\n", encoding="utf-8"
-    )
-    assert recording(tmp_path).empty
-    assert recording(tmp_path / "nowhere").empty
-
-
-def test_it_is_reported_how_much_has_been_read(tmp_path):
-    logs = [
-        tutorial(tmp_path / "run_a", range(1, 3000)),
-        console(tmp_path / "run_b", 40),
-    ]
-    progress: list[tuple[int, int]] = []
-    Recording.read(
-        [str(tmp_path / "run_*")], lambda done, size: progress.append((done, size))
-    )
-    assert progress[-1] == (sum(log.stat().st_size for log in logs),) * 2
-    assert len(progress) > 2
-    assert progress == sorted(progress)

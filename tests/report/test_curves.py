@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from math import inf, nan
+from math import nan
 from typing import TYPE_CHECKING
 
-import pytest
 from reported import KL, LENGTH, REWARD, report_of, rising
 
 from verl_tui.report.drawing import COLUMNS, picture_of
@@ -43,12 +42,6 @@ def test_runs_without_a_common_metric_have_their_own_charts() -> None:
     assert [len(chart.curves) for chart in report.charts] == [1, 1]
 
 
-def test_a_metric_that_a_finding_is_about_has_a_chart() -> None:
-    bad = {REWARD: rising(), "response_length/clip_ratio": [0.9] * 60}
-    for runs in ({"a": bad}, {"a": {REWARD: rising()}, "b": bad}):
-        assert ("named by findings", "truncated share") in titles(report_of(runs))
-
-
 def test_of_many_runs_the_baseline_and_the_best_have_colours() -> None:
     runs = {f"run{at}": {REWARD: [at / 100] * 12} for at in range(70)}
     report = report_of(runs)
@@ -60,33 +53,6 @@ def test_of_many_runs_the_baseline_and_the_best_have_colours() -> None:
     assert "Of 70 runs 6 have a colour" in said
     assert "curves of 10 runs are not drawn" in said
     assert "samples of 64 runs are not shown" in said
-
-
-def test_one_run_has_the_colour_of_its_family_and_several_have_their_own() -> None:
-    alone = picture_of(report_of({"a": {REWARD: rising()}}).charts[0])
-    assert alone is not None
-    assert [one.role for one in alone.strokes] == ["reward"]
-    assert not alone.ends
-    both = picture_of(
-        report_of({"a": {REWARD: rising()}, "b": {REWARD: rising(30)}}).charts[0]
-    )
-    assert both is not None
-    assert sorted(one.role for one in both.strokes) == ["run-1", "run-2"]
-    ends = {end.sign: (end.x, end.y) for end in both.ends}
-    assert ends["A"][0] == COLUMNS - 1
-    assert ends["B"][0] == pytest.approx((COLUMNS - 1) * 29 / 59, abs=6)
-    assert ends["A"][1] > ends["B"][1]
-
-
-def test_points_stay_few_and_keep_their_extremes() -> None:
-    values = [0.5] * 8_000
-    values[5_111], values[7] = 0.9, 0.1
-    drawn = picture_of(report_of({"a": {REWARD: values}}).charts[0])
-    assert drawn is not None
-    assert drawn.reach == (1, 8_000)
-    stroke = drawn.strokes[0]
-    assert len(stroke.x) <= 2 * COLUMNS
-    assert (min(stroke.y), max(stroke.y)) == pytest.approx((0.0, 1.0), abs=0.15)
 
 
 def test_a_breach_is_drawn_in_the_colour_of_the_finding_within_its_steps() -> None:
@@ -107,14 +73,6 @@ def test_values_that_are_no_numbers_break_the_curve_and_are_marked() -> None:
     assert drawn is not None
     assert len(drawn.odds) == 1
     assert len(drawn.strokes[0].starts) == 1
-
-
-@pytest.mark.parametrize("value", [nan, inf, -inf])
-def test_a_chart_without_a_number_has_no_drawing(value: float) -> None:
-    report = report_of({"a": {REWARD: [value] * 30}})
-    assert [picture_of(chart) for chart in report.charts] == [None]
-    two = report_of({"a": {REWARD: [value] * 30}, "b": {REWARD: [value] * 30}})
-    assert [picture_of(chart) for chart in two.charts] == [None]
 
 
 def test_noise_is_smoothed_with_the_values_behind_for_few_runs_only() -> None:

@@ -14,9 +14,7 @@ from reported import KL, REWARD, report_of, rising
 from verl_tui.records import Sample
 from verl_tui.report.as_markdown import as_markdown
 from verl_tui.report.forms import drawn_charts, report_text
-from verl_tui.report.reported_samples import LONGEST, shortened
 from verl_tui.report.stylesheet import PAGE_STYLE, grounds, policy
-from verl_tui.report.svg import svg
 
 if TYPE_CHECKING:
     from verl_tui.report.record import Report
@@ -103,48 +101,6 @@ def test_the_page_allows_only_its_own_style() -> None:
     }
 
 
-def test_a_chart_in_a_file_of_its_own_has_its_style_and_the_names_of_the_runs() -> None:
-    (chart, picture), *_ = drawn_charts(
-        report_of({"one": {REWARD: rising()}, "two": {REWARD: rising()}})
-    )
-    assert picture is not None
-    root = ElementTree.fromstring(svg(chart, picture, "reward", alone=True))
-    space = "{http://www.w3.org/2000/svg}"
-    texts = {one.text for one in root.iter(f"{space}text")}
-    assert {"reward", "step", "A", "B", "A  one", "B  two"} <= texts
-    title = root.find(f"{space}title")
-    desc = root.find(f"{space}desc")
-    assert title is not None
-    assert desc is not None
-    assert title.text == "reward"
-    assert desc.text == "reward over steps 1 to 60; one ends at 0.69; two ends at 0.69."
-
-
-@pytest.mark.parametrize(("steps", "apart"), [(60, 12), (30, 0)])
-def test_letters_at_the_ends_of_curves_give_way_to_their_neighbours(
-    steps: int, apart: int
-) -> None:
-    runs = {"one": {REWARD: [0.5, *[0.4] * 59]}, "two": {REWARD: [0.4] * steps}}
-    (chart, picture), *_ = drawn_charts(report_of(runs))
-    assert picture is not None
-    root = ElementTree.fromstring(svg(chart, picture, "reward", alone=True))
-    texts = [
-        one
-        for one in root.iter("{http://www.w3.org/2000/svg}text")
-        if one.text in ("A", "B")
-    ]
-    heights = sorted(float(one.attrib["y"]) for one in texts)
-    assert heights[1] - heights[0] == pytest.approx(apart)
-
-
-def test_points_have_markers_where_these_do_not_run_together() -> None:
-    runs = {"long": {REWARD: rising(2000, 0.001)}, "short": {REWARD: rising(12)}}
-    for one, markers in ((runs, 0), ({"short": runs["short"]}, 12)):
-        (chart, picture), *_ = drawn_charts(report_of(one))
-        assert picture is not None
-        assert svg(chart, picture, "reward").count("<circle") == markers
-
-
 def test_the_data_have_no_number_that_json_does_not_know() -> None:
     values = [*rising(), nan, inf]
     found = json.loads(form(report_of({"a": {REWARD: values}}), "json"))
@@ -176,37 +132,6 @@ def test_a_report_on_two_hundred_runs_stays_small_and_says_what_it_leaves_out() 
         assert len(text) < 3_000_000
         assert "curves of 140 runs are not drawn" in text
         assert text.count("run199") > 1
-
-
-def test_the_best_the_worst_and_the_newest_sample_of_the_newest_step() -> None:
-    samples = [asked(3, 9.0, "old"), asked(60, 0.5, "middle"), asked(60, 1.0, "good")]
-    samples += [asked(60, 0.0, "poor"), asked(60, nan, "last")]
-    (run,) = report_of(bad(), {"a": samples}).runs
-    assert run.excerpts is not None
-    assert [(one.why, one.response) for one in run.excerpts.shown] == [
-        *(("best", "good"), ("worst", "poor"), ("newest", "last"))
-    ]
-    assert (run.excerpts.step, run.excerpts.note) == (60, "chosen from 4 samples")
-
-
-def test_samples_without_scores_or_with_one_score() -> None:
-    (run,) = report_of(bad(), {"a": [asked(60, None, "x"), asked(60, None, "y")]}).runs
-    assert run.excerpts is not None
-    assert [(one.why, one.response) for one in run.excerpts.shown] == [("newest", "y")]
-    assert "no scores" in run.excerpts.note
-    (run,) = report_of(bad(), {"a": [asked(60, 1.0, "x")]}).runs
-    assert run.excerpts is not None
-    assert [one.why for one in run.excerpts.shown] == ["scored like all others, newest"]
-
-
-def test_a_long_text_keeps_its_beginning_and_its_end() -> None:
-    text = "a" * LONGEST + "b" * 500
-    cut = shortened(text)
-    assert "… 500 characters left out …" in cut
-    assert cut.startswith("aaa")
-    assert cut.endswith("b" * 400)
-    assert shortened("short") == "short"
-    assert "hf_" not in shortened("token hf_" + "a1" * 15)
 
 
 def _contrast(one: str, other: str) -> float:

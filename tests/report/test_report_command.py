@@ -62,15 +62,6 @@ def test_the_ending_says_the_form(
     assert sorted(path.name for path in run.parent.iterdir()) == [out.name, "run_7"]
 
 
-def test_standard_output_needs_a_form(
-    run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["report", str(run), "-o", "-", "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out)["title"] == "run_7"
-    assert main(["report", str(run), "-o", "-"]) == 64
-    assert "--format" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
@@ -134,15 +125,6 @@ def test_charts_beside_a_report(run: Path, capsys: pytest.CaptureFixture[str]) -
     assert main(other) == 73
     assert "reward.svg" in capsys.readouterr().err
     assert not (run.parent / "other.md").exists()
-
-
-def test_nothing_to_report_on(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "r.html"
-    assert main(["report", str(tmp_path / "nothing"), "-o", str(out)]) == 3
-    assert "no run with numbers to report on" in capsys.readouterr().err
-    assert not out.exists()
 
 
 @pytest.mark.browser

@@ -26,39 +26,10 @@ def test_between_two_moments_time_runs_evenly_and_beyond_them_nothing_is_known()
     assert math.isnan(Clock("empty").at(1))
 
 
-def test_the_later_pass_holds():
-    known = clock((1, 10.0), (2, 20.0), (3, 30.0), (2, 100.0), (3, 110.0))
-    assert [known.at(step) for step in (1, 2, 3)] == [10.0, 100.0, 110.0]
-
-
-def test_an_earlier_pass_noted_later_changes_nothing():
-    known = clock((5, 100.0), (6, 110.0))
-    known.note([3, 4, 5, 6], [1.0, 2.0, 3.0, 4.0])
-    assert list(known.steps) == [5, 6]
-
-
-def test_what_a_step_tells_again_changes_nothing():
-    known = clock((1, 10.0), (2, 20.0), (2, 25.0))
-    assert known.at(2) == 20.0
-
-
-def test_times_that_say_nothing():
-    known = clock((1, math.nan), (2, math.inf), (3, 30.0), (4, math.nan), (5, 50.0))
-    assert list(known.steps) == [3, 5]
-
-
 def test_durations_are_counted_back_from_the_end():
     known = counted_back("bar", [1, 2, 4], [5.0, 15.0, 35.0], end=1000.0)
     assert [known.at(step) for step in (1, 2, 3, 4)] == [970.0, 980.0, 990.0, 1000.0]
     assert len(counted_back("bar", [], [], end=1.0)) == 0
-
-
-@given(st.lists(st.tuples(st.integers(0, 20), st.floats(allow_nan=True)), max_size=40))
-def test_steps_and_times_ascend_whatever_comes(moments):
-    known = clock(*moments)
-    assert list(known.steps) == sorted(set(known.steps))
-    assert list(known.times) == sorted(known.times)
-    assert all(map(math.isfinite, known.times))
 
 
 _MOMENTS = st.tuples(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +10,6 @@ from verl_tui.records import (
     Batch,
     Gpu,
     GpuProcess,
-    GpuReading,
     MetricRows,
     Settings,
     SourceStatus,
@@ -20,9 +17,6 @@ from verl_tui.records import (
 )
 from verl_tui.runs.run import Run
 from verl_tui.runs.views.devices import (
-    COLUMNS,
-    READINGS,
-    DeviceHistory,
     host,
     logged_devices,
     owns,
@@ -35,12 +29,6 @@ if TYPE_CHECKING:
 GIB = 1 << 30
 LOG = "/logs/run/w.wandb"
 WRITER = Writer(4711, "python")
-
-
-def reading(*percents: float | None) -> GpuReading:
-    return GpuReading(
-        0.0, tuple(Gpu(str(at), "H100", percent) for at, percent in enumerate(percents))
-    )
 
 
 def logged(
@@ -64,52 +52,6 @@ def logged(
     status = SourceStatus(LOG, "W&B run", writer=WRITER)
     run.apply(Batch("run", status, (settings, rows)), 0.0)
     return run
-
-
-def test_history_is_the_mean_of_some_readings_and_of_whole_columns_only() -> None:
-    history = DeviceHistory()
-    for percent in range(2 * READINGS + 1):
-        history.note(reading(float(percent), None))
-    first, second = history.devices(reading(8.0, None))
-    assert list(first.history) == [1.5, 5.5]
-    assert first.lately == 4.0
-    assert all(math.isnan(value) for value in second.history)
-    assert second.lately is None
-
-
-def test_what_has_never_worked_may_be_another_ones() -> None:
-    idle = {"system/gpu.1.gpu": [0.0, 4.0, 0.0, 0.0]}
-    devices, _ = logged_devices(logged({"system/gpu.0.gpu": [0.0, 9.0] * 2, **idle}))
-    assert [device.worked for device in devices] == [True, False]
-
-
-def test_history_knows_how_long_it_is_from_the_first_column_on() -> None:
-    history = DeviceHistory()
-    for second in range(3 * READINGS):
-        history.note(replace(reading(50.0), time=float(second)))
-    newest = replace(reading(50.0), time=100.0)
-    assert [device.span for device in history.devices(newest)] == [
-        100.0 - (READINGS - 1)
-    ]
-    assert [device.span for device in DeviceHistory().devices(newest)] == [None]
-
-
-def test_history_is_bounded() -> None:
-    history = DeviceHistory()
-    for _ in range(READINGS * (COLUMNS + 3)):
-        history.note(reading(50.0))
-    (device,) = history.devices(reading(50.0))
-    assert list(device.history) == [50.0] * COLUMNS
-
-
-def test_a_device_that_was_gone_begins_anew() -> None:
-    history = DeviceHistory()
-    for _ in range(READINGS):
-        history.note(reading(50.0))
-    history.note(GpuReading(0.0, (), "no NVIDIA driver here"))
-    history.note(reading(7.0))
-    (device,) = history.devices(reading(7.0))
-    assert (list(device.history), device.lately) == ([], 7.0)
 
 
 def test_logged_devices_are_like_those_of_this_host() -> None:
@@ -149,33 +91,6 @@ def test_logged_devices_of_several_nodes() -> None:
         ("b", "1", 1.0),
     ]
     assert used == set(columns)
-
-
-def test_a_share_of_memory_without_bytes_is_left_to_others() -> None:
-    devices, used = logged_devices(logged({"system/gpu.0.memoryAllocated": [29.4]}))
-    assert (devices, used) == ([], set())
-
-
-def test_values_that_are_no_numbers_are_unknown() -> None:
-    columns = {
-        f"system/gpu.0.{field}": [math.nan]
-        for field in ("gpu", "temp", "memoryAllocatedBytes")
-    }
-    ((device,), _) = logged_devices(logged(columns))
-    assert device.gpu == Gpu("0", "NVIDIA H100 80GB HBM3")
-    assert device.lately is None
-
-
-def test_measured_values_of_several_tables_are_in_the_order_of_writing() -> None:
-    run = Run("run")
-    status = SourceStatus(LOG, "W&B run")
-    for order, keys in enumerate((("a",), ("a", "b"), ("a",))):
-        rows = MetricRows(
-            keys, [5 - order], [[float(order)] for _ in keys], [order], mean=True
-        )
-        run.apply(Batch("run", status, (rows,)), 0.0)
-    assert list(run.measured("a", 2)) == [1.0, 2.0]
-    assert list(run.measured("a", 0)) == list(run.measured("c", 2)) == []
 
 
 @pytest.mark.parametrize(

@@ -38,20 +38,10 @@ def test_only_what_differs_the_telling_first() -> None:
     assert [row.naming for row in rows] == [False] * 4 + [True]
 
 
-def test_everything_on_request() -> None:
-    rows = difference([{"a": 1, "b": 2}, {"a": 1, "b": 3}], everything=True)
-    assert [(row.key, row.differs) for row in rows] == [("a", False), ("b", True)]
-
-
 def test_some_state_it_and_they_differ() -> None:
     (row,) = difference([{"a": 1}, {}, {"a": 2}])
     assert row.differs
     assert not row.silent
-
-
-def test_nothing_to_compare() -> None:
-    assert difference([]) == []
-    assert difference([{"a": 1}]) == []
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from trainings import again, put, state, training
+from trainings import again, put, training
 
 from verl_tui.records import Progress
 from verl_tui.runs.run import Run
@@ -49,13 +47,6 @@ def truth(
     return (total - step) * plain + tests * test
 
 
-@pytest.mark.parametrize("total", [2**63 + 100, 10**25])
-def test_a_last_step_beyond_all_numbers_of_steps_is_forecast(total: int) -> None:
-    rest = remaining_steps(validating(40, total, **FREQUENCIES))
-    assert rest is not None
-    assert rest.seconds == pytest.approx(float(total) * (30 + 120 / 10), rel=0.01)
-
-
 @pytest.mark.parametrize("inside", [True, False])
 @pytest.mark.parametrize("settings", [{}, {"trainer__test_freq": 10}])
 @pytest.mark.parametrize(
@@ -71,13 +62,6 @@ def test_validation_every_tenth_step_takes_five_times_as_long(
     assert (total - step) * usual.seconds < truth(step, total), (
         "what a progress bar's pace would make of it"
     )
-
-
-@pytest.mark.parametrize("total", [2**62, 10**25])
-def test_a_total_of_any_size_is_counted(total: int) -> None:
-    left = remaining_steps(validating(40, total, **FREQUENCIES))
-    assert left is not None
-    assert sum(times for _, times in left.kinds) == pytest.approx(total)
 
 
 def test_after_a_restart_the_pace_is_that_of_the_newest_segment() -> None:
@@ -132,25 +116,6 @@ def test_validation_and_checkpoints_coincide() -> None:
     assert next_occasions(run) == (130, 150)
 
 
-def test_a_kind_that_was_never_seen_is_put_together() -> None:
-    count = 45
-    tested = dict.fromkeys((10, 20, 30, 40), 60.0)
-    saved = dict.fromkeys((15, 45), 100.0)
-    columns = {
-        "critic/score/mean": [0.5] * count,
-        "timing_s/step": [30.0] * count,
-        "timing_s/gen": [29.0] * count,
-    }
-    settings = {"trainer__test_freq": 10, "trainer__save_freq": 15}
-    run = training(
-        columns, total=60, settings=settings, testing=tested, save_checkpoint=saved
-    )
-    found = remaining_steps(run)
-    assert found is not None
-    (both,) = [usual for usual, _ in found.kinds if usual.kind == (True, True)]
-    assert (both.seconds, both.times) == (190.0, 0)
-
-
 def test_what_grows_is_estimated_as_it_is_now() -> None:
     """Responses get longer: validations of long ago must not make the next one shorter than a plain
     step.
@@ -168,17 +133,6 @@ def test_what_grows_is_estimated_as_it_is_now() -> None:
     assert 95 < validation.seconds - plain.seconds < 125
 
 
-def test_every_step_validates() -> None:
-    run = validating(20, 30, every=1, trainer__test_freq=1)
-    assert remaining(run, 0.0) == pytest.approx(10 * 150.0)
-
-
-def test_never_validates() -> None:
-    run = validating(20, 30, every=100, trainer__test_freq=-1)
-    assert remaining(run, 0.0) == pytest.approx(300.0)
-    assert next_occasions(run) == (None, None)
-
-
 def test_irregular_occasions_are_estimated_by_how_often_they_are() -> None:
     tested = dict.fromkeys((10, 25, 30, 50), 100.0)
     columns = {
@@ -192,24 +146,6 @@ def test_irregular_occasions_are_estimated_by_how_often_they_are() -> None:
     # Every 13.3 steps, and in any case at the end.
     assert found.seconds == pytest.approx(40 * 10 + (39 / (40 / 3) + 1) * 100)
     assert next_occasions(run).validation is None
-
-
-def test_records_of_every_tenth_step() -> None:
-    steps = list(range(10, 310, 10))
-    run = training(
-        {"reward": [0.5] * 30}, steps=steps, times=[30.0 * n for n in steps], total=1000
-    )
-    found = remaining_steps(run)
-    assert found is not None
-    assert (found.seconds, found.kinds) == (700 * 30.0, ())
-    assert usual_times(run) == ()
-
-
-def test_records_that_came_together_were_kept_back() -> None:
-    """Verl v0.6's file logger is buffered: four steps are seen at one moment."""
-    times = [120.0 * (n // 4) for n in range(40)]
-    run = training({"critic/score/mean": [0.5] * 40}, times=times, total=60)
-    assert pace(run) == (30.0, "times of the records")
 
 
 def test_a_progress_bar_tells_where_nothing_else_does() -> None:
@@ -233,39 +169,7 @@ def test_what_is_not_known_is_not_reported() -> None:
     assert next_occasions(done) == (None, None)
 
 
-@given(
-    st.integers(2, 60), st.integers(0, 200), st.integers(-1, 30), st.integers(-1, 30)
-)
-def test_kinds_ahead_add_up(step: int, more: int, test: int, save: int) -> None:
-    total = step + more
-    settings = {"trainer__test_freq": test, "trainer__save_freq": save}
-    run = training(
-        {"critic/score/mean": [0.5] * step, "timing_s/step": [1.0] * step},
-        total=total,
-        settings=settings,
-    )
-    found = remaining_steps(run)
-    assert found is not None
-    counts = {usual.kind: count for usual, count in found.kinds}
-    assert sum(counts.values()) == pytest.approx(more)
-    coming = range(step + 1, total + 1)
-    tested = {n for n in coming if test > 0 and (n % test == 0 or n == total)}
-    saved = {n for n in coming if save > 0 and (n % save == 0 or n == total)}
-    for kind, count in counts.items():
-        assert count == sum(
-            (n in tested) is kind.validation and (n in saved) is kind.checkpoint
-            for n in coming
-        )
-
-
 # -- how many steps there are ----------------------------------------------------------------------
-
-
-def test_the_bar_tells_before_the_settings_do() -> None:
-    run = training(settings={"trainer__total_training_steps": 500})
-    assert run.total_steps == 500
-    put(run, Progress(3, 300))
-    assert run.total_steps == 300
 
 
 def test_epochs_tell_once_the_log_has_seen_one_end() -> None:
@@ -331,9 +235,3 @@ def test_rhythm(
         schedule_of(run, set(occasions), "trainer.test_freq").next_after(after)
         == due_at
     )
-
-
-def test_a_setting_that_was_not_looked_up_is_none() -> None:
-    run = training({"critic/score/mean": [0.5] * 25}, testing={10: 1.0, 20: 1.0})
-    state(run, "x/.hydra/config.yaml", trainer__test_freq="${oc.env:N}")
-    assert next_occasions(run).validation == 30

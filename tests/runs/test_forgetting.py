@@ -42,18 +42,6 @@ def test_a_series_made_anew_has_the_same_points_and_says_that_it_is_another(
     assert revisions[1] > revisions[0]
 
 
-def test_a_series_that_is_asked_for_stays() -> None:
-    run = Run("r")
-    for key in ("x", "y"):
-        run.apply(rows([(1, 0.5)], key=key), NOW)
-    shown, judged = run.series("x"), run.series("y")
-    run.forget_unused()
-    assert run.series("x") is shown
-    run.forget_unused()
-    assert run.series("x") is shown
-    assert run.series("y") is not judged
-
-
 def test_a_run_whose_files_change_is_not_quiet_although_it_makes_no_step() -> None:
     monitor = Monitor(Config())
     monitor.apply(rows([(1, 0.5)], key="actor/grad_norm"), NOW)

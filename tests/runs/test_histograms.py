@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from verl_tui.distributions import BINS, Bins
+from verl_tui.distributions import BINS
 from verl_tui.records import Histogram
 from verl_tui.runs.histograms import Histograms
 
@@ -38,17 +38,6 @@ def test_of_one_step_the_higher_precedence_holds_and_of_equal_ones_the_later():
     found.add(histogram(1, 9, order=2), 7)
     found.add(histogram(1, 1, order=1), 7)
     assert counts(found, 1) == 9
-
-
-def test_several_measurements_of_a_step_are_added_up():
-    found = Histograms()
-    found.add(histogram(1, 5, mean=True), 7)
-    found.add(histogram(1, 6, mean=True, low=2.0, high=3.0), 7)
-    assert found.at("h", 1).bins[:2] == (0.0, 3.0)
-    assert counts(found, 1) == 11
-    found.add(histogram(1, 2, mean=True), 8)
-    assert found.at("h", 1).bins == Bins(0.0, 1.0, found.at("h", 1).bins.counts)
-    assert counts(found, 1) == 2
 
 
 def test_a_budget_costs_every_second_step_but_never_the_newest():

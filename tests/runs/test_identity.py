@@ -5,16 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from trainings import training
 
-from verl_tui.records import Batch, Settings, SourceStatus
-from verl_tui.runs.run import Run
-from verl_tui.runs.settings import batch_size, gpu_count
 from verl_tui.runs.views.identity import (
     Identity,
-    as_data,
     identity,
     is_known,
     model_name,
@@ -255,57 +249,7 @@ def test_what_people_call_a_model(path: str, name: str) -> None:
     assert model_name(path) == name
 
 
-def test_what_is_not_looked_up_or_empty_is_not_said() -> None:
-    found = known(
-        data__train_batch_size="${oc.env:B}",
-        trainer__project_name="",
-        learning_rate=None,
-    )
-    assert found.facts == ()
-
-
-def test_figures_for_others() -> None:
-    run = training(settings=GRPO)
-    assert batch_size(run.config) == 8192
-    assert gpu_count(run.config) == 16
-    bare = training(settings={"trainer__n_gpus_per_node": 4})
-    assert (batch_size(bare.config), gpu_count(bare.config)) == (None, 4)
-
-
-def test_as_data_is_ready_for_json() -> None:
-    data = as_data(known(**GRPO))
-    assert data["group"] is None
-    assert data["algorithm"] == {"value": "GRPO", "key": "algorithm.adv_estimator"}
-    assert data["hyperparameters"]["clip"] == {
-        "value": "0.2",
-        "key": "actor_rollout_ref.actor.clip_ratio",
-    }
-
-
 def test_settings_that_tell_experiments_apart() -> None:
     assert is_known("actor_rollout_ref.actor.optim.lr")
     assert is_known("actor_rollout_ref.rollout.name")
     assert not is_known("trainer.experiment_name")
-
-
-NAMES = st.sampled_from(
-    [name.replace("__", ".") for name in GRPO]
-    + ["algorithm", "beta", "model", "epsilon_high"]
-)
-VALUES = (
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.text(max_size=30)
-    | st.just("${a.b}")
-)
-
-
-@given(st.dictionaries(NAMES, VALUES))
-def test_settings_of_any_kind_raise_nothing(settings: dict[str, Any]) -> None:
-    run = Run("r")
-    run.apply(Batch("r", SourceStatus("x", "f"), (Settings(settings, "console"),)), 0.0)
-    for fact in identity(run).facts:
-        assert all(key in run.settings for key in fact.key.split(", "))
-    assert run.total_steps is None or run.total_steps > 0

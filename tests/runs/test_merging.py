@@ -12,12 +12,10 @@ from verl_tui.records import (
     Event,
     EventKind,
     MetricRows,
-    Progress,
     Restart,
     SourceStatus,
 )
 from verl_tui.runs.run import Run
-from verl_tui.runs.time.step_clocks import clocks
 from verl_tui.runs.views.provenance import leading, origin, provenance_words, shares
 
 CONSOLE = ("verl console", 3)
@@ -121,19 +119,6 @@ def test_a_source_that_knows_the_steps_holds_and_no_step_is_invented_beside_it(
     assert values(run, "a")[25] == 0.5, "what is not in the history yet is shown"
 
 
-def test_an_estimated_step_is_taken_away_once_the_step_is_known(run):
-    console = status("train.log", CONSOLE, 0)
-    state = status("state.json", EVENTS, 1)
-    for step in range(1, 5):
-        tell(run, console, estimated("a", {10 * step - 1: float(step)}, order=step))
-        assert values(run, "a")[10 * step - 1] == step
-    before = run.series("a").revision
-    tell(run, state, rows("a", {10: 1.0, 20: 2.0, 30: 3.0}))
-    assert values(run, "a") == {10: 1.0, 20: 2.0, 30: 3.0, 39: 4.0}
-    assert run.series("a").revision > before
-    assert run.series("a").pyramid is not None
-
-
 def test_a_console_fills_what_the_others_leave_out(run):
     """W&B was on only after the resumption, the events tell of every tenth step."""
     tell(
@@ -155,38 +140,12 @@ def test_a_console_fills_what_the_others_leave_out(run):
     assert values(run, "a") == expected
 
 
-def test_of_two_rows_of_one_step_the_one_that_states_it_holds(run):
-    """Whatever their sources are worth otherwise."""
-    tell(run, status("exp.jsonl", LOGGER, 1), estimated("a", {1: 0.5, 2: 0.5}))
-    tell(run, status("train.log", CONSOLE, 0), rows("a", {2: 0.25}))
-    assert values(run, "a") == {1: 0.5, 2: 0.25}
-    assert origin(run, "a", 1).path == "exp.jsonl"
-
-
-def test_event_files_of_a_directory_go_by_their_times(run):
-    older = status("tb/1", EVENTS, 0)
-    newer = status("tb/2", EVENTS, 0)
-    for source, points, order in (
-        (newer, {5: 5.5, 6: 6.5}, 900),
-        (older, {4: 4.0, 5: 5.0, 6: 6.0}, 100),
-    ):
-        tell(run, source, rows("a", points, order=order))
-    assert values(run, "a") == {4: 4.0, 5: 5.5, 6: 6.5}
-
-
 def test_a_further_file_that_goes_on_from_an_earlier_step_is_a_restart(run):
     tell(run, status("tb/1", EVENTS), rows("a", dict.fromkeys(range(1, 61), 1.0)))
     assert run.step == 60
     tell(run, status("tb/2", EVENTS), rows("a", {51: 2.0, 52: 2.0}, order=999))
     assert [(mark.step, mark.path) for mark in run.restarts] == [(51, "tb/2")]
     assert run.step == 52, "the run is where its newest file is"
-
-
-def test_files_that_begin_together_or_tell_of_other_things_are_no_restart(run):
-    tell(run, status("tb/train/1", EVENTS), rows("loss", {1: 1.0, 2: 1.0}))
-    tell(run, status("tb/val/1", EVENTS, 1), rows("val", {2: 1.0}))
-    tell(run, status("tb/worker/1", EVENTS, 2), rows("loss", {1: 1.0, 2: 1.0}))
-    assert run.restarts == []
 
 
 def test_a_training_begun_again_from_scratch_is_a_restart(run):
@@ -270,21 +229,6 @@ def test_several_sources_show_one_restart(run):
     assert [mark.step for mark in run.restarts] == [2]
 
 
-def test_times_come_from_whichever_source_has_them(run):
-    tell(run, status("exp.jsonl", LOGGER, 0), rows("a", {1: 1.0, 2: 1.0, 3: 1.0}))
-    assert list(clocks(run)) == []
-    bars = (Progress(1, 3, 10.0), Progress(2, 3, 20.0), Progress(3, 3, 40.0))
-    tell(run, status("train.log", CONSOLE, 1, modified=5000.0), *bars)
-    (bar,) = clocks(run)
-    assert [bar.at(step) for step in (1, 2, 3)] == [4970.0, 4980.0, 5000.0]
-    tell(
-        run,
-        status("tb/1", EVENTS, 2),
-        rows("a", {1: 1.0, 3: 1.0}, times=(100.0, 300.0)),
-    )
-    assert [clock.at(2) for clock in clocks(run)] == [200.0, 4980.0]
-
-
 def test_what_a_console_says_of_the_end_weighs_more_than_an_exit_code(run):
     fatal = Event(EventKind.FATAL, "died", 9, 3)
     exited = Event(EventKind.EXITED, "code 0", 9, 3)
@@ -299,47 +243,3 @@ def test_what_a_console_says_of_the_end_weighs_more_than_an_exit_code(run):
 def record(*keys):
     """Return one record of a trainer at step 1 with these metrics."""
     return MetricRows(keys, (1,), tuple((0.5,) for _ in keys), (0,))
-
-
-@pytest.mark.parametrize("console_first", [True, False])
-def test_a_metric_that_two_sources_spell_in_two_ways_is_one(run, console_first):
-    batches = [
-        (
-            status("state.json", LOGGER, 0),
-            [record("loss", "epoch"), record("eval_loss", "epoch")],
-        ),
-        (
-            status("tb", EVENTS, 1),
-            [record("train/loss"), record("eval/loss"), record("train/epoch")],
-        ),
-    ]
-    for source, records in batches if console_first else reversed(batches):
-        tell(run, source, *records)
-    expected = (
-        ("loss", "epoch", "eval_loss")
-        if console_first
-        else ("train/loss", "eval/loss", "train/epoch")
-    )
-    assert set(run.keys) == set(expected)
-    for key in ("loss", "train/loss", "eval_loss", "eval/loss", "epoch", "train/epoch"):
-        assert values(run, key) == {1: 0.5}
-        assert run.tail(key, 1) == pytest.approx([0.5])
-        assert run.measured(key, 1) == [0.5]
-        assert [share.status.path for share in shares(run, key)] == ["state.json"]
-    assert list(run.indicators.values()).count(run.keys[0]) <= 1
-
-
-@pytest.mark.parametrize(
-    "batches",
-    [
-        [("run.wandb", ("loss", "epoch")), ("run.wandb", ("train/loss",))],
-        [("run.wandb", ("loss", "train/loss", "epoch"))],
-        [("a.jsonl", ("loss", "lr")), ("tb", ("train/loss",))],
-        [("a.jsonl", ("loss", "epoch")), ("tb", ("actor/loss", "eval/loss"))],
-    ],
-    ids=["one source", "one record", "no epoch", "other metrics"],
-)
-def test_what_is_only_spelled_alike_is_not_one(run, batches):
-    for path, keys in batches:
-        tell(run, status(path, LOGGER), record(*keys))
-    assert list(run.keys) == [key for _, keys in batches for key in keys]

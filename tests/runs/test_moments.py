@@ -4,13 +4,7 @@ there before.
 
 from __future__ import annotations
 
-import math
-from itertools import pairwise
-
-import pytest
-
 from verl_tui.records import Batch, MetricRows, Progress, SourceStatus
-from verl_tui.runs.clock import ElapsedTimes
 from verl_tui.runs.run import Run
 from verl_tui.runs.time.step_clocks import clocks
 from verl_tui.runs.views.alignment import Alignment, stops
@@ -66,30 +60,12 @@ def test_what_lay_there_is_counted_back_by_the_bar_from_the_first_arrival():
     assert elapsed(run) == 1523
 
 
-def test_steps_of_one_gulp_are_no_arrivals_but_the_last():
-    run = opened(row(*range(1, 151)), *bars(*range(151)))
-    take(run, row(151, 152), *bars(151, 152))
-    assert list(clocks(run)[0].steps[-3:]) == [150, 151, 152]
-    assert [NOW - clocks(run)[0].at(step) for step in (150, 151, 152)] == [20, 10, 0]
-    assert elapsed(run) == 1520
-    times = run.series(KEY).times
-    assert math.isnan(times[-2])
-    assert times[-1] == NOW
-
-
 def test_lines_that_a_buffer_kept_back_tell_nothing():
     run = opened(row(*range(1, 151)), *bars(*range(210)))
     take(run, row(151, 152))
     take(run, row(153), now=NOW + 500)
     assert elapsed(run) == 2090
     assert clocks(run)[0].origin == "progress bar and the file's last change"
-
-
-def test_what_is_still_being_read_is_no_arrival():
-    run = opened(row(1, 2, 3))
-    take(run, row(4, 5), unread=100)
-    take(run, row(6), now=NOW + 1, unread=50)
-    assert not clocks(run)
 
 
 def test_without_a_bar_the_step_timers_are_summed():
@@ -110,23 +86,3 @@ def test_the_bar_of_the_first_arrival_follows_it():
     before = clocks(run)[0].times[0]
     take(run, Progress(4, 300, 44.0), now=NOW + 14)
     assert clocks(run)[0].times[0] == before - 4
-
-
-def test_the_source_that_tells_the_past_may_be_another():
-    run = opened(row(*range(1, 5)), *bars(*range(5)))
-    take(run, row(*range(1, 5)), path="metrics.jsonl", live=False)
-    for step in (5, 6):
-        take(run, row(step), now=NOW + 10 * (step - 4), path="metrics.jsonl")
-    assert elapsed(run) == 60
-    assert [b - a for a, b in pairwise(clocks(run)[0].times)] == [10.0] * 6
-
-
-@pytest.mark.parametrize(("step", "last"), [(3, 31.0), (4, 42.0), (5, 53.0), (6, 64.0)])
-def test_a_lapse_ends_at_a_step_that_it_may_not_have(step, last):
-    steps, elapsed = ElapsedTimes([1, 3, 5], [9.0, 31.0, 53.0]).until(step)
-    assert (steps[-1], elapsed[-1]) == (step, last)
-
-
-@pytest.mark.parametrize("step", [0, 8])
-def test_a_lapse_tells_nothing_far_from_its_steps(step):
-    assert ElapsedTimes([1, 3, 5], [9.0, 31.0, 53.0]).until(step) == ((), ())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from array import array
 from math import inf, isfinite, nan
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -87,36 +86,3 @@ def test_growing_and_changing_equals_building_anew(first, gaps, numbers, cuts, c
     last = steps[-1] if steps else 0
     low, high, _ = brute(steps, values, first, last + 1)
     assert pyramid.bounds(first, last) == (None if low is None else (low, high))
-
-
-def test_shrunk_columns_are_read_anew():
-    steps = array("q", range(5000))
-    values = array("d", range(5000))
-    pyramid = Pyramid(steps, values)
-    del steps[100:], values[100:]
-    pyramid.catch_up()
-    assert pyramid.bounds(0, 10_000) == (0, 99)
-    assert pyramid.revision == 1
-
-
-def test_rebuild_after_an_insertion():
-    steps = array("q", range(10, 3000))
-    values = array("d", range(10, 3000))
-    pyramid = Pyramid(steps, values)
-    steps.insert(0, 3)
-    values.insert(0, 1e9)
-    pyramid.rebuild()
-    assert pyramid.bounds(0, 9) == (1e9, 1e9)
-    assert pyramid.bounds(10, 2999) == (10, 2999)
-
-
-def test_a_level_of_nothing_but_nan_has_no_bounds():
-    pyramid = Pyramid(array("q", range(4000)), array("d", [nan] * 4000))
-    assert pyramid.bounds(0, 4000) is None
-    assert pyramid.query(0, 1000, 5) == ([None] * 5, [None] * 5, [True] * 4 + [False])
-
-
-@pytest.mark.parametrize("width", [0, -1])
-def test_a_bucket_has_a_width(width):
-    with pytest.raises(ValueError, match=str(width)):
-        Pyramid(array("q"), array("d")).query(0, width, 3)

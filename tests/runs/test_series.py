@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import pytest
-
 from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.runs.run import Run
 
@@ -42,52 +40,6 @@ def test_the_highest_and_the_first_beyond_a_value_as_points_come_and_change() ->
     assert series.highest == 0.5
     assert series.first_beyond(1.0) is None
     assert series.first_beyond(0.3, down=True) == (3, 0.1)
-
-
-def test_a_series_up_to_a_step() -> None:
-    run = Run("r")
-    for step, value in enumerate((1.0, 2.0, math.nan, 4.0), 1):
-        put(run, step, value, step)
-    series = run.series("x")
-    assert series is not None
-    assert series.until(None) is series.until(4) is series.until(9) is series
-    cut = series.until(3)
-    assert cut is series.until(3), "nothing new, nothing made anew"
-    assert (cut.key, [*cut.steps], cut.last_finite, len(cut.times)) == (
-        "x",
-        [1, 2, 3],
-        (2, 2.0),
-        3,
-    )
-    assert cut.pyramid.bounds(1, 4) == (1.0, 2.0)
-    assert len(series.until(0)) == 0
-    put(run, 2, 3.0, 9)
-    assert run.series("x") is series
-    assert series.until(3).last_finite == (2, 3.0), "the past has changed"
-    assert series.until(3).revision == series.revision > cut.revision, (
-        "its readers start over"
-    )
-
-
-@pytest.mark.parametrize("mean", [False, True])
-def test_a_series_up_to_one_step_after_another(mean: bool) -> None:
-    run, count = Run("r"), 600
-    steps = [step for step in range(1, count + 1) for _ in range(1 + mean)]
-    values = [float(at) for at in range(len(steps))]
-    rows = MetricRows(
-        ("x",), steps, (values,), range(len(steps)), times=values, mean=mean
-    )
-    run.apply(Batch("r", STATUS, (rows,)), now=0.0)
-    series = run.series("x")
-    assert series is not None
-    for last in (3, 4, 5, 300, 599, 40, 41):
-        cut = series.until(last)
-        assert [*cut.steps] == [*range(1, last + 1)]
-        assert cut.values == series.values[:last]
-        assert cut.counts == series.counts[:last]
-        assert [*cut.times] == [*series.times[:last]]
-        assert [*cut.orders] == [*series.orders[:last]]
-        assert cut.highest == max(cut.values)
 
 
 def test_a_series_made_of_a_long_table_changes_apart_from_others() -> None:

@@ -111,18 +111,3 @@ def test_a_merged_series_is_what_rows_put_one_by_one_make(batches, means):
                 max(finite, default=None),
                 len(finite) < len(inside),
             )
-
-
-def test_rows_behind_averages_count_once():
-    first = Table(("x",), mean=True)
-    second = Table(("x",), mean=False)
-    tables = [(first, 0), (second, 0)]
-    series = Series("x")
-    write(first, 1, 0, [(1, 1.0, 0.0), (1, 2.0, 0.0)], 0)
-    series.catch_up(tables)
-    write(second, 2, 0, [(2, 5.0, 0.0)], 2)
-    series.catch_up(tables)
-    assert list(series.counts) == [2, 1]
-    write(second, 2, 0, [(2, 6.0, 0.0)], 3)
-    series.catch_up(tables)
-    assert (list(series.values), list(series.counts)) == ([1.5, 6.0], [2, 1])

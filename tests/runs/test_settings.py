@@ -84,15 +84,6 @@ def test_references_to_other_settings_are_followed() -> None:
     assert known.values["loop"].startswith("${")
 
 
-def test_a_source_may_say_more_and_take_back() -> None:
-    known = RunSettings()
-    known.apply(Settings({"a": 1, "b": 1}, "run.wandb"))
-    known.apply(Settings({"b": 2, "c": 3}, "run.wandb"))
-    assert known.values == {"a": 1, "b": 2, "c": 3}
-    known.apply(Settings({"a": 9}, "other.wandb"))
-    assert known.values["a"] == 9, "of two of a kind the one that speaks last holds"
-
-
 def test_settings_are_found_by_the_end_of_their_names() -> None:
     known = RunSettings()
     known.apply(

@@ -4,12 +4,9 @@ yields.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from trainings import again, training
 
 from verl_tui.runs.time.step_timing import (
@@ -124,21 +121,6 @@ def test_validation_and_checkpoints_each_by_its_own() -> None:
     }
 
 
-def test_a_rare_part_widens_the_window() -> None:
-    count = 300
-    saved = dict.fromkeys(range(50, count + 1, 50), 50.0)
-    step = [10.0 + saved.get(n, 0.0) for n in range(1, count + 1)]
-    found = breakdown(
-        training(
-            {"timing_s/step": step, "timing_s/gen": [9.0] * count},
-            save_checkpoint=saved,
-        )
-    )
-    assert found is not None
-    assert len(found.steps) == 50
-    assert {part.name: part.seconds for part in found.parts}["save_checkpoint"] == 1.0
-
-
 def test_parts_that_run_side_by_side_are_said_to() -> None:
     found = breakdown(
         training(
@@ -152,37 +134,6 @@ def test_parts_that_run_side_by_side_are_said_to() -> None:
     assert found is not None
     assert found.overlaps
     assert found.rest == pytest.approx(-7.0)
-
-
-def test_timers_within_others_and_extremes_are_no_parts() -> None:
-    nested = (
-        "generate_sequences",
-        "reshard",
-        "agent_loop/slowest/tool_calls",
-        "generation_timing/max",
-        "wait_max",
-    )
-    names = [f"timing_s/{name}" for name in ("gen", "timing_s/param_sync", *nested)]
-    found = breakdown(
-        training({"timing_s/step": [10.0] * 5, **{name: [3.0] * 5 for name in names}})
-    )
-    assert found is not None
-    assert {part.name for part in found.parts} == {"gen", "param_sync"}
-
-
-def test_one_step_off_generation_beside_the_step_is_no_part() -> None:
-    columns = {
-        "timing_s/step": [10.0] * 5,
-        "timing_s/wait_prev_gen": [2.0] * 5,
-        "timing_s/update_actor": [7.0] * 5,
-    }
-    beside_it = {"timing_s/gen": [9.0] * 5, "timing_s/generate_async": [9.0] * 5}
-    found = breakdown(training({**columns, **beside_it}))
-    assert found is not None
-    assert {part.name for part in found.parts} == {"wait_prev_gen", "update_actor"}
-    figure = bubble(training(columns), found)
-    assert figure is not None
-    assert (figure.label, figure.value) == ("time waiting for samples", 0.2)
 
 
 @pytest.mark.parametrize(
@@ -216,18 +167,6 @@ def test_other_spellings(columns: dict[str, float], parts: set[str]) -> None:
     assert {part.name for part in found.parts} == parts
 
 
-def test_without_a_time_of_the_whole_step_shares_are_of_the_parts() -> None:
-    found = breakdown(training({"timing_s/gen": [3.0] * 4, "timing_s/adv": [1.0] * 4}))
-    assert found is not None
-    assert (found.key, found.whole, found.rest) == ("", 4.0, 0.0)
-    assert (found.parts[0].name, found.parts[0].share) == ("gen", 0.75)
-
-
-def test_nothing_timed() -> None:
-    assert breakdown(training({"critic/score/mean": [0.5] * 4})) is None
-    assert breakdown(training()) is None
-
-
 def test_the_first_step_warms_up() -> None:
     found = breakdown(
         training(
@@ -248,22 +187,6 @@ def test_trend_is_against_the_run_s_own_past() -> None:
     found = breakdown(slower)
     assert found is not None
     assert found.trend == 1.5
-
-
-def test_step_by_step() -> None:
-    run = verl(inside=True)
-    found = breakdown(run)
-    assert found is not None
-    rows = newest_steps(run, found, 2)
-    assert [step for step, _ in rows] == [39, 40]
-    assert [part.name for part in found.parts] == [
-        "gen",
-        "update_actor",
-        "testing",
-        "old_log_prob",
-    ]
-    assert rows[0][1] == [20.0, 14.0, 0.0, 5.0, 1.0]
-    assert rows[1][1] == [20.0, 14.0, 60.0, 5.0, 1.0]
 
 
 def test_throughput() -> None:
@@ -289,11 +212,6 @@ def test_throughput() -> None:
     assert "throughput of all GPUs" not in figures(
         list(throughput(run, breakdown(run)))
     )
-
-
-def test_mfu_in_percent_is_a_share() -> None:
-    run = training({"time/step": [10.0] * 3, "perf/mfu": [31.0] * 3})
-    assert figures(list(throughput(run, breakdown(run))))["MFU"] == (0.31, "share")
 
 
 def test_asynchronous_trainers() -> None:
@@ -323,34 +241,6 @@ def test_asynchronous_trainers() -> None:
         "timing_s/gen",
     )
     assert list(waiting(training({"actor/pg_loss": [0.1]}), None)) == []
-
-
-TIMES = st.floats(allow_nan=True, allow_infinity=True)
-KEYS = st.sampled_from(
-    [
-        *STEP,
-        "timing_s/testing",
-        "timing_s/save_checkpoint",
-        "perf/throughput",
-        "perf/total_num_tokens",
-    ]
-)
-
-
-@given(st.dictionaries(KEYS, st.lists(TIMES, min_size=5, max_size=5), min_size=1))
-def test_numbers_of_any_kind_raise_nothing_and_are_never_not_a_number(
-    columns: dict[str, list[float]],
-) -> None:
-    run = training(columns)
-    found = breakdown(run)
-    list(throughput(run, found))
-    if found is not None and found.whole < 1e300:
-        assert not any(
-            math.isnan(value) for value in (found.step, found.whole, found.rest)
-        )
-        assert all(part.seconds >= 0 for part in found.parts)
-        bubble(run, found)
-        newest_steps(run, found, 8)
 
 
 def test_a_part_beside_a_step_of_no_length_is_a_finite_share() -> None:

@@ -102,12 +102,6 @@ def look(directory: Path, name: str, text: str) -> None:
     assert all(run.series(key) for key in run.keys)
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
-@HUGE
-def test_the_same_number_everywhere(tmp_path: Path, name: str, number: str) -> None:
-    look(tmp_path, name, PLACE.sub(number, DOCUMENTS[name]))
-
-
 @given(st.data())
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_number_anywhere(

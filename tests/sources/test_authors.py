@@ -80,15 +80,6 @@ def test_a_process_that_is_there_lives_and_one_that_is_not_is_gone(
     assert look(path) == Writer(4711, "", by_name=True)
 
 
-def test_a_later_process_of_that_number_is_another(
-    system: Path, tmp_path: Path
-) -> None:
-    process(system, 4711, began=BEGUN + 600)
-    reported = look(event_file(tmp_path))
-    assert reported is not None
-    assert reported.gone
-
-
 def test_a_dead_process_that_nobody_has_waited_for_is_gone(
     system: Path, tmp_path: Path
 ) -> None:
@@ -115,13 +106,6 @@ def test_other_hosts_and_names_without_a_process_tell_nothing(
     assert look(path) is None
 
 
-def test_a_number_inside_a_container_counts(system: Path, tmp_path: Path) -> None:
-    process(system, 9000, inside=4711)
-    reported = look(event_file(tmp_path))
-    assert reported is not None
-    assert not reported.gone
-
-
 def test_in_a_container_only_a_long_silent_file_has_lost_its_process(
     tmp_path: Path,
 ) -> None:
@@ -131,18 +115,6 @@ def test_in_a_container_only_a_long_silent_file_has_lost_its_process(
     reported = look(path, NOW + 300)
     assert reported is not None
     assert reported.gone
-
-
-def test_a_file_that_grows_after_all_is_written_elsewhere(
-    system: Path, tmp_path: Path
-) -> None:
-    path = event_file(tmp_path)
-    authors = Authors("gpu-7.lan")
-    assert authors.look([path], NOW)[path].gone
-    assert authors.look([path], NOW + 10)[path].gone
-    os.utime(path, (NOW + 20, NOW + 20))
-    assert authors.look([path], NOW + 30) == {}
-    assert authors.look([path], NOW + 40) == {}
 
 
 def test_what_cannot_be_seen_is_no_proof(tmp_path: Path) -> None:

@@ -75,17 +75,6 @@ def test_what_is_no_log_after_all_is_no_run(tmp_path: Path) -> None:
     assert watch.monitor.runs == watch.monitor.verdicts == {}
 
 
-def test_what_turns_out_to_be_no_text_is_no_run(tmp_path: Path) -> None:
-    log, bar = tmp_path / "train.log", b"  11%|#  | 1/9 [01:00<09:00, 60.0s/it]\r"
-    log.write_bytes(bar)
-    watch = Watch(tmp_path)
-    watch.look()
-    assert list(watch.monitor.runs) == [tmp_path.name]
-    log.write_bytes(bar + b"\0\1" * 4000)
-    assert watch.look() == [Reread(tmp_path.name, left=False)]
-    assert [one.path for one in watch.monitor.passed] == [str(log)]
-
-
 def test_other_runs_and_other_files_stay(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
@@ -103,37 +92,6 @@ def test_other_runs_and_other_files_stay(tmp_path: Path) -> None:
     assert list(watch.monitor.runs) == ["one", "two"]
     assert watch.monitor.runs["two"] is other
     assert values(watch.monitor.runs["one"], "a") == {1: 1, 2: 2, 3: 3, 4: 4}
-
-
-@pytest.mark.parametrize("named", [False, True], ids=["found", "named"])
-def test_a_log_that_is_written_anew_keeps_its_format(
-    tmp_path: Path, named: bool
-) -> None:
-    log = tmp_path / "metrics.jsonl"
-    log.write_text(ROWS)
-    watch = Watch(log if named else tmp_path)
-    watch.look()
-    begin = "WARNING the disk was full\n"
-    for _ in range(3):
-        log.write_text(begin)
-        assert watch.look() == []
-        begin += "WARNING it was full once more\n"
-    log.write_text(begin + '{"step":3,"data":{"a":9}}\n')
-    assert watch.look() == []
-    assert watch.formats == {"verl file logger"}
-    (run,) = watch.monitor.runs.values()
-    assert values(run, "a") == {1: 1, 2: 2, 3: 9, 4: 4}
-
-
-def test_a_file_is_looked_at_once_more_only_if_it_has_grown(tmp_path: Path) -> None:
-    watch = Watch(tmp_path)
-    (tmp_path / "long.log").write_text(FIRST * 4000)
-    watch.look()
-    (tmp_path / "long.log").write_text(ROWS * 4000)
-    assert watch.look() == [], (
-        "so much of its beginning has been seen that it says nothing new"
-    )
-    assert watch.formats == {"console"}
 
 
 @pytest.mark.parametrize("named", [False, True], ids=["found", "named"])

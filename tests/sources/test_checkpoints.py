@@ -80,20 +80,6 @@ def test_what_comes_is_called_best_is_completed_and_goes(tmp_path: Path) -> None
     assert source.status().records == 4
 
 
-def test_a_run_keeps_what_is_there(tmp_path: Path) -> None:
-    for name in ("global_step_20", "global_step_10", "best_model"):
-        (tmp_path / name).mkdir()
-    source, run = CheckpointSource(tmp_path, [tmp_path]), Run("r")
-    run.apply(Batch("r", source.status(), source.read()[0]), 0.0)
-    assert sorted(run.checkpoints) == [10, 20]
-    (tmp_path / "global_step_10").rmdir()
-    (tmp_path / TRACKER).write_text("20")
-    run.apply(Batch("r", source.status(), source.read()[0]), 0.0)
-    assert (sorted(run.checkpoints), run.saved_step) == ([20], 20)
-    assert run.called_best == [str(tmp_path / "best_model")]
-    assert run.outcome is None
-
-
 def test_what_lies_on_disk_beats_what_the_console_calls_it() -> None:
     run, status = Run("r"), SourceStatus("x", "f")
     reported = Event(EventKind.CHECKPOINT, "checkpoints/global_step_5", 17, 5)

@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from log_reading import drain, feed_in_pieces, read_run, values
+from log_reading import drain, read_run, values
 
 from verl_tui.records import Sample, Unreadable
 from verl_tui.sources.fields.rewards import RewardSum
@@ -73,24 +71,6 @@ def test_ms_swifts_completions(tmp_path: Path) -> None:
     )
 
 
-def test_a_last_line_that_is_written_once_more_is_read_once(tmp_path: Path) -> None:
-    path = tmp_path / "completions.jsonl"
-    path.write_bytes(LINES + LINES.splitlines(keepends=True)[-1])
-    assert [sample.step for sample in samples_in(path, completions)] == [
-        1,
-        1,
-        2,
-        2,
-        3,
-        3,
-    ]
-
-
-def test_a_first_line_longer_than_what_is_looked_at_is_recognised() -> None:
-    line = json.dumps(columns(1, prompt=["x" * 90_000] * 2)).encode()
-    assert completions.matches(Path("completions.jsonl"), line[: 128 * 1024])
-
-
 def test_rewards_are_weighted_where_the_settings_state_weights_and_that_is_said(
     tmp_path: Path,
 ) -> None:
@@ -137,12 +117,6 @@ def test_what_counts_as_a_reward(record: dict[str, Any], reward: float | None) -
     assert RewardSum().complete(record).get("reward") == reward
 
 
-def test_a_step_trained_again_replaces_its_samples(tmp_path: Path) -> None:
-    path = tmp_path / "completions.jsonl"
-    path.write_bytes(LINES + json.dumps(columns(2, Right=[0.0, 0.0])).encode() + b"\n")
-    assert values(read_run(path), "samples/score") == {1: 0.625, 2: 0.125, 3: 0.625}
-
-
 def table(path: Path, names: list[str], rows: list[list[Any]]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(
@@ -151,24 +125,6 @@ def table(path: Path, names: list[str], rows: list[list[Any]]) -> Path:
         )
     )
     return path
-
-
-def test_wandb_tables_in_any_capitalisation(tmp_path: Path) -> None:
-    path = table(
-        tmp_path / "samples_4_abc.table.json",
-        ["Step", "Prompt", "Response", "Reward"],
-        [[7, "p", "r", 0.5]],
-    )
-    assert wandb_tables.matches(path, path.read_bytes())
-    (sample,) = samples_in(path, wandb_tables)
-    assert (sample.step, sample.prompt, sample.response, sample.score) == (
-        7,
-        "p",
-        "r",
-        0.5,
-    )
-    named = read_run(path)
-    assert values(named, "samples/score") == {7: 0.5}
 
 
 def test_completion_tables_of_trl_at_wandb(tmp_path: Path) -> None:
@@ -251,42 +207,6 @@ def test_a_parquet_file_that_is_not_whole_is_said_once(tmp_path: Path) -> None:
     (stated,) = source.finish()
     assert isinstance(stated, Unreadable)
     assert stated.reason == "not complete: still being written, or cut off"
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(cuts=st.lists(st.integers(0, 4000), max_size=6))
-def test_any_cut_gives_the_same(tmp_path: Path, cuts: list[int]) -> None:
-    for name, format, data in (
-        ("c.jsonl", completions, LINES),
-        (
-            "completions_00010.parquet",
-            parquet,
-            write_parquet(tmp_path / "completions_00010.parquet", columns(10)),
-        ),
-    ):
-        _, records = feed_in_pieces(tmp_path / name, format, data, cuts)
-        assert sum(isinstance(record, Sample) for record in records) == (
-            6 if format is completions else 2
-        )
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(data=st.binary(max_size=60), at=st.integers(0, 900), lost=st.integers(0, 60))
-def test_any_bytes_do_no_harm(tmp_path: Path, data: bytes, at: int, lost: int) -> None:
-    for name, format, text in (
-        ("c.jsonl", completions, LINES),
-        (
-            "completions_00010.parquet",
-            parquet,
-            write_parquet(tmp_path / "completions_00010.parquet", columns(10)),
-        ),
-    ):
-        path = tmp_path / name
-        path.write_bytes(text[:at] + data + text[at + lost :])
-        source = FileSource(path, format)
-        drain(source)
-        source.finish()
-        assert source.status().problem is None
 
 
 @pytest.mark.skipif(not MADE.exists(), reason=f"no {MADE}")

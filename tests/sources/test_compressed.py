@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from log_reading import drain, read_run, read_runs, values
 
 from verl_tui.records import MetricRows, Restart
-from verl_tui.sources.discovery.finder import Finder
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.files import compressed
 from verl_tui.sources.files.compressed import CompressedTail
@@ -76,12 +75,6 @@ def test_a_run_is_found_and_read(tmp_path: Path) -> None:
     )
 
 
-def test_a_file_named_by_the_user(tmp_path: Path) -> None:
-    path = tmp_path / "metrics.csv.gz"
-    path.write_bytes(gzip.compress(b"step,reward\n1,0.5\n"))
-    assert values(read_run(path), "reward") == {1: 0.5}
-
-
 @pytest.mark.parametrize(
     ("content", "why"),
     [
@@ -98,18 +91,6 @@ def test_what_is_no_log_is_said(tmp_path: Path, content: bytes, why: str) -> Non
     assert why in " ".join((*found.problems, *found.waiting))
 
 
-def test_several_members_and_padding(tmp_path: Path) -> None:
-    path = tmp_path / "a.gz"
-    half = len(PLAIN) // 2
-    path.write_bytes(
-        gzip.compress(PLAIN[:half])
-        + gzip.compress(b"")
-        + gzip.compress(PLAIN[half:])
-        + bytes(600)
-    )
-    assert everything(CompressedTail(path)) == PLAIN
-
-
 def test_a_bomb_is_read_little_by_little(tmp_path: Path) -> None:
     path = tmp_path / "a.gz"
     path.write_bytes(gzip.compress(bytes(30_000_000)))
@@ -118,12 +99,6 @@ def test_a_bomb_is_read_little_by_little(tmp_path: Path) -> None:
     assert tail.offset < tail.size
     assert compressed.head(path, 5000) == bytes(5000)
     assert sum(len(tail.read(1 << 20).data) for _ in range(40)) >= 29_000_000
-
-
-def test_no_more_of_a_beginning_is_read_than_asked_for(tmp_path: Path) -> None:
-    path = tmp_path / "metrics.jsonl.gz"
-    path.write_bytes(gzip.compress(PLAIN[:60_000]) + gzip.compress(PLAIN[60_000:]))
-    assert compressed.head(path, 70_000) == PLAIN[:70_000]
 
 
 def test_a_file_that_grows(tmp_path: Path) -> None:
@@ -139,18 +114,6 @@ def test_a_file_that_grows(tmp_path: Path) -> None:
         found += everything(tail)
     assert found == PLAIN
     assert tail.read().more is False
-
-
-def test_a_file_that_is_replaced_begins_anew(tmp_path: Path) -> None:
-    path = tmp_path / "metrics.jsonl.gz"
-    path.write_bytes(gzip.compress(PLAIN))
-    source = FileSource(path, filelogger)
-    drain(source)
-    path.write_bytes(gzip.compress(b'{"step": 1, "data": {"a": 2}}\n'))
-    restart, rows = drain(source)
-    assert isinstance(restart, Restart)
-    assert isinstance(rows, MetricRows)
-    assert rows.keys == ("a",)
 
 
 @given(at=st.integers(0, 10**6), byte=st.integers(0, 255), end=st.integers(0, 10**6))
@@ -195,32 +158,6 @@ def test_damage_is_a_problem_of_the_source(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(PLAIN[100:]))
     assert isinstance(drain(source)[0], Restart)
     assert source.status().problem is None
-
-
-def test_what_is_appended_behind_damage_mends_nothing(tmp_path: Path) -> None:
-    packed = gzip.compress(PLAIN)
-    middle = len(packed) // 2
-    path = tmp_path / "metrics.jsonl.gz"
-    path.write_bytes(packed[:middle] + b"\xff" * 40 + packed[middle + 40 :])
-    source = FileSource(path, filelogger)
-    drain(source)
-    before = source.status()
-    for _ in range(3):
-        with path.open("ab") as file:
-            file.write(packed)
-        assert drain(source) == []
-    assert source.status().records == before.records
-    assert (source.status().problem or "").startswith("damaged gzip data near byte")
-    path.write_bytes(gzip.compress(PLAIN))
-    assert isinstance(drain(source)[0], Restart)
-
-
-def test_a_log_that_is_no_gzip_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "metrics.jsonl.gz").write_bytes(b"no gzip")
-    (tmp_path / "notes.gz").write_bytes(b"no gzip")
-    (reported,) = Finder([str(tmp_path)]).scan().passed
-    assert reported.path.endswith("metrics.jsonl.gz")
-    assert reported.reason.startswith("damaged gzip data near byte 0")
 
 
 @pytest.mark.parametrize("name", ["metrics.jsonl", "train.log", "job.out", "odd.weird"])

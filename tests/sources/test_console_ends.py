@@ -4,16 +4,13 @@ end.
 
 from __future__ import annotations
 
-import itertools
 import time
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from log_reading import read_run, read_runs
 
-from verl_tui.records import Event, EventKind, Progress, Pulse
+from verl_tui.records import Event, EventKind, Pulse
 from verl_tui.runs.views.state import State, state
 from verl_tui.sources.formats.console.decoder import ConsoleDecoder
 from verl_tui.sources.formats.lines import LineReader
@@ -95,11 +92,6 @@ def test_bars_are_cut_off_before_every_kind_of_line(bar: str, line: str) -> None
     assert found.text == line
 
 
-def test_a_bar_before_a_step_line_is_still_a_bar() -> None:
-    text = "Training Progress:  37%|███▋      | 11/30 [00:13<00:24,  1.31s/it]Killed\n"
-    assert Progress(11, 30, 13.0) in records(text)
-
-
 @pytest.mark.parametrize(
     ("line", "kind"),
     [
@@ -146,32 +138,6 @@ def test_ctrl_c_is_an_end_from_outside() -> None:
         f"[rank0]: {line}\n" for line in (*TRACE.splitlines(), "KeyboardInterrupt")
     )
     assert last(ranked)[:2] == (EventKind.STOPPED, "KeyboardInterrupt")
-
-
-def test_signals_to_other_ranks_follow_from_an_error() -> None:
-    text = f"{TRACE}NameError: name 'x' is not defined\n*** SIGTERM received at time=1 on cpu 1 ***\n"
-    assert last(text)[:2] == (EventKind.TRACEBACK, "NameError: name 'x' is not defined")
-
-
-def test_a_worker_that_is_ended_with_ray_says_nothing_of_the_run() -> None:
-    assert (
-        events("(WorkerDict pid=7) *** SIGTERM received at time=1 on cpu 1 ***\n") == []
-    )
-
-
-def test_a_block_without_a_traceback() -> None:
-    text = (
-        "✗ Error: ray::TaskRunner.run() (pid=27, ip=10.0.0.2, actor_id=5)\n"
-        '  File "main_ppo.py", line 9, in run\n'
-        "ValueError: Total available GPUs 0 is less than total desired GPUs 8\n"
-    )
-    assert last(text) == (
-        EventKind.TRACEBACK,
-        "ValueError: Total available GPUs 0 is less than total desired GPUs 8",
-        3,
-    )
-    plain = "✗ Error: training failed\n  in train\nKeyError: 'prompt'\n"
-    assert last(plain)[:2] == (EventKind.TRACEBACK, "KeyError: 'prompt'")
 
 
 def test_errors_of_ranks_and_actors_carry_who_said_it() -> None:
@@ -250,40 +216,6 @@ def test_heartbeats_and_times_are_signs_of_life() -> None:
     )
 
 
-@given(st.data())
-def test_any_cut_gives_the_same(data: st.DataObject) -> None:
-    text = (
-        BAR
-        + TRACE
-        + "RuntimeError: no\n"
-        + BAR
-        + "\n"
-        + RANKS
-        + "INFO:2026-11-22 11:31:22,673:pending: 0, running: 8\n"
-    )
-    whole = text.encode()
-    cuts = sorted(data.draw(st.sets(st.integers(0, len(whole)), max_size=6)))
-    reader = LineReader(ConsoleDecoder())
-    pieces = [whole[a:b] for a, b in itertools.pairwise([0, *cuts, len(whole)])]
-    assert [record for piece in pieces for record in reader.feed(piece)] == records(
-        text
-    )
-
-
-@given(st.binary(max_size=300))
-def test_no_bytes_raise(noise: bytes) -> None:
-    reader = LineReader(ConsoleDecoder())
-    reader.feed(
-        noise
-        + b"\n"
-        + BAR.encode()
-        + noise
-        + b"Traceback (most recent call last):\n"
-        + noise
-        + b"\n"
-    )
-
-
 @pytest.mark.parametrize(
     ("text", "cause"),
     [
@@ -339,19 +271,6 @@ def test_a_training_that_has_just_begun_is_a_run_that_waits(
     log = tmp_path / "train.log"
     log.write_text(text)
     assert state(read_run(tmp_path), log.stat().st_mtime) is State.WAITING
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "run sh: `/opt/python /opt/swift/cli/infer.py --model out`\n[INFO:swift] args: InferArguments(\n",
-        "[INFO|2026-11-22 10:41:16] llamafactory.hparams.parser:523 >> We recommend enable mixed precision.\n",
-        "***** Running evaluation *****\n",
-    ],
-)
-def test_other_programs_of_theirs_make_no_run(tmp_path: Path, text: str) -> None:
-    (tmp_path / "serve.log").write_text(text)
-    assert read_runs(tmp_path) == {}
 
 
 def test_tracebacks_of_others_make_no_run(tmp_path: Path) -> None:

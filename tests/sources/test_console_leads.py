@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from log_reading import drain, feed_in_pieces, read_run, values
 
 from verl_tui.records import MetricRows
-from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.console import reader as console
-from verl_tui.sources.formats.console.collected import CollectedDecoder, printed_line
-from verl_tui.sources.formats.console.decoder import ConsoleDecoder
+from verl_tui.sources.formats.console.collected import printed_line
 from verl_tui.sources.formats.console.leads import LeadReader
 from verl_tui.sources.source import FileSource
 from verl_tui.times import parse_time
@@ -148,13 +146,6 @@ def texts(*lines: str) -> list[str]:
     return [reader.read(line.encode()).text.decode() for line in lines]
 
 
-def test_a_console_of_which_one_line_begins_otherwise_has_no_labels() -> None:
-    assert texts("0: a", "0: b", "c", "1: d") == ["a", "b", "c", "1: d"]
-    assert texts("c", "1: d", "2: e") == ["c", "1: d", "2: e"]
-    many = [f"{i}: a" for i in range(30)]
-    assert texts(*many, "a crash", "3: b") == ["a"] * 30 + ["a crash", "b"]
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -197,15 +188,6 @@ def test_a_sample_that_began_without_a_lead_has_none(
     assert sample.response == "\n".join(answer)
 
 
-def test_indents_behind_a_lead_are_kept() -> None:
-    assert texts('trainer-1  |   File "a.py"', "0:   b")[0] == '  File "a.py"'
-
-
-@given(st.binary(max_size=300))
-def test_any_line_comes_apart_and_nothing_is_lost(line: bytes) -> None:
-    assert b"".join(LeadReader().read(line)) == line
-
-
 # -- collectors ------------------------------------------------------------------------------------
 
 
@@ -222,16 +204,6 @@ def test_pieces_of_a_long_line_are_put_together(tmp_path: Path) -> None:
     run = read_run(path)
     assert len(run.keys) == 2000
     assert values(run, "own/metric_1999") == {1: 1999.5}
-
-
-@pytest.mark.parametrize(("pieces", "streams"), [(2000, 1), (9, 9)])
-def test_pieces_without_end_are_given_up(pieces: int, streams: int) -> None:
-    decoder = CollectedDecoder(ConsoleDecoder())
-    for at in range(1, pieces + 1):
-        begins = "step:1 - a/b:1.5 - c/d:2" if at <= streams else ""
-        line = orjson.dumps({"log": begins.ljust(16384), "stream": str(at % streams)})
-        rows = [one for one in decoder.decode(line, at) if isinstance(one, MetricRow)]
-        assert bool(rows) is (at == pieces)
 
 
 def test_the_collectors_time_is_that_of_the_step(tmp_path: Path) -> None:
@@ -251,28 +223,6 @@ def test_a_line_that_a_collector_did_not_write_is_counted(tmp_path: Path) -> Non
     path.write_text("\n".join([*lines[:3], '{"timestamp": "2026', *lines[3:], ""]))
     status = read_run(path).sources[str(path)].status
     assert status.unreadable == 1
-
-
-def test_a_line_that_is_no_utf_8_is_read_as_journald_writes_it(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    entries = [
-        {"MESSAGE": "begins"},
-        {"MESSAGE": list(b"\xff step:1 - a/b:1.5 - a/c:2.5")},
-    ]
-    path.write_bytes(b"".join(orjson.dumps(one) + b"\n" for one in entries))
-    assert values(read_run(path), "a/b") == {1: 1.5}
-
-
-@pytest.mark.parametrize(("cut", "steps"), [(1, {1: 0.5, 2: 0.75}), (40, {1: 0.5})])
-def test_the_last_object_is_read_without_an_end_of_its_line_and_not_in_part(
-    cut: int, steps: dict[int, float], tmp_path: Path
-) -> None:
-    path = tmp_path / "train.log"
-    last = next(at for at, line in enumerate(VERL) if "step:2 " in line)
-    path.write_text(kept(VERL[: last + 1], COLLECTED["Docker"])[:-cut])
-    run = read_run(path)
-    assert values(run, "critic/score/mean") == steps
-    assert run.sources[str(path)].status.unreadable == 0
 
 
 @pytest.mark.parametrize("message", [[72, 256], [72, -1], [72, 2.5], [72, None], 7, {}])
@@ -307,20 +257,6 @@ def test_the_log_shows_what_was_printed_of_a_line_that_a_collector_timed(
     assert printed_line(line) == (line if shown is None else shown)
 
 
-def test_an_object_that_holds_several_lines(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    path.write_text(
-        kept(
-            [VERL[0], "\n".join(VERL[1:4]), "\n".join(VERL[4:])],
-            COLLECTED["Google Cloud"],
-        )
-    )
-    run = read_run(path)
-    assert values(run, "critic/score/mean") == {1: 0.5, 2: 0.75}
-    assert run.outcome is not None
-    assert "judge is away" in run.outcome.text
-
-
 @pytest.mark.parametrize("way", ["Docker", "compose", "srun --label"])
 @given(cuts=st.lists(st.integers(0, 10**6), max_size=12))
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -330,11 +266,3 @@ def test_any_cut_gives_the_same_run(tmp_path: Path, way: str, cuts: list[int]) -
     whole, _ = feed_in_pieces(path, console, data, [], to_the_end=True)
     pieces, _ = feed_in_pieces(path, console, data, cuts, to_the_end=True)
     assert said(pieces) == said(whole)
-
-
-@given(at=st.integers(0, 10**6), byte=st.integers(0, 255))
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_flipped_byte_is_survived(tmp_path: Path, at: int, byte: int) -> None:
-    data = bytearray(kept(VERL, COLLECTED["Docker"]).encode())
-    data[at % len(data)] = byte
-    feed_in_pieces(tmp_path / "train.log", console, bytes(data), [], to_the_end=True)

@@ -9,11 +9,9 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from log_reading import drain, feed_in_pieces
+from log_reading import drain
 
-from verl_tui.records import Event, EventKind, MetricRows, Sample, Unreadable
+from verl_tui.records import MetricRows, Sample, Unreadable
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.source import FileSource
 
@@ -127,10 +125,6 @@ def test_tables_that_trl_prints(tmp_path: Path) -> None:
     ], "one printed twice counts once"
 
 
-def test_a_table_without_an_end_is_reported_in_the_end(tmp_path: Path) -> None:
-    assert len(samples_in(tmp_path / "train.log", TABLE[: TABLE.index("╰")])) == 2
-
-
 CLEARED = "\r" + " " * 40 + "\r"
 BAR = " {0}0%|██  | {0}/10 [00:03<00:08,  1.27s/it]"
 ANSWERS = f"""\
@@ -153,32 +147,6 @@ def test_tables_without_a_title_are_answers_of_the_step_before(tmp_path: Path) -
         (3, "say no", "12", 1.5),
     ]
     assert all(one.validation for one in found)
-
-
-def test_other_tables_are_no_samples(tmp_path: Path) -> None:
-    other = ANSWERS.replace("┃ query ", "┃ files ")
-    assert not samples_in(tmp_path / "train.log", other)
-
-
-LOG = (
-    block("q", "[score] 0.5", "[acc] 1.0")
-    + TABLE
-    + ANSWERS
-    + f"{RAY}step:5 - a:1.0 - b:2.0\n"
-).encode()
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(cuts=st.lists(st.integers(0, len(LOG)), max_size=8))
-def test_any_cut_gives_the_same(tmp_path: Path, cuts: list[int]) -> None:
-    _, records = feed_in_pieces(tmp_path / "a.log", console, LOG, cuts)
-    assert [record.score for record in records if isinstance(record, Sample)] == [
-        0.25,
-        1.0,
-        0.5,
-        -0.25,
-        1.5,
-    ]
 
 
 LEADS = (RAY, "", f"\x1b[36m{RAY[:-1]}\x1b[0m ", "(Worker pid=8) ")
@@ -206,30 +174,7 @@ def test_lines_that_come_together_say_what_each_says_by_itself(
 
 
 COLOURED = "\x1b[36ma colour shows\x1b[0m that no terminal wrapped the lines\n"
-STEP = "step:4 - a:1 - b:2 - c:3 - d:4 - e:5"
 BAR = "12%|█   | 3/100 [00:10<05:00,  5.00s/it]"
-AROUND = (
-    "[prompt] q", f"[prompt] {BAR}", "[prompt] 12%| is", "[response] r", "prose", "", "[score] 1.0",
-    "[ground_truth] 4", "[acc] 1.0", "[other] 1", STEP, f"[response] {STEP}",
-)  # fmt: skip
-
-
-def test_samples_that_come_together_say_what_each_says_by_itself() -> None:
-    whole = [f"{RAY}[{field}] 1" for field in ("prompt", "response", "score")]
-    for first, second in itertools.product(AROUND, repeat=2):
-        for lead in (RAY, ""):
-            between = [f"{lead}{first}", f"{RAY}{second}"]
-            lines = [*whole, *between, *whole[1:], *between, *whole]
-            log = (COLOURED + "\n".join(lines) + "\n").encode()
-            assert decoded([log]) == decoded(log.splitlines(keepends=True)), between
-
-
-def test_one_that_waits_for_its_values_is_not_kept_back_by_lines_of_another() -> None:
-    fields = "[prompt] q", "[response] r", "[score] 1"
-    first = "".join(f"{RAY}{field}\n" for field in fields)
-    reader = console.reader(Path("a.log"))
-    found = reader.feed(f"{COLOURED}{first}[prompt] other\nprose\nprose\n".encode())
-    assert [record.response for record in found if isinstance(record, Sample)] == ["r"]
 
 
 def decoded(pieces: list[bytes]) -> list[object]:
@@ -245,19 +190,6 @@ def decoded(pieces: list[bytes]) -> list[object]:
             place for one in rows for place in zip(one.orders, one.steps, strict=True)
         ),
     ]
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(
-    data=st.binary(max_size=60), at=st.integers(0, len(LOG)), lost=st.integers(0, 80)
-)
-def test_any_bytes_do_no_harm(tmp_path: Path, data: bytes, at: int, lost: int) -> None:
-    path = tmp_path / "a.log"
-    path.write_bytes(LOG[:at] + data + LOG[at + lost :])
-    source = FileSource(path, console)
-    records = [*drain(source), *source.finish()]
-    assert source.status().problem is None
-    assert not any(isinstance(record, Unreadable) for record in records)
 
 
 @pytest.mark.skipif(not MADE.exists(), reason=f"no {MADE}")
@@ -364,35 +296,3 @@ def test_blocks_of_logic_rl(tmp_path: Path) -> None:
         validation=True,
     )
     assert (second.step, second.score, second.validation) == (1, -1.5, False)
-
-
-def test_what_stands_in_such_a_block_is_read_as_ever(tmp_path: Path) -> None:
-    path = tmp_path / "a.log"
-    path.write_text(
-        SEARCHED + "(main_task pid=7) step:5 - actor/loss:0.5 - critic/x:1\n"
-    )
-    records = drain(FileSource(path, console))
-    assert [one.kind for one in records if isinstance(one, Event)] == [
-        EventKind.TRACEBACK
-    ]
-    assert [
-        step for one in records if isinstance(one, MetricRows) for step in one.steps
-    ] == [5]
-
-
-@pytest.mark.parametrize("text", [SEARCHED, REASONED], ids=["search-r1", "logic-rl"])
-@given(cuts=st.lists(st.integers(0, 10**6), max_size=12))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-def test_any_cut_gives_the_same_blocks(
-    tmp_path: Path, text: str, cuts: list[int]
-) -> None:
-    _, records = feed_in_pieces(
-        tmp_path / "b.log", console, text.encode(), cuts, to_the_end=True
-    )
-    found = [record for record in records if isinstance(record, Sample)]
-    assert found == samples_in(tmp_path / "a.log", text)
-
-
-def test_a_block_without_an_end_is_given_up(tmp_path: Path) -> None:
-    lines = "(T pid=1) Golden answers: ['x']\n(T pid=1) Solution string: a\n"
-    assert samples_in(tmp_path / "a.log", lines + "(T pid=1) b\n" * 3000) == []

@@ -4,9 +4,7 @@ started it.
 
 from __future__ import annotations
 
-import json
 from pprint import pformat
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import example, given
@@ -14,11 +12,7 @@ from hypothesis import strategies as st
 
 from verl_tui.records import CONSOLE, LAUNCH, Settings, Unreadable
 from verl_tui.sources.fields.setting_values import flatten_settings
-from verl_tui.sources.folders.setting_files import SettingsSource
 from verl_tui.sources.formats.console import reader as console
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CONFIG = {
     "actor_rollout_ref": {
@@ -66,17 +60,6 @@ def test_a_printed_configuration_is_read_whole():
     assert unreadable == []
 
 
-def test_what_ray_adds_to_a_line_of_it_costs_nothing():
-    prefix = "\x1b[36m(TaskRunner pid=12)\x1b[0m "
-    lines = [prefix + line for line in PRINTED]
-    lines[3] += (
-        "\x1b[32m [repeated 2x across cluster] (Ray deduplicates logs by default.)\x1b[0m"
-    )
-    found, unreadable = read(*lines, STEP)
-    assert found == {CONSOLE: flatten_settings(CONFIG)}
-    assert unreadable == []
-
-
 @pytest.mark.parametrize("at", range(1, len(PRINTED)))
 def test_a_configuration_into_which_a_line_cuts_is_not_read_which_is_said(at):
     lines = list(PRINTED)
@@ -92,24 +75,9 @@ def test_a_configuration_into_which_a_line_cuts_is_not_read_which_is_said(at):
     ]
 
 
-def test_a_configuration_without_its_end_is_not_read_which_is_said():
-    found, unreadable = read(*PRINTED[:-2], STEP)
-    assert found == {}
-    assert len(unreadable) == 1
-
-
 def test_a_printed_dict_of_metrics_is_no_configuration():
     found, _ = read("{'a': 1,", " 'b': 2}", "{'x': 1}", STEP)
     assert found == {}
-
-
-def test_a_flat_dict_with_names_of_a_training_is_one():
-    found, _ = read(
-        "{'learning_rate': 1e-05,", " 'num_train_epochs': 3,", " 'model': 'm'}", STEP
-    )
-    assert found == {
-        CONSOLE: {"learning_rate": 1e-05, "num_train_epochs": 3, "model": "m"}
-    }
 
 
 def test_a_second_start_states_its_own_settings():
@@ -158,41 +126,11 @@ def test_a_launch_command_as_it_stands_in_a_script():
     }
 
 
-def test_a_launch_command_with_options():
-    found, _ = read(
-        "run sh: `/opt/bin/python /opt/swift/cli/rlhf.py --rlhf_type grpo --beta=0.04 --use_vllm --max_steps 100`",
-        STEP,
-    )
-    assert found == {
-        LAUNCH: {"rlhf_type": "grpo", "beta": 0.04, "use_vllm": True, "max_steps": 100}
-    }
-
-
-def test_overrides_beyond_any_command_are_given_up():
-    line = (
-        "Error executing job with overrides: [" + "'a=1', " * 20_000 + "'b=2', 'c=3']"
-    )
-    assert read(line) == ({}, [])
-
-
 def test_overrides_of_a_start_that_failed():
     found, _ = read(
         "Error executing job with overrides: ['a.b=1', 'data.x=two', 'trainer.nnodes=1']"
     )
     assert found == {LAUNCH: {"a.b": 1, "data.x": "two", "trainer.nnodes": 1}}
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "python -m pip install torch==2.4.0",
-        '  File "/usr/lib/python3.11/runpy.py", line 88, in _run_code',
-        "python train.py",
-        "python3 -c 'x=1; y=2'",
-    ],
-)
-def test_other_commands_state_nothing(line):
-    assert read(line, STEP)[0] == {}
 
 
 def test_arguments_on_one_line():
@@ -240,46 +178,6 @@ def test_arguments_a_line_each():
     }
 
 
-def test_arguments_with_dots():
-    found, _ = read(
-        "------------------------ arguments ------------------------",
-        "  lr .............................................. 1e-06",
-        "  seed ............................................ 1234",
-        "  hf_checkpoint ................................... /models/Qwen3-4B",
-        "-------------------- end of arguments ---------------------",
-        STEP,
-    )
-    assert found == {
-        CONSOLE: {"lr": 1e-06, "seed": 1234, "hf_checkpoint": "/models/Qwen3-4B"}
-    }
-
-
-def test_a_configuration_of_something_else_is_none_of_the_run():
-    assert (
-        read("SamplingParams(n=1, temperature=1.0) LoraConfig(r=8, bias='none')", STEP)[
-            0
-        ]
-        == {}
-    )
-
-
-def test_arguments_that_wandb_keeps(tmp_path: Path):
-    path = tmp_path / "wandb-metadata.json"
-    path.write_text(
-        json.dumps(
-            {
-                "program": "main_ppo.py",
-                "args": ["data.x=1", "a.b=c", "trainer.nnodes=2"],
-            }
-        )
-    )
-    records, _ = SettingsSource(path).read()
-    assert [(record.origin, record.values) for record in records] == [
-        (str(path), {"wandb.program": "main_ppo.py"}),
-        (LAUNCH, {"data.x": 1, "a.b": "c", "trainer.nnodes": 2}),
-    ]
-
-
 KEYS = st.text(
     st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=12
 )
@@ -307,17 +205,3 @@ def test_any_printed_configuration_is_read_as_it_was(config):
     assert read(*lines, STEP)[0] == {
         CONSOLE: flatten_settings({"a": {"b": 1, "c": 2}, **config})
     }
-
-
-@given(st.lists(st.text(max_size=60), max_size=8), st.integers(0, len(PRINTED)))
-def test_no_text_breaks_a_console(texts, at):
-    read(
-        *PRINTED[:at],
-        *texts,
-        *PRINTED[at:],
-        "GRPOConfig(",
-        *texts,
-        "python \\",
-        *texts,
-        STEP,
-    )

@@ -112,19 +112,6 @@ def test_wrapped_lines_are_whole_again(tmp_path: Path, name: str, columns: int) 
     assert run.outcome.kind is printed.outcome.kind
 
 
-@given(columns=st.integers(41, 400), steps=st.integers(1, 4))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_no_value_is_wrong_and_a_missing_one_is_reported(
-    tmp_path: Path, columns: int, steps: int
-) -> None:
-    path, lines = tmp_path / "train.log", verl(steps)
-    printed = points(read(path, "".join(f"{line}\n" for line in lines)))
-    run = read(path, captured(lines, columns))
-    found = points(run)
-    assert found.items() <= printed.items()
-    assert len(found) == len(printed) or "last metrics are missing" in note(run)
-
-
 @pytest.mark.parametrize("columns", [100, 150])
 def test_lines_that_were_cut_lose_their_last_metric_and_this_is_reported(
     tmp_path: Path, columns: int
@@ -136,24 +123,6 @@ def test_lines_that_were_cut_lose_their_last_metric_and_this_is_reported(
     assert found.items() < printed.items()
     assert {step for _, step in found} == set(range(1, 7))
     assert "step lines were cut where they were kept" in note(run)
-
-
-def test_what_wandb_cuts_loses_its_last_metric_and_this_is_reported(
-    tmp_path: Path,
-) -> None:
-    numbers = " - ".join(f"own/metric_{i}:{i}.123456" for i in range(300))
-    lines = [f"(TaskRunner pid=7) step:{step} - {numbers}" for step in (1, 2)]
-    run = read(tmp_path / "output.log", "".join(f"{line[:4096]}\n" for line in lines))
-    found = points(run)
-    assert len(found) > 200
-    assert all(
-        value == int(key.rpartition("_")[2]) + 0.123456
-        for (key, _), value in found.items()
-    )
-    assert (
-        note(run)
-        == "2 step lines were cut where they were kept: their last metrics are missing"
-    )
 
 
 # -- what only looks wrapped -----------------------------------------------------------------------
@@ -229,14 +198,6 @@ def test_lines_that_nobody_wrapped_stay_as_they_are(text: str) -> None:
     assert [number for _, number in found] == list(range(1, len(found) + 1))
 
 
-def test_lines_are_called_by_their_first_row() -> None:
-    found = dict(given_on(captured(verl(), 80)))
-    whole = [line for line in found if b"step:2 - " in line]
-    rows = captured(verl(), 80).encode().split(b"\n")
-    assert len(whole) == 1
-    assert b"step:2 - " in rows[found[whole[0]] - 1]
-
-
 @given(
     cuts=st.lists(st.integers(0, 10**6), max_size=12),
     columns=st.sampled_from([60, 80, 133]),
@@ -250,16 +211,3 @@ def test_any_cut_gives_the_same_run(
     whole, _ = feed_in_pieces(path, console, data, [], to_the_end=True)
     pieces, _ = feed_in_pieces(path, console, data, cuts, to_the_end=True)
     assert points(pieces) == points(whole)
-
-
-@given(at=st.integers(0, 10**6), byte=st.integers(32, 255))
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_flipped_byte_is_survived(tmp_path: Path, at: int, byte: int) -> None:
-    """But for a line's end that is lost at the very beginning: then one row is wider than all."""
-    data = bytearray(captured(verl(2), 80).encode())
-    at %= len(data)
-    data[at] = byte if data[at] != ord("\n") else data[at]
-    path = tmp_path / "train.log"
-    printed = points(read(tmp_path / "other.log", captured(verl(2), 80)))
-    path.write_bytes(data)
-    assert len(points(read_run(path)).items() & printed.items()) >= 38

@@ -7,12 +7,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from log_reading import read_run, values
 
 from verl_tui.runs.views.devices import logged_devices
-from verl_tui.sources.fields.device_fields import device_figures, is_name, worker
+from verl_tui.sources.fields.device_fields import is_name
 
 GIB = 2**30
 
@@ -112,16 +110,6 @@ def test_one_ranks_file_alone_is_fine_and_ranks_may_start_anew(tmp_path):
     assert [mark.step for mark in run.restarts] == [2]
 
 
-def test_ranks_that_do_not_keep_step_are_no_restart(tmp_path):
-    order = [(1, 0), (2, 0), (1, 1), (3, 0), (2, 1), (3, 1)]
-    run = run_of(
-        tmp_path,
-        *({"step": step, "rank": rank, "loss": float(rank)} for step, rank in order),
-    )
-    assert values(run, "loss") == {1: 0.5, 2: 0.5, 3: 0.5}
-    assert run.restarts == []
-
-
 def test_what_names_something_and_what_measures():
     names = [
         "gpu_id",
@@ -150,38 +138,3 @@ def test_what_names_something_and_what_measures():
     ]
     assert [is_name(name) for name in names] == [True] * len(names)
     assert [name for name in figures if is_name(name)] == []
-
-
-FIELD = st.sampled_from(
-    [
-        "gpu_id",
-        "device",
-        "gpu",
-        "rank",
-        "gpus",
-        "gpu_util",
-        "temp",
-        "local_rank",
-        "gpu_stats",
-        "id",
-    ]
-)
-VALUE = st.recursive(
-    st.integers()
-    | st.floats()
-    | st.text(max_size=6)
-    | st.none()
-    | st.booleans()
-    | st.just("cuda:2")
-    | st.just(10**400),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(FIELD, inner, max_size=3)
-    ),
-    max_leaves=8,
-)
-
-
-@given(st.dictionaries(FIELD, VALUE))
-def test_any_fields_are_survived(fields):
-    said = device_figures(fields, worker(fields))
-    assert all(isinstance(value, float) for value in said.values())

@@ -6,10 +6,8 @@ import math
 from pathlib import Path
 
 import pytest
-from dict_consoles import BUFFERED, CAPTURED, TRL, bar, trained
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from log_reading import feed_in_pieces, read_run, values
+from dict_consoles import BUFFERED, CAPTURED, TRL
+from log_reading import read_run, values
 
 from verl_tui.records import Event
 from verl_tui.sources.fields.row_batcher import MetricRow
@@ -42,21 +40,6 @@ CONSOLES = {
 @pytest.mark.parametrize("name", CONSOLES)
 def test_a_console_is_recognised(name: str) -> None:
     assert console.matches(Path("a.log"), CONSOLES[name].encode())
-
-
-@pytest.mark.parametrize(
-    "head",
-    [
-        "",
-        "{'loss': 1}",
-        "{'epoch': 1}",
-        "step 1: {'a': 1}",
-        "We set {'lr': 1} and 'epoch': 2.\n",
-        "{'a': 1}\n" * 9,
-    ],
-)
-def test_not_every_text_is_a_console(head: str) -> None:
-    assert not console.matches(Path("a.log"), head.encode())
 
 
 TRL_LINE = "{'loss': 0.5, 'completions/mean_length': 24.0, 'frac_reward_zero_std': 0.0, 'epoch': 0.1}\n"
@@ -148,12 +131,6 @@ def test_slime(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-def test_slimes_updates_without_a_rollout_keep_their_number(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    path.write_text("step 7: {'train/loss': 0.5}\nstep 8: {'train/loss': 0.25}\n")
-    assert values(read_run(path), "train/loss") == {7: 0.5, 8: 0.25}
-
-
 def test_openrlhf(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text(OPENRLHF)
@@ -187,19 +164,6 @@ def test_what_only_looks_like_metrics(line: str) -> None:
     ]
 
 
-def test_a_dict_does_not_become_settings(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    path.write_text("{'loss': 0.5, 'epoch': 1}\n")
-    assert read_run(path).settings == {}
-
-
-def test_half_a_dict_waits_for_its_end(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    path.write_text("{'loss': 0.5, 'epoch': 0.1}\n{'loss': 0.2")
-    run = read_run(path)
-    assert values(run, "loss") == {1: 0.5}
-
-
 def test_checkpoints_are_seen(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text(
@@ -207,59 +171,3 @@ def test_checkpoints_are_seen(tmp_path: Path) -> None:
         + "[INFO|trainer.py:3503] 2025-01-02 >> Saving model checkpoint to out/checkpoint-500\n"
     )
     assert read_run(path).checkpoints == {500: "out/checkpoint-500"}
-
-
-@pytest.mark.parametrize("name", CONSOLES)
-@given(cuts=st.lists(st.integers(0, 10**6), max_size=12))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_cut_gives_the_same_run(tmp_path: Path, name: str, cuts: list[int]) -> None:
-    path = tmp_path / "train.log"
-    data = CONSOLES[name].encode()
-    whole, _ = feed_in_pieces(path, console, data, [], to_the_end=True)
-    pieces, _ = feed_in_pieces(path, console, data, cuts, to_the_end=True)
-    assert pieces.keys == whole.keys
-    assert {key: repr(values(pieces, key)) for key in pieces.keys} == {
-        key: repr(values(whole, key)) for key in whole.keys
-    }
-    assert (pieces.step, pieces.total_steps, pieces.outcome) == (
-        whole.step,
-        whole.total_steps,
-        whole.outcome,
-    )
-
-
-@pytest.mark.parametrize("name", CONSOLES)
-@given(at=st.integers(0, 10**6), byte=st.integers(0, 255))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_flipped_byte_is_survived(
-    tmp_path: Path, name: str, at: int, byte: int
-) -> None:
-    data = bytearray(CONSOLES[name].encode())
-    data[at % len(data)] = byte
-    run, _ = feed_in_pieces(
-        tmp_path / "train.log", console, bytes(data), [], to_the_end=True
-    )
-    assert run.keys
-
-
-@pytest.mark.parametrize(
-    "piece", ["1%|  | 1/9 [", "1%|  | 1/9 [00:01]", "1%|", "1", " ", "{'loss': "]
-)
-def test_a_long_line_of_bars_is_read_to_its_end(tmp_path: Path, piece: str) -> None:
-    """Patterns that try every beginning with every end would take minutes over it."""
-    path = tmp_path / "train.log"
-    path.write_text(
-        "Started a local Ray instance\n"
-        + piece * (2**18 // len(piece))
-        + "%|\n"
-        + trained(2)
-        + "\n"
-    )
-    assert values(read_run(path), "reward") == {2: 0.5}
-
-
-def test_a_bar_named_by_brackets_alone_is_recognised_at_once(tmp_path: Path) -> None:
-    """A pattern that tries every way to pair them would never end."""
-    path = tmp_path / "train.log"
-    path.write_text("[] " * 25 + "x: " + bar(1, 9).strip() + "\n" + trained(2) + "\n")
-    assert values(read_run(path), "reward") == {2: 0.5}

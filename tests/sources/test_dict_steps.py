@@ -97,24 +97,6 @@ def test_a_bar_that_goes_on_beyond_its_length_tells_steps_but_no_total(
     assert not run.sources[str(path)].status.note
 
 
-def test_a_count_without_a_length_is_no_step_of_a_training(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    counting = "".join(f"\r{at}it [00:00, 812.31it/s]" for at in range(30))
-    path.write_text(
-        f"Reading files: {counting}\n{bar(0, 20)}{counting}{TRL}{counting}\n"
-    )
-    run = read_run(path)
-    assert values(run, "reward") == {at: at / 4 for at in range(2, 21, 2)}
-    assert (run.step, run.total_steps) == (20, 20)
-    assert state(run, 0.0) is State.FINISHED
-
-
-def test_words_that_end_as_a_count_does_are_no_bar(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    path.write_text(f"Total training steps: 24, limit [24]\n{kept_back((1, 2))}")
-    assert read_run(path).total_steps == 24
-
-
 @pytest.mark.parametrize("bars", [(-1, 0), (0,), (-1,), ()])
 @pytest.mark.parametrize("first", ["", bar(0, 4)])
 def test_the_steps_of_trls_ppo_without_clearings(
@@ -131,17 +113,6 @@ def test_the_steps_of_trls_ppo_without_clearings(
     run = read_run(path)
     assert values(run, "objective/scores") == {1: 0.25, 2: 0.5, 3: 0.75, 4: 1.0}
     assert run.step == 4
-
-
-def test_trls_rloo_counts_from_0_as_in_its_other_files(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    path.write_text(bar(0, 4) + "".join(map(ppo_of_trl, range(1, 5))) + "\n")
-    assert values(read_run(path), "objective/scores") == {
-        0: 0.25,
-        1: 0.5,
-        2: 0.75,
-        3: 1.0,
-    }
 
 
 def test_the_end_is_reported_without_a_bar(tmp_path: Path) -> None:
@@ -273,21 +244,6 @@ def test_without_a_bar_the_end_or_the_plan_tells_the_interval(
     run = read_run(path)
     assert values(run, "loss") == {at: at / 8 for at in logged}
     assert "are estimated" in (run.sources[str(path)].status.note or "")
-
-
-def test_more_dicts_than_can_wait_for_an_end_are_counted(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    path.write_text("".join(map(printed, range(1, 10_051))) + closing(10_050, 900.0))
-    assert list(values(read_run(path), "loss")) == list(range(1, 10_051))
-
-
-def test_a_plan_that_a_limit_cuts_short_tells_no_steps_of_an_epoch(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "train.log"
-    said = DUMPED.format(300) + PLANNED.format(300)
-    path.write_text(said + "".join(printed(at, 1000) for at in (10, 20, 30)))
-    assert list(values(read_run(path), "loss")) == [1, 2, 3]
 
 
 def test_without_a_dict_a_bar_that_begins_again_is_another_attempt(
@@ -526,14 +482,6 @@ def test_a_stated_step_is_believed_before_any_bar(
     )
 
 
-def test_none_is_a_value_that_is_no_number(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    path.write_text("{'loss': '0.5', 'reward': None, 'epoch': '0.1'}\n")
-    run = read_run(path)
-    assert math.isnan(values(run, "reward")[1])
-    assert values(run, "loss") == {1: 0.5}
-
-
 def test_a_resumed_training_goes_on_where_its_bar_says(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text(
@@ -613,12 +561,3 @@ def test_without_a_bar_an_epoch_that_goes_back_is_a_training_begun_again(
         6: 3.0,
         7: 3.5,
     }
-
-
-def test_what_the_trainer_says_of_its_steps_is_believed(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    said = "  Total optimization steps = 1,200\n  Continuing training from global step 100\n"
-    path.write_text(f"logging_steps=10,\n{said}{kept_back((4, 8))}")
-    run = read_run(path)
-    assert list(values(run, "loss")) == [110, 120]
-    assert run.total_steps == 1200

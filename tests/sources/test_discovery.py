@@ -88,53 +88,10 @@ def test_a_directory_of_runs(tree):
     }
 
 
-def test_two_logs_of_one_kind_in_a_directory_are_two_runs(tree):
-    top = tree(a_DOT_log=CONSOLE, b_DOT_log=CONSOLE)
-    assert found(top) == {"a": ["a.log"], "b": ["b.log"]}
-
-
-def test_projects_of_the_file_logger(tree):
-    top = tree(verl__gsm8k_DOT_jsonl=METRICS, verl__math_DOT_jsonl=METRICS)
-    assert found(top) == {"gsm8k": ["gsm8k.jsonl"], "math": ["math.jsonl"]}
-
-
-def test_names_that_clash_tell_where_they_are(tree):
-    top = tree(x__logs__train_DOT_log=CONSOLE, y__logs__train_DOT_log=CONSOLE)
-    names = list(found(top / "x/logs/train.log", top / "y/logs/train.log"))
-    assert len(set(names)) == 2
-    assert ["x" in names[0], "y" in names[1]] == [True, True]
-
-
-def test_a_file_named_twice_is_one_run(tree):
-    top = tree(run__train_DOT_log=CONSOLE)
-    assert found(top / "run/train.log", top / "run") == {"run": ["train.log"]}
-
-
 def test_a_link_to_the_latest_run_is_no_second_run(tree):
     top = tree(run_6__train_DOT_log=CONSOLE, run_7__train_DOT_log=CONSOLE)
     (top / "latest").symlink_to(top / "run_7")
     assert found(top) == {"run_6": ["train.log"], "run_7": ["train.log"]}
-
-
-def test_links_in_circles_end(tree):
-    top = tree(a__b__train_DOT_log=CONSOLE, c__train_DOT_log=CONSOLE)
-    for name in ("a/up", "a/b/top", "c/top", "c/self"):
-        (top / name).symlink_to(top)
-    assert found(top) == {"a/b": ["train.log"], "c": ["train.log"]}
-
-
-def test_a_link_that_leads_elsewhere_meanwhile_is_followed_anew(tree):
-    top = tree(a__run__train_DOT_log=CONSOLE, b__run__train_DOT_log=CONSOLE)
-    link = top / "link"
-    link.symlink_to(top / "a")
-    finder = Finder([str(link), str(top / "a" / "run")])
-    assert [run.directory for run in finder.scan().runs] == [link / "run"]
-    link.unlink()
-    link.symlink_to(top / "b")
-    assert [run.directory for run in finder.scan().runs] == [
-        link / "run",
-        top / "a" / "run",
-    ]
 
 
 def test_the_console_that_wandb_kept_is_no_second_run(tree):
@@ -143,22 +100,6 @@ def test_the_console_that_wandb_kept_is_no_second_run(tree):
         **{"wandb__run-20260101_000000-abc__files__output_DOT_log": CONSOLE},
     )
     assert found(top) == {top.name: ["train.log"]}
-
-
-def test_settings_and_dumps_beside_a_file_named_by_the_user(tree):
-    top = tree(train_DOT_log=CONSOLE, config_DOT_yaml="a: 1", dumps__3_DOT_jsonl=SAMPLE)
-    assert found(top / "train.log") == {top.name: ["config.yaml", "dumps", "train.log"]}
-
-
-def test_dumps_beside_two_logs_may_be_of_either(tree):
-    files = {"config_DOT_yaml": "a: 1", "dumps__3_DOT_jsonl": SAMPLE}
-    top = tree(train_DOT_log=CONSOLE, other_DOT_log=CONSOLE, **files)
-    assert found(top / "train.log") == {top.name: ["config.yaml", "train.log"]}
-
-
-def test_a_log_that_the_user_names_is_read_and_not_the_one_beside_it(tree):
-    top = tree(job_DOT_log=CONSOLE, job_DOT_out=METRICS)
-    assert found(top / "job.log") == {"job": ["job.log"]}
 
 
 def test_dumps_alone_are_a_run(tree):
@@ -170,16 +111,6 @@ def test_dumps_alone_are_a_run(tree):
     assert found(top) == {top.name: ["rollouts"]}
     assert found(top / "rollouts") == {top.name: ["rollouts"]}
     assert found(top / "rollouts" / "3.jsonl") == {top.name: ["3.jsonl"]}
-
-
-def test_dumps_beside_the_log_that_they_belong_to(tree):
-    top = tree(train_DOT_log=CONSOLE, **{"3_DOT_jsonl": SAMPLE, "4_DOT_jsonl": SAMPLE})
-    assert found(top) == {top.name: sorted([top.name, "train.log"])}
-
-
-def test_samples_alone_are_a_run(tree):
-    top = tree(eval__results_DOT_jsonl=SAMPLE)
-    assert found(top / "eval") == {"eval": ["results.jsonl"]}
 
 
 @pytest.mark.parametrize(
@@ -252,15 +183,6 @@ def test_a_directory_without_a_log_tells_what_was_looked_at(tmp_path):
     )
 
 
-def test_a_file_that_is_passed_over_is_reported_once(tmp_path):
-    (tmp_path / "train.log").write_text("loading the model\n")
-    discovery = Finder([str(tmp_path)]).scan()
-    assert discovery.passed == (
-        PassedOver(f"{tmp_path}/train.log", "of no known format"),
-    )
-    assert discovery.waiting == (f"{tmp_path}: no log in this directory yet",)
-
-
 def test_a_directory_that_may_not_be_read(tmp_path):
     tmp_path.chmod(0)
     try:
@@ -312,34 +234,6 @@ def test_logs_and_directories_that_may_not_be_read_are_reported(tree, close):
         f"{top}/bad/train.log, {top}/shut: permission denied"
     ]
     assert (discovery.problems, discovery.waiting) == ((), ())
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        ".hydra/config.yaml",
-        "checkpoint-10/trainer_state.json",
-        "train.err",
-        "dumps/1.jsonl",
-    ],
-)
-def test_what_may_not_be_read_beside_a_log_leaves_the_log(tree, close, name):
-    top = tree(train_DOT_out=CONSOLE)
-    path = top / name
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("a: 1\n")
-    close(path if path.parent == top else path.parent)
-    for spec in (top, top / "train.out"):
-        (files,) = found(spec).values()
-        assert "train.out" in files
-
-
-def test_a_directory_of_which_nothing_may_be_read(tree, close):
-    top = tree(train_DOT_log=CONSOLE)
-    close(top / "train.log")
-    discovery = Finder([str(top)]).scan()
-    assert discovery.passed == (PassedOver(f"{top}/train.log", "permission denied"),)
-    assert discovery.waiting == (f"{top}: no log in this directory yet",)
 
 
 def test_whatever_goes_wrong_with_a_file_costs_that_file_alone(tree, monkeypatch):

@@ -6,7 +6,6 @@ import json
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -178,78 +177,6 @@ def test_unreadable_rows_say_where_they_stand(tmp_path: Path) -> None:
     )
     assert broken.reason.startswith("not JSON")
     assert file.facts(1, 2) == [SampleFacts(1, None, None, 0, {}, validation=False)]
-
-
-def test_a_last_line_counts_when_it_is_whole(tmp_path: Path) -> None:
-    path = tmp_path / "3.jsonl"
-    data = written([row(), row(output="b")])
-    path.write_bytes(data[:-5])
-    file = DumpFile(path, 3)
-    assert len(read(file)) == 1
-    path.write_bytes(data[:-1])
-    assert [sample.response for sample in read(file) if isinstance(sample, Sample)] == [
-        "a",
-        "b",
-    ]
-    path.write_bytes(data + written([row(output="c")]))
-    assert [sample.response for sample in read(file) if isinstance(sample, Sample)] == [
-        "a",
-        "b",
-        "c",
-    ]
-
-
-def test_a_file_written_again_begins_anew(tmp_path: Path) -> None:
-    path = tmp_path / "3.jsonl"
-    path.write_bytes(written([row(), row()]))
-    file = DumpFile(path, 3)
-    assert len(read(file)) == 2
-    path.write_bytes(written([row(output="another")]))
-    (sample,) = read(file)
-    assert isinstance(sample, Sample)
-    assert (sample.response, file.generation) == ("another", 1)
-
-
-def test_a_line_without_an_end_is_not_held(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("verl_tui.sources.folders.dump_file.LONGEST_LINE", 200)
-    path = tmp_path / "3.jsonl"
-    path.write_bytes(b"x" * 1000 + b"\n" + written([row()]))
-    file = DumpFile(path, 3)
-    long, sample = read(file, 64)
-    assert isinstance(long, Unreadable)
-    assert long.reason.startswith("longer than")
-    assert isinstance(sample, Sample)
-
-
-def test_spans_are_bounded(tmp_path: Path) -> None:
-    path = tmp_path / "3.jsonl"
-    path.write_bytes(written([row(output="x" * 100)] * 50))
-    file = DumpFile(path, 3)
-    read(file)
-    assert file.span(0, 1) == 1
-    assert 1 < file.span(0, 1000) < 10
-    assert file.span(45, 10**6) == file.span(50) == 50
-
-
-def test_a_file_that_is_gone(tmp_path: Path) -> None:
-    file = DumpFile(tmp_path / "3.jsonl", 3)
-    with pytest.raises(OSError, match="No such file"):
-        file.index()
-
-
-def test_texts_of_a_row_are_what_is_shown(tmp_path: Path) -> None:
-    path = tmp_path / "3.jsonl"
-    turns = [{"role": "user", "content": "why"}]
-    path.write_bytes(written([row(input=turns, gts="x", note={"a": ["deep"]}, n=3)]))
-    file = DumpFile(path, 3)
-    read(file)
-    ((index, texts),) = file.texts(0, 1)
-    assert (index, sorted(texts)) == (
-        0,
-        ["a", "g_0_0", "user: why", "x", '{"a":["deep"]}'],
-    )
 
 
 def test_lines_are_given_to_the_byte(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,14 +16,12 @@ from verl_tui.records import (
     Dump,
     MetricRows,
     Record,
-    Restart,
     Sample,
     Unreadable,
 )
 from verl_tui.runs.run import Run
 from verl_tui.runs.samples import Place
 from verl_tui.sources.folders import dumps
-from verl_tui.sources.folders.dump_file import DumpFile
 from verl_tui.sources.folders.dumps import DumpSource, plan
 from verl_tui.sources.formats import rollouts
 
@@ -176,23 +173,6 @@ def test_a_run_knows_its_dumps(tmp_path: Path) -> None:
     assert run.last_record is not None
 
 
-def test_a_single_dump_that_was_named(home: Path) -> None:
-    path = write(home, 12, row(0.5))
-    write(home, 13, row(0.5))
-    run = read_run(path)
-    assert run.samples.places == [Place(12, validation=False)]
-    assert values(run, "samples/score") == {12: 0.5}
-
-
-def test_dumps_beside_the_log(home: Path) -> None:
-    (home / "train.log").write_text("step:1 - critic/score/mean:0.5\n")
-    (home / "global_step_1").mkdir()
-    write(home, 1, row(0.5))
-    run = read_run(home)
-    assert values(run, "samples/score") == {1: 0.5}
-    assert run.checkpoints
-
-
 def test_what_comes_and_goes_is_noticed(home: Path) -> None:
     first = write(home, 1, row(0.0))
     source = DumpSource(home)
@@ -228,16 +208,6 @@ def test_a_growing_dump_is_read_on(home: Path) -> None:
     assert reported(drain(source)) == [(1, 0.6)]
 
 
-def test_a_dump_written_again_begins_anew(home: Path) -> None:
-    write(home, 3, row(1.0) * 4)
-    source = DumpSource(home)
-    drain(source)
-    write(home, 3, row(0.0))
-    records = drain(source)
-    assert Restart("dump written again", 3) in records
-    assert reported(records) == [(3, 0.0)]
-
-
 @pytest.mark.parametrize(
     ("more", "kept"), [(' {"score": \n', 0), (" ", 1), (row(0.0), 1)]
 )
@@ -256,19 +226,6 @@ def test_a_last_row_whose_line_goes_on_is_taken_back(
     drain(at_once)
     assert grown.records == at_once.status().records == 2 + kept
     assert grown.unreadable == at_once.status().unreadable
-
-
-def test_an_old_dump_written_again_is_found_in_time(home: Path) -> None:
-    for step in range(1, 40):
-        write(home, step, row(1.0) * 2)
-    source = DumpSource(home)
-    drain(source)
-    write(home, 5, row(0.0))
-    records: list[Record] = []
-    for _ in range(40):
-        records += drain(source)
-    assert reported(records) == [(5, 0.0)]
-    assert dumped(records) == [5]
 
 
 class Counted(int):
@@ -316,46 +273,6 @@ def test_rows_that_cannot_be_read_are_reported_with_their_file(home: Path) -> No
     assert (status.unreadable, status.records) == (2, 2)
 
 
-def test_a_directory_that_vanishes_is_down_until_it_is_back(home: Path) -> None:
-    path = write(home, 1, row())
-    source = DumpSource(home)
-    drain(source)
-    path.unlink()
-    home.rmdir()
-    assert drain(source) == []
-    assert source.status().problem == "no such file or directory"
-    write(home, 2, row())
-    assert dumped(drain(source)) == [2]
-    assert source.status().problem is None
-
-
-def test_a_dump_that_cannot_be_opened(home: Path) -> None:
-    write(home, 1, row())
-    (home / "2.jsonl").mkdir()
-    source = DumpSource(home)
-    records = drain(source)
-    assert reported(records) == [(1, 1.0)]
-    assert [one.reason for one in records if isinstance(one, Unreadable)] == [
-        "2.jsonl: is a directory"
-    ]
-    assert source.status().unreadable == 1
-    assert drain(source) == []
-
-
-def test_a_dump_that_goes_while_it_is_read(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for step in (1, 2):
-        write(home, step, row() * 50)
-    monkeypatch.setattr(dumps, "BLOCK", 500)
-    source = DumpSource(home)
-    source.read()
-    (home / "2.jsonl").unlink()
-    assert reported(drain(source)) == [(1, 1.0)]
-    status = source.status()
-    assert status.bytes_read == status.size
-
-
 # -- the budget ------------------------------------------------------------------------------------
 
 
@@ -363,30 +280,6 @@ def test_what_the_budget_allows_is_read_whole() -> None:
     assert set(plan(dict.fromkeys(range(100), 10**6)).values()) == {dumps.WHOLE}
     assert plan({}) == {}
     assert plan({1: 10**12}) == {1: dumps.WHOLE}
-
-
-def test_older_dumps_share_what_is_left() -> None:
-    limits = plan(dict.fromkeys(range(300), 70_000_000))
-    costs = [min(limit, 70_000_000) for limit in limits.values()]
-    assert sum(costs) <= dumps.BUDGET
-    assert [limits[step] for step in (299, 293)] == [dumps.WHOLE] * 2
-    assert dumps.BUDGET // 2 // 300 < limits[0] < 3 * 2**20
-
-
-def test_of_very_many_every_kth_is_read() -> None:
-    limits = plan(dict.fromkeys(range(5000), 70_000_000))
-    assert sum(min(limit, 70_000_000) for limit in limits.values()) <= dumps.BUDGET
-    read = sorted(step for step, limit in limits.items() if limit)
-    assert len(read) > 300
-    assert max(b - a for a, b in pairwise(read)) < 20
-
-
-@given(st.dictionaries(st.integers(0, 10**6), st.integers(0, 10**10), max_size=200))
-def test_no_directory_is_beyond_the_budget(sizes: dict[int, int]) -> None:
-    limits = plan(sizes)
-    assert limits.keys() == sizes.keys()
-    assert sum(min(limits[step], size) for step, size in sizes.items()) <= dumps.BUDGET
-    assert not sizes or limits[max(sizes)] == dumps.WHOLE
 
 
 def test_figures_of_a_part_say_so(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -456,21 +349,3 @@ def test_any_cut_gives_the_figures_of_the_whole(
         f"samples/{name}": pytest.approx(value)
         for name, value in whole.figures().items()
     }
-
-
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    lines=st.lists(
-        st.binary(max_size=200)
-        | st.builds(lambda text: row(output=text).encode(), st.text(max_size=20))
-    )
-)
-def test_any_bytes_are_survived(home: Path, lines: list[bytes]) -> None:
-    path = home / "3.jsonl"
-    path.write_bytes(b"\n".join(lines))
-    source = DumpSource(home)
-    run_of(source)
-    file = DumpFile(path, 3)
-    while file.index():
-        pass
-    assert source.status().records + source.status().unreadable == file.count_so_far

@@ -11,8 +11,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, Counter, Gauge, make_wsgi_app
 
 from verl_tui.config import Config
@@ -20,7 +18,6 @@ from verl_tui.monitor import Monitor, load
 from verl_tui.records import Batch, SourceStatus
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.formats.console import reader as console
-from verl_tui.sources.formats.console.engine_addresses import EngineReader
 from verl_tui.sources.http.client import AUTHORIZATION
 from verl_tui.sources.http.engines import MOST, Engines
 
@@ -100,61 +97,6 @@ def test_lines_that_name_none(line: bytes) -> None:
     assert named(line) == ()
 
 
-def test_an_end_ends_them() -> None:
-    assert named(TASK + b"AgentLoopManager: ['10.0.0.1:1']", b"KeyboardInterrupt") == ()
-
-
-def test_a_log_that_begins_anew_names_its_own() -> None:
-    reader = console.reader(None)  # type: ignore[arg-type]
-    reader.feed(b"AgentLoopManager: ['10.0.0.1:1']\n")
-    reader.restart("truncated")
-    assert reader.decoder.engines == ()
-
-
-_PIECES = st.sampled_from([
-    b"LLMServerManager: [", b"AgentLoopManager Hybrid: [", b"'10.0.0.1:80'", b", ", b"]", b"'[::1]:9'", b"\xff", b"'",
-    b"server_args=ServerArgs(", b"INFO:     Uvicorn running on http://", b"1.2.3.4:5", b" (Press CTRL+C to quit)",
-    b"Starting vLLM API server 0 on http://", b"0.0.0.0:", b"\xb2", b"9" * 30,
-])  # fmt: skip
-_LINE = st.lists(_PIECES | st.binary(max_size=6), max_size=8).map(b"".join)
-_PREFIX = st.sampled_from(
-    [
-        b"",
-        TASK,
-        b"(A pid=1, ip=1.2.3.4) ",
-        b"(A pid=1, ip=:::) ",
-        b"(A pid=2, ip=999.1.1.1) ",
-    ]
-)
-
-
-@given(st.lists(st.tuples(_PREFIX, _LINE), max_size=8))
-def test_any_bytes_name_addresses_or_nothing(lines: list[tuple[bytes, bytes]]) -> None:
-    reader = EngineReader()
-    for prefix, line in lines:
-        reader.read(prefix, line)
-    for address in reader.addresses:
-        assert address.startswith("http://")
-        assert address.endswith("/metrics")
-        assert "@" not in address
-
-
-@given(st.integers(0, 200))
-def test_any_cut_of_the_bytes_names_the_same(at: int) -> None:
-    text = (
-        TASK
-        + b"AgentLoopManager: ['10.0.0.1:1', '10.0.0.2:2']\n"
-        + STEPS.format(1).encode()
-    )
-    reader = console.reader(None)  # type: ignore[arg-type]
-    reader.feed(text[:at])
-    reader.feed(text[at:])
-    assert reader.decoder.engines == (
-        "http://10.0.0.1:1/metrics",
-        "http://10.0.0.2:2/metrics",
-    )
-
-
 # -- which of them are asked -----------------------------------------------------------------------
 
 
@@ -177,12 +119,6 @@ def test_at_most_sixteen_of_a_run_are_asked() -> None:
     assert found[1][1].status().note is None, (
         "nothing of it is taken together with the others"
     )
-
-
-def test_engines_of_a_console_that_fell_silent_are_not_asked() -> None:
-    engines = Engines()
-    engines.heed(console_of(1, modified=NOW - 2 * 3600))
-    assert list(engines.found(NOW)) == []
 
 
 def test_engines_that_are_named_no_longer_are_let_go_and_taken_up_again() -> None:
@@ -268,12 +204,6 @@ def test_without_the_setting_nobody_is_asked(tmp_path: Path) -> None:
         assert requests == []
     (run,) = monitor.runs.values()
     assert not [one for one in run.sources if one.startswith("http")]
-
-
-def test_the_engines_of_an_old_log_are_not_asked(tmp_path: Path) -> None:
-    with engine() as (place, requests):
-        load([written(tmp_path, place, age=86400.0)], ASKING, NOW)
-        assert requests == []
 
 
 def test_an_engine_that_does_not_answer_is_a_state_with_its_reason(

@@ -10,19 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from log_reading import NOW, drain, feed_in_pieces, read_run, values
+from log_reading import NOW, read_run, values
 
 from verl_tui.check import report
 from verl_tui.check.note import note_text
 from verl_tui.config import Config
 from verl_tui.monitor import load
-from verl_tui.records import Sample
 from verl_tui.runs.views.state import State, is_evaluation, state
 from verl_tui.sources.formats import sample_records
 from verl_tui.sources.formats.catalog import FORMATS
-from verl_tui.sources.source import FileSource
 
 LOGS = Path(
     os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")
@@ -98,26 +94,6 @@ def test_samples_with_a_step_are_a_trainings(tmp_path: Path) -> None:
     ] == []
 
 
-def test_beside_a_training_it_ends_nothing(tmp_path: Path) -> None:
-    (tmp_path / "train.jsonl").write_text('{"step": 10, "loss": 0.5}\n')
-    (tmp_path / "eval.jsonl").write_text(LINES)
-    run = read_run(tmp_path)
-    assert run.step == 10
-    assert not is_evaluation(run)
-    assert values(run, "val_samples/score") == {0: 0.5}
-
-
-def test_rewards_in_parts_are_added(tmp_path: Path) -> None:
-    path = tmp_path / "eval.jsonl"
-    path.write_text(
-        json.dumps(
-            {"prompt": "p", "response": "r", "rewards": {"acc": 1.0, "format": 0.5}}
-        )
-        + "\n"
-    )
-    assert values(read_run(path), "val_samples/score") == {0: 1.5}
-
-
 @pytest.mark.parametrize("scores", ["reward", "score"])
 def test_a_reward_for_each_token_is_summed(tmp_path: Path, scores: str) -> None:
     """As SkyRL writes examples of its training, and its evaluations."""
@@ -148,56 +124,6 @@ def test_a_reward_for_each_token_is_summed(tmp_path: Path, scores: str) -> None:
 )
 def test_a_data_set_is_no_evaluation(text: str) -> None:
     assert not sample_records.matches(Path("train.json"), text.encode())
-
-
-def test_prompts_alone_are_what_a_training_is_fed_with(tmp_path: Path) -> None:
-    asked = json.dumps({"messages": [ASKED]}) + "\n"
-    assert not sample_records.matches(Path("prompts.jsonl"), (3 * asked).encode())
-    log = '{"step": 1, "data": {"a": 1.0}}\n{"step": 2, "data": {"a": 2.0}}\n'
-    (tmp_path / "run.jsonl").write_text(log)
-    (tmp_path / "prompts.jsonl").write_text(3 * asked)
-    run = read_run(tmp_path)
-    assert run.keys == ("a",)
-    assert not run.samples.places
-
-
-def test_a_document_that_is_not_whole_is_said(tmp_path: Path) -> None:
-    path = tmp_path / "eval.json"
-    path.write_text(json.dumps(RECORDS)[:-20])
-    source = FileSource(path, sample_records)
-    drain(source)
-    (reported,) = source.finish()
-    assert getattr(reported, "reason", "") == "not complete, or not JSON"
-
-
-DOCUMENT = json.dumps({"results": RECORDS}, indent=1).encode()
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(cuts=st.lists(st.integers(0, len(DOCUMENT)), max_size=8))
-def test_any_cut_gives_the_same(tmp_path: Path, cuts: list[int]) -> None:
-    for name, data in (("a.json", DOCUMENT), ("a.jsonl", LINES.encode())):
-        _, records = feed_in_pieces(tmp_path / name, sample_records, data, cuts)
-        assert [record.score for record in records if isinstance(record, Sample)] == [
-            n / 4 for n in range(5)
-        ]
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(
-    data=st.binary(max_size=60),
-    at=st.integers(0, len(DOCUMENT)),
-    lost=st.integers(0, 80),
-)
-def test_any_bytes_do_no_harm(tmp_path: Path, data: bytes, at: int, lost: int) -> None:
-    for name, text in (("a.json", DOCUMENT), ("a.jsonl", LINES.encode())):
-        path = tmp_path / name
-        path.write_bytes(text[:at] + data + text[at + lost :])
-        sample_records.matches(path, path.read_bytes())
-        source = FileSource(path, sample_records)
-        drain(source)
-        source.finish()
-        assert source.status().problem is None
 
 
 @pytest.mark.skipif(not REAL, reason=f"no evaluation in {LOGS}")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import math
 import os
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -18,12 +16,11 @@ from verl_tui.config import Config
 from verl_tui.monitor import load
 from verl_tui.records import MetricRows, Unreadable
 from verl_tui.runs.views.devices import logged_devices
-from verl_tui.sources.discovery.finder import Finder
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.formats.prometheus_text import reader as exposition
-from verl_tui.sources.formats.prometheus_text.figures import PageFigures, quantile
-from verl_tui.sources.formats.prometheus_text.machines import machine_figures, node_of
+from verl_tui.sources.formats.prometheus_text.figures import PageFigures
+from verl_tui.sources.formats.prometheus_text.machines import machine_figures
 from verl_tui.sources.formats.prometheus_text.page import read_page
 from verl_tui.sources.formats.prometheus_text.rows import StepRows
 from verl_tui.text import one_line
@@ -93,42 +90,6 @@ def test_the_tutorials_names_become_steps_rewards_devices_and_quantiles() -> Non
     }
 
 
-def test_openmetrics_is_read_alike() -> None:
-    page = b'# TYPE foo counter\nfoo_total 17.0 1520879607.789 # {trace_id="a"} 0.67\n# TYPE bar gauge\nbar 2\n# EOF\n'
-    assert values(read(page)) == {"foo_total": 17.0, "bar": 2.0}
-
-
-def test_a_line_that_nobody_understands_costs_itself_alone() -> None:
-    records = read(b'# TYPE a gauge\na 1\nb{x="} 2\n\x1b[31mred 3\na_b nonsense\nc 4\n')
-    assert values(records) == {"a": 1.0, "c": 4.0}
-    flaws = [record for record in records if isinstance(record, Unreadable)]
-    assert [flaw.line for flaw in flaws] == [3, 4, 5]
-    assert not any("\x1b" in flaw.excerpt + flaw.reason for flaw in flaws)
-
-
-@given(cuts=st.lists(st.integers(0, len(TUTORIAL)), max_size=6))
-def test_a_page_says_the_same_however_it_is_cut(cuts: list[int]) -> None:
-    ends = [0, *sorted(cuts), len(TUTORIAL)]
-    pieces = [TUTORIAL[begin:end] for begin, end in pairwise(ends)]
-    assert values(read(*pieces)) == values(read(TUTORIAL))
-
-
-@given(
-    junk=st.binary(max_size=80),
-    at=st.integers(0, len(TUTORIAL)),
-    cut=st.integers(0, len(TUTORIAL)),
-)
-def test_no_bytes_raise_anything(junk: bytes, at: int, cut: int) -> None:
-    read(TUTORIAL[:at] + junk + TUTORIAL[at:][:cut])
-    read(junk, TUTORIAL[:cut])
-    exposition.matches(Path("x.prom"), junk + TUTORIAL[:cut])
-
-
-@given(st.text(alphabet='{}",=\\# \tabz:_0123456789.eE+-NaInf\n', max_size=200))
-def test_no_line_of_the_formats_own_signs_raises_anything(text: str) -> None:
-    read(text.encode())
-
-
 def test_a_page_beyond_the_limit_is_refused_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -188,40 +149,6 @@ def test_each_run_of_a_file_is_a_run(tmp_path: Path, named: str) -> None:
     assert [
         one.gpu.utilization for one in logged_devices(monitor.runs[nobodys])[0]
     ] == [88.0]
-
-
-def test_of_several_runs_that_called_as_the_log_beside_it_belongs_to_this(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "node.prom").write_bytes(
-        b'# TYPE r gauge\nr{run="grpo"} 1\nr{run="b"} 2\n'
-    )
-    (tmp_path / "grpo.jsonl").write_text(
-        '{"step": 1, "data": {"critic/score/mean": 0.5}}\n'
-    )
-    monitor = load([str(tmp_path)], Config(), 1000.0)
-    (run,) = (run for name, run in monitor.runs.items() if name != "b")
-    assert (list(run.tail("r", 1)), list(run.tail("critic/score/mean", 1))) == (
-        [1.0],
-        [0.5],
-    )
-    assert list(monitor.runs["b"].tail("r", 1)) == [2.0]
-
-
-def test_a_run_that_a_page_begins_to_tell_of_is_found_and_the_others_stay(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "node.prom"
-    path.write_bytes(b'# TYPE r gauge\nr{run="a"} 1\n')
-    finder = Finder([str(path)])
-    assert [run.name for run in finder.scan().runs] == ["a"]
-    path.write_bytes(b'# TYPE r gauge\nr{run="b"} 2\nr{run="a"} 11\n')
-    assert {
-        (run.name, str(file.path)) for run in finder.scan().runs for file in run.files
-    } == {
-        ("a", f"{path}/a"),
-        ("b", f"{path}/b"),
-    }
 
 
 def test_a_saved_page_is_a_run_with_devices(tmp_path: Path) -> None:
@@ -349,14 +276,6 @@ verl_last_step_timestamp_seconds{run="r"} 1000.5
     assert row.values[0] == pytest.approx(3.5)
 
 
-def test_quantiles_are_computed_as_prometheus_does() -> None:
-    buckets = {1.0: 10.0, 2.0: 30.0, math.inf: 40.0}
-    assert quantile(buckets, 0.5) == 1.5
-    assert quantile(buckets, 0.95) == 2.0  # beyond the last bound: that bound
-    assert quantile({}, 0.5) is None
-    assert quantile({1.0: 0.0, math.inf: 0.0}, 0.5) is None
-
-
 def test_devices_of_many_nodes_have_keys_as_wandbs() -> None:
     labels = {"gpu": "3", "Hostname": "node-07", "UUID": "GPU-1"}
     figures_seen = [
@@ -392,12 +311,6 @@ def test_rays_and_ascends_units_become_bytes_and_watts() -> None:
     assert (
         machine_figures(figures_seen)["cluster/gpu.5.memoryAllocated/l:node9"] == 25.0
     )
-
-
-def test_a_nodes_name_has_no_port() -> None:
-    assert node_of({"instance": "node-1:9400"}) == "node-1"
-    assert node_of({"instance": "[::1]:9400"}) == "[::1]"
-    assert node_of({"instance": "fe80::1"}) == "fe80::1"
 
 
 _TEXT = st.text(alphabet='ab é"\\\\,={}#\u202e', max_size=6)

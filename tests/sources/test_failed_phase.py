@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from verl_tui.records import Event, EventKind, Phase
 from verl_tui.sources.formats.console.decoder import ConsoleDecoder
-from verl_tui.sources.formats.console.failed_phase import PhaseReader
 from verl_tui.sources.formats.lines import LineReader
 
 HEAD = "Traceback (most recent call last):"
 ERROR = "RuntimeError: the judge is gone"
-CHAIN = "The above exception was the direct cause of the following exception:"
 SITE = "/opt/venv/lib/python3.12/site-packages"
 
 
@@ -79,24 +75,6 @@ def test_the_outermost_function_tells_and_is_named() -> None:
     assert found.phase == Phase("validating", "_validate() in ray_trainer.py")
 
 
-def test_a_function_that_does_several_things_tells_where_none_within_it_does() -> None:
-    step = frame(f"{SITE}/transformers/trainer.py", "training_step")
-    both = frame(
-        f"{SITE}/trl/trainer/grpo_trainer.py", "_generate_and_score_completions"
-    )
-    generate = frame(f"{SITE}/transformers/generation/utils.py", "generate")
-    assert words(HEAD, step, both, ERROR) == "generating or scoring responses"
-    assert words(HEAD, step, both, generate, ERROR) == "generating responses"
-
-
-def test_common_names_tell_in_a_trainer_only() -> None:
-    checked = frame(
-        "/opt/verl/lib/python3.12/site-packages/pydantic/main.py", "validate"
-    )
-    generated = frame(f"{SITE}/torch/_inductor/codegen/wrapper.py", "generate")
-    assert words(HEAD, checked, generated, ERROR) == ""
-
-
 def test_a_call_of_workers_tells_that_died_without_a_traceback() -> None:
     call = frame(
         "/x/ray_trainer.py",
@@ -120,32 +98,6 @@ def test_what_ray_reports_of_another_process_belongs_to_the_traceback() -> None:
     assert found.phase == Phase("updating the critic", "update_critic()")
 
 
-def test_of_chained_tracebacks_the_first_tells() -> None:
-    load = frame("/x/verl/workers/fsdp_workers.py", "init_model")
-    later = frame("/x/verl/trainer/ppo/ray_trainer.py", "_validate")
-    assert words(HEAD, load, ERROR, "", CHAIN, "", HEAD, later, "ValueError: x") == (
-        "loading the model"
-    )
-
-
-def test_another_traceback_or_no_traceback_tells_nothing_of_this_end() -> None:
-    caught = (HEAD, frame("/x/verl/workers/reward_manager/dapo.py", "verify"), ERROR)
-    assert words(*caught, HEAD, FIT, ERROR) == ""
-    worker = [
-        f"(WorkerDict pid=7) {line}" for part in caught for line in part.split("\n")
-    ]
-    assert words(*worker) == "scoring responses"
-    assert words(*worker, "*** SIGTERM received at time=1795344697 on cpu 1 ***") == ""
-
-
-def test_an_interrupt_tells_what_it_interrupted() -> None:
-    found = ending(
-        HEAD, FIT, frame("/x/trl/trainer/g.py", "_compute_rewards"), "KeyboardInterrupt"
-    )
-    assert found.kind is EventKind.STOPPED
-    assert found.phase is not None
-
-
 def test_a_worker_says_what_it_was_doing() -> None:
     lines = (
         HEAD,
@@ -157,15 +109,3 @@ def test_a_worker_says_what_it_was_doing() -> None:
         "WorkerDict",
         "updating the policy",
     )
-
-
-@given(
-    st.lists(
-        st.binary(max_size=60) | st.just(b'  File "/verl/a.py", line 1, in generate')
-    )
-)
-def test_no_line_raises(lines: list[bytes]) -> None:
-    reader = PhaseReader()
-    for line in lines:
-        reader.read(line)
-    assert reader.phase is None or reader.phase.words

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from log_reading import drain_all, feed_in_pieces, read_run, values
+from log_reading import feed_in_pieces, read_run, values
 
 from verl_tui.dialects import dialect
 from verl_tui.indicators import resolve
-from verl_tui.records import MetricRows
-from verl_tui.sources.formats import rollouts, sample_records
-from verl_tui.sources.source import FileSource
+from verl_tui.sources.formats import sample_records
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,20 +32,6 @@ def line(step: int, score: float, response: str = "so it is", **more: object) ->
         )
         + "\n"
     )
-
-
-def test_a_dump_gives_figures(tmp_path: Path) -> None:
-    for step in (3, 4):
-        path = tmp_path / "rollouts" / f"{step}.jsonl"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(line(step, 1.0, acc=1.0) + line(step, 0.0, acc=0.0) * 3)
-    (tmp_path / "validation").mkdir()
-    (tmp_path / "validation" / "4.jsonl").write_text(line(4, 1.0))
-    run = read_run(tmp_path)
-    assert values(run, "samples/score") == {3: 0.25, 4: 0.25}
-    assert values(run, "samples/acc") == {3: 0.25, 4: 0.25}
-    assert values(run, "samples/dead_groups") == {3: 1.0, 4: 1.0}
-    assert values(run, "val_samples/score") == {4: 1.0}
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -71,20 +55,6 @@ def test_any_cut_gives_the_same_figures(
     assert run.keys
     for key in whole.keys:
         assert values(run, key) == values(whole, key)
-
-
-def test_a_dump_written_again_begins_anew(tmp_path: Path) -> None:
-    path = tmp_path / "rollouts" / "3.jsonl"
-    path.parent.mkdir()
-    path.write_text(line(3, 1.0) * 4)
-    source = FileSource(path, rollouts)
-    drain_all(source)
-    path.write_text(line(3, 0.0))
-    *_, figures = drain_all(source)
-    assert isinstance(figures, MetricRows)
-    found = dict(zip(figures.keys, figures.columns, strict=True))
-    assert list(found["samples/score"]) == [0.0]
-    assert list(found["samples/count"]) == [1.0]
 
 
 def test_samples_on_the_console_belong_to_the_step_that_they_are_printed_in(

@@ -15,15 +15,12 @@ from log_reading import NOW, drain, values
 
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor
-from verl_tui.records import Batch, MetricRows, Progress, Restart, Unreadable
+from verl_tui.records import Batch, Restart
 from verl_tui.runs.run import Run
 from verl_tui.sources.discovery.finder import Discovery
 from verl_tui.sources.feed import Feed
-from verl_tui.sources.fields.jsonl import JsonDecoder
 from verl_tui.sources.files import tail
 from verl_tui.sources.formats import filelogger, lines
-from verl_tui.sources.formats.console import reader as console
-from verl_tui.sources.formats.lines import LineReader
 from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
@@ -100,13 +97,6 @@ def test_a_last_line_without_an_end_is_taken_when_nobody_will_look_again(log):
     assert [list(r.steps) for r in log.read()] == [[3]], "it is not read twice"
 
 
-def test_half_an_object_at_the_end_is_no_error(log):
-    append(log.path, line(1) + line(2)[:9])
-    log.read()
-    assert log.source.finish() == ()
-    assert log.source.status().unreadable == 0
-
-
 def test_truncated_on_resume_keeps_the_old_points(log):
     """Verl opens its log with `wb`, also when it resumes."""
     append(log.path, "".join(line(n) for n in range(1, 8)))
@@ -129,24 +119,6 @@ def test_rewritten_longer_between_two_looks(log):
     assert log.values() == {1: 0.5, 5: 0.9, 6: 0.9, 7: 0.9}
 
 
-def test_rewritten_at_the_same_size(log):
-    append(log.path, line(1))
-    log.read()
-    log.path.write_text(line(4, 0.7))
-    log.read()
-    assert log.values() == {1: 0.5, 4: 0.7}
-
-
-def test_replaced_by_another_file(log, tmp_path):
-    append(log.path, line(1) + line(2))
-    log.read()
-    other = tmp_path / "new"
-    other.write_text(line(1, 0.1) + line(2, 0.1) + line(3, 0.1))
-    other.rename(log.path)
-    assert log.read()[0] == Restart("file was replaced")
-    assert log.values() == {1: 0.1, 2: 0.1, 3: 0.1}
-
-
 def test_replaced_by_a_longer_copy_of_itself(log, tmp_path):
     append(log.path, line(1) + line(2))
     log.read()
@@ -155,18 +127,6 @@ def test_replaced_by_a_longer_copy_of_itself(log, tmp_path):
     copy.rename(log.path)
     assert [list(r.steps) for r in log.read()] == [[3]]
     assert log.run.restarts == []
-
-
-def test_deleted_and_made_again(log):
-    append(log.path, line(1))
-    log.read()
-    log.path.unlink()
-    assert log.read() == []
-    assert log.source.status().problem == "no such file or directory"
-    log.path.write_text(line(2))
-    log.read()
-    assert log.source.status().problem is None
-    assert log.values() == {1: 0.5, 2: 0.5}
 
 
 def test_a_line_that_never_ends_is_given_up(log, monkeypatch):
@@ -181,63 +141,10 @@ def test_a_line_that_never_ends_is_given_up(log, monkeypatch):
     assert log.run.unreadable == 1
 
 
-class Lines(JsonDecoder):
-    """Keeps the lines it is given."""
-
-    def __init__(self):
-        self.lines = []
-
-    def decode(self, line, number):
-        self.lines.append((number, line))
-        return ()
-
-    def last(self, line, number):
-        return self.decode(line, number)
-
-
-def test_line_numbers_and_crlf():
-    decoder = Lines()
-    reader = LineReader(decoder)
-    reader.feed(b"a\r\nb\r\nhalf")
-    assert decoder.lines == [(1, b"a\r"), (2, b"b\r")]
-    reader.feed(b"")
-    reader.feed(b"!\nc\nlast")
-    assert decoder.lines[2:] == [(3, b"half!"), (4, b"c")]
-    reader.finish()
-    reader.finish()
-    assert decoder.lines[4:] == [(5, b"last")]
-
-
-def test_many_unreadable_lines_are_counted_and_only_the_first_reported(log):
-    append(log.path, "x\n" * 5000)
-    news_seen = [record for record in log.read() if isinstance(record, Unreadable)]
-    assert len(news_seen) == 1000
-    assert log.source.status().unreadable == 5000
-
-
-def test_late_rows_are_no_restart(log):
-    append(log.path, line(10) + line(20) + line(30) + line(25) + line(40))
-    log.read()
-    assert log.run.restarts == []
-    assert list(log.values()) == [10, 20, 25, 30, 40]
-
-
 def test_steps_that_go_back_in_one_file_are_a_restart(log):
     append(log.path, "".join(line(n) for n in (1, 2, 3, 4, 3, 4, 5)))
     log.read()
     assert [mark.step for mark in log.run.restarts] == [3]
-
-
-def test_several_records_of_one_step_are_merged(log):
-    records = [{"a": 1}, {"b": 2}, {"a": 3}]
-    append(
-        log.path,
-        "".join(json.dumps({"step": 1, "data": data}) + "\n" for data in records),
-    )
-    log.read()
-    assert log.values() == {1: 3.0}
-    assert values(log.run, "b") == {1: 2.0}
-    assert log.run.restarts == []
 
 
 # -- everything behind a path, in a thread ---------------------------------------------------------
@@ -278,32 +185,6 @@ class Live:
         return self.runs[name].step if name in self.runs else None
 
 
-def test_what_is_appended_arrives(tmp_path):
-    path = tmp_path / "small.jsonl"
-    path.write_text(line(1))
-    with Live(path) as live:
-        live.until(lambda: live.step("small") == 1)
-        append(path, line(2))
-        live.until(lambda: live.step("small") == 2)
-        assert live.runs["small"].last_record == NOW, (
-            "what is appended has its time of arrival"
-        )
-
-
-def test_runs_that_appear_later(tmp_path):
-    with Live(f"{tmp_path}/run_*") as live:
-        live.until(lambda: live.waiting)
-        assert live.waiting == (f"{tmp_path}/run_*: nothing matches yet",)
-        (tmp_path / "run_1").mkdir()
-        (tmp_path / "run_1" / "log.jsonl").write_text(line(1))
-        live.until(lambda: live.step("run_1") == 1)
-        (tmp_path / "run_2" / "deep").mkdir(parents=True)
-        (tmp_path / "run_2" / "deep" / "log.jsonl").write_text(line(7))
-        live.until(lambda: live.step("run_2") == 7)
-        append(tmp_path / "run_1" / "log.jsonl", line(2))
-        live.until(lambda: live.step("run_1") == 2)
-
-
 def test_a_source_that_fails_costs_its_neighbour_nothing(tmp_path):
     good = tmp_path / "train.log"
     bad = tmp_path / "p" / "e.jsonl"
@@ -318,16 +199,6 @@ def test_a_source_that_fails_costs_its_neighbour_nothing(tmp_path):
         live.until(lambda: live.step(name) == 2)
         live.until(lambda: live.runs[name].sources[str(bad)].status.problem is not None)
         assert values(live.runs[name], "a") == {1: 0.5, 2: 2.0}
-
-
-def test_a_folder_whose_name_is_no_text_is_followed_as_well(tmp_path):
-    name = os.fsdecode(b"r\xff1")
-    (tmp_path / name).mkdir()
-    append(tmp_path / name / "log.jsonl", line(1))
-    with Live(tmp_path) as live:
-        live.until(lambda: any(run.step == 1 for run in live.runs.values()))
-        append(tmp_path / name / "log.jsonl", line(2))
-        live.until(lambda: any(run.step == 2 for run in live.runs.values()))
 
 
 def test_what_a_search_raises_is_reported_and_ends_nothing(tmp_path, monkeypatch):
@@ -438,24 +309,6 @@ def nothing() -> None:
     """Do nothing more."""
 
 
-def test_new_runs_are_found_though_the_clock_was_set_back(tmp_path, monkeypatch):
-    first = tmp_path / "a" / "log.jsonl"
-    second = tmp_path / "b" / "log.jsonl"
-    for path in (first, second):
-        path.parent.mkdir()
-    append(first, line(1))
-    live = FollowedLive(tmp_path, monkeypatch)
-
-    def set_back() -> None:
-        live.now -= 7 * 86400
-        append(second, line(1))
-
-    live.follow(
-        (lambda: len(live.monitor.runs) == 1 and live.monitor.loaded() == 1, set_back),
-        (lambda: len(live.monitor.runs) == 2, nothing),
-    )
-
-
 def test_half_a_line_waits_though_the_servers_clock_is_behind(tmp_path, monkeypatch):
     path = tmp_path / "train.log"
     live, looks = FollowedLive(tmp_path, monkeypatch), []
@@ -506,13 +359,6 @@ def test_a_last_line_that_may_go_on_is_taken_once_its_log_is_quiet(
     )
 
 
-def test_rows_are_handed_on_in_blocks(log):
-    append(log.path, "".join(line(n) for n in range(500)))
-    rows = [record for record in log.read() if isinstance(record, MetricRows)]
-    assert sum(len(r.steps) for r in rows) == 500
-    assert len(rows) == 1
-
-
 def test_nothing_counts_as_loaded_before_every_file_has_been_looked_at(tmp_path):
     (tmp_path / "train.log").write_text("step:1 - a:1.0\n")
     (tmp_path / "exp.jsonl").write_text(line(1) * 10_000)
@@ -559,30 +405,3 @@ def test_whatever_a_source_raises_costs_that_source_alone(tmp_path, monkeypatch)
     assert monitor.runs["b"].step == 2
     monitor.apply(Discovery((), (), (), read=True), NOW)
     assert monitor.loaded() == 1.0
-
-
-def test_whole_numbers_of_any_size(log):
-    huge = 10**400
-    append(
-        log.path,
-        f'{{"step":1,"data":{{"a":{huge}}}}}\n{{"step":2,"data":{{"a":-{huge}}}}}\n{{"step":3,"data":{{"a":3}}}}\n',
-    )
-    append(
-        log.path,
-        f'{{"step":{huge},"data":{{"a":1}}}}\n{{"step":{2**63},"data":{{"a":1}}}}\n',
-    )
-    unreadable = [one for one in log.read() if isinstance(one, Unreadable)]
-    assert log.values() == {1: float("inf"), 2: float("-inf"), 3: 3.0}
-    assert [one.line for one in unreadable] == [4, 5]
-
-
-def test_bars_are_taken_though_the_last_of_them_is_broken(tmp_path):
-    log = tmp_path / "train.log"
-    bar = "Training Progress:  {}%|#  | {}/9 [01:00<09:00, 60.0s/it]"
-    log.write_text(
-        f"{bar.format(11, 1)}\r{bar.format(22, 2)}\rTraining Progress:  33%|step:3 "
-    )
-    source = FileSource(log, console)
-    assert [
-        record.step for record in drain(source) if isinstance(record, Progress)
-    ] == [1, 2]

@@ -10,16 +10,15 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from log_reading import drain, feed_in_pieces, own_keys, read_run, values
+from log_reading import feed_in_pieces, own_keys, read_run, values
 
-from verl_tui.records import EventKind, Restart, Sample, Unreadable
+from verl_tui.records import EventKind, Sample
 from verl_tui.runs.time.step_clocks import clocks
 from verl_tui.runs.views.state import State, state
-from verl_tui.sources.formats import filelogger, rollouts, sample_records, tutorial
+from verl_tui.sources.formats import filelogger, rollouts, tutorial
 from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.console.decoder import ConsoleDecoder
-from verl_tui.sources.source import FileSource
 
 DATA = Path(__file__).parents[1] / "data"
 FILES = {
@@ -97,24 +96,6 @@ def test_a_data_source_with_the_separator_in_its_name_costs_no_other_metric():
     assert any(key.endswith("c/acc/mean@1") for key in run.keys)
 
 
-def test_console_of_older_versions():
-    old = read_run(DATA / "console_v01.log")
-    assert values(old, "timing/gen") == {0: 18.859, 1: 17.1}
-    assert values(old, "actor/lr(1e-4)") == {0: 0.01, 1: 0.01}
-    assert old.indicators["validation"] == "test_score/openai/gsm8k"
-    run = read_run(DATA / "console_v04.log")
-    assert values(run, "global_seqlen/min") == {1: 484245.0, 2: 484246.0}
-    assert math.isnan(values(run, "actor/pg_loss")[2])
-
-
-def test_step_lines_glued_to_bars():
-    run = read_run(DATA / "console_sft.log")
-    assert values(run, "train/loss") == {1: 2.25, 2: 2.0, 3: 1.5}
-    assert values(run, "val/loss") == {3: 1.75}
-    assert values(run, "train/lr(1e-3)")[2] == 0.001
-    assert run.total_steps == 20
-
-
 def test_file_logger_of_both_eras():
     new = read_run(DATA / "filelogger_v07.jsonl")
     assert list(new.keys) == [
@@ -126,19 +107,6 @@ def test_file_logger_of_both_eras():
     old = read_run(DATA / "filelogger_v06.jsonl")
     assert values(old, "actor/grad_norm") == {1: math.inf, 2: -math.inf}
     assert math.isnan(values(old, "actor/pg_loss")[1])
-
-
-@pytest.mark.parametrize("scope", [["ppo"], {"name": "ppo"}, 3, None])
-def test_a_scope_that_is_no_text_costs_nothing(scope):
-    line = json.dumps({"scope": scope, "step": 3, "loss": 2.0}).encode()
-    rows = [
-        row
-        for row in tutorial.TutorialDecoder().decode(line, 1)
-        if hasattr(row, "values")
-    ]
-    assert [
-        (row.step, dict(zip(row.keys, row.values, strict=True))["loss"]) for row in rows
-    ] == [(3, 2.0)]
 
 
 @pytest.mark.parametrize(
@@ -195,12 +163,6 @@ def test_tutorial_records():
     assert run.restarts == []
 
 
-def test_policy_kl_of_the_rollout_scope_where_ppo_has_none(tmp_path):
-    path = tmp_path / "verl_logs.jsonl"
-    path.write_text('{"scope":"rollout","step":1,"kl_div":0.02}\n')
-    assert read_run(path).indicators["policy_kl"] == "rollout/kl_div"
-
-
 def test_steps_that_restart_each_epoch_are_no_restart(tmp_path):
     path = tmp_path / "verl_logs.jsonl"
     lines = []
@@ -237,18 +199,6 @@ def test_samples_that_reward_managers_print():
     assert sample.response == "step:3 - a:1 - b:2\nTraceback (most recent call last):"
     assert (sample.ground_truth, sample.score, sample.step) == ("3", 1.0, 10)
     assert not [r for r in found if getattr(r, "kind", None)]
-
-
-@pytest.mark.parametrize(
-    "actor",
-    ["(T pid=1)", "(My.Own-Runner pid=12, ip=10.0.0.2)", "(pid=)", "(raylet)", ""],
-)
-def test_any_actor_may_print_steps(actor):
-    line = (
-        f"\x1b[36m{actor}\x1b[0m step:4 - a/b@1(x):np.float32(0.5) - c d:1e-3".encode()
-    )
-    (row,) = ConsoleDecoder().decode(line, 1)
-    assert (row.step, row.keys, *row.values) == (4, ("a/b@1(x)", "c d"), 0.5, 0.001)
 
 
 MEMORY = "Memory on the node (IP: 10.0.0.1) where the task was running was 479.66GB / 503.51GB (0.952641), which is much\n"
@@ -361,50 +311,6 @@ def test_any_bytes_are_survived_and_made_safe(tmp_path, format_, lines, cuts):
             assert not {ord(c) for c in text} & UNSAFE, (record, text)
     for key in run.keys:
         run.series(key)
-
-
-def test_json_that_only_python_writes(tmp_path):
-    path = tmp_path / "log.jsonl"
-    path.write_bytes(
-        b'\xef\xbb\xbf{"step":1,"data":{"a":1}}\r\n\0\0\0\n{"step":2,"data":{"a":NaN,"b":1e999}}\n[1]\n{"step":3}\n'
-        b'{"step":4,"data":{"a":12345678901234567890123}}\n{"step":"5","data":{"a":true}}\n'
-    )
-    source = FileSource(path, filelogger)
-    reasons = [(r.line, r.reason) for r in drain(source) if isinstance(r, Unreadable)]
-    assert reasons == [
-        (2, "only zero bytes: a hole left by a crash"),
-        (4, "a JSON list, not an object"),
-        (5, 'no "step" with "data"'),
-    ]
-    run = read_run(path)
-    assert repr(values(run, "a")) == repr(
-        {1: 1.0, 2: nan, 4: 1.2345678901234568e22, 5: 1.0}
-    )
-    assert values(run, "b") == {2: math.inf}
-
-
-def test_a_dump_written_again_replaces_its_samples(tmp_path):
-    path = tmp_path / "rollouts" / "3.jsonl"
-    path.parent.mkdir()
-    path.write_text('{"input":"q","output":"old","score":0}\n')
-    source = FileSource(path, rollouts)
-    assert [r.response for r in drain(source)] == ["old"]
-    path.write_text('{"input":"q","output":"a new one","score":0}\n')
-    restart, sample = drain(source)
-    assert (restart, sample.response) == (Restart("dump written again", 3), "a new one")
-
-
-def test_conversations(tmp_path):
-    turns = [
-        {"role": "user", "content": "hi"},
-        {"role": "assistant", "content": "yo"},
-        {"role": "user", "content": "so"},
-    ]
-    path = tmp_path / "eval.jsonl"
-    path.write_text(json.dumps({"reward": 1.0, "conversations": turns}) + "\n")
-    assert sample_records.matches(path, path.read_bytes())
-    (sample,) = drain(FileSource(path, sample_records))
-    assert (sample.prompt, sample.response) == ("user: hi", "assistant: yo\n\nuser: so")
 
 
 def test_bars_tell_when_steps_were_reached(tmp_path):

@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 from log_reading import read_run, values
 
-from verl_tui.records import EventKind
-from verl_tui.sources.formats.console.decoder import ConsoleDecoder
-
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -82,13 +79,6 @@ def test_what_is_printed_before_them_costs_them_nothing(
     assert {len(values(run, key)) for key in run.keys} == {3}
 
 
-def test_what_stands_behind_metrics_is_read_as_well() -> None:
-    records = ConsoleDecoder().decode(
-        (verl(1) + "Traceback (most recent call last):").encode(), 1
-    )
-    assert EventKind.TRACEBACK in [getattr(one, "kind", None) for one in records]
-
-
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -123,9 +113,3 @@ def test_values_of_any_form_and_within_each_other(tmp_path: Path) -> None:
         "ok": {2: 1.0},
         "epoch": {2: 1.0},
     }
-
-
-def test_a_line_of_very_many_is_given_up_aloud(tmp_path: Path) -> None:
-    run = read(tmp_path, "".join(f"{verl(step)}(T pid=1) " for step in range(1, 9000)))
-    assert 2 < len(values(run, "timing_s/step")) < 100
-    assert "not read" in notes(run)

@@ -6,10 +6,8 @@ A process of its own, because the loader reads LD_LIBRARY_PATH only once, when P
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
-import platform
 import subprocess
 import sys
 import threading
@@ -168,17 +166,6 @@ def test_eight_devices_with_all_fields(stub: Stub) -> None:
     )
 
 
-def test_sixty_four_devices(stub: Stub) -> None:
-    assert [gpu["index"] for gpu in stub.gpus(STUB_COUNT="64")] == [
-        str(index) for index in range(64)
-    ]
-
-
-def test_reading_names_this_host(stub: Stub) -> None:
-    (reading,) = stub.read()
-    assert reading["host"] == platform.node()
-
-
 @pytest.mark.parametrize("flags", [(), ("OLD_DRIVER",)])
 def test_what_holds_the_clocks_down(
     build: Callable[..., Stub], flags: tuple[str, ...]
@@ -215,17 +202,6 @@ def test_processes_by_memory(
     assert [p["pid"] for p in second["processes"]] == [4194306]
 
 
-def test_reading_carries_the_given_time(stub: Stub) -> None:
-    assert [reading["time"] for reading in stub.read([{"now": 5.5}, {"now": 7.0}])] == [
-        5.5,
-        7.0,
-    ]
-
-
-def test_cuda_visible_devices_hides_nothing(stub: Stub) -> None:
-    assert len(stub.gpus(CUDA_VISIBLE_DEVICES="2,3")) == 8
-
-
 @pytest.mark.parametrize(
     ("code", "problem"),
     [
@@ -243,29 +219,6 @@ def test_cuda_visible_devices_hides_nothing(stub: Stub) -> None:
 )
 def test_failed_start_is_one_sentence(stub: Stub, code: str, problem: str) -> None:
     assert stub.problem(STUB_INIT=code) == problem
-
-
-def test_no_devices(stub: Stub) -> None:
-    assert stub.problem(STUB_COUNT="0") == "the NVIDIA driver finds no device"
-
-
-def test_library_that_cannot_be_loaded(tmp_path: Path) -> None:
-    (tmp_path / LIBRARY).write_text("not a library")
-    assert Stub(tmp_path).problem() == "no NVIDIA driver here"
-
-
-def test_no_library(tmp_path: Path) -> None:
-    try:
-        ctypes.CDLL(LIBRARY)
-    except OSError:
-        assert Stub(tmp_path).problem() == "no NVIDIA driver here"
-    else:
-        pytest.skip("this host has a driver, so its library cannot be missing")
-
-
-def test_pynvml_is_missing(stub: Stub) -> None:
-    problem = stub.problem(before="sys.modules['pynvml'] = None\n")
-    assert problem == "the Python package nvidia-ml-py is not installed"
 
 
 @pytest.mark.parametrize(
@@ -294,30 +247,6 @@ def test_failing_query_costs_its_field_only(
         assert second == whole[1] | dict.fromkeys(fields) | {
             "fault": faults.get(code, "")
         }
-
-
-def test_newer_query_fails_and_the_older_answers(stub: Stub) -> None:
-    (gpu,) = stub.gpus(
-        STUB_COUNT="1", STUB_FAIL="GetMemoryInfo_v2:25,GetTemperatureV:3"
-    )
-    assert gpu["temperature"] == 40.0
-    assert gpu["memory_used"] == 1600 * MIB
-
-
-def test_old_driver_lacks_symbols(build: Callable[..., Stub]) -> None:
-    (gpu,) = build("OLD_DRIVER").gpus(STUB_COUNT="1", STUB_MIG="0:1")
-    assert gpu["memory_used"] == 1600 * MIB
-    assert (gpu["temperature"], gpu["power"], gpu["power_limit"]) == (40.0, 100.5, None)
-
-
-def test_driver_too_old_to_start(build: Callable[..., Stub]) -> None:
-    assert build("NO_INIT").problem() == "the NVIDIA driver is too old to be read"
-
-
-def test_old_pynvml_lacks_functions(stub: Stub) -> None:
-    older = "import pynvml\ndel pynvml.nvmlDeviceGetTemperatureV\n"
-    (gpu,) = stub.gpus(before=older, STUB_COUNT="1")
-    assert gpu["temperature"] == 40.0
 
 
 @pytest.mark.parametrize(
@@ -380,23 +309,6 @@ def test_stale_nvml_is_started_afresh(stub: Stub, tmp_path: Path, code: str) -> 
     ]
 
 
-def test_nvml_shut_down_by_someone_else_is_not_noticed(stub: Stub) -> None:
-    shut = (
-        "import pynvml\nread = GpuSource.read\n"
-        "def interrupted(self, now):\n    reading = read(self, now)\n    pynvml.nvmlShutdown()\n    return reading\n"
-        "GpuSource.read = interrupted\n"
-    )
-    readings = stub.read([{"now": 0.0}, {"now": 1.0}], before=shut)
-    assert [len(reading["gpus"]) for reading in readings] == [8, 8]
-
-
-@pytest.mark.parametrize("code", ["9", "18"])
-def test_query_that_says_nothing_works_ends_the_reading(stub: Stub, code: str) -> None:
-    problem = stub.problem(STUB_FAIL=f"GetPowerUsage:{code}")
-    assert problem is not None
-    assert "driver" in problem
-
-
 def test_driver_that_comes_later_is_seen_at_a_slow_pace(
     stub: Stub, tmp_path: Path
 ) -> None:
@@ -412,39 +324,6 @@ def test_driver_that_comes_later_is_seen_at_a_slow_pace(
     assert problems == [*["no NVIDIA driver here"] * 3, None]
 
 
-def test_clock_set_back_does_not_stretch_the_wait(stub: Stub) -> None:
-    steps = [
-        {"now": 1e6, "env": {"STUB_INIT": "9"}},
-        {"now": 10.0, "env": {"STUB_INIT": "0"}},
-    ]
-    assert [reading["problem"] is None for reading in stub.read(steps)] == [False, True]
-
-
-def test_close_shuts_down_and_a_later_read_starts_again(
-    stub: Stub, tmp_path: Path
-) -> None:
-    journal = tmp_path / "journal"
-    readings = stub.read([{"close": True}, {"close": True}], STUB_JOURNAL=str(journal))
-    assert [len(reading["gpus"]) for reading in readings] == [8, 8]
-    assert journal.read_text().split() == ["init", "shutdown", "init", "shutdown"]
-
-
-def test_values_change_between_readings(stub: Stub, tmp_path: Path) -> None:
-    path = str(tmp_path / "values")
-    steps: list[dict[str, Any]] = [
-        {"files": {path: "0 87 62000 71 512.5\n"}},
-        {"files": {path: "0 3 100 39 80\n"}},
-    ]
-    readings = stub.read(steps, STUB_COUNT="1", STUB_VALUES=path)
-    fields = ("utilization", "memory_used", "temperature", "power")
-    assert [
-        tuple(reading["gpus"][0][field] for field in fields) for reading in readings
-    ] == [
-        (87.0, 62000 * MIB, 71.0, 512.5),
-        (3.0, 100 * MIB, 39.0, 80.0),
-    ]
-
-
 def test_mig_instances_follow_their_device(stub: Stub) -> None:
     gpus = stub.gpus(
         STUB_COUNT="3", STUB_MIG="1:5", STUB_FAIL="GetUtilizationRates@1:3"
@@ -457,19 +336,6 @@ def test_mig_instances_follow_their_device(stub: Stub) -> None:
         memory_used=102 * MIB,
         memory_total=9984 * MIB,
     )
-
-
-@pytest.mark.parametrize(
-    "query", ["GetMigMode", "GetMaxMigDeviceCount", "GetMigDeviceHandleByIndex"]
-)
-def test_mig_that_cannot_be_read_leaves_the_device(stub: Stub, query: str) -> None:
-    gpus = stub.gpus(STUB_COUNT="2", STUB_MIG="1:5", STUB_FAIL=f"{query}:4")
-    assert [gpu["index"] for gpu in gpus] == ["0", "1"]
-
-
-def test_mig_instance_without_a_name_takes_that_of_its_device(stub: Stub) -> None:
-    gpus = stub.gpus(STUB_COUNT="1", STUB_MIG="0:1", STUB_FAIL="GetName:3")
-    assert [gpu["name"] for gpu in gpus] == ["GPU", "GPU MIG"]
 
 
 def test_devices_of_this_host() -> None:
@@ -531,13 +397,6 @@ def test_poll_delivers_every_reading_but_a_problem_once() -> None:
     assert stop.waited == [2.5] * 8
     assert source.times == [float(now) for now in range(100, 108)]
     assert source.closed == 1
-
-
-def test_poll_reads_nothing_once_stopped() -> None:
-    source, stop = Script(), threading.Event()
-    stop.set()
-    source.poll(stop, lambda _: None, 1.0, lambda: 0.0)
-    assert (source.times, source.closed) == ([], 1)
 
 
 def test_poll_closes_when_the_receiver_fails() -> None:

@@ -131,26 +131,3 @@ def test_a_query_that_fails_costs_its_field_and_a_lost_device_its_answers(
     source.read(70.0)
     assert library.calls.count("Shutdown") == 1
     source.close()
-
-
-@pytest.mark.parametrize(
-    ("call", "code", "problem"),
-    [
-        ("Init", 9, "the NVIDIA driver is installed but not loaded"),
-        ("GetCount", 77, "the NVIDIA driver fails: code 77 (NVML code 77)"),
-        (
-            "GetPowerUsage",
-            18,
-            "the NVIDIA driver and its library have different versions",
-        ),
-    ],
-)
-def test_what_ends_a_reading_is_said_and_waited_for(
-    library: Library, call: str, code: int, problem: str
-) -> None:
-    source = GpuSource(retry=60.0)
-    library.failing = {call: code}
-    assert problem in (source.read(0.0).problem or "")
-    library.failing = {}
-    assert source.read(30.0).problem is not None
-    assert len(source.read(61.0).gpus) == 3

@@ -13,7 +13,6 @@ from verl_tui.sources.discovery.finder import Finder
 
 CONSOLE = "(TaskRunner pid=1) step:1 - a:1\n"
 METRICS = '{"step":1,"data":{"a":1}}\n'
-SAMPLE = '{"input":"q","output":"a","score":1}\n'
 EVENTS = "events.out.tfevents.1700000000.host.1.0"
 BEGUN = bytes.fromhex("4800000000000000fe92489d")
 """The header of an events file's first record."""
@@ -67,42 +66,6 @@ def test_where_verl_runs_everything_of_one_training_is_one_run(tree, tmp_path):
     assert tree(files) == {tmp_path.name: sorted(files)}
 
 
-def test_parts_in_folders_that_are_called_by_what_lies_in_them(tree, tmp_path):
-    files = {
-        "logs/train.log": CONSOLE,
-        f"tensorboard/{EVENTS}": BEGUN,
-        "metrics/exp.jsonl": METRICS,
-    }
-    assert tree(files) == {tmp_path.name: sorted(files)}
-
-
-def test_two_runs_with_a_log_each_in_another_format_stay_two(tree):
-    assert tree({"first/train.log": CONSOLE, "second/exp.jsonl": METRICS}) == {
-        "first": ["first/train.log"],
-        "second": ["second/exp.jsonl"],
-    }
-
-
-def test_experiments_side_by_side_are_distinguished_by_their_names(tree):
-    found = tree(
-        {
-            "proj/small.jsonl": METRICS,
-            "proj/large.jsonl": METRICS,
-            f"tensorboard_log/proj/small/{EVENTS}": BEGUN,
-            f"tensorboard_log/proj/large/{EVENTS}": BEGUN,
-        }
-    )
-    assert found == {
-        name: [f"proj/{name}.jsonl", f"tensorboard_log/proj/{name}/{EVENTS}"]
-        for name in ("small", "large")
-    }
-
-
-def test_parts_of_one_name_are_one_run_though_there_is_one_of_each(tree, tmp_path):
-    files = {"proj/small.jsonl": METRICS, f"tensorboard_log/proj/small/{EVENTS}": BEGUN}
-    assert tree(files) == {tmp_path.name: sorted(files)}
-
-
 def test_an_experiment_whose_log_alone_names_it(tree):
     found = tree(
         {
@@ -115,13 +78,6 @@ def test_an_experiment_whose_log_alone_names_it(tree):
         ["proj/small.jsonl", f"tensorboard_log/proj/small/{EVENTS}"],
         [f"tensorboard_log/proj/large/{EVENTS}"],
     ]
-
-
-def test_the_event_files_of_a_directory_are_one_log(tree, tmp_path):
-    files = {
-        f"events.out.tfevents.{1700000000 + n}.host.1.{n}": BEGUN for n in range(5)
-    }
-    assert tree(files) == {tmp_path.name: sorted(files)}
 
 
 STATE = '{"best_model_checkpoint": null, "global_step": 1, "log_history": [{"loss": 1, "step": 1}]}'
@@ -190,10 +146,6 @@ def test_halves_of_a_slurm_log_are_one_run(tree):
         "job-1": ["job-1.err", "job-1.out"],
         "job-2": ["job-2.err", "job-2.out"],
     }
-
-
-def test_a_half_without_the_other_is_what_it_is(tree):
-    assert tree({"job-1.err": "nothing special\n"}) == {}
 
 
 def test_a_slurm_log_named_by_one_half_or_both(tmp_path):
@@ -282,16 +234,6 @@ def test_settings_of_a_wandb_run_are_of_no_other(tree):
     ) == [[wandb("abc", 0)[0]]]
 
 
-def test_what_wandb_writes_of_itself_is_no_log(tree):
-    run = "wandb/run-20260101_000000-abc"
-    files = {
-        f"{run}/run-abc.wandb": KEPT,
-        f"{run}/logs/debug-internal.log": CONSOLE,
-        "wandb/debug.log": CONSOLE,
-    }
-    assert list(tree(files).values()) == [[f"{run}/run-abc.wandb"]]
-
-
 def test_a_wandb_run_that_was_copied_through_the_link_to_the_newest_one_is_one_run(
     tree,
 ):
@@ -324,18 +266,6 @@ def test_a_tree_without_end_is_left_after_many_directories(tmp_path, monkeypatch
     for n in range(9):
         (tmp_path / str(n)).mkdir()
     assert "more than 5 directories" in Finder([str(tmp_path)]).scan().problems[0]
-
-
-def test_names_that_look_alike_on_one_line_are_distinguished(tree):
-    files = {
-        " /train.log": CONSOLE,
-        "  /train.log": CONSOLE,
-        "a b/train.log": CONSOLE,
-        "a\n b/train.log": CONSOLE,
-    }
-    found = tree(files)
-    assert sorted(found) == ["(no name)", "(no name) (2)", "a b", "a b (2)"]
-    assert sorted(found.values()) == sorted([name] for name in files)
 
 
 def test_a_number_makes_no_name_that_another_run_has(tree):

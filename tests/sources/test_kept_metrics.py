@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 from log_reading import read_run, read_runs, values
-from log_writing import event_log, wandb_log
 
 from verl_tui.sources.discovery.finder import Finder
 from verl_tui.sources.fields import kept_metrics
@@ -63,26 +62,6 @@ def test_the_first_metrics_are_kept_and_the_others_said(
     assert f"{MANY - FEW} further metrics are not kept: only the first {FEW}" in note
 
 
-@pytest.mark.parametrize(
-    ("name", "data"),
-    [
-        ("run-1.wandb", wandb_log([1, 2])),
-        ("events.out.tfevents.1700000000.host.1.0", event_log([1, 2])),
-        ("d.jsonl", b'{"step": 1, "a": [1, 2], "b": [3, 4], "c": 5, "d": 6}\n'),
-    ],
-    ids=["wandb", "events", "lists"],
-)
-def test_in_any_format(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, data: bytes
-) -> None:
-    monkeypatch.setattr(kept_metrics, "MOST", 1)
-    path = tmp_path / name
-    path.write_bytes(data)
-    run = read_run(path)
-    assert len(run.keys) <= 1
-    assert "not kept: only the first 1" in (run.sources[str(path)].status.note or "")
-
-
 def test_names_that_are_others_in_each_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,14 +108,3 @@ def test_a_chart_of_very_many_runs_is_bounded_aloud(tmp_path: Path) -> None:
     discovery = Finder([str(path)]).scan()
     assert len(discovery.runs) + 50 in (150, 151)
     assert discovery.passed[0].reason.endswith("further runs in it are not shown")
-
-
-def test_a_page_whose_last_line_is_cut_gives_no_value_that_may_be_cut(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "page.prom"
-    path.write_text("# TYPE a gauge\na 1.5\n# TYPE b gauge\nb 2.2")
-    run = read_run(path)
-    assert set(run.keys) == {"a"}
-    (line,) = run.sources[str(path)].unreadable
-    assert line.reason == "its last line has no end"

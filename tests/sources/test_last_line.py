@@ -55,10 +55,3 @@ def test_that_a_last_line_is_not_read_is_reported_until_it_goes_on(
     assert SAID in (reader.note or "")
     reader.feed(b"5")
     assert reader.note is None
-
-
-def test_an_empty_end_is_no_line() -> None:
-    reader = LineReader(FileLoggerDecoder())
-    reader.feed(b'{"step": 1, "data": {"a": 1.0}}\n  ')
-    reader.finish()
-    assert reader.note is None

@@ -8,12 +8,10 @@ import json
 import math
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from log_reading import drain, feed_in_pieces, read_run, values
+from log_reading import drain, read_run, values
 
 from verl_tui.distributions import QUANTILES
-from verl_tui.records import Histogram, Unreadable
+from verl_tui.records import Unreadable
 from verl_tui.sources.fields.jsonl import flatten
 from verl_tui.sources.fields.lists import split
 from verl_tui.sources.formats import filelogger, tutorial
@@ -177,117 +175,3 @@ def test_a_bad_histogram_is_reported_and_costs_nothing_else(
     loss = next(key for key in run.keys if key.endswith("loss"))
     assert values(run, loss) == {1: 0.5, 2: 0.5, 3: 0.5}
     assert run.unreadable == 1
-
-
-@pytest.mark.parametrize(
-    "notes", [[None, None], ["a", None], [None, "b"], [[None], []], [["a"], [None]]]
-)
-def test_texts_of_which_some_are_missing_are_no_numbers(tmp_path, notes):
-    path = written(
-        tmp_path, {"scope": "ppo", "step": 1, "kl": [None, None], "notes": notes}
-    )
-    records = drain(FileSource(path, tutorial))
-    assert [one.reason for one in records if isinstance(one, Unreadable)] == [
-        "kl: 2 of 2 values are not finite"
-    ]
-
-
-NUMBER = st.integers(-3, 3) | st.floats() | st.none() | st.booleans() | st.just(10**400)
-VALUE = st.recursive(
-    NUMBER | st.text(max_size=3),
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(
-            st.sampled_from(
-                [
-                    "_type",
-                    "values",
-                    "bins",
-                    "packedBins",
-                    "counts",
-                    "hist",
-                    "bin_edges",
-                    "min",
-                    "max",
-                    "size",
-                    "bucket",
-                ]
-            ),
-            inner | st.just("histogram"),
-            max_size=4,
-        )
-    ),
-    max_leaves=12,
-)
-
-
-@given(
-    values=st.lists(
-        st.dictionaries(st.sampled_from(["a", "b", "bins", "counts", "_type"]), VALUE),
-        max_size=5,
-    )
-)
-def test_any_fields_are_survived(values):
-    for fields in values:
-        parts = split(flatten(fields))
-        for one in parts.found.values():
-            assert all(
-                math.isfinite(value)
-                for value in (*one.figures.values(), *one.bins[:2], *one.bins.counts)
-            )
-        assert all(isinstance(value, float) for value in parts.numbers().values())
-
-
-@given(cuts=st.lists(st.integers(0, 10**6), max_size=8))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@pytest.mark.parametrize("format_", [filelogger, tutorial], ids=lambda f: f.name)
-def test_any_cut_gives_the_same_histograms(tmp_path, format_, cuts):
-    rows = [
-        {
-            "step": step,
-            "scope": "reward",
-            "r": [step, 2.0, 7.5],
-            "h": {"bins": [0, step], "counts": [step]},
-        }
-        for step in range(1, 9)
-        for _ in range(2)
-    ]
-    rows = (
-        [{"step": row["step"], "data": row} for row in rows]
-        if format_ is filelogger
-        else rows
-    )
-    data = "".join(json.dumps(row) + "\n" for row in rows).encode()
-    whole, reported = feed_in_pieces(tmp_path / "log.jsonl", format_, data, [])
-    pieces, again = feed_in_pieces(tmp_path / "log.jsonl", format_, data, cuts)
-    assert [one for one in reported if isinstance(one, Histogram)] == [
-        one for one in again if isinstance(one, Histogram)
-    ]
-    assert len(whole.histograms.keys) == 2
-    for key in whole.histograms.keys:
-        assert [whole.histograms.at(key, step) for step in range(9)] == [
-            pieces.histograms.at(key, step) for step in range(9)
-        ]
-    for key in whole.keys:
-        assert values(whole, key) == values(pieces, key)
-
-
-def test_records_of_nothing_but_a_list_are_recognised(tmp_path):
-    run = read_run(written(tmp_path, {"step": 4, "rewards": [0.25, 0.75]}))
-    assert values(run, "rewards/mean") == {4: 0.5}
-
-
-def test_scores_of_samples_are_a_distribution(tmp_path):
-    rows = [
-        {"step": 7, "input": f"q{at}", "output": "a", "score": at / 10}
-        for at in range(11)
-    ]
-    folder = tmp_path / "rollouts"
-    folder.mkdir()
-    run = read_run(written(folder, *rows, name="7.jsonl"))
-    assert values(run, "samples/score") == {7: pytest.approx(0.5)}
-    assert values(run, "samples/score/p25") == {7: pytest.approx(0.25)}
-    assert run.histograms.at("samples/score", 7).bins[:2] == (0.0, 1.0)
-    assert sum(run.histograms.at("samples/score", 7).bins.counts) == 11
-    few = read_run(written(folder, *rows[:7], name="7.jsonl"))
-    assert not few.histograms.keys

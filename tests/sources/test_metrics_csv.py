@@ -8,19 +8,12 @@ import csv
 import math
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from log_reading import feed_in_pieces, read_run, read_runs, values
+from log_reading import read_run, read_runs, values
 
 from verl_tui.exporters.csv import export
 from verl_tui.sources.formats import metrics_csv
-from verl_tui.sources.source import FileSource
-
-if TYPE_CHECKING:
-    from verl_tui.records import Record
 
 LOGS = Path(
     os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")
@@ -102,27 +95,6 @@ CSV = b"step,a,b\n" + b"".join(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(cuts=st.lists(st.integers(0, len(CSV)), max_size=8))
-def test_any_cut_gives_the_same(tmp_path: Path, cuts: list[int]) -> None:
-    run, _ = feed_in_pieces(tmp_path / "m.csv", metrics_csv, CSV, cuts)
-    assert values(run, "a") == {n: n / 3 for n in range(1, 40)}
-    assert values(run, "b") == {n: float(n) for n in range(3, 40, 3)}
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.binary(max_size=400), at=st.integers(0, len(CSV)))
-def test_any_bytes_do_no_harm(tmp_path: Path, data: bytes, at: int) -> None:
-    path = tmp_path / "m.csv"
-    path.write_bytes(CSV[:at] + data + CSV[at:])
-    records: list[Record] = []
-    source, more = FileSource(path, metrics_csv), True
-    while more:
-        found, more = source.read()
-        records.extend(found)
-    assert source.status().problem is None
-
-
 @pytest.mark.skipif(not DAPO.exists(), reason=f"no {DAPO}")
 def test_a_real_one_value_for_value() -> None:
     run = read_run(DAPO)
@@ -195,20 +167,6 @@ def test_a_chart_of_several_runs_is_several_runs(
     } == found
 
 
-def test_of_a_chart_on_standard_input_the_first_run_is_shown_and_the_rest_is_said() -> (
-    None
-):
-    reader = metrics_csv.reader(Path("stdin.csv"))
-    reader.feed(b"Step,a - loss,b - loss,c - loss\n1,2,3,4\n")
-    assert reader.note == "holds 3 runs; the first one is shown"
-
-
-def test_parts_of_metrics_are_no_runs(tmp_path: Path) -> None:
-    path = tmp_path / "m.csv"
-    path.write_text("step,train - loss,val - loss\n1,2,3\n")
-    assert set(read_run(path).keys) == {"train - loss", "val - loss"}
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -232,12 +190,3 @@ def test_a_last_row_without_an_end_counts_where_it_is_whole(
     assert values(run, "a") == said
     note = run.sources[str(path)].status.note or ""
     assert ("last line has no end" in note) is (2 not in said)
-
-
-def test_a_chart_saved_in_tensorboard_is_named_by_its_file(tmp_path: Path) -> None:
-    path = tmp_path / "run-x-tag-critic_score_mean.csv"
-    path.write_text("Wall time,Step,Value\n1795000000.5,3,0.5\n1795000060.5,4,0.75\n")
-    run = read_run(path)
-    assert values(run, "critic/score/mean") == {3: 0.5, 4: 0.75}
-    assert len(run.keys) == 1
-    assert run.last_record == 1795000060.5

@@ -9,15 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from log_reading import NOW, drain, feed_in_pieces, read_run, values
+from log_reading import NOW, drain, read_run, values
 
 from verl_tui.records import Batch, Restart, Unreadable
 from verl_tui.runs.run import Run
 from verl_tui.sources.discovery.finder import Finder
 from verl_tui.sources.formats import metrics_json
-from verl_tui.sources.pipe import HeldReader
 from verl_tui.sources.source import FileSource
 
 STEPS = [*range(2, 14, 2)]
@@ -75,15 +72,6 @@ def test_metrics_of_trainings_without_a_step_are_counted(tmp_path: Path) -> None
     )
 
 
-def test_further_lists_are_said(tmp_path: Path) -> None:
-    path = tmp_path / "history.json"
-    path.write_text(json.dumps({"train": RECORDS, "val": RECORDS[:2], "n": [1]}))
-    run = read_run(path)
-    assert values(run, "loss") == LOSS
-    note = run.sources[str(path)].status.note
-    assert note == "further records are not read: those below val"
-
-
 def test_a_document_that_is_written_anew_is_followed(tmp_path: Path) -> None:
     path = tmp_path / "history.json"
     source = FileSource(path, metrics_json)
@@ -101,22 +89,6 @@ def test_a_document_that_is_written_anew_is_followed(tmp_path: Path) -> None:
     assert not [one for one in records if isinstance(one, Restart | Unreadable)]
     path.write_text(json.dumps([{**RECORDS[0], "loss": 9.0}]))
     assert isinstance(drain(source)[0], Restart)
-
-
-@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-@given(cuts=st.lists(st.integers(0, 4000), max_size=6))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-def test_any_cut_gives_the_same(tmp_path: Path, text: str, cuts: list[int]) -> None:
-    run, _ = feed_in_pieces(
-        tmp_path / "h.json", metrics_json, text.encode(), cuts, to_the_end=True
-    )
-    assert values(run, "loss") == LOSS
-
-
-def test_on_standard_input() -> None:
-    held = HeldReader()
-    held.feed(TEXTS["a list"].encode())
-    assert held.recognised() is metrics_json
 
 
 @pytest.mark.parametrize(

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from log_reading import read_run, values
+from log_reading import read_run
 
-from verl_tui.cli import main
 from verl_tui.sources.discovery.finder import Finder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
 LOG = '{"step": 1, "data": {"loss": 0.5}}\n{"step": 2, "data": {"loss": 0.25}}\n'
 OWN = "no log: written by verl-tui itself"
@@ -72,16 +71,6 @@ def test_what_is_no_training_is_passed_over_and_said(
     assert set(read_run(tmp_path).keys) == {"loss"}
 
 
-def test_one_record_that_may_become_anything_is_waited_for(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    path.write_text('{"model": "m", "benchmark": "gsm8k", "value": 0.5}\n')
-    discovery = Finder([str(path)]).scan()
-    assert (discovery.runs, discovery.problems) == ((), ())
-    assert discovery.waiting == (
-        f"{path}: holds a single record without a step so far",
-    )
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -99,58 +88,3 @@ def test_what_may_be_a_training_is_read(tmp_path: Path, text: str) -> None:
     path = tmp_path / "metrics.jsonl"
     path.write_text(text)
     assert read_run(path).keys
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "get state RUN --json",
-        "get findings RUN --json",
-        "get metrics RUN --json",
-        "get samples RUN --json",
-        "get log RUN --json",
-        "check RUN --json",
-        "compare RUN --json",
-        "doctor RUN --json",
-        "report RUN -o OUT",
-    ],
-)
-def test_what_we_write_is_no_run(
-    tmp_path: Path, words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = tmp_path / "run"
-    (run / "rollouts").mkdir(parents=True)
-    (run / "run.jsonl").write_text(LOG)
-    (run / "rollouts" / "1.jsonl").write_text(
-        '{"input": "q", "output": "a", "score": 1}\n'
-    )
-    before = read_run(run)
-    out = run / "answer.json"
-    paths = {"RUN": str(run), "OUT": str(out)}
-    main([paths.get(word, word) for word in words.split()])
-    said = capsys.readouterr().out
-    for path in (out, run / "answer.jsonl"):
-        if not out.exists():
-            path.write_text(said)
-        text = out.read_text() * (2 if path.suffix == ".jsonl" else 1)
-        path.write_text(text)
-        discovery = Finder([str(run)]).scan()
-        assert {(Path(one.path).suffix, one.reason) for one in discovery.passed} >= {
-            (path.suffix, OWN)
-        }
-        assert Finder([str(path)]).scan().runs == ()
-    after = read_run(run)
-    assert (after.keys, len(after.sources)) == (before.keys, len(before.sources))
-
-
-def test_what_we_export_is_no_second_run(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / f"{name}.jsonl").write_text(LOG)
-    main(["export", "csv", str(tmp_path), "-o", str(tmp_path / "out")])
-    names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert names == {"a.csv", "b.csv"}
-    runs = Finder([str(tmp_path)]).scan().runs
-    assert {run.name for run in runs} == {"a", "b"}
-    alone = read_run(tmp_path / "out" / "a.csv")
-    assert values(alone, "loss") == {1: 0.5, 2: 0.25}

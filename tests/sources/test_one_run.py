@@ -80,19 +80,6 @@ def test_the_directory_of_ms_swift_is_one_run_whatever_links_lead_into_it(tree):
         assert [sorted(run.checkpoints) for run in read_runs(path).values()] == [[1, 2]]
 
 
-def test_a_link_to_a_checkpoint_elsewhere_is_no_run(tree):
-    top = tree({"a/train.log": CONSOLE, "store/checkpoint-5/trainer_state.json": STATE})
-    (top / "a" / "last-checkpoint").symlink_to(top / "store" / "checkpoint-5")
-    (run,) = runs(top / "a")
-    assert [file.path.name for file in run.files] == ["train.log"]
-
-
-def test_a_link_to_a_run_elsewhere_is_followed(tree):
-    top = tree({"store/x/train.log": CONSOLE, "mine/": ""})
-    (top / "mine" / "run").symlink_to(top / "store" / "x")
-    assert len(runs(top / "mine")) == 1
-
-
 # -- ranks -----------------------------------------------------------------------------------------
 
 RAY = "session_2026-11-22_10-00-00_123456_7/logs"
@@ -124,14 +111,6 @@ def test_the_logs_of_several_ranks_are_one_run(tree, files):
     assert sorted(str(file.path.relative_to(top)) for file in run.files) == sorted(
         files
     )
-
-
-def test_the_first_rank_has_the_last_word(tree):
-    top = tree(
-        {f"rank{rank}.log": CONSOLE.replace("a:1", f"a:{rank}") for rank in range(3)}
-    )
-    (run,) = read_runs(top).values()
-    assert list(run.series("a").values) == [0.0]
 
 
 def test_what_ray_writes_of_itself_is_no_log(tree):
@@ -196,44 +175,6 @@ def test_settings_that_call_it_nothing(text):
     assert naming.experiment_name(text) == ""
 
 
-@pytest.mark.parametrize(
-    ("spec", "name"),
-    [
-        ("grpo_7b/logs", "grpo_7b"),
-        ("grpo_7b/logs/train.log", "grpo_7b"),
-        ("grpo_7b/output/files/output.log", "grpo_7b"),
-        ("grpo_7b/3fa9c1e77b/log.txt", "grpo_7b"),
-        ("grpo_7b/exp/console.log", "grpo_7b"),
-        ("grpo_7b/wandb/run-20260101_000000-ab12cd34/files/output.log", "grpo_7b"),
-        ("grpo_7b/small.log", "small"),
-    ],
-)
-def test_names_that_say_nothing_give_way(tree, spec, name):
-    top = tree({spec if "." in spec else f"{spec}/train.log": CONSOLE})
-    assert names(top / spec) == [name]
-
-
-def test_a_run_is_called_as_its_settings_call_it(tree):
-    console = "{'trainer': {'experiment_name': 'ours'}}\n" + CONSOLE
-    top = tree(
-        {
-            "a/train.log": console,
-            "b/train.log": CONSOLE,
-            "b/config.yaml": "experiment_name: base\n",
-        }
-    )
-    assert names(top) == ["ours", "base"]
-    assert names(top / "a/train.log") == ["ours"]
-
-
-def test_runs_that_are_called_alike_are_distinguished_by_where_they_lie(tree):
-    config = "experiment_name: ours\n"
-    top = tree({f"{place}/{file}": text for place in ("s1/x", "s2/x", "s3/x")
-                for file, text in (("train.log", CONSOLE), ("config.yaml", config))})  # fmt: skip
-    assert names(top) == ["ours (s1)", "ours (s2)", "ours (s3)"]
-    assert len(set(names(top / "s1", top / "s2", top / "s3"))) == 3
-
-
 # -- checkpoints -----------------------------------------------------------------------------------
 
 
@@ -258,12 +199,6 @@ def test_checkpoints_are_found_from_the_directory_of_the_run(tree, log, home):
         }
     )
     assert list(checkpoints(top).values()) == [[1, 20]]
-
-
-@pytest.mark.parametrize("spec", ["logs", "logs/train.log"])
-def test_a_checkpoints_directory_beside_logs(tree, spec):
-    top = tree({"job/logs/train.log": CONSOLE, "job/checkpoints/global_step_5/": ""})
-    assert list(checkpoints(top / "job" / spec).values()) == [[5]]
 
 
 @pytest.mark.parametrize(
@@ -382,21 +317,3 @@ def test_starts_that_go_on_from_each_other_are_one_run(tree):
         (run,) = read_runs(named).values()
         assert values(run, "loss") == {step: step + 0.5 for step in range(1, 10)}
         assert run.step == 9
-
-
-def test_starts_from_nothing_are_runs_of_their_own(tree):
-    top = tree(
-        {
-            **version(0, range(1, 4)),
-            **version(1, range(1, 6)),
-            **version(2, range(3, 9), 0),
-        }
-    )
-    assert sorted(run.step for run in read_runs(top).values()) == [5, 8]
-
-
-def test_a_start_from_elsewhere_is_a_run_of_its_own(tree):
-    top = tree(
-        {**version(1, range(3, 9), 7), "out/v2-20261122-180200/args.json": "[" * 9}
-    )
-    assert [run.step for run in read_runs(top).values()] == [8]

@@ -11,7 +11,6 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from event_writing import event, tensor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from log_reading import drain
@@ -26,8 +25,6 @@ from log_writing import (
     wandb_log,
 )
 from property_examples import examples
-from tensorboardX.proto.summary_pb2 import Summary
-from tensorboardX.proto.tensor_pb2 import TensorProto
 from wandb_writing import field, history, written
 
 from verl_tui.records import MetricRows, Progress, Restart, Settings, Unreadable
@@ -38,7 +35,6 @@ from verl_tui.sources.formats import (
 )
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.tensorboard import reader as tensorboard
-from verl_tui.sources.formats.tensorboard.frames import checksum
 from verl_tui.sources.formats.trainer_logs import llama_factory, swift
 from verl_tui.sources.formats.wandb import reader as wandb
 from verl_tui.sources.parts import EndSource, LogParts
@@ -92,18 +88,6 @@ LOGS: dict[str, tuple[Any, str, Any]] = {
         lambda steps: wandb_log(steps, 5),
     ),
 }
-
-
-PIECES = [
-    bytes(range(256)),
-    bytes(3000),
-    b'\n{"step": 1}\n' * 50,
-    event_log([1, 2]),
-    wandb_log([1, 2])[7:],
-    wandb.HEADER,
-    b"\x28" + bytes(7),
-    b"step,loss\n1,2\n",
-]
 
 
 class Log:
@@ -177,20 +161,6 @@ def test_an_end_that_grows_is_read_on(log: Log, cut: float, wanted: int) -> None
             )
 
 
-def test_an_end_that_is_written_anew_is_read_from_its_beginning(log: Log) -> None:
-    with TemporaryDirectory() as directory:
-        path = Path(directory) / log.path.name
-        data = log.path.read_bytes()
-        path.write_bytes(data)
-        end = EndSource(path, log.format, 0, log.size // 3)
-        drain(end)
-        assert end.start > 0
-        path.write_bytes(data[: log.size // 2])
-        restart, *records = drain(end)
-        assert isinstance(restart, Restart)
-        assert cells(records) == cells(drain(FileSource(path, log.format)))
-
-
 def test_blocks_one_after_the_other_hold_all_records(log: Log) -> None:
     starts = [0]
     while (found := log.parts.begin(starts[-1] + 10_000, log.size)) is not None:
@@ -214,57 +184,6 @@ def end_of(path: Path, format_: Any, size: int) -> tuple[EndSource, list[Any]]:
     return end, [one for one in drain(end) if not isinstance(one, Settings | Progress)]
 
 
-@pytest.mark.parametrize("named_in", ["its first record", "a record in between"])
-def test_tensors_are_read_by_the_plugin_that_the_beginning_names(
-    tmp_path: Path, named_in: str
-) -> None:
-    path = tmp_path / "events.out.tfevents.1.host"
-    first = 0 if named_in == "its first record" else 3000
-    records = [
-        event(step, step, tensor("loss", step / 2, "scalars" if step == first else ""))
-        for step in range(6000)
-    ]
-    path.write_bytes(event_log([]) + b"".join(records))
-    end, records = end_of(path, tensorboard, 4000)
-    assert end.needs_beginning is (first > 0)
-    if not first:
-        (rows,) = records
-        assert (rows.keys, rows.steps[-1], rows.columns[0][-1]) == (
-            ("loss",),
-            5999,
-            2999.5,
-        )
-
-
-def test_records_without_a_step_are_left_out_before_the_first_that_states_one(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "log.jsonl"
-    system = b'{"scope": "system", "gpu_util": 7}\n'
-    path.write_bytes(tutorial_log([1, 2, 3]) + 5 * system + tutorial_log([4, 5]))
-    _, records = end_of(path, tutorial, len(2 * system + tutorial_log([4, 5])))
-    steps = {
-        step for rows in records if isinstance(rows, MetricRows) for step in rows.steps
-    }
-    assert steps == {4, 5}
-
-
-def test_a_record_within_the_text_of_another_is_none(tmp_path: Path) -> None:
-    path = tmp_path / "events.out.tfevents.1.host"
-    header = (40).to_bytes(8, "little")
-    forged = (header + checksum(header)) * 500
-    quoted = Summary.Value(
-        tag="note", tensor=TensorProto(dtype="DT_STRING", string_val=[forged])
-    )
-    path.write_bytes(event_log([1, 2, 3]) + event(9, 4, quoted) + event_log([5, 6, 7]))
-    size = path.stat().st_size
-    parts = LogParts(path, tensorboard)
-    inside = path.read_bytes().index(forged)
-    start = parts.begin(inside, size)
-    assert start == inside + len(forged) + len(b"crc_")
-    assert not any(isinstance(one, Unreadable) for one in parts.block(start, size))
-
-
 def test_steps_of_wandb_count_as_the_beginning_of_the_history_counts_them(
     tmp_path: Path,
 ) -> None:
@@ -285,44 +204,10 @@ def test_steps_of_wandb_count_as_the_beginning_of_the_history_counts_them(
     assert end_of(path, wandb, 70_000)[0].needs_beginning
 
 
-def test_no_step_of_wandb_is_guessed_where_the_history_begins_too_far_from_the_beginning(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "run-x.wandb"
-    printed = [field(17, field(8, "x" * 30_000)) for _ in range(150)]
-    own = [
-        history(step, {"loss": "1", "note": f'"{"x" * 500}"'}) for step in range(1, 300)
-    ]
-    path.write_bytes(written([*printed, *own]))
-    end, records = end_of(path, wandb, 70_000)
-    assert (cells(records), end.complete_from) == ([], None)
-
-
 def test_rows_of_a_csv_are_counted_where_it_has_no_steps(tmp_path: Path) -> None:
     path = tmp_path / "metrics.csv"
     path.write_text("epoch,loss\n" + "".join(f"{at / 10},{at}\n" for at in range(2000)))
     assert end_of(path, metrics_csv, 3000)[0].needs_beginning
-
-
-@given(
-    data=st.binary(max_size=300)
-    | st.lists(st.sampled_from(PIECES), max_size=60).map(b"".join),
-    kind=st.sampled_from(sorted(LOGS)),
-    at=st.integers(0, 70_000),
-)
-def test_no_bytes_raise(data: bytes, kind: str, at: int) -> None:
-    format_, name, _ = LOGS[kind]
-    with TemporaryDirectory() as directory:
-        path = Path(directory) / name
-        path.write_bytes(data)
-        parts = LogParts(path, format_)
-        start = parts.begin(at, len(data))
-        if start is not None:
-            assert at <= start <= len(data)
-            parts.block(start, len(data))
-            assert all(
-                isinstance(record, Settings | Progress) for record in parts.beginning
-            )
 
 
 # -- real logs -------------------------------------------------------------------------------------

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from log_reading import NOW, read_run, values
+from log_reading import read_run, values
 
 from verl_tui.records import MetricRows
-from verl_tui.runs.run import Run
 from verl_tui.sources import pipe
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.files.binary import PACKED
@@ -75,37 +74,6 @@ def test_it_is_read_to_its_end(end: int, spec: str) -> None:
     (state,) = run.sources.values()
     assert (state.status.path, state.status.format) == ("/dev/stdin", "tutorial JSONL")
     assert state.status.bytes_read == state.status.size == len(FLAT)
-
-
-def test_beside_files(end: int, tmp_path: Path) -> None:
-    (tmp_path / "run_a.jsonl").write_bytes(FLAT)
-    os.write(end, CSV)
-    os.close(end)
-    feed = Feed(["-", str(tmp_path / "run_a.jsonl"), "-"])
-    feed.scan()
-    runs: dict[str, Run] = {}
-    for batch in (*feed.read(), *feed.finish()):
-        runs.setdefault(batch.run, Run(batch.run)).apply(batch, NOW)
-    assert set(runs) == {"stdin", "run_a"}
-    assert all(values(run, "reward") == {1: 0.5, 2: 0.25} for run in runs.values())
-
-
-def test_following_never_waits(end: int) -> None:
-    tail = pipe.PipeTail()
-    assert (tail.read().data, tail.modified) == (b"", None)
-    os.write(end, b"abc")
-    assert (tail.read(2).data, tail.read(2).data) == (b"ab", b"c")
-    assert tail.read().more is False
-    assert tail.modified is not None
-    os.close(end)
-    assert tail.read().more is False
-    assert (tail.read().data, tail.offset) == (b"", 3)
-
-
-def test_a_line_without_an_end_is_taken_at_the_end(end: int) -> None:
-    os.write(end, b"Started a local Ray instance\nstep:1 - a:1\nstep:2 - a:2")
-    os.close(end)
-    assert values(read_run("-"), "a") == {1: 1.0, 2: 2.0}
 
 
 def test_a_descriptor_that_is_closed_is_a_problem(
@@ -196,13 +164,6 @@ def test_what_tells_nothing_is_a_console_in_the_end() -> None:
     assert points([b""]) == points([b"\n \n"]) == []
 
 
-@given(
-    st.lists(st.binary(max_size=200) | st.sampled_from(list(LOGS.values())), max_size=6)
-)
-def test_any_bytes_are_survived(pieces: list[bytes]) -> None:
-    points(pieces)
-
-
 DICT = b"{'loss': 0.5, 'epoch': 0.1}\n"
 
 
@@ -235,13 +196,6 @@ def test_check() -> None:
     assert (run["name"], run["step"]) == ("stdin", 59)
     assert done.returncode == 0
     assert program("check", "-", data=b"").returncode == 3
-
-
-def test_export() -> None:
-    assert (
-        program("export", "csv", "-", data=CSV).stdout
-        == b"step,reward\n1,0.5\n2,0.25\n"
-    )
 
 
 def test_what_is_compressed_is_read(end: int) -> None:

@@ -19,7 +19,7 @@ from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.tensorboard import reader as events
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from verl_tui.runs.run import Run
@@ -149,43 +149,6 @@ def test_event_files_are_previewed_though_each_number_is_a_record_of_its_own(
     assert not list(previews.take()), (
         "which of both holds at a step only all of them tell"
     )
-
-
-def test_a_log_that_cannot_be_previewed_costs_no_other_run_its_preview(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    attempt = preview.previews
-
-    def failing(
-        run: str, files: Sequence[preview.PreviewedFile]
-    ) -> Iterator[preview.Preview]:
-        if run == "broken":
-            raise OSError(5, "Input/output error")
-        return attempt(run, files)
-
-    monkeypatch.setattr(preview, "previews", failing)
-    file = FoundFile(_file_logger(tmp_path / "run.jsonl"), filelogger)
-    previews = preview.Previews()
-    previews.add("broken", file, 0)
-    previews.add("readable", file, 0)
-    previews.add("another", file, 0)
-    found = [(one.run, bool(one.between)) for one in previews.take()]
-    ends, wholes = found[:2], found[2:]
-    assert sorted(ends) == [("another", False), ("readable", False)]
-    assert sorted(wholes) == [("another", True), ("readable", True)]
-
-
-def test_of_many_runs_the_shown_one_comes_first_and_few_are_read_at_strides(
-    tmp_path: Path,
-) -> None:
-    file = FoundFile(_file_logger(tmp_path / "run.jsonl"), filelogger)
-    previews = preview.Previews()
-    for number in range(6):
-        previews.add(f"run-{number}", file, 0)
-    found = [(one.run, bool(one.between)) for one in previews.take("run-5")]
-    ends = [run for run, between in found if not between]
-    assert ends == ["run-5", *(f"run-{number}" for number in range(5))]
-    assert [run for run, between in found if between] == ends[:4]
 
 
 def test_a_short_log_and_one_that_only_counts_its_steps_have_no_preview(

@@ -10,8 +10,7 @@ import shutil
 import pytest
 from log_reading import drain, read_runs, values
 
-from verl_tui.records import MetricRows, Restart
-from verl_tui.sources.discovery.finder import Finder
+from verl_tui.records import MetricRows
 from verl_tui.sources.files.rotated import base, parts
 from verl_tui.sources.formats import filelogger
 from verl_tui.sources.source import FileSource
@@ -80,13 +79,6 @@ def test_the_parts_are_one_run_oldest_first(tmp_path, older):
         assert status.note == f"read with its {len(older)} older parts"
     (run,) = read_runs(*sorted(tmp_path.iterdir())).values()
     assert run.step == count
-
-
-def test_parts_without_the_file_that_is_written(tmp_path):
-    (tmp_path / "x.jsonl.1").write_text(lines(1, 2))
-    (run,) = read_runs(tmp_path).values()
-    assert run.step == 2
-    assert [state.status.problem for state in run.sources.values()] == [None, None]
 
 
 def test_a_damaged_part_costs_itself_alone(tmp_path):
@@ -170,31 +162,3 @@ def test_a_file_that_begins_anew_beside_older_parts_is_still_a_restart(tmp_path)
     assert any(
         "file was" in getattr(record, "reason", "") for record in drain(log.source)
     )
-
-
-def test_a_copy_of_a_file_that_begins_as_its_older_part_does_is_no_rotation(tmp_path):
-    log = Rotating(tmp_path)
-    opening = '{"note":"the configuration"}\n'
-    log.path.write_text(opening)
-    log.write(3)
-    log.rename()
-    found = drain(log.source)
-    log.path.write_text(opening)
-    found += drain(log.source)
-    shutil.copy(log.path, tmp_path / "copy")
-    (tmp_path / "copy").rename(log.path)
-    log.write(2)
-    found += drain(log.source)
-    assert steps(found) == [1, 2, 3, 4, 5]
-    assert not any(isinstance(record, Restart) for record in found)
-
-
-def test_the_moment_between_rename_and_the_new_file_makes_no_second_run(tmp_path):
-    log = Rotating(tmp_path)
-    log.write(5)
-    finder = Finder([str(tmp_path)])
-    before = finder.scan().runs
-    log.rename()
-    assert finder.scan().runs == before
-    log.write()
-    assert finder.scan().runs == before

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from log_reading import read_run
 
 from verl_tui.records import (
     Batch,
     Event,
     EventKind,
     MetricRows,
-    Progress,
     Restart,
     SourceStatus,
 )
@@ -27,9 +25,7 @@ from verl_tui.sources.formats.tutorial import TutorialDecoder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
-    from verl_tui.records import Record
 
 AB = ("a", "b")
 
@@ -69,36 +65,6 @@ def test_rows_that_later_ones_replace_are_counted(
     batcher = RowBatcher()
     batcher.add(rows)
     assert (batcher.note or "0").split()[0] == str(replaced)
-
-
-def test_a_restart_replaces_nothing() -> None:
-    batcher = RowBatcher()
-    batcher.add(
-        [
-            MetricRow(1, AB, (1, 2)),
-            MetricRow(2, AB, (1, 2)),
-            MetricRow(1, AB, (3, 4)),
-            Restart("x"),
-            MetricRow(1, AB, (5, 6)),
-        ]
-    )
-    assert batcher.note is None
-
-
-def test_what_was_replaced_is_said_of_the_source(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    path.write_text(
-        "step:1 - actor/loss:1.0 - b:1\nstep:1 - actor/loss:2.0 - b:1\nstep:2 - actor/loss:2.0 - b:1\n"
-    )
-    (note,) = [
-        one.status.note
-        for one in read_run(path).sources.values()
-        if one.status.format == "console"
-    ]
-    assert (
-        note
-        == "1 record was replaced, in whole or in part, by a later one of the same step with other values"
-    )
 
 
 BA = ("b", "a")
@@ -232,77 +198,3 @@ def test_the_rewards_before_the_first_update_of_a_restart_are_its_own(
         assert series is not None
         last = {step: at + mean for at, step in enumerate(steps)}
         assert dict(zip(series.steps, series.values, strict=True)) == last
-
-
-def test_a_late_reward_counts_to_its_own_step() -> None:
-    reader = LineReader(TutorialDecoder())
-    text = (
-        _rewards_and_updates([1, 2]) + '{"scope": "reward", "step": 1, "reward": 4.0}\n'
-    )
-    records = reader.feed((text + _rewards_and_updates([3])).encode())
-    assert not any(isinstance(record, Restart) for record in records)
-    run = Run("run")
-    run.apply(Batch("run", SourceStatus("run.jsonl", "tutorial"), records), 0.0)
-    series = run.series("reward/reward")
-    assert series is not None
-    assert list(series.values) == [pytest.approx(5 / 3), 1.5, 0.5]
-
-
-def test_a_bar_between_steps_leaves_their_rows_together() -> None:
-    batcher = RowBatcher()
-    for step in range(1, 4):
-        batcher.add([MetricRow(step, ("loss",), (0.5,)), Progress(step, 10)])
-    (*bars, rows) = batcher.take()
-    assert isinstance(rows, MetricRows)
-    assert list(rows.steps) == [1, 2, 3]
-    assert bars == [Progress(step, 10) for step in range(1, 4)]
-
-
-_ALIKE = st.builds(
-    lambda row, jump, count: (
-        [row._replace(step=jump)] + [row._replace(step=1)] * (count - 1)
-    ),
-    st.builds(
-        MetricRow,
-        step=st.just(0),
-        keys=st.sampled_from([AB, AB, ("b", "a"), ("a",), ()]),
-        values=st.sampled_from([(1.0, 2.0), (3.0, 4.0)]),
-        mean=st.sampled_from([False, False, True]),
-    ),
-    st.sampled_from([-9, -1, 0, 0, 1, 1]),
-    st.integers(1, 4),
-)
-"""Rows of one kind, each a step further; their steps count from the row before."""
-_OTHERS = st.sampled_from(
-    [
-        [Event(EventKind.STARTED, "began", 1)],
-        [Event(EventKind.RESUMED, "resumed", 1)],
-        [Progress(step=3)],
-        [Restart("anew")],
-    ]
-)
-_CHUNK = st.lists(st.one_of(_ALIKE, _ALIKE, _ALIKE, _OTHERS), max_size=6)
-
-
-@given(st.lists(_CHUNK, max_size=4), st.booleans())
-def test_many_lines_at_once_say_what_they_say_one_by_one(
-    chunks: list[list[list[MetricRow | Record]]], holds_back: bool
-) -> None:
-    single = RowBatcher(holds_back=holds_back)
-    many = RowBatcher(holds_back=holds_back)
-    step = 10
-    for chunk in chunks:
-        items: list[MetricRow | Record] = []
-        for item in (item for some in chunk for item in some):
-            if isinstance(item, MetricRow):
-                step += item.step
-                items.append(
-                    item._replace(step=step, values=item.values[: len(item.keys)])
-                )
-            else:
-                items.append(item)
-        for item in items:
-            single.add([item])
-        many.add_many(items)
-        assert many.take() == single.take()
-    assert many.note == single.note

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import threading
 import time
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
@@ -25,14 +25,14 @@ from verl_tui.exporters.prometheus import ExpositionBuilder
 from verl_tui.monitor import Monitor, load
 from verl_tui.records import Batch, MetricRows
 from verl_tui.sources.feed import Feed
-from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher
+from verl_tui.sources.fields.row_batcher import RowBatcher
 from verl_tui.sources.formats.prometheus_text.names import KEY, PrometheusSeries
 from verl_tui.sources.formats.prometheus_text.rows import StepRows
 from verl_tui.sources.http import addresses
 from verl_tui.sources.http.addresses import NoAnswerError
 from verl_tui.sources.http.client import AUTHORIZATION, CA_FILE, Client
 from verl_tui.sources.http.poller import Poller
-from verl_tui.sources.http.prometheus_api import parsed_series, promql_duration
+from verl_tui.sources.http.prometheus_api import parsed_series
 from verl_tui.sources.http.served import Served
 
 if TYPE_CHECKING:
@@ -123,25 +123,9 @@ def drips(connection: socket.socket, _: str) -> None:
         threading.Event().wait(0.02)
 
 
-def floods(connection: socket.socket, _: str) -> None:
-    connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
-    for _ in range(100):
-        connection.sendall(b"# padding\n" * 10_000)
-
-
 def test_a_server_that_never_ends_its_answer_is_cut_off() -> None:
     with listening(drips) as address:
         assert asked(address, deadline=0.3) == "gives no complete answer within 0.3 s"
-
-
-def test_a_server_that_says_nothing_is_cut_off() -> None:
-    with listening(lambda connection, _: connection.recv(1)) as address:
-        assert asked(address, deadline=0.3) == "gives no complete answer within 0.3 s"
-
-
-def test_an_answer_without_end_is_not_kept() -> None:
-    with listening(floods) as address:
-        assert asked(address, limit=2**20) == "answers with more than 1 MiB"
 
 
 @pytest.mark.parametrize(
@@ -234,13 +218,6 @@ def test_certificates_that_cannot_be_read_are_named(
         )
 
 
-def test_a_server_without_tls_is_said() -> None:
-    with listening(always(b"HTTP/1.1 400 Bad Request\r\n\r\n")) as address:
-        assert asked(address.replace("http", "https")).startswith(
-            "fails to encrypt (TLS)"
-        )
-
-
 @pytest.mark.parametrize(
     ("spec", "why"),
     [
@@ -256,17 +233,6 @@ def test_an_address_that_makes_no_sense_says_why(spec: str, why: str) -> None:
     (sentence,) = served.problems
     assert why in sentence
     assert "secret" not in sentence
-
-
-@given(st.text(max_size=60))
-def test_any_text_behind_a_scheme_is_an_address_or_refused(text: str) -> None:
-    spec = f"http://{text}"
-    assert addresses.is_meant(spec)
-    try:
-        address = addresses.parse_address(spec)
-    except ValueError:
-        return
-    assert address.text.isprintable()
 
 
 # -- endpoints -------------------------------------------------------------------------------------
@@ -424,19 +390,6 @@ def test_a_feed_follows_files_while_an_address_hangs(tmp_path: Path) -> None:
     assert len(reported) == 1
 
 
-def test_a_feed_finds_what_an_address_brings() -> None:
-    stop, reported = threading.Event(), []
-
-    def deliver(news: Batch | Discovery) -> None:
-        if isinstance(news, Batch) and news.records:
-            reported.append((news.run, news.live))
-            stop.set()
-
-    with page(PAGE % (b"0.5", b"12")) as address:
-        Feed([address]).follow(stop, deliver, time.monotonic)
-    assert reported == [(address.removeprefix("http://"), False)]
-
-
 # -- what a Prometheus server may answer -----------------------------------------------------------
 
 _JSON = st.recursive(
@@ -479,16 +432,6 @@ _SERIES = st.fixed_dictionaries(
 )
 
 
-@given(_JSON)
-def test_any_json_is_an_answer_or_a_sentence(answer: object) -> None:
-    for body in (
-        json.dumps(answer).encode(),
-        json.dumps({"status": "success", "data": answer}).encode(),
-    ):
-        with suppress(NoAnswerError):
-            parsed_series(body)
-
-
 @given(st.lists(_SERIES, max_size=6))
 def test_any_series_make_rows_or_nothing(series: list[dict[str, object]]) -> None:
     body = json.dumps({"status": "success", "data": {"result": series}}).encode()
@@ -500,65 +443,6 @@ def test_any_series_make_rows_or_nothing(series: list[dict[str, object]]) -> Non
     for record in batcher.take():
         if isinstance(record, MetricRows):
             assert all(step >= 0 for step in record.steps)
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        ("15s", 15.0),
-        ("1m30s", 90.0),
-        ("500ms", 0.5),
-        ("1h", 3600.0),
-        ("", None),
-        ("5", None),
-        ("s", None),
-        (7, None),
-    ],
-)
-def test_durations_are_read_as_prometheus_writes_them(
-    text: object, seconds: float | None
-) -> None:
-    assert promql_duration(text) == seconds
-
-
-def test_a_step_that_goes_on_over_several_answers_is_said_once() -> None:
-    rows, batcher = StepRows(), RowBatcher()
-    for begin in (0, 4, 8):
-        steps = {600.0 + at: str(at // 6) for at in range(begin, begin + 4)}
-        rewards = {600.0 + at: str(at // 6 / 10) for at in range(begin, begin + 4)}
-        lines = [
-            PrometheusSeries("verl_training_steps_total", {}, steps),
-            PrometheusSeries("verl_average_reward", {}, rewards),
-        ]
-        batcher.add(rows.take(lines, {}))
-        batcher.add(rows.take(lines, {}))  # an answer that overlaps brings nothing
-    (reported,) = batcher.take()
-    assert isinstance(reported, MetricRows)
-    assert (list(reported.steps), list(reported.columns[0]), list(reported.times)) == (
-        [0, 1],
-        [0.0, 0.1],
-        [600.0, 606.0],
-    )
-
-
-def test_figures_that_come_before_the_first_step_cost_nothing() -> None:
-    rows = StepRows()
-    running = PrometheusSeries(
-        "", {KEY: "vllm:num_requests_running"}, {0.0: "1", 90.0: "2"}
-    )
-    early = list(rows.take([running], {}))
-    steps = PrometheusSeries("verl_training_steps_total", {}, {100.0: "7"})
-    rewards = PrometheusSeries("verl_average_reward", {}, {100.0: "0.5"})
-    (logged,) = rows.take([steps, rewards], {})
-    later = PrometheusSeries("", running.labels, {110.0: "3"})
-    (late,) = rows.take([later], {})
-    rows_said = [one for one in (*early, logged, late) if isinstance(one, MetricRow)]
-    assert [(row.step, row.estimated) for row in rows_said] == [
-        (0, True),
-        (1, True),
-        (7, False),
-        (7, False),
-    ]
 
 
 def test_what_our_exporter_has_found_holds_until_it_is_over() -> None:

@@ -8,27 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from log_reading import drain, feed_in_pieces, read_run, values
+from log_reading import read_run, values
 
-from verl_tui.sources.fields.steps import StepTracker, step_fields
-from verl_tui.sources.formats import tutorial
 from verl_tui.sources.formats.catalog import FORMATS
-from verl_tui.sources.source import FileSource
 
 LOGS = Path(
     os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")
 )
 LLAMA_FACTORY = LOGS / "hykun1989__360-LLaMA-Factory-grpo/trainer_log.jsonl"
-
-
-def steps_of(*records: dict[str, Any]) -> tuple[list[int], StepTracker]:
-    """Return the steps of records, one after the other."""
-    place = StepTracker()
-    return [
-        place.of(record, step_fields(record), keys=[*record]) for record in records
-    ], place
 
 
 def written(path: Path, records: list[dict[str, Any]]) -> Path:
@@ -73,12 +60,6 @@ def test_a_step_with_its_total(tmp_path: Path) -> None:
     assert set(total.keys) == {"loss"}
 
 
-def test_the_trainers_step_goes_before_that_of_a_tracker() -> None:
-    assert steps_of(
-        {"_step": 70, "train/global_step": 5}, {"_step": 80, "train/global_step": 6}
-    )[0] == [5, 6]
-
-
 def test_records_with_nothing_but_an_epoch_are_counted_and_said_to_be(
     tmp_path: Path,
 ) -> None:
@@ -95,19 +76,6 @@ def test_records_with_nothing_but_an_epoch_are_counted_and_said_to_be(
     }
 
 
-def test_an_epoch_that_goes_back_is_a_resumed_run() -> None:
-    epochs = [0.1, 0.2, 0.3, 0.4, 0.3, 0.4, 0.5]
-    assert steps_of(*({"epoch": epoch, "loss": 1.0} for epoch in epochs))[0] == [
-        1,
-        2,
-        3,
-        4,
-        3,
-        4,
-        5,
-    ]
-
-
 def test_records_without_any_step_are_not_put_on_one(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     records = [{"loss": float(n), "reward": 0.5} for n in range(4)]
@@ -121,27 +89,6 @@ def test_records_without_any_step_are_not_put_on_one(tmp_path: Path) -> None:
     assert (
         "no record states a step: 2 records are counted in the order of the file"
         in [state.status.note for state in table.sources.values()]
-    )
-
-
-def test_a_number_of_steps_that_does_not_rise_is_the_length_of_an_episode() -> None:
-    lengths = [{"num_steps": n, "reward": 0.5} for n in (7, 12, 12, 5, 9)]
-    found, place = steps_of(*lengths)
-    assert found == [7, 12, 13, 14, 15]
-    assert (
-        place.note
-        == '"num_steps" does not rise, so it is no step: 3 records are counted in the order of the file'
-    )
-
-
-def test_a_header_before_the_first_step_is_said() -> None:
-    found, place = steps_of(
-        {"lr": 0.5}, {"step": 10, "loss": 1.0}, {"step": 11, "loss": 1.0}
-    )
-    assert found == [1, 10, 11]
-    assert (
-        place.note
-        == "1 record is before the first stated step, counted in the order of the file"
     )
 
 
@@ -168,60 +115,3 @@ def test_a_real_log_of_current_steps() -> None:
     assert values(run, "loss") == {
         record["current_steps"]: record["loss"] for record in truth
     }
-
-
-_RECORDS = (
-    st.fixed_dictionaries(
-        {},
-        optional={
-            "step": st.one_of(
-                st.integers(), st.text(max_size=4), st.none(), st.floats()
-            ),
-            "global_step/max_steps": st.one_of(st.just("3/5"), st.text(max_size=6)),
-            "num_steps": st.integers(),
-            "total_steps": st.one_of(st.integers(), st.text(max_size=3), st.floats()),
-            "epoch": st.one_of(st.floats(), st.text(max_size=3), st.none()),
-            "loss": st.floats(),
-        },
-    )
-    .map(json.dumps)
-    .map(str.encode)
-)
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(
-    lines=st.lists(st.one_of(_RECORDS, st.binary(max_size=40)), max_size=12),
-    cuts=st.lists(st.integers(0, 2000)),
-)
-def test_any_cut_of_any_records_gives_the_same(
-    tmp_path: Path, lines: list[bytes], cuts: list[int]
-) -> None:
-    data = b"\n".join(lines) + b"\n"
-    path = tmp_path / "m.jsonl"
-    path.write_bytes(data)
-    whole = FileSource(path, tutorial)
-    run, _ = feed_in_pieces(path, tutorial, data, [])
-    drain(whole)
-    cut, _ = feed_in_pieces(path, tutorial, data, cuts)
-    assert {key: repr(values(run, key)) for key in run.keys} == {
-        key: repr(values(cut, key)) for key in cut.keys
-    }
-    assert whole.status().note == next(iter(cut.sources.values())).status.note
-
-
-def test_numbers_that_were_written_as_texts(tmp_path: Path) -> None:
-    records = [
-        {
-            "step": f"{n}",
-            "loss": f"0.{n}",
-            "lr": "1e-06",
-            "kl": "nan",
-            "seed": "7",
-            "version": "2.1",
-        }
-        for n in (1, 2)
-    ]
-    run = read_run(written(tmp_path / "metrics.jsonl", records))
-    assert values(run, "loss") == {1: 0.1, 2: 0.2}
-    assert set(run.keys) == {"loss", "lr", "kl"}

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import pickle
-import random
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from plain_events import (
-    NAME,
     VERSION,
     event,
     field,
     framed,
     mixed,
-    plugin,
     read,
     scalar,
     scalars,
@@ -27,8 +22,6 @@ from plain_events import (
 
 from verl_tui.records import Sample, Unreadable
 from verl_tui.sources.fields import protobuf
-from verl_tui.sources.formats.tensorboard import frames as tensorboard_frames
-from verl_tui.sources.formats.tensorboard import reader as tensorboard
 
 # -- cut, damaged, hostile -------------------------------------------------------------------------
 
@@ -39,14 +32,6 @@ WHOLE = b"".join(PIECES)
 @given(st.lists(st.integers(0, len(WHOLE)), max_size=30).map(tuple))
 def test_records_may_be_cut_anywhere(cuts):
     assert read(WHOLE, cuts) == read(WHOLE)
-
-
-def test_half_a_record_waits():
-    last = event(200, 1.7e9, scalar("a", 4.0))
-    before = read(WHOLE)
-    for stop in range(len(last)):
-        assert read(WHOLE + last[:stop]) == before
-    assert len(read(WHOLE + last)[0]["a"]) == len(before[0]["a"]) + 1
 
 
 def counted(numbers: dict[str, list[tuple[str, ...]]]) -> set[tuple[str, ...]]:
@@ -92,15 +77,6 @@ def test_no_damage_makes_a_wrong_value(damage):
     assert {type(record) for record in others} <= {Unreadable, Sample}
 
 
-def test_equal_damage_to_many_records_is_seen():
-    records = [bytearray(record) for record in scalars(range(20))]
-    for record in records[4:]:
-        record[-9] ^= 0x20
-    numbers, others = read(VERSION + b"".join(records))
-    assert counted(numbers) == counted(read(VERSION + b"".join(scalars(range(1))))[0])
-    assert others
-
-
 @given(st.binary(max_size=60))
 def test_any_message_has_no_more_in_it_than_its_bytes(data):
     try:
@@ -110,73 +86,6 @@ def test_any_message_has_no_more_in_it_than_its_bytes(data):
     assert sum(len(part) for field in found for part in found.parts(field)) < max(
         1, len(data)
     )
-
-
-@given(st.integers(0, 2**64 - 1), st.binary(max_size=3))
-def test_varints(value, after):
-    written = varint(value)
-    assert protobuf.varint(written + after, 0) == (value, len(written))
-    for data in (written[:-1], b"\xff" * 10 + after, b"\xff" * 9 + b"\x02"):
-        with pytest.raises(ValueError, match="without an end"):
-            protobuf.varint(data, 0)
-
-
-@given(st.binary(max_size=500))
-def test_any_bytes(data):
-    reader = tensorboard.reader(Path(NAME))
-    assert all(
-        isinstance(record, Unreadable)
-        for record in (*reader.feed(data), *reader.finish())
-    )
-
-
-@given(st.binary(max_size=60), st.integers(2, 9))
-def test_any_message_in_a_sound_record(data, number):
-    for inner in (
-        data,
-        field(5, data),
-        field(5, field(1, data)),
-        field(5, field(1, field(number, data) + plugin("text"))),
-    ):
-        for kind in ("histograms", "scalars"):
-            value = field(1, b"x") + field(8, data) + plugin(kind)
-            tensorboard.reader(Path(NAME)).feed(
-                VERSION + framed(inner) + event(1, 1.7e9, value)
-            )
-
-
-def test_garbage_between_records_is_passed_over():
-    for garbage in (
-        bytes(5000),
-        b"\x18" + bytes(11),
-        random.Random(1).randbytes(70_000),
-        VERSION[:20],
-    ):
-        data = (
-            VERSION
-            + b"".join(scalars(range(3)))
-            + garbage
-            + b"".join(scalars(range(3, 6)))
-        )
-        numbers, others = read(data)
-        assert counted(numbers) == counted(
-            read(VERSION + b"".join(scalars(range(6))))[0]
-        )
-        assert [type(record) for record in others] == [Unreadable]
-
-
-def test_what_is_held_is_bounded(monkeypatch):
-    monkeypatch.setattr(tensorboard_frames, "LARGEST", 1000)
-    huge = framed(b"\x22" + varint(4996) + bytes(4996))
-    after = event(1, 1.7e9, scalar("a", 1.0))
-    for cuts in ((), (200, 700, 3000)):
-        numbers, (wrong,) = read(VERSION + huge + after, cuts)
-        assert "is not read" in wrong.reason
-        assert list(numbers) == ["a"]
-    reader = tensorboard.reader(Path(NAME))
-    for _ in range(100):
-        reader.feed(random.Random(1).randbytes(10_000))
-        assert len(pickle.dumps(reader)) < 20_000
 
 
 @pytest.mark.parametrize(

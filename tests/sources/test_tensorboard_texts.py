@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-from itertools import product
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from verl_tui.records import Sample, Settings
 from verl_tui.sources.formats.tensorboard.texts import read_texts
@@ -57,25 +54,6 @@ def test_a_table_or_list_of_several() -> None:
         ]  # fmt: skip
 
 
-def test_labels_that_a_model_wrote_stay_its_own() -> None:
-    (sample,) = read(
-        "Prompt: q\nResponse: I think.\nScore: high\nPrompt: again?\nAnswer: 5\nReward: 1.0"
-    )
-    assert (sample.prompt, sample.score) == ("q", 1.0)
-    assert sample.response == "I think.\nScore: high\nPrompt: again?\nAnswer: 5"
-
-
-def test_ground_truth_and_several_rewards() -> None:
-    (sample,) = read("Prompt: q\nResponse: r\nGround Truth: 4\nScore: none")
-    assert (sample.ground_truth, sample.score) == ("4", None)
-    (summed,) = read(
-        json.dumps(
-            {"prompt": "q", "response": "r", "acc_reward": 1.0, "format_reward": 0.5}
-        )
-    )
-    assert summed.score == 1.5
-
-
 def test_what_says_how_a_run_was_started_is_no_sample() -> None:
     (args,) = read(
         json.dumps({"learning_rate": 0.5, "fsdp": {"a": 1}}, indent=2),
@@ -92,40 +70,3 @@ def test_what_says_how_a_run_was_started_is_no_sample() -> None:
     )
     (words,) = read("python train.py --lr 1", "command")
     assert words == Settings({"command": "python train.py --lr 1"}, "events")
-
-
-def test_other_texts_stay_whole() -> None:
-    assert read("a **note**", "notes") == [
-        Sample(7, "", "a **note**", extras={"tag": "notes"})
-    ]
-    assert read("{no json", "rollout/sample_3") == [Sample(7, "", "{no json")]
-
-
-_WORDS = st.sampled_from(
-    [
-        "Prompt: ",
-        "**Response:** ",
-        "\n",
-        "| ",
-        "|---|",
-        "Score: ",
-        "1",
-        "{",
-        '"',
-        "## Reward\n",
-        "```",
-    ]
-)
-
-
-@given(st.lists(st.one_of(_WORDS, st.text(max_size=5)), max_size=20).map("".join))
-def test_any_text_does_no_harm(text: str) -> None:
-    for tag, found in product(("rollout/sample_0", "args", "val/generations"), [text]):
-        assert read(found, tag)
-
-
-def test_long_texts_of_labels_cost_little() -> None:
-    (sample,) = read(
-        "Prompt: a\nResponse: " + "Score: 1\n" * 20_000 + " " * 50_000 + "end"
-    )
-    assert sample.prompt == "a"

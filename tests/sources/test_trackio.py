@@ -105,13 +105,6 @@ def test_steps_are_the_trainers(tmp_path: Path) -> None:
     assert not any("Username" in key for key in run.settings)
 
 
-def test_a_run_that_never_states_the_trainers_step_has_its_own(tmp_path: Path) -> None:
-    writer = Writer(tmp_path / "p.db")
-    for step in range(3):
-        writer.log(step, loss=float(step))
-    assert values(read_run(tmp_path), "loss") == {0: 0.0, 1: 1.0, 2: 2.0}
-
-
 def test_it_is_read_while_it_is_written_and_nothing_is_left_beside_it(
     tmp_path: Path,
 ) -> None:
@@ -204,39 +197,6 @@ def test_whatever_is_dropped_is_reported(tmp_path: Path) -> None:
     assert len(run.samples.at(2)) == 1
 
 
-def test_every_run_of_a_project_is_a_run(tmp_path: Path) -> None:
-    writer = training(tmp_path / "p.db")
-    writer.log(1, run="other/run", loss=1.0)
-    runs = read_runs(tmp_path)
-    assert set(runs) == {"tiny", "other/run"}
-    assert values(runs["tiny"], "train/loss") == {10: 0.1, 20: 0.05}
-    assert values(runs["other/run"], "loss") == {1: 1.0}
-
-
-def test_runs_of_one_name_in_two_projects_are_two(tmp_path: Path) -> None:
-    for at, name in enumerate(("one", "two"), 1):
-        writer = Writer(tmp_path / f"{name}.db")
-        for run in ("seed", "last", " ", "  "):
-            writer.log(1, run=run, loss=float(at))
-    runs = read_runs(tmp_path)
-    losses = {name: values(run, "loss") for name, run in runs.items()}
-    assert {
-        name: losses.get(name) for name in ("seed (one)", "seed (two)", "last (two)")
-    } == {
-        "seed (one)": {1: 1.0},
-        "seed (two)": {1: 2.0},
-        "last (two)": {1: 2.0},
-    }
-    assert len(runs) == 8
-
-
-def test_beside_a_console_it_is_one_run_with_it(tmp_path: Path) -> None:
-    (tmp_path / "train.log").write_text("step:1 - actor/pg_loss:0.5\n")
-    (tmp_path / "trackio").mkdir()
-    training(tmp_path / "trackio" / "p.db")
-    assert {"train/loss", "actor/pg_loss"} <= set(read_run(tmp_path).keys)
-
-
 def test_a_locked_database_is_said_and_read_later(tmp_path: Path) -> None:
     writer = training(tmp_path / "p.db")
     writer.database.execute("PRAGMA journal_mode = DELETE")
@@ -254,22 +214,6 @@ def test_a_locked_database_is_said_and_read_later(tmp_path: Path) -> None:
     (tmp_path / "p.db-wal").unlink(missing_ok=True)
     assert drained(source)
     assert source.status().problem is None
-
-
-def test_a_half_copied_database_is_said(tmp_path: Path) -> None:
-    writer = training(tmp_path / "p.db")
-    for step in range(300):
-        writer.log(step, loss=0.5, text="x" * 200)
-    writer.database.close()
-    data = (tmp_path / "p.db").read_bytes()
-    (tmp_path / "p.db").write_bytes(data[: len(data) // 2])
-    (state,) = (
-        state
-        for state in read_run(tmp_path / "p.db").sources.values()
-        if "trackio" in state.status.format
-    )
-    assert state.status.problem is not None
-    assert state.status.problem.startswith("damaged, or copied while it was written: ")
 
 
 def test_a_database_of_another_program_is_no_log(tmp_path: Path) -> None:

@@ -11,13 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from log_reading import NOW, drain, feed_in_pieces, read_run, read_runs, values
+from log_reading import NOW, drain, read_run, values
 
-from verl_tui.records import Batch, EventKind, MetricRows, Restart, Unreadable
+from verl_tui.records import Batch, MetricRows, Restart, Unreadable
 from verl_tui.runs.run import Run
-from verl_tui.runs.views.state import State, state
 from verl_tui.sources.formats import trainer_state
 from verl_tui.sources.source import FileSource
 
@@ -129,13 +126,6 @@ def test_an_entry_that_another_of_its_step_replaces_is_said(tmp_path: Path) -> N
     assert (source.note or "").startswith("1 record was replaced")
 
 
-def test_the_end_is_reported(tmp_path: Path) -> None:
-    run = read_run(write(tmp_path / "trainer_state.json", text(8, ends=True)))
-    assert run.outcome is not None
-    assert run.outcome.kind is EventKind.FINISHED
-    assert state(run, 0.0) is State.FINISHED
-
-
 def test_values_that_are_none(tmp_path: Path) -> None:
     history = [
         {"step": 1, "loss": math.nan, "reward": None, "name": "x", "on": True},
@@ -157,17 +147,6 @@ def test_values_that_are_none(tmp_path: Path) -> None:
     assert values(run, "loss")[2] == -math.inf
     assert run.unreadable == 3
     assert run.total_steps is None
-
-
-def test_an_entry_without_a_step_is_reported(tmp_path: Path) -> None:
-    path = tmp_path / "trainer_state.json"
-    path.write_text(json.dumps({"global_step": 2, "log_history": [{"loss": 1.0}]}))
-    reported = [
-        one
-        for one in drain(FileSource(path, trainer_state))
-        if isinstance(one, Unreadable)
-    ]
-    assert reported == [Unreadable(1, 'no "step" in an entry of "log_history"', "")]
 
 
 def test_a_document_written_anew_tells_only_what_is_new(tmp_path: Path) -> None:
@@ -201,19 +180,6 @@ def test_a_document_written_anew_tells_only_what_is_new(tmp_path: Path) -> None:
     assert values(run, "loss")[10] == 10 / 8 + 1.0
 
 
-def test_half_a_document_is_reported_once(tmp_path: Path) -> None:
-    path = write(tmp_path / "trainer_state.json", text(8)[:-40])
-    source = FileSource(path, trainer_state)
-    assert drain(source) == []
-    (complaint,) = source.finish()
-    assert isinstance(complaint, Unreadable)
-    assert complaint.reason.startswith("not JSON")
-    assert source.finish() == ()
-    write(path, text(8))
-    assert [record for record in drain(source) if isinstance(record, MetricRows)]
-    assert source.finish() == ()
-
-
 @pytest.mark.parametrize(
     "data",
     [
@@ -232,31 +198,6 @@ def test_no_history(tmp_path: Path, data: bytes) -> None:
     ] == [Unreadable]
 
 
-def test_a_file_without_end_is_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(trainer_state, "LARGEST", 1000)
-    source = FileSource(
-        write(tmp_path / "trainer_state.json", b"{" + b" " * 5000),
-        trainer_state,
-        chunk=100,
-    )
-    assert [type(record) for record in (*drain(source), *source.finish())] == [
-        Unreadable
-    ]
-
-
-def test_deep_nesting_is_survived(tmp_path: Path) -> None:
-    for deep in (900, 100_000):
-        data = b'{"log_history": [' + b"[" * deep + b"]" * deep + b"]}"
-        source = FileSource(write(tmp_path / "trainer_state.json", data), trainer_state)
-        assert [
-            type(record)
-            for record in (*drain(source), *source.finish())
-            if isinstance(record, Unreadable)
-        ]
-
-
 def test_of_checkpoints_the_newest_is_read(tmp_path: Path) -> None:
     run_directory = tmp_path / "my_run"
     write(run_directory / "checkpoint-4" / "trainer_state.json", text(4))
@@ -267,25 +208,6 @@ def test_of_checkpoints_the_newest_is_read(tmp_path: Path) -> None:
     assert run.name == "my_run"
     assert list(values(run, "loss")) == list(range(1, 13))
     assert "a" not in run.keys
-
-
-def test_the_state_beside_the_checkpoints_is_the_last(tmp_path: Path) -> None:
-    write(tmp_path / "a" / "checkpoint-4" / "trainer_state.json", text(4))
-    write(tmp_path / "a" / "trainer_state.json", text(20, ends=True))
-    write(tmp_path / "b" / "checkpoint-8" / "trainer_state.json", text(8))
-    runs = read_runs(tmp_path)
-    assert {name: run.step for name, run in runs.items()} == {"a": 20, "b": 8}
-
-
-def test_checkpoints_in_a_folder_of_their_own(tmp_path: Path) -> None:
-    write(
-        tmp_path / "a" / "checkpoints" / "checkpoint-4" / "trainer_state.json", text(4)
-    )
-    write(tmp_path / "b" / "ckpt" / "checkpoint-4" / "trainer_state.json", text(4))
-    write(tmp_path / "b" / "ckpt" / "trainer_state.json", text(8))
-    write(tmp_path / "b" / "train.log", b"{'loss': 0.5, 'epoch': 0.1}\n")
-    runs = read_runs(tmp_path)
-    assert {name: run.step for name, run in runs.items()} == {"a": 4, "b": 8}
 
 
 def test_a_checkpoint_that_makes_way_for_a_newer_one(tmp_path: Path) -> None:
@@ -308,36 +230,6 @@ def test_a_checkpoint_that_makes_way_for_a_newer_one(tmp_path: Path) -> None:
     (tmp_path / "checkpoint-8" / "trainer_state.json").unlink()
     assert drain(source) == []
     assert source.status().problem == "no such file or directory"
-
-
-@given(cuts=st.lists(st.integers(0, 10**6), max_size=8))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_cut_gives_the_same_run(tmp_path: Path, cuts: list[int]) -> None:
-    path = tmp_path / "trainer_state.json"
-    whole, _ = feed_in_pieces(path, trainer_state, text(8), [])
-    pieces, _ = feed_in_pieces(path, trainer_state, text(8), cuts)
-    assert {key: values(pieces, key) for key in pieces.keys} == {
-        key: values(whole, key) for key in whole.keys
-    }
-    assert (pieces.restarts, pieces.settings, pieces.total_steps) == (
-        [],
-        whole.settings,
-        20,
-    )
-
-
-@given(at=st.integers(0, 10**6), byte=st.integers(0, 255), end=st.integers(0, 10**6))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_damage_is_survived(tmp_path: Path, at: int, byte: int, end: int) -> None:
-    data = bytearray(text(8))
-    data[at % len(data)] = byte
-    for damaged in (bytes(data), text(8)[: end % len(data)]):
-        _, records = feed_in_pieces(
-            tmp_path / "trainer_state.json", trainer_state, damaged, []
-        )
-        assert (
-            len([record for record in records if isinstance(record, MetricRows)]) <= 20
-        )
 
 
 @pytest.mark.skipif(not LOGS.is_dir(), reason="no real logs here")

@@ -5,7 +5,6 @@ has its definition and source. The texts are made, in the form that the files na
 from __future__ import annotations
 
 import json
-import math
 import struct
 from base64 import b64encode
 from pathlib import Path
@@ -18,7 +17,6 @@ from hypothesis import strategies as st
 from log_reading import feed_in_pieces, read_run, values
 
 from verl_tui.indicators import INDICATORS
-from verl_tui.sources.formats.console import guesses
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.console.guesses import NOTE, entry_for
 from verl_tui.trainers import trainers
@@ -384,53 +382,3 @@ def test_samples_that_easyr1_prints_are_of_its_validation(tmp_path: Path) -> Non
     assert [(one.step, one.validation) for one in run.samples.places] == [
         (step, True) for step in range(3)
     ]
-
-
-def test_a_count_of_all_states_the_step_whatever_it_is_called(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    line = "{{'loss': 0.5, 'reward': 0.25, 'grad_norm': 0.6, 'iteration': '{n}/500'}}\n"
-    path.write_bytes(printed(line))
-    run = read_run(path)
-    assert values(run, "reward") == dict.fromkeys(range(1, 6), 0.25)
-    assert run.total_steps == 500
-
-
-def test_numbers_that_json_does_not_know_are_read(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    form = FORMS["ROLL"][0].replace(
-        '"critic/score/mean": 0.25', '"critic/score/mean": NaN'
-    )
-    path.write_bytes(printed(form, 2))
-    run = read_run(path)
-    assert all(map(math.isnan, values(run, "critic/score/mean").values()))
-    assert values(run, "actor/kl_loss") == {1: 0.066, 2: 0.066}
-
-
-def test_an_object_that_is_none_is_counted(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    broken = FORMS["ROLL"][0].replace(
-        '"critic/score/mean": 0.25,', '"critic/score/mean": 0.25 oh,'
-    )
-    path.write_bytes(printed(FORMS["ROLL"][0], 2) + broken.format(n=3).encode())
-    run = read_run(path)
-    assert list(values(run, "critic/score/mean")) == [1, 2]
-    assert "1 printed value is not read" in next(iter(run.sources.values())).status.note
-
-
-def test_an_evaluation_without_a_step_is_of_the_one_before(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    panel = "╭──── Metrics ────╮\n│  eval   scores: 0.75 │\n╰─────────────────╯\n"
-    path.write_bytes(printed(FORMS["open-instruct"][0], 2) + panel.encode())
-    assert values(read_run(path), "eval/scores") == {2: 0.75}
-
-
-def test_many_steps_without_metrics_are_looked_at_a_few_times(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    looks: list[int] = []
-    rows = guesses.BlockReader.feed
-    monkeypatch.setattr(
-        guesses.BlockReader, "feed", lambda *of: looks.append(1) or rows(*of)
-    )
-    assert entry_for(printed("step {n} of something\n", 4000)) is None
-    assert len(looks) < 20_000

@@ -9,16 +9,12 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from log_reading import drain, feed_in_pieces, read_run, values
+from log_reading import read_run, values
 
 from verl_tui.records import EventKind
 from verl_tui.runs.views.state import State, state
 from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.formats.trainer_logs import llama_factory, swift
-from verl_tui.sources.source import FileSource
-from verl_tui.times import parse_elapsed
 
 MADE = (
     Path(
@@ -129,12 +125,6 @@ def test_the_closing_record_takes_no_place_of_the_last_steps(tmp_path: Path) -> 
     assert {source.status.note for source in run.sources.values()} == {None}
 
 
-def test_the_summary_is_written_after_a_crash_too(tmp_path: Path) -> None:
-    path = tmp_path / "logging.jsonl"
-    path.write_bytes(lines(SWIFT + SUMMARY))
-    assert EventKind.FINISHED not in {event.kind for event in read_run(path).events}
-
-
 def test_a_resumed_training_appends(tmp_path: Path) -> None:
     path = tmp_path / "logging.jsonl"
     path.write_bytes(
@@ -204,64 +194,6 @@ def test_the_history_of_llama_factorys_ppo_is_one_series_with_its_log(
     assert notes == [
         "LLaMA-Factory's PPO counts steps from 0 here: shown from 1, as its other files say"
     ]
-
-
-def test_the_console_of_llama_factorys_ppo_is_of_the_same_series(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "train.log").write_text(
-        "\r  0%|          | 0/9 [00:00<?, ?it/s]"
-        + "".join(
-            f"\r{' ' * 80}\r{{'loss': -0.5, 'reward': {n}.5, 'learning_rate': 0.1, 'epoch': 0.0}}\n"
-            f"\r  {n}%|▏ | {n}/9 [00:0{n}<00:09,  1.00it/s]\r  {n + 1}%|▏ | {n + 1}/9 [00:0{n}<00:09,  1.00it/s]"
-            for n in range(4)
-        )
-    )
-    run = read_run(tmp_path / "train.log")
-    assert values(run, "reward") == {1: 0.5, 2: 1.5, 3: 2.5, 4: 3.5}
-    assert "counts steps from 0" in " ".join(
-        state.status.note or "" for state in run.sources.values()
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("0:01:03", 63), ("3 days, 17:51:32", 323_492), ("1 day, 0:00:00.5", 86_400.5), ("1s", 1), ("1h 2m 3s", 3723),
-     ("2d 1h 0m 0s", 176_400), ("", None), ("soon", None), (5, None), ("1:2", None)],
-)  # fmt: skip
-def test_durations(text: object, seconds: float | None) -> None:
-    assert parse_elapsed(text) == seconds
-
-
-@pytest.mark.parametrize(
-    ("format", "records"), [(swift, SWIFT + END + SUMMARY), (llama_factory, FACTORY)]
-)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(cuts=st.lists(st.integers(0, 1500), max_size=8))
-def test_any_cut_gives_the_same(
-    tmp_path: Path, format, records, cuts: list[int]
-) -> None:
-    whole, _ = feed_in_pieces(tmp_path / "a.jsonl", format, lines(records), [])
-    cut, _ = feed_in_pieces(tmp_path / "b.jsonl", format, lines(records), cuts)
-    assert {key: values(cut, key) for key in cut.keys} == {
-        key: values(whole, key) for key in whole.keys
-    }
-
-
-@pytest.mark.parametrize(
-    ("format", "records"), [(swift, SWIFT + END + SUMMARY), (llama_factory, FACTORY)]
-)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(data=st.binary(max_size=200), at=st.integers(0, 900))
-def test_any_bytes_do_no_harm(
-    tmp_path: Path, format, records, data: bytes, at: int
-) -> None:
-    text = lines(records)
-    path = tmp_path / "a.jsonl"
-    path.write_bytes(text[:at] + data + text[at:])
-    source = FileSource(path, format)
-    drain(source)
-    assert source.status().problem is None
 
 
 def histories() -> list[tuple[Path, Path]]:

@@ -66,12 +66,6 @@ def test_the_first_run_is_read_first_until_one_is_shown(tmp_path: Path) -> None:
     assert end(order, "a") < end(order, "c")
 
 
-def test_what_is_shown_meanwhile_is_read_next(tmp_path: Path) -> None:
-    shown = iter(["a"] * 4 + ["c"] * 1000)
-    order = list(turns(tmp_path, lambda: next(shown)))
-    assert end(order, "c") < end(order, "a")
-
-
 def test_a_log_that_grows_as_fast_as_it_is_read_does_not_hold_the_others_up(
     tmp_path: Path,
 ) -> None:

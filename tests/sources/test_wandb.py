@@ -2,41 +2,16 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 from log_reading import drain, drain_all, read_run, values
 from wandb_reading import said, source
 from wandb_writing import field, history, item, stats, written
 
 from verl_tui.distributions import quantiles
-from verl_tui.records import Event, EventKind, Histogram, Settings, Unreadable
+from verl_tui.records import Event, EventKind, Settings
 from verl_tui.runs.views.state import State, state
 
 # -- what records say ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "number",
-    ["9" * 25, "-" + "9" * 400, "9" * 5000, "1e999"],
-    ids=["25", "-400", "5000", "inf"],
-)
-def test_numbers_of_any_size(tmp_path, number):
-    numbers = {
-        "a": number,
-        "d": f'{{"e": {number}}}',
-        "trainer/global_step": number,
-        "b": "2",
-    }
-    found = said(
-        drain(source(tmp_path, written([history(1, numbers), history(2, {"b": "3"})])))
-    )
-    assert found["b"] == {1: ["2.0"], 2: ["3.0"]}
-    assert (
-        list(found["a"].values())
-        == list(found["d.e"].values())
-        == [[repr(float(number))]]
-    )
 
 
 def test_numbers_as_wandb_writes_them(tmp_path):
@@ -71,17 +46,6 @@ def test_items_of_unusual_form_between_usual_ones(tmp_path):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "number", ["+5", ".5", "5.", "05", "1E5", "NaN", "-0", "1e999"]
-)
-def test_numbers_that_json_has_not_do_not_change_others(tmp_path, number):
-    numbers = {"a": "0.1", "b": number, "c": "3", "d": "-0.0"}
-    found = said(drain(source(tmp_path, written([history(7, numbers)]))))
-    assert {key: steps[7] for key, steps in found.items()} == {
-        "a": ["0.1"], "b": [repr(float(number))], "c": ["3.0"], "d": ["-0.0"],
-    }  # fmt: skip
-
-
 def test_system_figures_keep_their_keys_beside_metrics_of_the_same_names(tmp_path):
     records = [
         history(1, {"cpu": "1"}),
@@ -90,59 +54,6 @@ def test_system_figures_keep_their_keys_beside_metrics_of_the_same_names(tmp_pat
     ]
     found = said(drain_all(source(tmp_path, written(records))))
     assert found == {"cpu": {1: ["1.0"], 2: ["2.0"]}, "system/cpu": {1: ["50.0"]}}
-
-
-def test_a_metric_and_others_within_its_name_are_all_kept(tmp_path):
-    numbers = {"a": "true", ("a", "b"): "2", ("c", "d"): "3", "c": "true"}
-    (rows,) = drain(source(tmp_path, written([history(7, numbers)])))
-    found = {
-        key: column[0] for key, column in zip(rows.keys, rows.columns, strict=True)
-    }
-    assert found == {"a": 1.0, "a.b": 2.0, "c.d": 3.0, "c": 1.0}
-
-
-def test_items_of_any_length_and_order_are_one_table(tmp_path):
-    names = ["k" * length for length in (1, 99, 100, 101, 126, 127, 128, 300)]
-    records = []
-    for step in range(20):
-        random.Random(step).shuffle(names)
-        records.append(
-            history(
-                step, {name: f"{step + len(name) / 7:.{60 + step}f}" for name in names}
-            )
-        )
-    (rows,) = drain(source(tmp_path, written(records)))
-    assert set(rows.keys) == set(names)
-    for key, column in zip(rows.keys, rows.columns, strict=True):
-        assert list(column) == [
-            float(f"{step + len(key) / 7:.70f}") for step in range(20)
-        ]
-
-
-def test_objects_with_a_type_are_no_metrics_but_histograms_are(tmp_path):
-    numbers = {
-        ("h", "_type"): '"histogram"', ("h", "values"): "[2,2]", ("h", "bins"): "[0,1,3]",
-        ("p", "_type"): '"histogram"', ("p", "values"): "[2,2]",
-        ("p", "packedBins", "min"): "0", ("p", "packedBins", "size"): "1", ("p", "packedBins", "count"): "2",
-        ("broken", "_type"): '"histogram"', ("broken", "values"): "[2,2]", ("broken", "bins"): "7",
-        ("picture", "_type"): '"image-file"', ("picture", "size"): "512", ("picture", "boxes", "n"): "3",
-        "whole": '{"_type": "table-file", "nrows": 5}', ("deep", "in", "_type"): '"x"', ("deep", "in", "n"): "1",
-        ("deep", "n"): "2",
-    }  # fmt: skip
-    records = drain(source(tmp_path, written([history(3, numbers)])))
-    assert [record.reason for record in records if isinstance(record, Unreadable)] == [
-        "broken: a histogram without bounds or counts"
-    ]
-    assert [record.key for record in records if isinstance(record, Histogram)] == [
-        "h",
-        "p",
-    ]
-    found = said(records)
-    assert {key: steps[3] for key, steps in found.items()} == {
-        "h/p05": ["0.1"], "h/p25": ["0.5"], "h/p50": ["1.0"], "h/p75": ["2.0"], "h/p95": ["2.8"],
-        "p/p05": ["0.1"], "p/p25": ["0.5"], "p/p50": ["1.0"], "p/p75": ["1.5"], "p/p95": ["1.9"],
-        "deep.n": ["2.0"],
-    }  # fmt: skip
 
 
 def test_quantiles_of_odd_histograms():
@@ -176,19 +87,6 @@ def test_the_trainers_step_is_the_step(tmp_path):
     assert found["eval/loss"] == {10: ["2.0"]}
     assert found["extra"] == {10: ["3.0"]}
     assert found["train/global_step"][20] == ["20.0"]
-
-
-def test_several_calls_that_are_timed_within_a_step_are_averaged(tmp_path):
-    """TRL logs how long a function took at each call."""
-    calls = [
-        history(at, {"profiling/generate": number}) for at, number in enumerate("12", 1)
-    ]
-    step = history(3, {"train/loss": "4", "train/global_step": "1"})
-    path = tmp_path / "run-x.wandb"
-    path.write_bytes(written([history(0, {"train/global_step": "1"}), *calls, step]))
-    run = read_run(path)
-    assert values(run, "profiling/generate") == {1: 1.5}
-    assert run.sources[str(path)].status.note is None
 
 
 def test_system_figures_stand_at_the_step_reached_and_are_no_progress(tmp_path):

@@ -40,13 +40,6 @@ def many(count: int = STEPS) -> list[bytes]:
 MANY = written(many())
 
 
-def test_a_record_may_span_blocks(tmp_path):
-    assert len(MANY) > 8 * record_log.BLOCK
-    found = said(drain(source(tmp_path, MANY)))
-    assert found["a"] == {step: [f"{step}.0"] for step in range(STEPS)}
-    assert found["long"] == {step: [f"{step}.0"] for step in range(7, STEPS, 400)}
-
-
 @given(cuts=st.lists(st.integers(0, 10**6), max_size=12), damage=st.integers(0, 1))
 @settings(
     max_examples=examples(0.6),
@@ -65,15 +58,6 @@ def test_any_cut_says_the_same(tmp_path, cuts, damage):
     assert {key: values(pieces, key) for key in pieces.keys} == {
         key: values(whole, key) for key in whole.keys
     }
-
-
-@given(stop=st.integers(0, len(MANY)))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_torn_log_says_what_came_before(tmp_path, stop):
-    records = drain(source(tmp_path, MANY[:stop]))
-    assert not [record for record in records if isinstance(record, Unreadable)]
-    steps = list(said(records).get("a", {}))
-    assert steps == list(range(len(steps)))
 
 
 @given(
@@ -120,36 +104,6 @@ def test_what_is_damaged_is_reported_with_its_place(tmp_path):
     assert told[0].reason.endswith(f"at byte {record_log.BLOCK:,}")
 
 
-def test_a_message_that_is_none_is_reported_and_costs_nothing_else(tmp_path):
-    broken = [b"\xff\xff", field(2, b"\x0a\x7f"), stats(1, {"cpu": "5"})]
-    records = drain_all(
-        source(
-            tmp_path, written([history(1, {"a": "1"}), *broken, history(2, {"a": "2"})])
-        )
-    )
-    assert [record.line for record in records if isinstance(record, Unreadable)] == [
-        2,
-        3,
-    ]
-    assert said(records) == {"a": {1: ["1.0"], 2: ["2.0"]}}, (
-        "where the step is not known, nothing is said of it"
-    )
-
-
-@given(data=st.binary(max_size=300), headed=st.booleans())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_bytes_are_survived(tmp_path, data, headed):
-    drain(source(tmp_path, (wandb.HEADER if headed else b"") + data))
-    drain(
-        source(
-            tmp_path,
-            written(
-                [data, field(2, data), field(7, data), field(17, data), field(5, data)]
-            ),
-        )
-    )
-
-
 def test_values_beyond_all_measure_cost_only_themselves(tmp_path):
     deep = "[" * 1500 + "]" * 1500
     odd = [
@@ -186,11 +140,3 @@ def test_values_beyond_all_measure_cost_only_themselves(tmp_path):
     assert found["b"] == {3: ["1.0"]}
     assert found["c"] == {4: ["inf"]}
     assert "a" not in found
-
-
-def test_a_young_log_is_recognised_and_waited_for(tmp_path):
-    path = tmp_path / "run-x.wandb"
-    assert wandb.matches(path, b"")
-    assert wandb.matches(path, MANY[:100])
-    assert not wandb.matches(path, b":W&C\xe1\xbe\0")
-    assert not wandb.matches(tmp_path / "x.log", MANY[:100])

@@ -170,24 +170,6 @@ def reported(tmp_path, *appended: bytes) -> list[str]:
     return ids
 
 
-COLOURED = (
-    "\x1b[36m(TaskRunner pid=24563)\x1b[0m \x1b[34m\x1b[1mwandb\x1b[0m: Run data is saved locally in "
-    f"\x1b[35m\x1b[1m{PLACE}{directory('abc')}\x1b[0m\n"
-)
-
-
-def test_names_stand_behind_colours_actors_and_bars(tmp_path):
-    bar = f"\r  5%|█         | 1/20 [00:01<00:19,  1.0s/it]\rwandb: Find logs at: wandb/{directory('def')}/logs\r\n"
-    data = (COLOURED + prints(range(3)) + bar).encode()
-    assert reported(tmp_path, data) == ["abc", "def"]
-
-
-@pytest.mark.parametrize("cut", range(0, 240, 7))
-def test_any_cut_of_the_bytes_names_the_same(tmp_path, cut):
-    data = (COLOURED + starts("def", 1, range(2))).encode()
-    assert reported(tmp_path, data[:cut], data[cut:]) == ["abc", "def"]
-
-
 # -- one training, several starts ------------------------------------------------------------------
 
 
@@ -251,18 +233,6 @@ def test_a_start_that_failed_before_its_first_step_is_in_nobodys_way(tree):
     assert found(tree(files)) == [["log", "abc", "def"]]
 
 
-def test_three_starts(tree):
-    parts = [("abc", range(1, 7)), ("def", range(5, 11)), ("ghi", range(9, 15))]
-    files = {
-        "train.log": "".join(
-            starts(run, n, steps) for n, (run, steps) in enumerate(parts)
-        )
-    }
-    for n, (run, steps) in enumerate(parts):
-        files |= kept(run, n, steps)
-    assert found(tree(files)) == [["log", "abc", "def", "ghi"]]
-
-
 # -- several trainings -----------------------------------------------------------------------------
 
 
@@ -322,19 +292,6 @@ def test_a_run_without_a_step_that_no_log_names_is_reported(tree):
     )
     (sentence,) = load([str(top)], Config(), NOW).sentences
     assert "run-abc.wandb: has no step so far" in sentence
-
-
-def test_the_copy_of_the_console_that_w_and_b_keeps_deserves_no_word(tree):
-    copy = f"wandb/{directory('abc')}/files/output.log"
-    bar = "  5%|█         | 1/20 [00:01<00:19,  1.0s/it]\n"
-    top = tree(
-        {
-            "train.log": starts("abc", 0, range(1, 7)),
-            **kept("abc", 0, range(1, 7)),
-            copy: bar,
-        }
-    )
-    assert load([str(top)], Config(), NOW).sentences == ()
 
 
 # -- as it happens ---------------------------------------------------------------------------------

@@ -96,16 +96,6 @@ def test_what_is_no_table_of_samples(tmp_path):
         assert not [r for r in (*drain(feed), *feed.finish()) if isinstance(r, Sample)]
 
 
-def test_a_table_that_is_written_anew_is_read_once_more(tmp_path):
-    path = tmp_path / "texts_7_ab.table.json"
-    source = FileSource(path, wandb_tables)
-    told = []
-    for answer in ("first", "the second one"):
-        table(path, ["question", "answer"], [["q", answer]])
-        told += [one.response for one in drain(source) if isinstance(one, Sample)]
-    assert told == ["first", "the second one"]
-
-
 @given(cuts=st.lists(st.integers(0, 10**6), max_size=8), stop=st.integers(0, 10**6))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_table_is_read_when_it_is_whole(tmp_path, cuts, stop):

@@ -8,18 +8,16 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
 import pytest
 
-from verl_tui.sources.host.writers import Writers, WriterState, fresh
+from verl_tui.sources.host.writers import Writers, WriterState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has /proc")
 SLEEPER = "import sys; sys.stdin.read()"
 
 
@@ -75,19 +73,6 @@ def test_a_writer_that_is_killed_is_gone_at_the_next_look(
     with log.open("a") as file:
         file.write("step:2 - a:1\n")
     assert writers.unknown([log]) == [log], "somebody else has taken it up"
-
-
-def test_a_dead_child_that_nobody_has_waited_for_is_gone(
-    log: Path, trainer: subprocess.Popen[bytes]
-) -> None:
-    writers = Writers()
-    writers.scan([log])
-    trainer.kill()
-    os.waitid(os.P_PID, trainer.pid, os.WEXITED | os.WNOWAIT)
-    writers.refresh()
-    held = writers.held(log)
-    assert held.writer is not None
-    assert held.writer.gone
 
 
 def test_behind_a_tee_the_trainer_is_named(log: Path) -> None:
@@ -248,61 +233,6 @@ def test_nobody_holds_a_file_only_where_all_who_might_can_be_seen(
     assert writers.held(log).unheld is known
 
 
-def test_readers_and_we_ourselves_are_no_writers(log: Path) -> None:
-    with log.open("rb") as reading, log.open("ab"):
-        reader = subprocess.Popen([sys.executable, "-c", SLEEPER], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-                                  pass_fds=[reading.fileno()])  # fmt: skip
-        writers = Writers()
-        writers.scan([log])
-        reader.communicate()
-    assert writers.held(log).writer is None
-
-
-def test_a_process_that_has_closed_the_file_and_goes_on_is_not_called_gone(
-    tmp_path: Path, log: Path
-) -> None:
-    closes = (
-        "import sys\nfile = open(sys.argv[1], 'a')\nprint(flush=True)\nsys.stdin.readline()\n"
-        "file.close()\nprint(flush=True)\nsys.stdin.read()"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", closes, str(log)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    writers = Writers()
-    try:
-        process.stdout.readline()
-        writers.scan([log])
-        assert writers.held(log).writer is not None
-        process.stdin.write(b"\n")
-        process.stdin.flush()
-        process.stdout.readline()
-        writers.refresh()
-        assert writers.held(log).writer is None
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def test_no_such_system_and_nothing_readable_say_nothing(
-    tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for root in (tmp_path / "none", tmp_path):
-        monkeypatch.setattr(psutil, "PROCFS_PATH", str(root))
-        writers = Writers()
-        writers.scan([log, tmp_path / "gone"])
-        assert writers.held(log).writer is None
-    (tmp_path / "proc" / "12" / "fd").mkdir(parents=True)
-    (tmp_path / "proc" / "12" / "fd" / "1").symlink_to(log)
-    monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path / "proc"))
-    writers = Writers()
-    writers.scan([log])
-    assert writers.held(log).writer is None, "no flags, no process: nothing is claimed"
-
-
 def test_ten_thousand_processes_are_looked_through_and_hidden_ones_prove_nothing(
     tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -324,14 +254,3 @@ def test_ten_thousand_processes_are_looked_through_and_hidden_ones_prove_nothing
     assert not writers.held(log).unheld, (
         "a process of the file's owner that hides what it has open may hold it"
     )
-
-
-def test_only_fresh_files_are_looked_for() -> None:
-    watch = Writers()
-    assert watch.held(PurePath("x")).writer is None
-    now = 1_800_000_000.0
-    files = [
-        (PurePath(name), at)
-        for name, at in (("a", now), ("b", now - 1e6), ("c", now - 5), ("d", None))
-    ]
-    assert [path.name for path in fresh(files, now)] == ["a", "c"]

@@ -135,41 +135,12 @@ def test_what_lay_on_disk_is_no_news() -> None:
     )
 
 
-def test_runs_are_watched_each_on_its_own() -> None:
-    acknowledgements = watching("run")
-    acknowledgements.old("new", 11.0)
-    both = {"run": [finding()], "new": [finding("hang")]}
-    assert [one.run for one in acknowledgements.news(both, (), 11.0)] == ["run"]
-    both["new"] = [finding("crash")]
-    assert [one.run for one in acknowledgements.news(both, (), 14.0)] == ["new"]
-
-
 def test_an_end_is_reported_once_and_again_after_a_restart() -> None:
     acknowledgements = watching("run")
     assert look(acknowledgements, 11.0, finished=True) == ["finished"]
     assert look(acknowledgements, 12.0, finished=True) == []
     assert look(acknowledgements, 13.0) == []
     assert look(acknowledgements, 14.0, finished=True) == ["finished"]
-
-
-def test_a_run_that_had_finished_is_no_news() -> None:
-    acknowledgements = Acknowledgements()
-    acknowledgements.old("run", 0.0)
-    assert [
-        look(acknowledgements, now, finished=True) for now in (0.0, 10.0, 20.0)
-    ] == [[], [], []]
-
-
-def test_what_is_read_again_is_no_news() -> None:
-    acknowledgements = watching("run")
-    assert look(acknowledgements, 11.0, finding(), finished=True) == [
-        "kl-high",
-        "finished",
-    ]
-    acknowledgements.start_over()
-    acknowledgements.old("run", 12.0)
-    assert look(acknowledgements, 12.0, finding(), finding("hang"), finished=True) == []
-    assert look(acknowledgements, 22.0, finding(), finding("hang"), finished=True) == []
 
 
 # -- words -----------------------------------------------------------------------------------------
@@ -205,19 +176,6 @@ def test_notices(config: Config, tmux: str, said: str) -> None:
     assert notices([], config, {}) == ""
 
 
-def test_notices_of_warnings() -> None:
-    assert (
-        notices(
-            [WARNING, CRITICAL], Config(desktop="osc9", desktop_from="warning"), {}
-        ).count("\x1b]9;")
-        == 2
-    )
-    assert (
-        notices([WARNING, CRITICAL], Config(bell=True, desktop_from="warning"), {})
-        == "\a"
-    ), "once is enough"
-
-
 def test_an_end_is_reported_whatever_the_severity() -> None:
     ended = Occurrence("run", "finished", "step 300/300")
     assert (
@@ -239,22 +197,3 @@ def test_notices_never_come_in_heaps_and_are_not_long() -> None:
     assert len(said) == 5
     assert said[-1].startswith("17 more, the first of them run: rule-3: xxx")
     assert max(map(len, said)) <= 210
-
-
-def test_notices_keep_to_ascii() -> None:
-    said = notices(
-        [Occurrence("数学", "kl-high", "3 × its", Severity.CRITICAL)],
-        Config(desktop="osc9"),
-        {},
-        ascii_only=True,
-    )
-    assert said == "\x1b]9;??: kl-high: 3 x its\a"
-
-
-def test_a_name_makes_no_progress_bar() -> None:
-    said = notices(
-        [Occurrence("4;1;50", "hang", "", Severity.CRITICAL)],
-        Config(desktop="osc9"),
-        {},
-    )
-    assert said == "\x1b]9;4,1,50: hang\a"

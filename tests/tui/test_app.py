@@ -31,7 +31,6 @@ from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.dashboard import Dashboard
 from verl_tui.tui.screens.help.screen import HelpScreen
 from verl_tui.tui.screens.sources.screen import SourcesScreen
-from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.widgets.plot import Plot
 from verl_tui.tui.widgets.rows import Rows
 
@@ -103,95 +102,6 @@ async def test_help_lists_every_binding(demo: Monitor) -> None:
         last = {row.split()[-1] for row in rows if row.split()}
         assert {binding.id for binding in named if binding.id} <= last
         await press(pilot, "escape")
-        assert app.screen is dashboard(app)
-
-
-async def test_help_begins_with_the_screen_in_front(demo: Monitor) -> None:
-    app = showing(demo)
-    async with app.run_test(size=(120, 40)) as pilot:
-        for key in ("c", "t", "i", "A", "m", "l", "enter"):
-            await press(pilot, key)
-            front = app.screen
-            assert front is not dashboard(app), key
-            await press(pilot, "question_mark")
-            assert isinstance(app.screen, HelpScreen)
-            said = "\n".join(strip.text for strip in app.screen.query_one(Rows).strips)
-            first, *_ = said.split("everywhere")
-            for binding in front.BINDINGS:
-                assert isinstance(binding, Binding)
-                assert binding.description in first
-            await press(pilot, "question_mark")
-            assert app.screen is front
-            await press(pilot, "escape")
-
-
-async def test_screens_in_ascii_hold_nothing_else(demo: Monitor) -> None:
-    app = showing(demo, ascii_only=True)
-    async with app.run_test(size=(100, 30)) as pilot:
-        # Frames have corners.
-        for key in ("question_mark", "i", "t", "c", "A"):
-            await press(pilot, key)
-            frame = [line for line in lines(app) if "--" in line]
-            assert frame, key
-            assert all("?-" not in line and "-?" not in line for line in frame)
-            await press(pilot, "escape")
-        # A chart over the full screen is one of ASCII.
-        await press(pilot, "enter")
-        assert isinstance(app.screen, ZoomScreen)
-        assert "critic/score/mean" in text(app)
-        assert text(app).isascii()
-        await press(pilot, "escape", "escape")
-        await pilot.resize_terminal(120, 40)
-        for keys in (
-            [],
-            ["2", "e"],
-            ["f4", "v", "z"],
-            ["z", "f6", "u"],
-            ["question_mark"],
-            ["escape", "i"],
-        ):
-            await press(pilot, *keys)
-            assert text(app).isascii(), keys
-        await press(pilot, "escape", "s", "slash", *"zzz")
-        assert "no metric matches" in text(app)
-        assert text(app).isascii()
-        await pilot.resize_terminal(40, 12)
-        await press(pilot, "escape")
-        assert text(app).isascii()
-
-
-async def test_the_footer_cuts_no_key(demo: Monitor) -> None:
-    app = showing(demo)
-    whole = " ".join(
-        f"{b.key_display or b.key} {b.description}"
-        for b in VerlApp.BINDINGS + Dashboard.BINDINGS
-        if b.show
-    )
-    async with app.run_test(size=(120, 24)) as pilot:
-        for width in (120, 80, 60):
-            await pilot.resize_terminal(width, 24)
-            await settle(pilot)
-            shown = lines(app)[-1].split()
-            assert "Panel" in shown
-            assert " ".join(shown[-2:]) in whole
-            await pilot.resize_terminal(160, 24)
-            await settle(pilot)
-            assert "Pause" in lines(app)[-1]
-
-
-async def test_help_can_be_read_in_a_side_pane(demo: Monitor) -> None:
-    app = showing(demo)
-    async with app.run_test(size=(40, 12)) as pilot:
-        await press(pilot, "question_mark")
-        check_layout(app)
-        assert "All metrics" in text(app)
-        strips = app.screen.query_one(Rows).strips
-        said = " ".join(" ".join(strip.text for strip in strips).split())
-        assert "Configuration, differences from other runs" in said, "wrapped, not cut"
-        await press(pilot, "G")
-        last = [strip.text.strip() for strip in strips if strip.text.strip()][-1]
-        assert last in text(app)
-        await press(pilot, "q")
         assert app.screen is dashboard(app)
 
 
@@ -270,32 +180,6 @@ async def test_the_palette_does_what_the_keys_do(
 
 
 # -- charts over the full screen -------------------------------------------------------------------
-
-
-async def test_enter_zooms_a_chart(demo: Monitor) -> None:
-    app = showing(demo)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await press(pilot, "enter")
-        assert isinstance(app.screen, ZoomScreen)
-        assert "critic/score/mean" in text(app)
-        assert "└" in text(app)
-        assert sum("⠀" < sign <= "⣿" for sign in text(app)) > 100
-        check_layout(app)
-        await press(pilot, "x")
-        assert "step" not in lines(app)[-3]
-        await press(pilot, "escape")
-        assert app.screen is dashboard(app)
-        await press(pilot, "f3", "j", "enter")
-        assert "actor/ppo_kl" in text(app)
-        await press(pilot, "q")
-        assert app.screen is dashboard(app)
-        assert app.is_running
-        # The key that opens the sources closes them.
-        await press(pilot, "i")
-        assert isinstance(app.screen, SourcesScreen)
-        assert "train.log" in text(app)
-        await press(pilot, "i")
-        assert app.screen is dashboard(app)
 
 
 async def test_an_unknown_theme_is_reported(

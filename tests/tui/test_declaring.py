@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from watching import lines, press, showing
 
 import verl_tui
 from verl_tui.tui.panels.catalog import PANELS
@@ -24,7 +23,6 @@ from verl_tui.tui.screens.catalog import SCREENS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from verl_tui.monitor import Monitor
 
 HERE = Path(__file__).parent
 Seen = dict[str, Any]
@@ -94,15 +92,6 @@ def test_a_screen_is_in_help_palette_and_keys(seen: Seen) -> None:
     assert section.rstrip().endswith("a note is a line of text")
 
 
-def test_a_panel_fills_the_screen_on_its_key(seen: Seen) -> None:
-    assert "weather" not in seen["in sight"]
-    assert "weather" in seen["panel"]
-    assert "hot and windy" in seen["panel"]
-    assert seen["panel"].splitlines()[-1].startswith("u Unit")
-    assert seen["ring"][-1] == "weather"
-    assert seen["next in sight"] != ["weather"], "tab leads on"
-
-
 def test_a_panel_is_in_help_palette_and_keys(seen: Seen) -> None:
     assert "f10               Weather" in seen["help"]
     assert "Weather" in seen["palette"]
@@ -156,13 +145,3 @@ def test_each_key_and_name_is_declared_once() -> None:
     assert len({one.key for one in declared}) == len(declared)
     assert len({one.name for one in PANELS}) == len(PANELS)
     assert len({one.id for one in SCREENS.values()}) == len(SCREENS)
-
-
-async def test_the_help_begins_with_the_screen_in_front(demo: Monitor) -> None:
-    app = showing(demo)
-    async with app.run_test(size=(100, 40)) as pilot:
-        await press(pilot, "m", "enter", "question_mark")
-        first = next(
-            row for row in lines(app) if "keys" not in row and row.strip(" │╭╮─")
-        )
-        assert "a chart in full screen" in first

@@ -14,20 +14,14 @@ from watching import (
     dashboard,
     lines,
     loaded,
-    names,
     press,
     quiet,
     settle,
     showing,
     start,
-    text,
     until,
     write_run,
 )
-
-from verl_tui.config import Config
-from verl_tui.tui import monitor_app
-from verl_tui.tui.screens.zoom import ZoomScreen
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -37,18 +31,6 @@ if TYPE_CHECKING:
 
     from verl_tui.monitor import Monitor
     from verl_tui.tui.app import VerlApp
-
-
-async def test_a_zoomed_chart_grows_with_its_run(tmp_path: Path) -> None:
-    app = loaded(write_run(tmp_path, "a").parent)
-    async with app.run_test(size=(100, 30)) as pilot:
-        await press(pilot, "enter")
-        assert "2.5" in lines(app)[0]
-        (name,) = names(app)
-        app.monitor.apply(live_batch(name, 31, 7.25), NOW)
-        app.tick()
-        await settle(pilot)
-        assert "7.25" in lines(app)[0]
 
 
 # -- when it draws ---------------------------------------------------------------------------------
@@ -126,55 +108,6 @@ async def test_the_dashboard_waits_behind_a_screen(
         assert frames["frames"] == 0
         await press(pilot, "escape")
         assert "step 77" in lines(app)[0]
-
-
-async def test_a_painting_that_waits_does_not_break_the_pause(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    app = loaded(write_run(tmp_path, "a").parent, config=Config(refresh=0.05))
-    async with app.run_test(size=(120, 40)) as pilot:
-        await settle(pilot)
-        app.paint()
-        app.show_troubles()  # with the next painting, which keeps its distance
-        await press(pilot, "p")
-        app.monitor.apply(live_batch("a", 77, 1.0), NOW)
-        await pilot.pause(0.1)
-        assert "step 77" not in text(app)
-        await press(pilot, "p")
-        assert "step 77" in text(app)
-
-
-async def test_a_screen_that_was_covered_while_paused_knows_which_run_is_shown(
-    tmp_path: Path,
-) -> None:
-    for name in ("a", "b"):
-        write_run(tmp_path, name)
-    app = loaded(tmp_path)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await press(pilot, "m", "enter", "left", "l", "p")
-        await press(pilot, "right_square_bracket", "escape")
-        assert isinstance(app.screen, ZoomScreen)
-        assert "b" in lines(app)[0].split()
-        await press(pilot, "escape", "escape")  # the cursor has gone with the other run
-        assert app.screen is dashboard(app)
-
-
-async def test_garbage_is_looked_for_now_and_then(
-    demo: Monitor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    swept: list[str] = []
-
-    def note(phase: str, info: dict[str, int]) -> None:
-        swept.extend([phase] if info["generation"] == 2 else [])
-
-    monkeypatch.setattr(monitor_app, "SWEEP", 0.01)
-    app = showing(demo)
-    async with app.run_test(size=(80, 24)) as pilot:
-        gc.callbacks.append(note)
-        try:
-            await until(pilot, lambda: len(swept) > 4)
-        finally:
-            gc.callbacks.remove(note)
 
 
 async def test_screens_that_were_closed_are_forgotten(

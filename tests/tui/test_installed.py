@@ -113,22 +113,6 @@ def test_from_the_first_frame_to_the_last(run, log, tmp_path):
     assert restored(terminal.output)
 
 
-def test_a_run_that_appears_later_on_a_terminal_of_few_colours(run, tmp_path):
-    terminal = run(f"{tmp_path}/run_*", TERM="screen", COLORTERM="")
-    terminal.until("nothing matches yet")
-    (tmp_path / "run_new").mkdir()
-    # a last line might go on, and would be waited for
-    (tmp_path / "run_new" / "train.log").write_text(
-        "(T pid=1) step:3 - critic/score/mean:0.25\n(T pid=1) saving\n"
-    )
-    terminal.until("run_new", "step 3", "0.25")
-    # The process ends with its terminal.
-    terminal.resize(200, 50)
-    os.close(terminal.fd)  # in the middle of a frame
-    terminal.fd = os.open(os.devnull, os.O_RDWR)
-    assert terminal.end() in (-signal.SIGHUP, 128 + signal.SIGHUP)
-
-
 @pytest.mark.parametrize(
     "number",
     [
@@ -255,22 +239,6 @@ def test_snapshot(log, tmp_path, name, begins):
         assert max(map(len, text.splitlines())) <= 80
 
 
-def test_a_finished_run_without_colours_sends_nothing_but_the_clock(run, log):
-    with log.open("a") as file:
-        file.write(line(50))
-    os.utime(log, (1e9, 1e9))
-    terminal = run(log, NO_COLOR="1")
-    terminal.until("step 50", "reward")
-    # the first seconds bring the GPUs' first readings and the last layout
-    for _ in range(15):
-        seen = len(terminal.output)
-        terminal.read_for(1.0)
-        if len(terminal.output) == seen:
-            break
-    else:
-        pytest.fail("it never falls silent")
-
-
 def breach(first: int, last: int) -> str:
     """Return steps whose policy KL is far out."""
     steps = (
@@ -302,57 +270,5 @@ def test_what_is_found_while_watching_is_reported_where_that_is_wanted(
     written = terminal.output[before:]
     assert written.count(said) == 1
     assert said + b"run_a: circuit-breaker-kl: " in written
-    terminal.press(b"q")
-    assert terminal.end() == 0
-
-
-def notified(terminal):
-    """Return how many bells and notifications there were; Textual's own sequences end in bells,
-    too.
-    """
-    return terminal.output.count(b"\x07") - terminal.output.count(
-        b"\x1b]22;"
-    ), terminal.output.count(b"\x1b]9;")
-
-
-def test_old_logs_are_opened_in_silence(run, tmp_path):
-    for name in "abc":
-        path = tmp_path / f"run_{name}" / "log.jsonl"
-        path.parent.mkdir()
-        path.write_text(
-            "".join(line(step) for step in range(1, 50))
-            + breach(50, 9000 if name == "b" else 90)
-        )
-    config = tmp_path / "config.toml"
-    config.write_text('bell = true\ndesktop = "osc9"\ndesktop_from = "warning"\n')
-    terminal = run("--config", config, f"{tmp_path}/run_*")
-    terminal.until("circuit-breaker-kl", "run_c")
-    terminal.press(b"2")
-    terminal.until("step 9000")
-    terminal.read_for(SETTLED)
-    terminal.press(b"r")
-    terminal.read_for(SETTLED)
-    assert notified(terminal) == (0, 0)
-    terminal.press(b"q")
-    assert terminal.end() == 0
-
-
-def test_an_end_is_reported(run, tmp_path):
-    path = tmp_path / "run_a" / "train.log"
-    path.parent.mkdir()
-    bar = "Training Progress: {0:3d}%|#         | {1}/60 [00:01<00:09, 1.00s/it]\n"
-    step = "(TaskRunner pid=1) step:{0} - critic/score/mean:0.5 - actor/ppo_kl:0.001 - training/global_step:{0}\n"
-    path.write_text("".join(bar.format(n, n) + step.format(n) for n in range(1, 59)))
-    config = tmp_path / "config.toml"
-    config.write_text('bell = true\ndesktop = "osc9"\n')
-    terminal = run("--config", config, path.parent)
-    terminal.until("step 58 of 60 (96%)")
-    terminal.read_for(SETTLED)
-    with path.open("a") as file:
-        file.write("".join(bar.format(n, n) + step.format(n) for n in (59, 60)))
-    terminal.until("finished")
-    terminal.read_for(1.0)
-    assert notified(terminal) == (2, 1)  # a notification ends in a bell
-    assert b"\x1b]9;run_a: finished\x07" in terminal.output
     terminal.press(b"q")
     assert terminal.end() == 0

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, ClassVar
 import pytest
 from textual.events import Key, Paste
 from textual.widgets import Input, Static
-from watching import NOW, dashboard, press, settle, showing, text, until
+from watching import dashboard, press, settle, showing, text, until
 
 from verl_tui.text import safe
-from verl_tui.tui.screens.metrics.screen import MetricsScreen
 from verl_tui.tui.terminal import key_queue
 from verl_tui.tui.terminal.key_queue import KeyQueue
 
@@ -86,44 +85,6 @@ async def test_what_comes_with_the_key_that_opens_a_box_is_typed_into_it(
             await press(pilot, "escape", "escape")
 
 
-async def test_keys_behind_one_that_closes_a_screen_are_for_the_one_below(
-    demo: Monitor,
-) -> None:
-    app = showing(demo)
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
-        await together(
-            pilot, *("m", "escape", "l", "escape", "question_mark", "escape") * 5, "p"
-        )
-        assert app.screen is dashboard(app)
-        assert app.view_at(NOW).paused
-        # What is typed into the palette is found before enter takes it.
-        await together(pilot, "p", "ctrl+p", *"all metrics", "enter")
-        await until(pilot, lambda: isinstance(app.screen, MetricsScreen))
-
-
-async def test_keys_behind_a_command_of_the_palette_are_for_what_it_opens(
-    demo: Monitor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # As on a slow machine: the palette is found to be gone before its command is carried out.
-    monkeypatch.setattr(key_queue, "LOOK", 0.001)
-    app = showing(demo)
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
-        await together(pilot, "ctrl+p", *"all metrics", "enter", "slash", *"kl")
-        # the palette hands over later
-        await until(pilot, lambda: isinstance(app.focused, Input))
-        assert isinstance(app.screen, MetricsScreen)
-        assert typed(app) == "kl"
-
-
-class Leaving(Static, can_focus=True):
-    """Goes away with the first key, and so does what comes behind that."""
-
-    def on_key(self) -> None:
-        self.remove()
-
-
 class Slow(Static, can_focus=True):
     """Takes its time with the first key."""
 
@@ -148,15 +109,6 @@ class OfOne(KeyQueue[int]):
 
     def action_count(self) -> None:
         self.heard += 1
-
-
-async def test_a_key_that_is_lost_with_what_had_the_focus_does_not_hold_the_next_ones_up() -> (
-    None
-):
-    app = OfOne(Leaving())
-    async with app.run_test() as pilot:
-        await together(pilot, *"abcd")
-        assert app.heard == 3
 
 
 async def test_a_key_that_takes_long_is_waited_for(

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from shutil import rmtree
-from threading import Thread, current_thread
+from threading import Thread
 from threading import enumerate as threads
 from typing import TYPE_CHECKING
 
 from inside_textual import notices
-from live_batches import live_batch
 from watching import (
-    NOW,
     check_layout,
     lines,
     press,
@@ -23,20 +21,12 @@ from watching import (
 )
 
 from verl_tui.config import Config
-from verl_tui.records import GpuReading, Preview
-from verl_tui.sources.discovery.finder import Discovery
-from verl_tui.tui import monitor_app
 from verl_tui.tui.app import VerlApp
-from verl_tui.tui.screens.help.screen import HelpScreen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     import pytest
-
-    from verl_tui.monitor import News
-    from verl_tui.reading import NewsSource
 
 
 def live(*specs: Path | str, **settings: object) -> VerlApp:
@@ -119,58 +109,6 @@ async def test_a_failing_source_hides_nothing_of_the_good_one(tmp_path: Path) ->
         assert "2,000" in text(app)
 
 
-class _Brought:
-    """A reading that brings some news and then no more."""
-
-    def __init__(self, news: Iterable[News], notify: Callable[[], object]) -> None:
-        self._notify = notify
-        self._news = list(news)
-
-    def start(self) -> None:
-        self._notify()
-
-    def stop(self) -> None:
-        pass
-
-    def take(self) -> Iterator[News]:
-        while self._news:
-            yield self._news.pop(0)
-
-    @property
-    def waiting(self) -> bool:
-        return bool(self._news)
-
-
-class _AppWithNews(VerlApp):
-    def __init__(self, *news: News, config: Config) -> None:
-        self._brought = news
-        super().__init__([], config)
-
-    def new_reading(self) -> NewsSource:
-        return _Brought(self._brought, lambda: self.post_message(self.News()))
-
-
-async def test_gpus_that_are_read_first_end_no_search_for_logs() -> None:
-    app = _AppWithNews(
-        GpuReading(NOW, problem="no NVIDIA driver here"), config=Config()
-    )
-    async with app.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: "no NVIDIA driver here" in text(app))
-        assert "looking for logs" in text(app)
-        assert "no run yet" not in text(app)
-
-
-async def test_the_end_of_a_long_log_is_drawn_without_a_wait() -> None:
-    batch = live_batch("long", 48_001, 2.5)
-    end = batch._replace(
-        status=batch.status._replace(bytes_read=10, size=10_000), live=False
-    )
-    news = Discovery((), (), ()), Preview("long", (end,))
-    app = _AppWithNews(*news, config=Config(refresh=3600.0))
-    async with app.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: "step 48001" in text(app))
-
-
 async def test_r_reads_everything_again(tmp_path: Path) -> None:
     half = '{"scope": "rollout", "step": 31, "rew'
     log = write_run(tmp_path, "a", 30, text=half)
@@ -196,23 +134,6 @@ async def test_r_reads_everything_again(tmp_path: Path) -> None:
         (thread,) = (one for one in reading() if one not in others)
     thread.join(60)
     assert not thread.is_alive()
-
-
-async def test_many_runs_are_judged_while_keys_are_heard(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # after each run the screen may answer
-    monkeypatch.setattr(monitor_app, "JUDGING", 0.0)
-    for name in "abc":
-        write_run(tmp_path, name, 30)
-    app = live(tmp_path)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: "step 30" in text(app))
-        await press(pilot, "question_mark")
-        assert isinstance(app.screen, HelpScreen)
-        await press(pilot, "escape")
-        await until(pilot, lambda: set(app.monitor.verdicts) == {"a", "b", "c"})
-        await until(pilot, lambda: "nothing found" in text(app))
 
 
 async def test_pause_draws_nothing_while_reading_goes_on(
@@ -261,21 +182,6 @@ async def test_a_run_that_is_deleted_while_shown_says_so_and_goes_when_all_is_re
         await until(
             pilot, lambda: shown not in text(app) and "step 30" in lines(app)[0]
         )
-
-
-async def test_what_the_first_large_chart_needs_is_loaded_in_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    loaded: list[str] = []
-    monkeypatch.setattr("verl_tui.tui.monitor_app.SPARE", 0.01)
-    monkeypatch.setattr(
-        "verl_tui.tui.monitor_app.load_plotext",
-        lambda: loaded.append(current_thread().name),
-    )
-    app = live(write_run(tmp_path, "a", 30))
-    async with app.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: loaded and "step 30" in text(app))
-    assert loaded == ["plotext"], "beside the loop, which answers keys"
 
 
 async def test_a_wanted_chart_that_nobody_knows_is_reported(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from inside_textual import notices
 from watching import (
-    NOW,
     dashboard,
     lines,
     loaded,
@@ -20,7 +18,6 @@ from watching import (
 )
 
 from verl_tui import debug_log
-from verl_tui.monitor import Monitor
 from verl_tui.rendering.health_layout import FindingList
 from verl_tui.secrets import Mask
 from verl_tui.tui.panels.gpus import GpusPanel
@@ -28,14 +25,10 @@ from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
-from verl_tui.tui.screens import dashboard_layout
 from verl_tui.tui.screens.config.screen import ConfigScreen
-from verl_tui.tui.screens.dashboard import Dashboard
 from verl_tui.tui.screens.metrics.screen import MetricsScreen
-from verl_tui.tui.screens.timing.screen import TimingPanel, TimingScreen
+from verl_tui.tui.screens.timing.screen import TimingScreen
 from verl_tui.tui.screens.zoom import ZoomScreen
-from verl_tui.tui.widgets.footer import Keys
-from verl_tui.tui.widgets.line import Line
 from verl_tui.tui.widgets.plot import Plot
 
 if TYPE_CHECKING:
@@ -67,14 +60,6 @@ IN_SCREENS = (
     (TimingScreen, "compose", "t"),
     (ConfigScreen, "on_mount", "c"),
 )
-OUTSIDE = (
-    (Monitor, "judge", ""),
-    (dashboard_layout, "status", ""),
-    (Keys, "render_line", ""),
-    (Dashboard, "action_finding", "e"),
-    (TimingScreen, "__init__", "t"),
-)
-"""Ticks, the first and the last line, keys of the dashboard and of the app."""
 
 
 @pytest.fixture
@@ -155,38 +140,6 @@ async def test_an_error_costs_the_screen_it_happened_in(
             assert "failed" not in text(app)
 
 
-async def test_an_error_outside_of_all_parts_is_said_once(
-    app: VerlApp, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with app.run_test(size=(100, 23)) as pilot:
-        await press(pilot)
-        for width, (at, name, keys) in enumerate(OUTSIDE, 101):
-            with monkeypatch.context() as planted:
-                planted.setattr(at, name, broken)
-                await press(pilot, *keys.split())
-                app.tick()
-                await pilot.resize_terminal(width, 23)
-                said = [one.partition(" in ")[0] for one in notices(app)]
-                assert said == ["failed: ZeroDivisionError"], name
-                app.clear_notifications()
-                await press(pilot, "right_square_bracket")
-                assert "▸● b" in text(app), (name, text(app))
-                await press(pilot, "left_square_bracket")
-                assert not notices(app)
-        assert "failed" not in text(app)
-
-
-async def test_a_panel_of_a_screen_fails_by_itself(
-    app: VerlApp, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(TimingPanel, "on_resize", broken)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await press(pilot, "t")
-        assert PANEL in text(app)
-        await press(pilot, "escape")
-        assert app.screen is dashboard(app)
-
-
 async def test_the_report_has_the_traceback_and_no_secret(
     app: VerlApp, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -206,18 +159,6 @@ async def test_the_report_has_the_traceback_and_no_secret(
     assert app.failures.sentence().startswith("1 error of verl-tui's own ")
 
 
-async def test_keys_behind_one_that_fails_are_handled(
-    app: VerlApp, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with app.run_test(size=(120, 40)) as pilot:
-        await press(pilot)
-        monkeypatch.setattr(type(app), "action_copy_here", broken)
-        await pilot.press("ctrl+y", "ctrl+y", "right_square_bracket", "t")
-        await settle(pilot)
-        assert isinstance(app.screen, TimingScreen)
-        assert "b" in lines(app)[0].split()
-
-
 async def test_errors_that_leave_nothing_else_end_the_app(
     app: VerlApp,
 ) -> None:
@@ -233,18 +174,3 @@ async def test_errors_that_leave_nothing_else_end_the_app(
 
     with pytest.raises(ZeroDivisionError):
         await fail_on()
-
-
-async def test_a_test_passes_over_no_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Line, "show", broken)
-    app = loaded(write_run(tmp_path, "a").parent, now=NOW)
-
-    async def start() -> None:
-        async with app.run_test(size=(120, 40)):
-            for _ in range(1000):  # a pilot may wait for the layout of an app that ends
-                await asyncio.sleep(0)
-
-    with pytest.raises(ZeroDivisionError):
-        await start()

@@ -7,12 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from inside_textual import count_frames
-from rich.cells import cell_len
-from textual.binding import Binding
 from watching import (
     NOW,
-    check_layout,
-    dashboard,
     lines,
     press,
     settle,
@@ -22,14 +18,8 @@ from watching import (
 )
 
 from verl_tui.config import Config
-from verl_tui.rendering.status_line import status
 from verl_tui.replay import Playback, Recording
-from verl_tui.tui.panels.charts import ChartsPanel
-from verl_tui.tui.panels.health import HealthPanel
-from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.replay_app import ReplayApp
-from verl_tui.tui.screens.dashboard import Dashboard
-from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,44 +55,6 @@ def first(app: ReplayApp) -> str:
 def says_step(app: ReplayApp, step: int) -> bool:
     """Tell whether the first line names this step, and not one that only begins like it."""
     return re.search(rf"\bstep {step}\b", first(app)) is not None
-
-
-async def test_beside_the_clock_of_a_replay_no_word_stands_without_its_value(tmp_path):
-    app, _ = replaying(write_run(tmp_path, "run_of_some_length", kl_div=0.3), at=10)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: "step 10" in first(app))
-        view = dashboard(app).view
-        assert view is not None
-        for width in range(20, 140):
-            left, right = status(view, width, alone=True)
-            assert sum(cell_len(words) for words, _ in (*left, *right)) + 1 <= width, (
-                "and a blank between them"
-            )
-
-
-async def test_the_help_of_a_replay_names_each_key_once(tmp_path):
-    app, _ = replaying(write_run(tmp_path, "run"))
-    async with app.run_test(size=(100, 45)) as pilot:
-        await press(pilot, "question_mark")
-        for width in (100, 140):  # in one column, and in two
-            await pilot.resize_terminal(width, 45)
-            await settle(pilot)
-            said = [
-                re.split(" {2,}", strip.text.strip())
-                for strip in app.screen.query_one(Rows).strips
-            ]
-            for name, keys in (
-                ("quit", ["q", "Quit"]),
-                ("pause", ["p", "Pause the replay"]),
-                ("reload", ["r", "Play from the beginning"]),
-                ("replay.next", [".", "Next step"]),
-            ):
-                assert [
-                    row[at - 2 : at]
-                    for row in said
-                    for at, cell in enumerate(row)
-                    if cell == name
-                ] == [keys], width
 
 
 async def test_it_shows_what_was_known_at_that_moment_and_plays_on(tmp_path):
@@ -147,18 +99,6 @@ async def test_steps_shares_and_the_beginning_are_a_key_away(tmp_path):
             assert series.steps[-1] == step
 
 
-async def test_the_shown_run_stays_shown_on_the_way_back(tmp_path):
-    logs = [write_run(tmp_path, name) for name in ("run_a", "run_b")]
-    app, _ = replaying(*logs, at=20)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await press(pilot, "2")
-        await until(pilot, lambda: "run_b" in first(app))
-        await press(pilot, ",")
-        await until(pilot, lambda: "step 19" in first(app))
-        assert "run_b" in first(app)
-        assert {run.step for run in app.monitor.runs.values()} == {19}
-
-
 async def test_the_charts_cursor_leads_to_its_step(tmp_path, monkeypatch):
     app, wall = replaying(write_run(tmp_path, "run_7"), at=20)
     async with app.run_test(size=(120, 40), notifications=True) as pilot:
@@ -187,69 +127,6 @@ async def test_speed_changes_and_a_pause_holds_over_every_screen(tmp_path):
         await press(pilot, "f9", "escape")
         assert "paused" in first(app)
         assert "step 21" in first(app)
-
-
-async def test_help_and_footer_name_the_keys_of_the_replay(tmp_path):
-    app, _ = replaying(write_run(tmp_path, "run_7"))
-    async with app.run_test(size=(220, 60)) as pilot:
-        await press(pilot)
-        for keys in ("p Pause", ", . Step", "< > Speed"):
-            assert keys in lines(app)[-1]
-        await press(pilot, "question_mark")
-        for words in (
-            "Pause the replay",
-            "Next step",
-            "Play from the beginning",
-            "Forward by a tenth",
-        ):
-            assert words in text(app)
-        titles = [command.title for command in app.get_system_commands(dashboard(app))]
-        assert "Previous step" in titles
-
-
-@pytest.mark.parametrize(
-    "sizes",
-    [
-        ((140, 45), (20, 6)),
-        pytest.param(
-            ((220, 60), (80, 24), (60, 20), (40, 12)), marks=pytest.mark.thorough
-        ),
-    ],
-)
-async def test_every_size_says_that_it_is_a_replay(tmp_path, sizes):
-    app, _ = replaying(write_run(tmp_path, "run_7"), at=20)
-    async with app.run_test(size=sizes[0]) as pilot:
-        for step, size in enumerate(sizes, 21):
-            await pilot.resize_terminal(*size)
-            await press(pilot, ".")
-            await until(
-                pilot,
-                lambda step=step: (
-                    "run_7" in app.monitor.runs
-                    and app.monitor.runs["run_7"].step == step
-                ),
-            )
-            check_layout(app)
-            assert "paused" in first(app)
-            assert size[0] < 60 or f"step {step}" in first(app)
-
-
-def test_keys_of_the_replay_are_no_others(tmp_path):
-    own = {
-        key
-        for one in ReplayApp.BINDINGS[-12:]
-        if isinstance(one, Binding)
-        for key in one.key.split(",")
-    }
-    assert len(own) == 12
-    for place in (Dashboard, ChartsPanel, HealthPanel, RunsPanel):
-        taken = {
-            key
-            for one in place.BINDINGS
-            if isinstance(one, Binding)
-            for key in one.key.split(",")
-        }
-        assert not own & taken, place
 
 
 def newest(app: ReplayApp) -> int:

@@ -7,18 +7,15 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES
 
 from verl_tui.rendering.session.run_order import ORDERS, matching, ordered
 from verl_tui.rendering.session.selection import (
-    LETTERS,
     Selection,
     without_shared_start,
 )
-from verl_tui.rendering.text.run_colours import DARK, LIGHT, RUNS
+from verl_tui.rendering.text.run_colours import DARK, LIGHT
 
 if TYPE_CHECKING:
     from verl_tui.runs.run import Run
@@ -43,7 +40,6 @@ SIGHT = {
         (0.004733, 0.691367, 0.303900),
     ),
 }
-WORDS = st.lists(st.text("ab_-/1 漢", max_size=8), min_size=1, max_size=6)
 
 
 def linear(colour: str) -> list[float]:
@@ -105,10 +101,6 @@ def test_every_colour_stands_out_from_the_ground_of_every_theme(name: str) -> No
             assert (high + 0.05) / (low + 0.05) >= 3, (colour, ground)
 
 
-def test_there_is_a_colour_for_every_letter() -> None:
-    assert len(LETTERS) == len(RUNS) == len(DARK) == len(LIGHT) == len({*LETTERS}) == 6
-
-
 def test_a_run_keeps_its_place_while_it_is_selected_and_gets_it_back() -> None:
     selection = Selection()
     for name in ("one", "two", "three"):
@@ -164,16 +156,6 @@ def test_names_are_distinguished_by_their_ends() -> None:
     assert without_shared_start([]) == []
 
 
-@given(WORDS)
-def test_names_distinguished_are_ends_of_the_names_and_differ_where_these_do(
-    names: list[str],
-) -> None:
-    short = without_shared_start(names)
-    assert all(name.endswith(one) for name, one in zip(names, short, strict=True))
-    assert all(short) or not all(names)
-    assert len(set(names)) <= len(set(short)) + 1
-
-
 def run_of(name: str, reward: float | None = None, last: float | None = None) -> Run:
     point = SimpleNamespace(value=reward)
     series = (
@@ -209,8 +191,3 @@ def test_a_filter_that_names_no_run_is_meant_for_metrics() -> None:
     runs = [run_of("GRPO"), run_of("ppo")]
     assert names(matching(runs, "gr")) == "GRPO"
     assert names(matching(runs, "kl")) == names(matching(runs, "")) == "GRPO ppo"
-
-
-@given(st.lists(st.text(max_size=12), max_size=8))
-def test_any_names_can_be_sorted(names_: list[str]) -> None:
-    assert len(ordered([run_of(name) for name in names_], "name", 0.0)) == len(names_)

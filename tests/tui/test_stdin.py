@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import pty
-import signal
-import struct
 import subprocess
 import sys
-import termios
-import time
 
 import pytest
 from real_terminal import DEADLINE, Pty, restored
 from test_installed import line
-
-pytestmark = pytest.mark.pty
 
 SIZE = (120, 40)
 
@@ -102,20 +95,6 @@ def test_the_screen_stays_when_the_log_ends(run):
     assert terminal.end() == 0
 
 
-def test_nothing_piped_in_is_said():
-    here, there = pty.openpty()
-    fcntl.ioctl(there, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
-    done = subprocess.run(
-        [sys.executable, "-m", "verl_tui", "-"], stdin=there, stdout=there, stderr=subprocess.PIPE, timeout=DEADLINE,
-        check=False,
-    )  # fmt: skip
-    os.close(here)
-    os.close(there)
-    assert done.returncode == 64
-    assert b"nothing is piped in" in done.stderr
-    assert done.stderr.count(b"\n") == 1
-
-
 def test_without_a_terminal_for_keys_it_says_what_to_do():
     here, there = pty.openpty()
     done = subprocess.run(
@@ -126,29 +105,3 @@ def test_without_a_terminal_for_keys_it_says_what_to_do():
     os.close(there)
     assert done.returncode == 3
     assert done.stderr.startswith(b"verl-tui: this is not a terminal")
-
-
-def test_an_interrupt_ends_a_check_that_waits():
-    process = subprocess.Popen(
-        [sys.executable, "-m", "verl_tui", "check", "-"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
-    )  # fmt: skip
-    try:
-        assert process.stdin is not None
-        process.stdin.write(line(1).encode())
-        process.stdin.flush()
-        # Before it reads, an interrupt ends it without a word; how long that takes says how busy
-        # the machine is.
-        while _unread(process.stdin.fileno()):
-            assert process.poll() is None, "it ended before it began to read"
-            time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(DEADLINE) == 130
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def _unread(descriptor: int) -> int:
-    """Return how many bytes of a pipe wait to be read."""
-    return struct.unpack("i", fcntl.ioctl(descriptor, termios.FIONREAD, b"\0\0\0\0"))[0]

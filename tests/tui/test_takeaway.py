@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from inside_textual import notices
-from ordinary_rights import ordinary_rights
 from textual.app import App
 from watching import (
-    check_layout,
     loaded,
     press,
     sample,
@@ -32,8 +30,6 @@ if TYPE_CHECKING:
     from textual.pilot import Pilot
 
     from verl_tui.monitor import Monitor
-
-SIZES = [(140, 45), (80, 24), (40, 12), (20, 6)]
 
 
 @pytest.fixture(autouse=True)
@@ -139,49 +135,6 @@ async def test_a_place_that_takes_no_files_says_so(
         ]
 
 
-async def test_what_is_said_fits(log: Path, here: Path) -> None:
-    app = loaded(log)
-    async with app.run_test(size=SIZES[0], notifications=True) as pilot:
-        for size in SIZES:
-            await pilot.resize_terminal(*size)
-            await picture(pilot, here, 2)
-            await settle(pilot)
-            check_layout(app)
-            (words,) = notices(app)
-            assert len(words) <= max(
-                size[0] - 8, len("written ") + 8 + len(" and .txt")
-            ), size
-            await press(pilot, "ctrl+y")
-            check_layout(app)
-            app.clear_notifications()
-            for path in here.iterdir():
-                path.unlink()
-
-
-async def test_the_palette_offers_both_by_name(log: Path, here: Path) -> None:
-    app = loaded(log)
-    async with app.run_test(size=(100, 30), notifications=True) as pilot:
-        titles = [command.title for command in app.get_system_commands(app.screen)]
-        assert "Screenshot" not in titles, "Textual's own squeezes wide characters"
-        wanted = {
-            "Screenshot as SVG",
-            "Screenshot as text",
-            "Screenshot (SVG and text)",
-            "Copy what the cursor is at",
-        }
-        assert wanted <= set(titles)
-        await press(pilot, "ctrl+p", *"screenshot as text".replace(" ", ""))
-        await until(pilot, lambda: "Screenshot as text" in text(app))
-        await press(pilot, "enter")
-        await until(pilot, lambda: list(here.iterdir()))
-        (path,) = here.iterdir()
-        await until(pilot, lambda: path.read_text(encoding="utf-8"))
-        assert path.name == "verl-tui-run_a-dashboard.txt"
-        assert "Screenshot" not in path.read_text(encoding="utf-8"), (
-            "of what lies below the palette"
-        )
-
-
 # -- copying ---------------------------------------------------------------------------------------
 
 
@@ -196,17 +149,6 @@ async def test_each_panel_copies_what_its_cursor_is_at(collapse: Monitor) -> Non
         assert app.clipboard.startswith("critical ")
         await press(pilot, "f2", "j", "ctrl+y")
         assert "run_ppo_collapse" in app.clipboard
-
-
-def test_what_a_terminal_cannot_take_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("TMUX", raising=False)
-    assert clipping("a step 1 0.5") == ("a step 1 0.5", "copied a step 1 0.5")
-    assert clipping("a\nb").says == "copied 3 characters"
-    long = clipping("é" * 50_000)
-    assert len(long.text.encode()) <= 74_000
-    assert long.says == "copied 37,000 characters of 50,000, terminals take no more"
-    monkeypatch.setenv("TMUX", "/tmp/tmux")
-    assert clipping("a").says == "copied a; tmux needs set-clipboard on"
 
 
 # -- tables ----------------------------------------------------------------------------------------
@@ -267,15 +209,3 @@ async def test_half_a_table_is_never_left(
     with pytest.raises(asyncio.CancelledError):
         await task
     assert list(here.iterdir()) == []
-
-
-async def test_a_directory_without_rights_says_so(log: Path, here: Path) -> None:
-    here.chmod(0o500)
-    app = loaded(log)
-    async with app.run_test(size=(80, 24), notifications=True) as pilot:
-        with ordinary_rights():
-            await press(pilot, "ctrl+s")
-            await until(pilot, lambda: notices(app))
-        (words,) = notices(app)
-        assert words.startswith("cannot write to /")
-        assert words.endswith("here: Permission denied")

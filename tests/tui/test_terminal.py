@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyte
 import pytest
-from emulated import Emulator, check_cells, emulated, emulator, resize
-from inside_textual import screen_strips
+from emulated import emulated, emulator
 from textual.command import CommandList, CommandPalette
-from textual.events import AppBlur, AppFocus, Resize
-from textual.geometry import Region, Size
-from textual.widgets import Input
+from textual.events import AppFocus, Resize
+from textual.geometry import Size
 from watching import (
     dashboard,
     loaded,
@@ -37,11 +35,7 @@ from verl_tui.tui.keys.bindings import bindings
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.screens.catalog import SCREENS
 from verl_tui.tui.screens.dashboard import Dashboard
-from verl_tui.tui.screens.help.screen import HelpScreen
-from verl_tui.tui.screens.metrics.screen import MetricsScreen
-from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.terminal import themes
-from verl_tui.tui.widgets.line import Line
 from verl_tui.tui.widgets.plot import Plot
 from verl_tui.tui.widgets.rows import Rows
 
@@ -56,102 +50,7 @@ if TYPE_CHECKING:
 # -- one screen over another -----------------------------------------------------------------------
 
 
-async def test_what_another_screen_covers_is_drawn_when_that_has_gone(
-    demo: Monitor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drawn: list[str] = []
-    for kind in (MetricsScreen, ZoomScreen):
-        show = kind.show
-        monkeypatch.setattr(
-            kind,
-            "show",
-            lambda self, view, show=show: (
-                drawn.append(type(self).__name__),
-                show(self, view),
-            ),
-        )
-    app = showing(demo)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await press(pilot, "m", "enter")
-        await settle(pilot)
-        drawn.clear()
-        app.paint()
-        assert drawn == ["ZoomScreen"], (
-            "it would have the screen in front forget what it has to paint"
-        )
-        await press(pilot, "escape")
-        await settle(pilot)
-        assert drawn[-1] == "MetricsScreen"
-
-
-async def test_a_row_that_shines_through_costs_no_other_its_painting(
-    demo: Monitor,
-) -> None:
-    app = showing(demo)
-    async with emulated(app, (120, 40)) as pilot:
-        await press(pilot, "m")
-        await settle(pilot)
-        line = app.screen.query(Line).first()
-        line.show([("something else", "")])
-        app.screen.refresh(Region(0, 39, 5, 1))  # as a screen below has it painted
-        await settle(pilot)
-        assert "something else" in text(app)
-        check_cells(app)
-
-
-async def test_what_is_open_takes_the_colours_of_another_theme(demo: Monitor) -> None:
-    app = showing(demo)
-    async with app.run_test(size=(120, 40)) as pilot:
-        before = app.theme
-        for key, theme in zip("ictA", ("solarized-light", before) * 2, strict=True):
-            await press(pilot, key)
-            app.theme = theme
-            await settle(pilot)
-            changed = [list(strip) for strip in screen_strips(app)]
-            await press(pilot, "escape", key)
-            assert [list(strip) for strip in screen_strips(app)] == changed, key
-            await press(pilot, "escape")
-        # Our themes draw everything.
-        for theme in themes.OURS:
-            app.theme = theme.name
-            await press(pilot, "f4", "question_mark")
-            assert "health, with the focus" in text(app), theme.name
-            await press(pilot, "escape")
-
-
 # -- focus -----------------------------------------------------------------------------------------
-
-
-async def test_passing_by_costs_nothing_and_staying_one_painting(
-    demo: Monitor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(base_app, "SETTLED", 0.02)
-    app = showing(demo)
-    async with emulated(app, (80, 24)) as pilot:
-        await press(pilot, "tab")
-        await settle(pilot)
-        sent = emulator(app).written
-        focused = app.focused
-        sent.clear()
-        app.post_message(AppBlur())
-        await pilot.pause(0.05)
-        assert sent == []
-        for _ in range(5):
-            app.post_message(AppFocus())
-            app.post_message(AppBlur())
-        await pilot.pause(0.05)
-        assert sent == []
-        for _ in range(5):
-            app.post_message(AppFocus())
-        await until(pilot, lambda: sent)
-        await pilot.pause(0.05)
-        once = len("".join(sent))
-        sent.clear()
-        app.action_redraw()
-        await until(pilot, lambda: sent)
-        await settle(pilot)
-        assert once == len("".join(sent)) < 8_000
-        assert app.focused is focused
 
 
 async def test_the_terminal_is_put_right_when_the_user_comes_back(
@@ -183,32 +82,6 @@ async def test_the_terminal_is_put_right_when_the_user_comes_back(
             await asyncio.sleep(0)
         app.post_message(Resize(Size(80, 24), Size(80, 24)))
         await until(pilot, lambda: [*screen.display] == shown)
-
-
-async def test_another_size_is_painted_once_in_its_own_layout(
-    demo: Monitor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: dict[tuple[str, ...], None] = {}
-    write = Emulator.write
-
-    def look(self: Emulator, data: str) -> None:
-        write(self, data)
-        seen.setdefault(tuple(self.screen.display))
-
-    app = showing(demo)
-    async with emulated(app, (140, 45)) as pilot:
-        for keys in ((), ("m",)):
-            await resize(pilot, (140, 45))
-            await press(pilot, *keys)
-            await quiet(pilot)
-            with monkeypatch.context() as patch:
-                patch.setattr(Emulator, "write", look)
-                for size in ((80, 24), (140, 45), (40, 12)):
-                    seen.clear()
-                    await resize(pilot, size)
-                    await quiet(pilot)
-                    check_cells(app)
-                    assert len(seen) <= 2, "what stood there, and the new layout"
 
 
 # -- few colours -----------------------------------------------------------------------------------
@@ -252,21 +125,6 @@ async def test_the_first_start_says_what_the_first_keys_are(
         await press(pilot)
         await settle(pilot)
         assert "everything by name" not in text(app)
-
-
-async def test_a_side_pane_has_no_room_for_hints(demo: Monitor, tmp_path: Path) -> None:
-    app = showing(demo, state_file=StateFile(tmp_path / "state.json"))
-    async with app.run_test(size=(40, 12)) as pilot:
-        await press(pilot)
-        await settle(pilot)
-        assert "by name" not in text(app)
-
-
-async def test_hints_cut_no_word(demo: Monitor, tmp_path: Path) -> None:
-    app = showing(demo, state_file=StateFile(tmp_path / "state.json"))
-    async with app.run_test(size=(60, 20)) as pilot:
-        await until(pilot, lambda: "? help" in text(app).splitlines()[-1])
-        assert text(app).splitlines()[-1].split(" · ")[-1].strip() == "[ previous run"
 
 
 # -- everything by name ----------------------------------------------------------------------------
@@ -332,22 +190,6 @@ async def test_every_action_has_a_name_whatever_has_the_focus(demo: Monitor) -> 
 # -- help ------------------------------------------------------------------------------------------
 
 
-async def test_help_begins_with_the_keys_of_what_has_the_focus(demo: Monitor) -> None:
-    app = showing(demo)
-    async with app.run_test(size=(120, 40)) as pilot:
-        for key, panel in (
-            ("f3", "charts"),
-            ("f4", "health"),
-            ("f6", "samples"),
-            ("f2", "runs"),
-        ):
-            await press(pilot, key, "question_mark")
-            assert isinstance(app.screen, HelpScreen)
-            first = app.screen.query_one(Rows).strips[0].text
-            assert first.rstrip().endswith(f"{panel}, with the focus")
-            await press(pilot, "escape")
-
-
 # -- its size --------------------------------------------------------------------------------------
 
 
@@ -382,15 +224,6 @@ def test_a_failure_is_no_success(
     monkeypatch.setattr(VerlApp, "run", lambda _app, **_options: None)
     monkeypatch.setattr(VerlApp, "return_code", 1)
     assert watch([str(tmp_path)], Config()) == 1
-
-
-@pytest.mark.parametrize("screen", ["config", "help"])
-async def test_it_may_end_as_a_screen_opens(demo: Monitor, screen: str) -> None:
-    app = showing(demo)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await press(pilot)
-        app.action_look_at(screen)
-        app.exit()  # nothing is in the screen yet, and nothing ever will
 
 
 # -- the palette -----------------------------------------------------------------------------------
@@ -435,42 +268,3 @@ async def test_pages_of_the_themes_may_be_turned_before_they_are_shown(
         assert isinstance(app.screen, CommandPalette)
         await press(pilot, "escape")
         assert app.screen is dashboard(app)
-
-
-async def test_enter_twice_carries_a_command_of_the_palette_out_once(
-    demo: Monitor,
-) -> None:
-    app = showing(demo)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await press(pilot, "ctrl+p")
-        for _ in range(2):
-            app.screen.query_one(Input).post_message(
-                Input.Submitted(app.screen.query_one(Input), "")
-            )
-        await settle(pilot)
-        assert app.screen is dashboard(app)
-        # A page of it is turned where it has one.
-        await press(pilot, "ctrl+p")
-        found = app.screen.query_one(CommandList)
-        found.display = False
-        found.clear_options().add_options(["one", "two"])
-        await settle(pilot)
-        # as long as there is nowhere to show them
-        await press(pilot, "pagedown", "pageup")
-        found.display = True
-        await settle(pilot)
-        await press(pilot, "pagedown")
-        assert found.highlighted == 1
-        await press(pilot, "escape")
-        assert app.screen is dashboard(app)
-        # It opens again while it closes.
-        app.action_command_palette()
-        for _ in range(3):
-            await settle(pilot)
-            closed = app.screen
-            closed.dismiss()
-            closed.dismiss()
-            app.action_command_palette()
-            assert isinstance(app.screen, CommandPalette)
-            assert app.screen is not closed
-        await settle(pilot)

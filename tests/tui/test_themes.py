@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,6 @@ from verl_tui.config import Config
 from verl_tui.rendering.session.preferences import StateFile, UserState
 from verl_tui.rendering.text import run_colours
 from verl_tui.rendering.text.family_colours import FAMILIES
-from verl_tui.tui.frame import screen_svg
 from verl_tui.tui.terminal import themes
 
 if TYPE_CHECKING:
@@ -120,16 +118,6 @@ def test_colour_blind_people_tell_the_meanings_apart(theme: Theme, sight: str) -
         assert distance(shown[one], shown[other], sight) >= APART, (one, other)
 
 
-def test_the_usual_theme_would_not_do() -> None:
-    """Else the measure above measured nothing."""
-    shown = variables(BUILTIN_THEMES["textual-dark"])
-    pairs = combinations(MEANINGS, 2)
-    assert (
-        min(distance(shown[a], shown[b], sight) for a, b in pairs for sight in SIGHTS)
-        < APART
-    )
-
-
 def grounds_of(theme: Theme, shown: Callable[[Color], Color]) -> list[Color]:
     """What a terminal shows of a theme's grounds, the first that of the whole screen."""
     known = variables(theme, shown)
@@ -217,35 +205,6 @@ async def test_sixteen_colours_stand_on_a_ground_of_their_own(demo: Monitor) -> 
             assert not set(of_the_terminal(app)), keys
 
 
-async def test_without_colours_the_chosen_command_stands_out(
-    demo: Monitor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NO_COLOR", "1")
-    app = showing(demo)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await press(pilot, "ctrl+p", "down")
-        marked = [
-            {text.strip() for text, style, _ in strip if style and style.underline}
-            for strip in screen_strips(app)
-        ]
-    assert [words for words in marked if "All metrics" in words]
-
-
-async def test_a_picture_of_sixteen_colours_can_be_read(demo: Monitor) -> None:
-    app = showing(demo)
-    async with app.run_test(size=(100, 30)) as pilot:
-        await press(pilot)
-        app.theme = themes.PLAIN.name
-        await settle(pilot)
-        svg = screen_svg(app, "")
-    fills = {Color.parse(fill) for fill in re.findall(r"-r\d+ \{ fill: (#\w{6})", svg)}
-    black = Color.parse("#000000")
-    assert len(fills - {black}) > 4
-    assert all(
-        themes.contrast(fill, black) >= themes.LEAST_OF_TEXT for fill in fills - {black}
-    )
-
-
 def of_the_terminal(app: VerlApp) -> Iterator[str]:
     """Yield what is on the screen in the terminal's own colour, or on its own ground."""
     for strip in screen_strips(app):
@@ -289,19 +248,6 @@ def test_curves_of_several_runs_can_be_seen_in_every_theme() -> None:
             ground = Color.parse(variables(theme)["background"])
             for colour in run_colours.DARK if theme.dark else run_colours.LIGHT:
                 assert themes.contrast(Color.parse(colour), ground) >= themes.LEAST
-
-
-def test_families_of_metrics_can_be_seen_in_every_theme_on_the_healthy_band() -> None:
-    for theme in ALL:
-        if theme.ansi:
-            continue  # the terminal's own colours
-        shown = variables(theme)
-        ground = Color.parse(shown["background"])
-        band = ground.blend(Color.parse(shown["foreground"]), 0.08)
-        for role, hue in FAMILIES.items():
-            colour = Color.parse(hue.dark if theme.dark else hue.light)
-            assert themes.contrast(colour, ground) >= themes.LEAST, role
-            assert themes.contrast(colour, band) >= themes.LEAST, role
 
 
 def test_critical_is_red_warnings_are_amber_and_no_family_is_either() -> None:
@@ -373,28 +319,6 @@ def test_in_16_colours_no_family_and_no_run_has_the_colour_of_a_severity() -> No
     assert not severities & {hue.ansi for hue in FAMILIES.values()}
     assert not severities & {*run_colours.ANSI}
     assert len({*run_colours.ANSI}) == len(run_colours.RUNS)
-
-
-def test_what_can_be_read_is_left_alone() -> None:
-    theme = BUILTIN_THEMES["textual-dark"]
-    before = {**theme.to_color_system().generate(), **theme.variables}
-    read = themes.readable(before)
-    assert {name for name in before if read[name] != before[name]} == {
-        "text-error",
-        "text-disabled",
-        "text-secondary",
-        themes.HERE,
-        themes.CHOSEN,
-    }
-
-
-def test_contrast_is_that_of_the_guidelines() -> None:
-    assert themes.contrast(
-        Color.parse("#000000"), Color.parse("#ffffff")
-    ) == pytest.approx(21)
-    assert themes.contrast(
-        Color.parse("#777777"), Color.parse("#ffffff")
-    ) == pytest.approx(4.48, abs=0.01)
 
 
 # -- which one is in force -------------------------------------------------------------------------

@@ -9,10 +9,8 @@ from watching import NOW, lines, press, sample, settle, write_run
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor
 from verl_tui.records import Reread
-from verl_tui.rendering.session.snapshot import View
 from verl_tui.sources.feed import Feed
 from verl_tui.tui.app import VerlApp
-from verl_tui.tui.screens.dashboard import Dashboard
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,23 +39,3 @@ async def test_whatever_shows_a_run_shows_its_end(tmp_path: Path) -> None:
             await press(pilot, "escape", "escape")
             lines(app)
             assert app.is_running
-
-
-async def test_a_chart_of_a_run_that_went_while_it_was_covered_is_not_opened(
-    tmp_path: Path,
-) -> None:
-    write_run(tmp_path, "one")
-    feed, monitor = Feed([str(tmp_path)]), Monitor(Config())
-    monitor.apply(feed.scan(), NOW)
-    for batch in (*feed.read(), *feed.finish()):
-        monitor.apply(batch, NOW)
-    app = VerlApp((), monitor.config, monitor=monitor, clock=lambda: NOW)
-    async with app.run_test(size=(100, 30)) as pilot:
-        dashboard = app.screen
-        assert isinstance(dashboard, Dashboard)
-        await press(pilot, "c")
-        dashboard.show(View(Monitor(Config()), None, NOW))
-        covering = app.screen
-        dashboard.action_open()  # as a key does that comes before the next drawing
-        await settle(pilot)
-        assert app.screen is covering

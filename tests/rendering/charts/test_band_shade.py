@@ -2,43 +2,11 @@
 
 from __future__ import annotations
 
-from math import inf
-
-import pytest
 from test_braille import Column
 
-from verl_tui.rendering.charts.alarms import Healthy
-from verl_tui.rendering.charts.band_shade import ON_BAND, on_band, rows_in_band
+from verl_tui.rendering.charts.band_shade import ON_BAND
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
 from verl_tui.rendering.charts.renderer import ChartRenderer
-
-
-@pytest.mark.parametrize(
-    ("healthy", "rows"),
-    [
-        ((-inf, inf), []),
-        ((8, inf), [2, 3, 4]),
-        ((9, inf), [2, 3, 4]),
-        ((11, inf), [3, 4]),
-        ((-inf, 5), [0, 1]),
-        ((-inf, 4), [0]),
-        ((5, 6), [1]),
-        ((20, inf), []),
-        ((-inf, -1), []),
-    ],
-)
-def test_rows_are_in_the_band_with_half_of_their_dots(healthy, rows):
-    assert [*rows_in_band(Healthy(*healthy), 5)] == rows
-
-
-def test_a_part_of_a_row_is_shaded():
-    row = (("abc", "axis"), ("de", "line"), ("f", "axis"))
-    assert on_band(row, 2, 5) == (
-        ("ab", "axis"),
-        ("c", "axis" + ON_BAND),
-        ("de", "line" + ON_BAND),
-        ("f", "axis"),
-    )
 
 
 def test_the_band_is_a_shade_where_there_are_backgrounds_and_else_lines():

@@ -146,28 +146,6 @@ def test_the_cursors_values_are_copied_on_every_axis(
     ]
 
 
-def test_of_runs_over_each_other_all_are_copied(monitor: Monitor) -> None:
-    view = view_of(monitor, 11, "run_b", "run_a")
-    assert reading(chart(view, KL), None, view, ChartLook()).splitlines() == [
-        f"{KL} step 11 0.011",
-        f"{KL} (run_b) step 11 0.011",
-    ]
-    relative = reading(chart(view, KL), None, view, ChartLook(axis="relative"))
-    assert relative.splitlines()[1] == f"{KL} (run_b) step 11 0.011", (
-        "both began together"
-    )
-    by_day = reading(chart(view, KL), None, view, ChartLook(axis="time"))
-    assert by_day == f"{KL} step 11 0.011", "the other run had not begun"
-
-
-def test_a_value_that_is_no_number_is_copied_as_such(monitor: Monitor) -> None:
-    view = view_of(monitor, 7)
-    assert (
-        reading(chart(view, REWARD), None, view, ChartLook()).splitlines()[0]
-        == f"{REWARD} step 7 nan"
-    )
-
-
 # -- what is written -------------------------------------------------------------------------------
 
 
@@ -180,49 +158,6 @@ def test_all_points_are_written_as_they_were_logged(monitor: Monitor) -> None:
     ]
     assert list(found[VALIDATION].steps) == list(range(4, 41, 4))
     assert found["time"].values[:2] == ["2027-01-15T05:13:30Z", "2027-01-15T05:13:40Z"]
-
-
-@pytest.mark.parametrize("axis", ["step", "time", "relative"])
-def test_only_what_is_in_sight_is_written(monitor: Monitor, axis: str) -> None:
-    look = ChartLook(axis=axis, span=ZoomSpan(10, 10))
-    found = columns(view_of(monitor), look)
-    assert list(found[REWARD].steps) == list(range(10, 21))
-    assert list(found[VALIDATION].steps) == [12, 16, 20]
-    assert len(found["time"].steps) == 11
-
-
-def test_a_window_that_follows_has_no_end(monitor: Monitor) -> None:
-    found = columns(
-        view_of(monitor, None, "run_a", "run_b"),
-        ChartLook(span=ZoomSpan(20, 10, follows=True)),
-    )
-    assert list(found[REWARD].steps) == list(range(30, 41))
-    assert list(found[f"{REWARD} (run_b)"].steps) == list(range(30, 61)), (
-        "drawn beyond the shown run's end"
-    )
-
-
-def test_each_run_and_the_second_axis_have_columns(monitor: Monitor) -> None:
-    found = columns(view_of(monitor, None, "run_b", "run_a"), right=KL)
-    assert list(found) == [
-        "time",
-        REWARD,
-        VALIDATION,
-        KL,
-        "time (run_b)",
-        f"{REWARD} (run_b)",
-    ]
-    assert list(found[f"{REWARD} (run_b)"].steps) == list(range(1, 61))
-
-
-def test_averages_are_written_only_where_the_chart_is_smoothed(
-    monitor: Monitor,
-) -> None:
-    found = columns(view_of(monitor), ChartLook(smoothing=0.5, span=ZoomSpan(2, 3)), KL)
-    assert list(found) == ["time", KL, f"{KL} (smoothed 0.5)"]
-    # 0.5: (1 + 2·2) / 3 at step 2, corrected for its short past; TensorBoard's debiased average.
-    assert found[f"{KL} (smoothed 0.5)"].values[0] == pytest.approx(0.005 / 3)
-    assert found[KL].values[0] == 0.002
 
 
 def test_the_listed_metrics_of_the_shown_run_are_written(monitor: Monitor) -> None:

@@ -2,64 +2,20 @@
 
 from __future__ import annotations
 
-from math import nan
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from run_views import make_run
 from test_braille import Column
 
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor
-from verl_tui.rendering.charts.best_value import best_point
-from verl_tui.rendering.charts.chart_data import Alarm, ChartData, ChartLine
+from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
 from verl_tui.rendering.charts.plan import ChartLook, single_metric
 from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.session.snapshot import View
 
-
-@given(st.lists(st.floats(), max_size=300), st.booleans())
-def test_the_best_point_is_the_first_of_the_best(values, lowest):
-    known = [v for v in values if v - v == 0]
-    found = best_point(Column(range(len(values)), values), lowest=lowest)
-    if not known:
-        assert found is None
-    else:
-        top = min(known) if lowest else max(known)
-        assert found == (values.index(top), top)
-
-
 VALUES = [0.0, 0.2, 0.9, 0.4, 0.3, 0.5]
 DATA = ChartData("r", lines=(ChartLine(Column(range(6), VALUES), role="reward"),))
-
-
-def signs(data: ChartData, sign: str, *, ascii_only: bool = False) -> list[str]:
-    """Return the styles of a sign in the plot."""
-    rows = ChartRenderer(ascii_only=ascii_only).rows(data, 50, 12)[1:-2]
-    return [style for row in rows for text, style in row if sign in text]
-
-
-@pytest.mark.parametrize(
-    ("ascii_only", "end", "best"), [(False, "●", "★"), (True, "*", "B")]
-)
-def test_the_end_and_the_best_value_are_marked(ascii_only, end, best):
-    data = DATA._replace(best="highest")
-    assert signs(data, end, ascii_only=ascii_only) == ["reward"]
-    assert signs(data, best, ascii_only=ascii_only) == ["reward"]
-    assert signs(DATA, best, ascii_only=ascii_only) == []
-
-
-def test_an_end_that_a_finding_is_about_has_its_colour():
-    assert signs(DATA._replace(band=(None, 0.45), alarms=(Alarm(2, 1),)), "●") == [
-        "critical"
-    ]
-
-
-def test_the_end_is_the_last_number():
-    points = Column(range(7), [*VALUES, nan])
-    assert signs(DATA._replace(lines=(ChartLine(points),)), "●") == ["line"]
 
 
 def test_after_a_restart_the_end_is_that_of_the_present_segment():
@@ -76,10 +32,6 @@ def test_after_a_restart_the_end_is_that_of_the_present_segment():
         "r", lines=(ChartLine(Column(range(4), VALUES[:4])),), reach=(0, 5)
     )
     assert at(DATA._replace(end=3)) == at(present) < at(DATA)
-
-
-def test_the_best_value_out_of_sight_is_not_marked():
-    assert signs(DATA._replace(best="highest", first_step=3, last_step=5), "★") == []
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,7 @@ from math import nan
 
 import pytest
 
-from verl_tui.rendering.charts.axes import Scale, fill_window
 from verl_tui.rendering.charts.chart_data import Alarm, ChartData, ChartLine, Mark
-from verl_tui.rendering.charts.downsample import DotColumns, DotRuns, Downsampled
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.runs.pyramid import Pyramid
 
@@ -64,42 +62,3 @@ def test_it_looks_as_if_it_had_been_drawn_for_the_first_time(
         data = chart(points, **options)
         drawn = renderer.rows(data, *SIZE, cursor=data.cursor)
         assert drawn == fresh.rows(data, *SIZE, cursor=data.cursor)
-
-
-def test_it_follows_what_else_it_depends_on() -> None:
-    points = Growing(*([0.0, 1.0] * 30))
-    data = chart(points, band=(None, 0.5))
-    renderer = ChartRenderer()
-    plain = renderer.rows(data, *SIZE)
-    renderer.shades = True
-    assert renderer.rows(data, *SIZE) != plain
-    renderer.shades = False
-    assert renderer.rows(data, *SIZE) == plain
-    assert renderer.rows(data, *SIZE, cursor=10) != plain
-
-
-def test_a_plot_in_which_no_dot_has_moved_is_not_painted_again() -> None:
-    points = Growing(*([0.0, 1.0] * 100), 0.51, 0.51)
-    renderer = ChartRenderer()
-    before = renderer.rows(chart(points), *SIZE)
-    points.append(0.511)
-    after = renderer.rows(chart(points), *SIZE)
-    assert all(one is other for one, other in zip(before[1:], after[1:], strict=True))
-
-
-@pytest.mark.parametrize("columns", [40, 64])
-def test_columns_and_runs_that_were_returned_stay_as_they_are(columns: int) -> None:
-    chance = random.Random(2)
-    points, window, scale = Growing(0.5), fill_window(0, 127, columns), Scale(0, 1)
-    read, dotted = Downsampled(), DotRuns()
-    found: list[tuple[DotColumns, object, str]] = []
-    for _ in range(100):
-        points.append(chance.random())
-        drawn = read.read(points, window)
-        assert drawn == Downsampled().read(points, window)
-        runs = dotted.of(drawn.lows, drawn.highs, scale, 16)
-        assert runs == DotRuns().of(drawn.lows, drawn.highs, scale, 16)
-        found.append((drawn, runs, repr((drawn, runs))))
-    assert all(repr((drawn, runs)) == said for drawn, runs, said in found)
-    other = dotted.of(drawn.lows, drawn.highs, Scale(0, 2), 16)
-    assert other == DotRuns().of(drawn.lows, drawn.highs, Scale(0, 2), 16)

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from run_views import NOW, make_run, make_view
+from run_views import make_run, make_view
 
-from verl_tui.health.finding import Finding, Severity, Verdict
-from verl_tui.records import Batch, MetricRows, SourceStatus
-from verl_tui.rendering.charts.in_rows import keys_in_rows
 from verl_tui.rendering.charts.page import ChartFilter, ChartPage, list_charts
-from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
-from verl_tui.rendering.charts.planned_data import chart_data
-from verl_tui.rendering.charts.renderer import ChartRenderer
-from verl_tui.rendering.session.selection import Selection
-from verl_tui.runs.run import Run
+from verl_tui.rendering.charts.plan import PlannedChart
 
 if TYPE_CHECKING:
     from verl_tui.rendering.session.snapshot import View
+    from verl_tui.runs.run import Run
 
 LR, ENTROPY, CLIP = "actor/lr", "actor/entropy", "actor/pg_clipfrac"
 
@@ -57,132 +50,6 @@ def test_what_is_constant_comes_last() -> None:
         (CLIP, True),
         (LR, True),
     ]
-
-
-def test_a_young_run_has_charts_only() -> None:
-    assert not any(in_row for _, in_row in listed(view_of(run_of(steps=7))))
-
-
-@pytest.mark.parametrize(
-    "view",
-    [
-        view_of(run_of(), pins=(LR,)),
-        view_of(run_of(), charts=(LR,)),
-        view_of(
-            run_of(),
-            verdicts={
-                "grpo": Verdict(
-                    findings=(Finding("lr-zero", Severity.WARNING, "is 0", key=LR),)
-                )
-            },
-        ),
-    ],
-    ids=["pinned", "wanted", "judged"],
-)
-def test_what_somebody_looks_at_stays_a_chart(view: View) -> None:
-    assert (LR, False) in listed(view)
-    assert (CLIP, True) in listed(view)
-
-
-FLOS, EPOCH = "total_flos", "train/epoch"
-
-
-def run_with_counters(flos: float = 1e9) -> Run:
-    """Return a run with a metric that has been logged once, and with one that only counts."""
-    run = run_of()
-    status = SourceStatus("/logs/end", "trainer state")
-    end = MetricRows((FLOS, "train_loss"), [20], [[flos], [0.3]], [21], [NOW])
-    epochs = MetricRows((EPOCH,), [1, 2, 3], [[0.1, 0.2, 0.3]], [22, 23, 24], [NOW] * 3)
-    run.apply(Batch("grpo", status, (end, epochs)), NOW)
-    return run
-
-
-def test_single_points_and_counters_are_rows() -> None:
-    run = run_with_counters()
-    charts = dict(listed(view_of(run)))
-    assert [charts[key] for key in ("train_loss", FLOS, EPOCH)] == [True] * 3
-    assert not dict(listed(view_of(run, loading=True)))["train_loss"], (
-        "more may come at once"
-    )
-    assert not dict(listed(view_of(run, pins=(EPOCH,))))[EPOCH]
-    assert listed(view_of(run), "epoch") == [(EPOCH, False)], "it was asked for"
-
-
-def test_a_single_point_becomes_a_chart_with_the_second() -> None:
-    run = run_with_counters()
-    assert run.logged_once == {FLOS, "train_loss"}
-    rows = MetricRows(("train_loss",), [21], [[0.2]], [25], [NOW])
-    run.apply(Batch("grpo", SourceStatus("/logs/end", "trainer state"), (rows,)), NOW)
-    assert run.logged_once == {FLOS}
-    assert not dict(listed(view_of(run)))["train_loss"]
-
-
-def test_runs_are_held_against_each_other_once_and_not_for_each_metric(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked: list[str] = []
-
-    def constants(run: Run) -> frozenset[str]:
-        asked.append(run.name)
-        return frozenset(run.keys)
-
-    monkeypatch.setattr(Run, "constants", property(constants))
-    selection = Selection()
-    for name in ("one", "other"):
-        selection.toggle(name)
-    in_rows = keys_in_rows(view_of(run_of("one"), run_of("other"), selection=selection))
-    assert {LR, CLIP} <= in_rows
-    assert sorted(asked) == ["one", "other"]
-
-
-def test_a_counter_is_not_called_constant() -> None:
-    view = view_of(run_with_counters())
-    (chart,) = (one for one in list_charts(view, ChartFilter()) if one.key == EPOCH)
-    (row,) = ChartRenderer().rows(chart_data(chart, view, ChartLook()), 60, 1)
-    assert "".join(part for part, _ in row).split() == ["epoch", "0.3", "epochs", EPOCH]
-
-
-def test_what_is_revealed_is_a_chart() -> None:
-    assert (LR, False) in listed(view_of(run_of()), revealed=LR)
-
-
-def test_a_constant_reward_is_a_chart() -> None:
-    run = make_run(
-        steps=20, columns={"critic/score/mean": [0.0] * 20, ENTROPY: [*range(20)]}
-    )
-    assert listed(view_of(run))[0] == REWARD
-
-
-def test_where_nothing_varies_all_are_charts() -> None:
-    assert listed(view_of(run_of()), "lr") == [(LR, False)]
-
-
-def test_constants_that_differ_between_runs_are_charts() -> None:
-    one, other = run_of(), run_of("other", lr=2e-6)
-    view = view_of(one, other)
-    for name in ("grpo", "other"):
-        view.selection.toggle(name)
-    assert (LR, False) in listed(view)
-    assert (CLIP, True) in listed(view)
-
-
-@pytest.mark.parametrize(
-    ("width", "said"),
-    [
-        (60, "constant since step 1"),
-        (40, "constant since 1"),
-        (36, "constant"),
-        (20, "1e-06"),
-    ],
-)
-def test_a_row_says_the_value_and_since_when(width: int, said: str) -> None:
-    view = view_of(run_of())
-    (chart,) = (one for one in list_charts(view, ChartFilter()) if one.key == LR)
-    (row,) = ChartRenderer().rows(chart_data(chart, view, ChartLook()), width, 1)
-    text = "".join(part for part, _ in row)
-    assert text.startswith("learning rate  1e-06")
-    assert said in text
-    assert len(text) <= width
 
 
 CHARTS = tuple(PlannedChart(f"key/{number}", f"label {number}") for number in range(30))

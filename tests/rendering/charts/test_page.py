@@ -2,114 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from run_views import NOW, make_run
+from run_views import NOW
 
-from verl_tui.config import Config
-from verl_tui.monitor import Monitor
 from verl_tui.records import Batch, MetricRows, SourceStatus
-from verl_tui.rendering.charts.page import ChartFilter, ChartPage, PageContent
-from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, plan_charts
-from verl_tui.rendering.session.snapshot import View
+from verl_tui.rendering.charts.plan import plan_charts
 from verl_tui.runs.run import Run
-
-CHARTS = tuple(PlannedChart(f"key/{number}", f"label {number}") for number in range(30))
-
-
-@pytest.mark.parametrize(
-    ("size", "count", "grid"),
-    [
-        ((118, 38), 7, (3, 7)),
-        ((118, 38), 30, (3, 15)),
-        ((76, 12), 30, (2, 4)),
-        ((38, 3), 30, (1, 3)),
-        ((120, 3), 30, (3, 9)),
-        ((0, 0), 30, (1, 1)),
-        ((118, 38), 0, (1, 1)),
-    ],
-)
-def test_as_many_charts_as_fit(
-    size: tuple[int, int], count: int, grid: tuple[int, int]
-) -> None:
-    assert ChartPage(CHARTS[:count]).fitted(*size, None).grid == grid
-
-
-@given(st.integers(0, 200), st.integers(0, 60), st.integers(0, 29), st.integers(0, 40))
-def test_a_revealed_metric_is_on_the_page_at_every_size(
-    width: int, height: int, revealed: int, first: int
-) -> None:
-    page = ChartPage(CHARTS, first).fitted(width, height, CHARTS[revealed].key)
-    slot = page.slot(CHARTS[revealed].key)
-    assert slot is not None
-    assert page.charts[slot] is CHARTS[revealed]
-    assert page.fitted(width, height, None) == page
-
-
-@given(
-    st.integers(0, 200),
-    st.integers(0, 60),
-    st.lists(st.sampled_from([-1, 1]), max_size=60),
-)
-def test_pages_turn_within_the_list(width: int, height: int, ways: list[int]) -> None:
-    page = ChartPage(CHARTS).fitted(width, height, None)
-    for way in ways:
-        page = page.turned(way)
-        assert page.charts
-        assert page.first % page.slots == 0
-
-
-@pytest.mark.parametrize(
-    ("count", "columns"), [(1, 1), (2, 1), (3, 1), (4, 2), (5, 3), (7, 3)]
-)
-def test_few_charts_leave_no_hole(count: int, columns: int) -> None:
-    assert ChartPage(CHARTS[:count]).fitted(118, 38, None).columns == columns
-
-
-def test_rows_that_are_left_over_go_to_the_first_charts() -> None:
-    heights = [
-        tile.height for tile in ChartPage(CHARTS[:4]).fitted(30, 15, None).tiles(30, 15)
-    ]
-    assert heights == [4, 4, 4, 3]
-
-
-def test_the_last_page_is_shown_where_the_list_is_shorter_than_before() -> None:
-    page = ChartPage(CHARTS[:10], first=24).fitted(76, 12, None)
-    assert page.charts == CHARTS[8:10]
-    assert ChartPage((), first=24).fitted(76, 12, None).charts == ()
-
-
-def test_the_clock_changes_the_page_only_where_it_says_how_old_files_are() -> None:
-    def content(run: Run, now: float) -> PageContent:
-        return PageContent.of(
-            View(Monitor(Config()), run, now), ChartLook(), ChartFilter()
-        )
-
-    events = SourceStatus(
-        "events.out", "TensorBoard events", size=9, bytes_read=9, modified=NOW
-    )
-    fresh = Run("fresh")
-    fresh.apply(Batch("fresh", events), NOW)
-    assert "written just now" in content(fresh, NOW).instead
-    assert "written 2m ago" in content(fresh, NOW + 120).instead
-    under_way = make_run()
-    assert content(under_way, NOW) == content(under_way, NOW + 120)
-
-
-def test_every_metric_of_many_has_one_chart() -> None:
-    run = Run("many")
-    keys = tuple(
-        f"group {n % 17}/m{n // 3}/{('mean', 'min', 'max')[n % 3]}" for n in range(900)
-    )
-    rows = MetricRows(keys, [1, 2], [[1.0, 2.0]] * len(keys), [0, 1])
-    run.apply(Batch("many", SourceStatus("log", "test"), (rows,)), NOW)
-    shown = [
-        key
-        for plan in plan_charts(run, ())
-        for key in (plan.key, *(plan.envelope or ()))
-    ]
-    assert sorted(shown) == sorted(keys)
 
 
 def trained_on(*keys: str) -> Run:
@@ -128,32 +25,3 @@ def test_where_there_are_no_rewards_the_loss_comes_first() -> None:
     rewarded = trained_on("loss", "kl", "reward")
     assert plan_charts(rewarded, ())[0].key == "reward"
     assert plan_charts(tuned, ("timing_s/step",))[0].key == "timing_s/step"
-
-
-@pytest.mark.parametrize(("height", "rows"), [(30, 1), (34, 1), (52, 2), (70, 2)])
-def test_charts_without_a_plot_have_one_form(height: int, rows: int) -> None:
-    page = ChartPage(CHARTS[:26]).fitted(30, height, None)
-    tiles = page.tiles(30, height)
-    assert {tile.height for tile in tiles} == {rows}
-    assert [tile.y for tile in tiles] == [at * rows for at in range(26)]
-
-
-@pytest.mark.parametrize(
-    ("count", "columns"), [(2, 2), (3, 1), (4, 2), (5, 5), (8, 4), (30, 5)]
-)
-def test_on_a_large_screen_charts_are_wider_than_tall(count: int, columns: int) -> None:
-    assert ChartPage(CHARTS[:count]).fitted(216, 54, None).columns == columns
-
-
-def test_what_takes_a_row_stands_in_as_many_columns_as_fit() -> None:
-    constant = tuple(chart._replace(in_row=True) for chart in CHARTS[:14])
-    assert ChartPage(constant).fitted(138, 5, None).columns == 3
-
-
-def test_rows_stand_in_as_many_columns_as_fit_below_few_charts() -> None:
-    rows = tuple(one._replace(in_row=True) for one in CHARTS[1:])
-    page = ChartPage((CHARTS[0], *rows)).fitted(138, 26, None)
-    chart, first, second, *_, last = page.tiles(138, 26)
-    assert (chart.width, chart.height) == (138, 16)
-    assert [(one.x, one.y) for one in (first, second)] == [(0, 16), (46, 16)]
-    assert (last.x, last.y, last.height) == (46, 25, 1)

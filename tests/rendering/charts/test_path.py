@@ -6,31 +6,27 @@ import math
 from array import array
 from typing import TYPE_CHECKING, Any
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from run_views import make_run, make_view
 
-from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.rendering.charts.cache import ChartCache
-from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Mark
+from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
 from verl_tui.rendering.charts.cursor_values import cursor_values
 from verl_tui.rendering.charts.path import neighbour_on_path, path_points
 from verl_tui.rendering.charts.plan import ChartLook, plan_charts
 from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.renderer import ChartRenderer
-from verl_tui.rendering.charts.symbols import ASCII, UNICODE
+from verl_tui.rendering.charts.symbols import UNICODE
 from verl_tui.rendering.charts.values import in_sight
-from verl_tui.rendering.charts.x_axes import AXES, on_axis
+from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.rendering.session.selection import Selection
 from verl_tui.runs.pyramid import Pyramid
-from verl_tui.runs.run import Run
 from verl_tui.tui.keys.chart_keys import why_unchanged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.rendering.session.snapshot import View
+    from verl_tui.runs.run import Run
 
 REWARD, KL = "critic/score/mean", "actor/kl_loss"
 OVER_KL = ChartLook(axis="kl")
@@ -94,84 +90,12 @@ def test_only_steps_with_both_values_are_points_in_the_order_of_steps() -> None:
     assert path_points(kl, reward, 2, 4) == [(3, 0.3, 3.0)]
 
 
-def test_of_long_paths_the_same_steps_stay_and_the_newest_is_there() -> None:
-    long = Column([float(n) for n in range(5000)])
-    before, after = (path_points(long, long, 0, last) for last in (4500, 4501))
-    assert len(before) < 1100
-    assert before[-1].step == 4500
-    assert after[-1].step == 4501
-    assert {one.step for one in before[:-1]} <= {one.step for one in after}
-
-
-@given(
-    st.lists(st.floats(), max_size=40),
-    st.lists(st.floats(), max_size=40),
-    st.sampled_from([(16, 5), (30, 8), (60, 12), (5, 2), (200, 40)]),
-    st.booleans(),
-    st.sampled_from([0.0, 0.9]),
-)
-def test_any_values_fill_any_size(
-    rewards: list[float],
-    kls: list[float],
-    size: tuple[int, int],
-    log_y: bool,
-    smoothing: float,
-) -> None:
-    data = path(rewards, kls, log_y=log_y, smoothing=smoothing, cursor=3)
-    rows = drawn(data, size, cursor=3)
-    assert len(rows) == size[1]
-    assert all(len(row) <= size[0] for row in rows)
-    assert all(row.isascii() for row in drawn(data, size, ascii_only=True))
-
-
 # -- the picture -----------------------------------------------------------------------------------
 
 
 def rising_and_falling() -> ChartData:
     rewards = [min(n, 60 - n) / 30 for n in range(60)]
     return path(rewards, [n / 100 for n in range(60)])
-
-
-def test_a_path_begins_with_a_ring_and_ends_with_a_dot_over_an_axis_of_kl() -> None:
-    rows = drawn(rising_and_falling())
-    text = "\n".join(rows)
-    assert text.count("○") == 1
-    assert text.count("●") == 1
-    at = {sign: next(row.index(sign) for row in rows if sign in row) for sign in "○●"}
-    assert at["○"] < at["●"]
-    assert rows[-1].rstrip().endswith("KL")
-    assert "S" in "".join(drawn(rising_and_falling(), ascii_only=True)[1:])
-
-
-def test_a_path_that_goes_back_is_drawn_back() -> None:
-    back = path([1.0, 2.0, 3.0], [0.3, 0.2, 0.1])
-    rows = drawn(back)
-    at = {sign: next(row.index(sign) for row in rows if sign in row) for sign in "○●"}
-    assert at["●"] < at["○"]
-
-
-def test_findings_are_marked_at_their_step() -> None:
-    data = rising_and_falling()._replace(marks=(Mark(40, "breach", "warning"),))
-    assert sum(row.count("▲") for row in drawn(data)) == 1
-
-
-def test_without_a_step_that_has_both_a_sentence_says_so() -> None:
-    line = ChartLine(Column([1.0], [1]), over=Column([1.0], [2]))
-    rows = drawn(ChartData("r", lines=(line,)))
-    assert any("no step has both a value and a KL" in row for row in rows)
-
-
-def test_the_axes_stay_where_they_are_while_a_path_grows_within_them() -> None:
-    renderer = ChartRenderer()
-    data = path([0.0, 1.0, 0.2], [0.0, 0.1, 0.02])
-    first = renderer.rows(data, 60, 12)[-1]
-    line = data.lines[0]
-    assert line.over is not None
-    for points, value in ((line.points, 0.5), (line.over, 0.05)):
-        points.steps.append(3)
-        points.values.append(value)
-        points.pyramid.catch_up()
-    assert renderer.rows(data, 60, 12)[-1] == first
 
 
 # -- the cursor ------------------------------------------------------------------------------------
@@ -198,49 +122,12 @@ def test_the_cursor_goes_along_the_path_to_its_ends() -> None:
 # -- of a run --------------------------------------------------------------------------------------
 
 
-def test_x_comes_to_the_kl_after_the_times_and_says_which() -> None:
-    run, look = trained(), ChartLook()
-    for name in (*AXES[1:], AXES[0]):
-        look = look.next_axis()
-        assert look.axis == name
-    assert [*OVER_KL.words(run)] == [f"x of rewards: KL ({KL}), of others: step"]
-
-
-def test_rewards_are_drawn_over_the_kl_and_all_else_over_steps() -> None:
-    view = view_of(trained())
-    data = chart(view, REWARD)
-    assert data.title == "reward over KL"
-    assert data.notes == (f"KL: {KL}",)
-    assert any("○" in row for row in drawn(data))
-    entropy = chart(view, "actor/entropy")
-    assert entropy == chart(view, "actor/entropy", ChartLook())
-
-
 def test_a_run_without_kl_says_why_its_reward_stays_over_steps() -> None:
     run = make_run(steps=9)
     assert on_axis(run, "kl").problem == "no KL is logged"
     before = ChartLook(axis="relative")
     assert why_unchanged(before, "axis", run) == "no KL is logged: x stays at steps"
     assert chart(view_of(run), REWARD) == chart(view_of(run), REWARD, ChartLook())
-
-
-def test_a_run_without_reward_says_so() -> None:
-    run = Run("run")
-    rows = MetricRows((KL,), [1, 2], [[0.1, 0.2]], [1, 2], [math.nan] * 2)
-    run.apply(Batch("run", SourceStatus("/logs/run", "verl"), (rows,)), 0)
-    assert on_axis(run, "kl").problem == "no reward is logged"
-    assert on_axis(trained(), "kl").problem is None
-
-
-def test_other_runs_have_paths_of_their_own_over_their_own_kl() -> None:
-    view = view_of(trained("a"), trained("b"), make_run("c", 60), selected="a b c")
-    data = chart(view, REWARD)
-    assert [line.sign for line in data.lines] == ["A", "B"]
-    assert data.notes == (f"KL: {KL}, none of c",)
-    rows = drawn(data._replace(label="r"))
-    assert sum(row.count("○") for row in rows[1:]) == 1, "both begin at the same place"
-    readings = [str(one) for one in cursor_values(data, 12, ASCII, ChartCache())]
-    assert [one.split(" step")[0] for one in readings[:2]] == ["A a", "B b"]
 
 
 def test_the_kl_of_a_path_is_in_the_table_as_it_was_logged() -> None:
@@ -250,11 +137,3 @@ def test_the_kl_of_a_path_is_in_the_table_as_it_was_logged() -> None:
     columns = {column.key: column for column in in_sight(found, None, view, OVER_KL)}
     assert list(columns[KL].values) == [n / 100 for n in range(60)]
     assert KL not in {column.key for column in in_sight(found, None, view, ChartLook())}
-
-
-@pytest.mark.parametrize("smoothing", [0.0, 0.9])
-def test_smoothing_and_zoom_leave_a_path(smoothing: float) -> None:
-    data = rising_and_falling()._replace(
-        smoothing=smoothing, first_step=20, last_step=40
-    )
-    assert sum(row.count("○") for row in drawn(data)) == 1

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import time
+from typing import TYPE_CHECKING
 
 import pytest
-from charted_runs import KEYS, VALIDATION, add_step, rich_run, view_of
+from charted_runs import KEYS, add_step, rich_run, view_of
 from run_views import NOW, make_run
 
 from verl_tui.health.finding import Finding, Severity, Verdict
@@ -17,8 +18,10 @@ from verl_tui.rendering.charts.plan import ChartLook, plan_charts, unknown_chart
 from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.symbols import UNICODE
 from verl_tui.rendering.charts.x_axes import on_axis
-from verl_tui.runs.run import Run
 from verl_tui.tui.keys.chart_keys import why_unchanged
+
+if TYPE_CHECKING:
+    from verl_tui.runs.run import Run
 
 
 def keys(run: Run, *wanted: str, filter_: str = "") -> list[str]:
@@ -56,129 +59,6 @@ def test_wanted_charts_that_nobody_knows_are_reported() -> None:
     assert list(unknown_charts(["entrpy"], [])) == [], "nothing has been read yet"
 
 
-def test_figures_of_samples_stand_in_the_order_of_what_they_tell() -> None:
-    names = (
-        "count",
-        "acc",
-        "dead_groups",
-        "distinct_2",
-        "read_share",
-        "repetition",
-        "response_chars",
-        "score",
-    )
-    columns = {f"samples/{name}": [0.5] * 9 for name in names} | {
-        "timing_s/ref": [1.0] * 9
-    }
-    shown = [
-        key.removeprefix("samples/")
-        for key in keys(make_run(steps=9, columns=columns))[1:]
-    ]
-    telling, rest = shown[:5], shown[5:]
-    assert telling == ["score", "acc", "dead_groups", "repetition", "distinct_2"]
-    assert rest == ["timing_s/ref", "response_chars", "count", "read_share"]
-
-
-def test_a_statistic_without_its_whole_family_has_a_chart() -> None:
-    names = (
-        "training/rollout_probs_diff_mean",
-        "training/rollout_probs_diff_max",
-        "my/gap_max",
-        "my/gap_mean",
-    )
-    run = make_run(steps=9, columns={name: [0.1] * 9 for name in names})
-    plans = plan_charts(run, ())
-    assert all(any(found.shows(name) for found in plans) for name in names)
-
-
-def test_wanted_charts_come_first() -> None:
-    assert keys(rich_run(), "my/own", "entropy", "not there")[:2] == [
-        "my/own",
-        "actor/entropy",
-    ]
-
-
-def test_validation_points_stand_in_the_reward_chart() -> None:
-    run = rich_run()
-    found = plan_charts(run, ())[0]
-    assert found.points == (VALIDATION,)
-    assert found.shows(VALIDATION)
-    assert [
-        line.kind for line in chart_data(found, view_of(run), ChartLook()).lines
-    ] == [
-        "line",
-        "points",
-    ]
-
-
-def test_validation_on_another_scale_has_the_chart_after_the_rewards() -> None:
-    run = make_run(
-        steps=60, columns={VALIDATION: [50.0] * 60, "actor/ppo_kl": [0.1] * 60}
-    )
-    shown = plan_charts(run, ())
-    assert [one.key for one in shown[:3]] == [
-        "critic/score/mean",
-        VALIDATION,
-        "actor/ppo_kl",
-    ]
-    assert shown[0].points == ()
-    assert chart_data(shown[0], view_of(run), ChartLook()).beside == ()
-
-
-def test_a_family_is_one_chart_with_an_envelope() -> None:
-    parts = {f"my/thing/{part}": [1.0] * 9 for part in ("max", "mean", "min")}
-    run = make_run(steps=9, columns=parts)
-    found = plan_charts(run, ())
-    assert [(one.key, one.envelope) for one in found[1:]] == [
-        ("my/thing/mean", ("my/thing/min", "my/thing/max"))
-    ]
-    assert chart_data(found[1], view_of(run), ChartLook()).envelope is not None
-
-
-def test_filter_takes_keys_and_labels_in_any_case() -> None:
-    assert keys(rich_run(), filter_="PPO_KL") == ["actor/ppo_kl"]
-    assert keys(rich_run(), filter_="policy kl") == ["actor/ppo_kl"]
-    assert keys(rich_run(), filter_="[red]") == []
-
-
-@pytest.mark.parametrize(
-    "key",
-    [
-        "[red]",
-        "汉字",
-        "k" * 300,
-        "",
-        "a/b/c/d",
-        "val-x",
-        "fault_tolerance/x",
-        "system/gpu",
-    ],
-)
-def test_any_key_has_a_place(key: str) -> None:
-    assert key in keys(make_run(steps=3, columns={key: [1.0, 2.0, 3.0]}))
-
-
-def test_marks_stand_where_something_happened() -> None:
-    run = rich_run()
-    run.checkpoints[20] = "/ckpt/20"
-    finding = Finding("kl-high", Severity.WARNING, "high", 60, 33, key="actor/ppo_kl")
-    view = view_of(run, verdicts={run.name: Verdict((finding,))})
-    kl = next(found for found in plan_charts(run, ()) if found.key == "actor/ppo_kl")
-    assert [
-        (mark.step, mark.role) for mark in chart_data(kl, view, ChartLook()).marks
-    ] == [
-        (20, "checkpoint"),
-        (33, "breach"),
-    ]
-    reward = plan_charts(run, ())[0]
-    assert [mark.role for mark in chart_data(reward, view, ChartLook()).marks] == [
-        "checkpoint"
-    ]
-    assert [
-        mark.role for mark in chart_data(reward, view, ChartLook(axis="time")).marks
-    ] == ["checkpoint"]
-
-
 # -- which figure a title says ---------------------------------------------------------------------
 
 
@@ -192,23 +72,6 @@ def test_a_trend_is_not_drawn_where_health_finds_none() -> None:
         value = current_value(data, None, UNICODE)
         assert value is not None
         assert bool(value.after) is rises
-
-
-def test_a_pace_beside_the_newest_step_time_is_the_usual_one() -> None:
-    times = [30.0] * 59 + [700.0]
-    run = make_run(steps=60, columns={"timing_s/step": times})
-    chart = next(one for one in plan_charts(run, ()) if one.key == "timing_s/step")
-    assert chart_data(chart, view_of(run), ChartLook()).notes == ("usual 2 steps/min",)
-
-
-def test_the_mean_of_several_measurements_says_that_it_is_one() -> None:
-    run = Run("run")
-    key = "system/gpu.0.gpu"
-    rows = MetricRows((key,), [1, 1, 1], [[80.0, 90.0, 100.0]], [0, 1, 2], mean=True)
-    run.apply(Batch("run", SourceStatus("w.wandb", "W&B run"), (rows,)), NOW)
-    chart = next(one for one in plan_charts(run, ()) if one.key == key)
-    data = chart_data(chart, view_of(run), ChartLook())
-    assert data.notes[:1] == ("mean of 3 measurements",)
 
 
 # -- axes ------------------------------------------------------------------------------------------
@@ -281,31 +144,6 @@ def test_ticks_of_time_and_neighbouring_steps_are_distinguished() -> None:
                     )
 
 
-def test_ticks_say_no_more_than_they_need() -> None:
-    run = make_run(steps=0)
-    for step in (1, 2):
-        add_step(run, step, time=NOW + step)
-    since = on_axis(run, "relative").axis
-    told = {
-        0: "0s",
-        30: "30s",
-        60: "1m",
-        90: "1m30s",
-        3600: "1h",
-        5400: "1h30m",
-        3630: "1h00m30s",
-        3 * 86_400: "3d",
-    }
-    assert {second: since.write(since.zero + second) for second in told} == told
-    assert since.write(since.zero + 3 * 86_400 + 4 * 3600 + 600) == "3d4h10m"
-    assert since.exact(since.zero + 297) == "4m 57s"
-    assert since.write(since.zero - 90) == "-1m30s"
-    of_day = on_axis(run, "time").axis
-    minute = int(NOW) // 60 * 60
-    assert of_day.write(minute + 30) == of_day.exact(minute + 30)
-    assert of_day.exact(minute) == f"{of_day.write(minute)}:00"
-
-
 def test_times_that_are_counted_back_say_so() -> None:
     run = make_run(steps=0)
     status = SourceStatus("/logs/grpo", "verl console", modified=NOW)
@@ -328,17 +166,6 @@ def test_times_that_are_counted_back_say_so() -> None:
     assert list(ChartLook(axis="time").words(run)) == ["x: time, estimated"]
     assert list(ChartLook(axis="time").words(rich_run())) == ["x: time"]
     assert not on_axis(run, "step").origin(series)
-
-
-def test_time_axis_grows_with_the_series_and_takes_no_time_twice() -> None:
-    run = make_run(steps=3)
-    series = run.series("critic/score/mean")
-    assert series is not None
-    assert len(on_axis(run, "time").points(series).steps) == 3
-    add_step(run, 4, time=NOW + 30)
-    add_step(run, 5, time=math.nan)
-    add_step(run, 6, time=NOW - 900)
-    assert list(on_axis(run, "time").points(series).steps)[3:] == [int(NOW + 30)]
 
 
 def test_a_log_without_times_is_drawn_over_its_steps_and_says_so_once() -> None:

@@ -26,18 +26,6 @@ H100 = Gpu(
     512.0,
     700.0,
 )
-IDLE = replace(
-    H100, index="1", utilization=0.0, memory_used=GIB // 2, temperature=35.0, power=70.0
-)
-FULL = replace(
-    H100,
-    index="2",
-    utilization=100.0,
-    memory_used=int(79.5 * GIB),
-    temperature=88.0,
-    power=699.0,
-)
-LOST = Gpu("3", "NVIDIA H100 80GB HBM3")
 
 NUMBERS = st.none() | st.floats(0, 110) | st.floats()
 SIZES = st.none() | st.integers(0, 200 * GIB) | st.integers(0, 2**64)
@@ -63,119 +51,12 @@ def texts(*gpus: Gpu, width: int, ascii_only: bool = False) -> list[str]:
     return [text(row) for row in device_rows(gpus, width, ascii_only=ascii_only)]
 
 
-def roles(gpu: Gpu, width: int = 80) -> dict[str, str]:
-    """Role of each word of the row."""
-    (row,) = device_rows([gpu], width)
-    return {piece.strip(): role for piece, role in row if piece.strip()}
-
-
-def test_wide() -> None:
-    assert texts(H100, width=54) == [
-        "0 H100 ▕███████ ▏  87% mem 62.1/79.6 GiB 71°C 512/700W"
-    ]
-
-
-@pytest.mark.parametrize(("ascii_only", "mark"), [(False, "…"), (True, "~")])
-def test_what_is_cut_says_so(ascii_only: bool, mark: str) -> None:
-    long = replace(H100, name="Accelerator of a very long name", index="node-17:3")
-    assert f"Accelerator of {mark}" in texts(long, width=80, ascii_only=ascii_only)[0]
-    assert texts(long, width=5, ascii_only=ascii_only) == [f"node{mark}"]
-
-
-def test_medium() -> None:
-    assert texts(H100, width=33) == ["0 H100 ███▌  87% 62/80G 71°C 512W"]
-    assert texts(H100, width=32) == ["0 ███████   87% 62/80G 71°C 512W"]
-    assert texts(H100, width=26) == ["0 ██████▏  87% 62/80G 71°C"]
-
-
-def test_narrow() -> None:
-    assert texts(H100, width=20) == ["0 ███████▉   87% 62G"]
-    assert texts(H100, width=15) == ["0 ███▌  87% 62G"]
-
-
-def test_too_narrow_for_a_bar() -> None:
-    assert [texts(H100, width=width)[0] for width in (10, 6, 5, 1)] == [
-        "0  87% 62G",
-        "0  87%",
-        "0",
-        "0",
-    ]
-
-
-@pytest.mark.parametrize("width", [0, -3])
-def test_no_room(width: int) -> None:
-    assert device_rows([H100, LOST], width) == [[], []]
-
-
-def test_no_devices() -> None:
-    assert device_rows([], 80) == []
-
-
-def test_bar_does_not_grow_for_ever() -> None:
-    assert texts(H100, width=200) == texts(H100, width=90)
-
-
-def test_columns_align() -> None:
-    instance = Gpu("2:0", "NVIDIA H100 80GB HBM3 MIG 1g.10gb", None, GIB // 2, 10 * GIB)
-    assert texts(H100, IDLE, FULL, instance, LOST, width=64) == [
-        "0   H100        ▕███████▉ ▏  87% mem 62.1/79.6 GiB 71°C 512/700W",
-        "1   H100        ▕         ▏   0% mem  0.5/79.6 GiB 35°C  70/700W",
-        "2   H100        ▕█████████▏ 100% mem 79.5/79.6 GiB 88°C 699/700W",
-        "2:0 MIG 1g.10gb ▕         ▏    – mem  0.5/10.0 GiB    –        –",
-        "3   H100        ▕         ▏    – mem             –    –        –",
-    ]
-
-
-def test_columns_stay_while_values_change() -> None:
-    busy = texts(FULL, width=60)[0]
-    calm = texts(replace(IDLE, index="2"), width=60)[0]
-    assert len(busy) == len(calm)
-    assert [busy.index(unit) for unit in ("%", "GiB", "°C", "W")] == [
-        calm.index(u) for u in ("%", "GiB", "°C", "W")
-    ]
-
-
-def test_unknown_halves_of_pairs() -> None:
-    (row,) = texts(replace(H100, memory_used=None, power_limit=None), width=60)
-    assert row.endswith("mem    –/79.6 GiB 71°C 512W")
-    (row,) = texts(replace(H100, memory_total=None, power=None), width=60)
-    assert row.endswith("mem 62.1 GiB 71°C   –/700W")
-
-
 def test_values_that_are_no_numbers_are_unknown() -> None:
     strange = replace(
         H100, utilization=float("nan"), temperature=float("inf"), power=float("-inf")
     )
     unknown = replace(H100, utilization=None, temperature=None, power=None)
     assert texts(strange, width=60) == texts(unknown, width=60)
-
-
-def test_ascii() -> None:
-    assert texts(H100, LOST, width=56, ascii_only=True) == [
-        "0 H100 |######### |  87% mem 62.1/79.6 GiB  71C 512/700W",
-        "3 H100 |          |    - mem             -    -        -",
-    ]
-    assert texts(H100, width=15, ascii_only=True) == ["0 ###   87% 62G"]
-    assert texts(replace(H100, name="Ünit 漢"), width=60, ascii_only=True)[
-        0
-    ].startswith("0 ?nit ? |")
-
-
-def test_roles() -> None:
-    assert roles(H100) == {
-        "0": "name",
-        "H100": "name",
-        "▕": "dim",
-        "████████████████████▉": "bar",
-        "▏": "dim",
-        "87%": "value",
-        "mem": "dim",
-        "62.1/79.6 GiB": "value",
-        "71°C": "value",
-        "512/700W": "value",
-    }
-    assert {roles(FULL)[word] for word in ("79.5/79.6 GiB", "88°C")} == {"warn"}
-    assert roles(LOST)["–"] == "dim"
 
 
 @pytest.mark.parametrize(
@@ -217,32 +98,6 @@ def test_never_wider_than_asked_and_aligned(
     if ascii_only:
         assert all(line.isascii() for line in lines)
     assert all(piece for row in rows for piece, _ in row)
-
-
-@given(
-    width=st.integers(1, 200),
-    known=st.sets(st.sampled_from(["utilization", "memory_used", "memory_total"])),
-)
-def test_every_combination_of_unknown_values_is_marked(
-    width: int, known: set[str]
-) -> None:
-    gpu = replace(LOST, **{field: getattr(H100, field) for field in known})
-    (row,) = texts(gpu, width=width)
-    assert cell_len(row) <= width
-    if width >= 40:
-        assert row.count("–") == 2 + ("utilization" not in known) + (
-            "memory_used" not in known
-        )
-
-
-@given(share=st.floats(0, 100), width=st.integers(20, 26))
-def test_longer_bar_for_more_use(share: float, width: int) -> None:
-    def drawn(utilization: float) -> int:
-        (row,) = texts(replace(H100, utilization=utilization), width=width)
-        return sum((" ▏▎▍▌▋▊▉█".index(mark) for mark in row if mark in "▏▎▍▌▋▊▉█"), 0)
-
-    assert drawn(0.0) == 0 <= drawn(share) <= drawn(100.0)
-    assert abs(drawn(share) - drawn(100.0) * share / 100) <= 0.5 + 1e-9
 
 
 def test_on_a_full_screen_a_history_says_how_long_a_time_it_covers() -> None:

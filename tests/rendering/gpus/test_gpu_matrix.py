@@ -36,61 +36,11 @@ def texts(
     ]
 
 
-EIGHT = [
-    device(0),
-    device(1, 98),
-    device(2, 0),
-    device(3, 100),
-    *(device(i, 90 + i) for i in range(4, 8)),
-]
 NODES = [
     device(i, 3.0 if (node, i) == (1, 2) else 95.0, f"worker-{node}")
     for node in range(3)
     for i in range(4)
 ]
-
-
-def test_blocks_and_numbers_where_there_is_room() -> None:
-    assert texts(EIGHT, 60, 5) == [
-        "   0     1     2     3     4     5     6     7",
-        "█ 97  █ 98  ▁  0! █100  █ 94  █ 95  █ 96  █ 97",
-        "% busy  ! idle",
-    ]
-
-
-def test_numbers_where_there_is_less() -> None:
-    assert texts(EIGHT, 40, 2) == [" 97  98   0!100  94  95  96  97", "% busy  ! idle"]
-
-
-def test_digits_where_there_is_little() -> None:
-    assert texts(EIGHT, 20, 2) == ["99!99999", "tens of % busy", "! idle"]
-
-
-def test_a_node_is_a_row() -> None:
-    assert texts(NODES, 30, 10) == [
-        "           0   1   2   3",
-        "worker-0  95  95  95  95",
-        "worker-1  95  95   3! 95",
-        "worker-2  95  95  95  95",
-        "% busy  ! idle",
-    ]
-
-
-def test_what_names_end_in_tells_nodes_apart() -> None:
-    assert [line.split()[0] for line in texts(NODES, 20, 4)[:3]] == [
-        "…ker-0",
-        "…ker-1",
-        "…ker-2",
-    ]
-
-
-def test_a_node_in_several_rows_says_where_each_begins() -> None:
-    many = [device(i) for i in range(64)]
-    assert [line[:8] for line in texts(many, 40, 10)] == [
-        f"{i:2d}  97  " for i in range(0, 64, 8)
-    ] + ["% busy"]
-    assert len(texts(many, 20, 5)) == 5
-    assert texts(many, 20, 5)[0] == " 0 9999999999999999"
 
 
 def test_marks() -> None:
@@ -110,22 +60,6 @@ def test_marks() -> None:
     assert "  ".join(legend) == words
 
 
-@pytest.mark.parametrize("width", [60, 20, 2])
-def test_what_is_no_number_is_unknown(width: int) -> None:
-    odd = [
-        device(i, percent)
-        for i, percent in enumerate((float("nan"), float("inf"), -1.0, 1e300))
-    ]
-    cells = "".join(texts(odd, width, 1)).partition("%")[0]
-    assert cells.count("?") == 2
-    assert "nan" not in cells
-
-
-def test_ascii_is_ascii() -> None:
-    for line in texts([*NODES, device(9, 50, "mühle")], 60, 9, ascii_only=True):
-        assert line.isascii()
-
-
 def test_summary() -> None:
     assert device_summary(NODES) == [
         "12 GPUs on 3 nodes",
@@ -142,10 +76,6 @@ def test_summary() -> None:
     ]
     assert device_summary([Device(Gpu("0", "H100"))]) == ["1 GPU"]
     assert device_summary([device(0, float("nan"), power=float("inf"))]) == ["1 GPU"]
-
-
-def test_nobody_idles_where_nobody_works() -> None:
-    assert list(callouts([device(0, 0.0), device(1, 20.0)])) == []
 
 
 @pytest.mark.parametrize(
@@ -181,24 +111,6 @@ def test_nobody_idles_where_nobody_works() -> None:
 )
 def test_what_stands_out(devices: list[Device], words: list[str]) -> None:
     assert list(callouts(devices)) == words
-
-
-def test_a_moment_between_two_kernels_is_no_idling() -> None:
-    assert (
-        list(
-            callouts([device(0), Device(replace(BUSY, utilization=0.0), "", (), 95.0)])
-        )
-        == []
-    )
-
-
-def test_parts_share_lines() -> None:
-    assert side_by_side(["one", "two", "three four"], 8) == [
-        "one  two",
-        "three",
-        "four",
-    ]
-    assert side_by_side(["hot: 88°C"], 20, ascii_only=True) == ["hot: 88C"]
 
 
 @given(

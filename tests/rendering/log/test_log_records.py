@@ -62,14 +62,6 @@ def test_a_record_in_a_row(record, tag, text):
         assert columns(found.text) == text
 
 
-@pytest.mark.parametrize(
-    "line", ["", "step:3 - x:1", "{", "{'loss': 0.5}", "[1]", '{"a": 1} x', "{" * 5000]
-)
-def test_what_is_no_record_is_left_as_it_is(line):
-    assert record_summary(line) is None
-    assert whole_line(line) == line
-
-
 def test_what_json_escapes_stays_harmless():
     line = json.dumps(
         {
@@ -88,17 +80,3 @@ def test_what_json_escapes_stays_harmless():
     assert not set(pretty) & set("\x1b\x07\x9b\u202e")
     pretty.encode()
     assert pretty.splitlines()[1] == '  "step": 1,'
-
-
-def test_several_records_on_a_line():
-    found = record_summary('{"step": 1, "reward": 1} {"step": 2, "reward": 2}')
-    assert found is not None
-    assert columns(found.text) == "step 1  reward 1  |  step 2  reward 2"
-
-
-def test_records_that_follow_each_other_stand_in_columns():
-    rows = [
-        record_summary(json.dumps({"step": step, "reward": 10.0**-step, "kl": 0.5}))
-        for step in (1, 12, 123)
-    ]
-    assert len({row.text.index("reference KL") for row in rows if row is not None}) == 1

@@ -5,12 +5,10 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-import pytest
 from run_views import NOW, make_view
 
 from verl_tui.records import Batch, Event, EventKind, SourceStatus
 from verl_tui.rendering.log.last_lines import LogTail
-from verl_tui.rendering.log.target import has_log
 from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:
@@ -61,15 +59,6 @@ def test_a_crash_shows_its_error_wherever_in_the_log_it_is(tmp_path: Path) -> No
     assert any(ERROR in row for row in shown)
 
 
-def test_the_error_stays_in_sight_while_the_panel_is_resized(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    before = "".join(f"a line of its own{'.' * n}\n" for n in range(40))
-    path.write_text(before + ERROR + "\nRay cleans up\n" * 40, encoding="utf-8")
-    run = logged(path, Event(EventKind.FATAL, ERROR, line=41))
-    for shown in resized(run, (120, 40), (60, 12), (40, 6), (120, 40)):
-        assert any(ERROR in row for row in shown)
-
-
 def test_the_stage_it_was_at_and_the_newest_lines_are_shown(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text(
@@ -82,41 +71,7 @@ def test_the_stage_it_was_at_and_the_newest_lines_are_shown(tmp_path: Path) -> N
     assert "loading shard 98" in "\n".join(shown)
 
 
-def test_little_room_goes_to_the_log(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    path.write_text("one\n\ntwo 2 b\n\nthree\n", encoding="utf-8")
-    shown = words(logged(path), width=30, height=4)
-    assert shown[0] == "no step yet"
-    assert "three" in shown[-1]
-    assert len(shown) == 4
-
-
-LONG = "loading shard after shard, each of which takes its time\n"
-
-
-@pytest.mark.parametrize("height", range(3, 12))
-def test_a_low_panel_cuts_neither_the_first_sentence_nor_a_line(
-    tmp_path: Path, height: int
-) -> None:
-    path = tmp_path / "train.log"
-    path.write_text(LONG * 9 + ERROR + "\n" + LONG * 9, encoding="utf-8")
-    shown = words(logged(path, Event(EventKind.FATAL, ERROR, line=10)), 22, height)
-    sentence = (
-        ["crashed before the", "first step"] if height > 4 else ["crashed before the…"]
-    )
-    assert shown[: len(sentence)] == sentence
-    assert shown[len(sentence)].startswith(("×9 loading", "✖ ValueError"))
-    assert any("✖ ValueError" in row for row in shown)
-
-
 def test_what_a_log_wrote_is_no_control_sequence(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_bytes(b"\x1b[31mred\x1b]0;title\x07\n\xff\xfe\n")
     assert not any("\x1b" in row or "\x07" in row for row in words(logged(path)))
-
-
-def test_settings_alone_are_no_log(tmp_path: Path) -> None:
-    path = tmp_path / "config.yaml"
-    path.write_text("trainer: {}\n", encoding="utf-8")
-    assert not has_log(logged(path, format_name="settings"))
-    assert has_log(logged(path))

@@ -11,9 +11,7 @@ from run_views import NOW, make_view
 from verl_tui.on_demand import worker
 from verl_tui.records import Batch, SourceStatus
 from verl_tui.rendering.log import status
-from verl_tui.rendering.log.line_kinds import TextQuery
 from verl_tui.rendering.log.window import LogWindow
-from verl_tui.rendering.text.search import Search
 from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:
@@ -81,40 +79,6 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_newest_lines_with_their_numbers(
-    opened: Callable[..., Opened], log: Path
-) -> None:
-    shown = opened(log)
-    assert shown.words()[-1] == "  1200 line number 1200"
-    assert shown.words(50)[-1] == "  line number 1200"
-    assert shown.place() == "log grpo  train.log|following"
-    assert shown.place(40) == "train.log|following"
-
-
-def test_moving_leaves_the_newest_line(
-    opened: Callable[..., Opened], log: Path
-) -> None:
-    shown = opened(log)
-    shown.words()
-    pager = shown.window.pager
-    assert pager is not None
-    pager.go_home()
-    assert shown.words(height=2) == ["     1 line number 1", "     2 line number 2"]
-    assert shown.place().endswith("|0%")
-
-
-def test_marking_takes_the_newest_line_while_it_is_followed(
-    opened: Callable[..., Opened], log: Path
-) -> None:
-    shown = opened(log)
-    assert shown.window.mark_current() is None
-    rows = shown.words()
-    row = shown.window.mark_current()
-    assert row is not None
-    assert row.whole == "line number 1200"
-    assert shown.window.marked == len(rows) - 1
-
-
 def test_files_of_a_run_in_turn(opened: Callable[..., Opened], log: Path) -> None:
     other = log.with_name("other.log")
     other.write_text("another\n")
@@ -124,23 +88,3 @@ def test_files_of_a_run_in_turn(opened: Callable[..., Opened], log: Path) -> Non
     shown.window.next_source(1)
     assert shown.words() == ["     1 another"]
     assert "other.log 2/2" in shown.place()
-
-
-def test_the_reason_where_there_is_no_text(
-    opened: Callable[..., Opened], log: Path
-) -> None:
-    assert opened(run=False).words() == ["No run yet."]
-    assert opened().words() == ["No source of this run is text that can be read again."]
-    log.write_text("")
-    assert opened(log).words() == ["The file is empty."]
-    gone = opened(log)
-    log.unlink()
-    assert gone.words()[0].startswith("train.log: ")
-
-
-def test_the_search_stands_before_the_keys() -> None:
-    assert text_of(status.keys(None)).startswith(
-        "esc back · / search · n N hits · e E errors"
-    )
-    query = TextQuery(Search("st.p"))
-    assert text_of(status.keys(query)).startswith("/st.p/ esc back · / search")

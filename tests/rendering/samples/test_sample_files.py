@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import json
 import threading
-from math import nan
 from typing import TYPE_CHECKING, Any
-
-import pytest
 
 from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.records import Sample
 from verl_tui.rendering.samples.excerpts import excerpt
-from verl_tui.rendering.samples.export import Export, file_name, record
-from verl_tui.rendering.samples.history import History, SamePrompt
+from verl_tui.rendering.samples.export import Export
+from verl_tui.rendering.samples.history import History
 from verl_tui.rendering.samples.response_rows import ResponseItem, response_row
 from verl_tui.runs.samples import Place, Samples
-from verl_tui.sources.fields.sample import read_sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
+
+    import pytest
 
 PLACE = Place(120, validation=False)
 
@@ -80,16 +78,6 @@ def test_writes_samples_as_they_are_kept(tmp_path: Path) -> None:
     assert export.words() == f"3 samples in {export.path}, as verl-tui keeps them"
 
 
-def test_writes_rows_of_a_dump_to_the_byte(tmp_path: Path) -> None:
-    lines = [b'{"a":1}', b'{ "a" : NaN, "b": "\\ud800\xff" } ', None, b"{}"]
-    export = written(Export(page(4, PLACE, lines), [1, 2, 0], "grpo", tmp_path))
-    assert export.path.read_bytes() == lines[1] + b"\n" + lines[0] + b"\n"
-    assert (
-        export.words()
-        == f"2 samples in {export.path}, as the dump has them; 1 could not be read"
-    )
-
-
 def test_goes_on_where_it_was_interrupted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,19 +98,6 @@ def test_goes_on_where_it_was_interrupted(
     ]
 
 
-def test_ends_where_it_cannot_go_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("verl_tui.rendering.samples.export.BUDGET", -1.0)
-    source = page(5)
-    export = Export(source, range(5), "grpo", tmp_path)
-    assert not export.read_on()
-    source.generation += 1
-    assert export.read_on()
-    assert "1 sample in" in export.words()
-    assert "written anew" in export.words()
-
-
 def test_never_writes_over_a_file(tmp_path: Path) -> None:
     paths = []
     for _ in range(3):
@@ -131,56 +106,6 @@ def test_never_writes_over_a_file(tmp_path: Path) -> None:
     assert paths == [
         f"verl-tui-grpo-step-120-sample-1{n}.jsonl" for n in ("", "-2", "-3")
     ]
-
-
-def test_where_nothing_can_be_written(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="No such file"):
-        Export(page(1), [0], "grpo", tmp_path / "missing")
-
-
-@pytest.mark.parametrize(
-    "run", ["../../etc/passwd", "a/b c", "", "汉字", "." * 9, "x" * 500, "a\nb"]
-)
-def test_names_are_names(run: str) -> None:
-    name = file_name(run, page(1, Place(7, validation=True)), [4])
-    assert name.startswith("verl-tui-")
-    assert name.endswith("-step-7-validation-sample-5")
-    assert "/" not in name
-    assert len(name) < 150
-    assert name.isascii()
-    assert name.isprintable()
-
-
-def test_what_is_written_can_be_read_again() -> None:
-    one = Sample(
-        3,
-        "p",
-        "r",
-        0.5,
-        "42",
-        "g",
-        {"acc": 1.0, "why": "so", "score": 9},
-        validation=True,
-    )
-    read = read_sample(json.loads(record(one, 3, 0)), validation=True)
-    assert read is not None
-    assert (
-        read.step,
-        read.prompt,
-        read.response,
-        read.score,
-        read.ground_truth,
-        read.group,
-    ) == (
-        3,
-        "p",
-        "r",
-        0.5,
-        "42",
-        "g",
-    )
-    assert read.extras["acc"] == 1.0
-    assert json.loads(record(Sample(1, "p", "r", nan), 1, 0))["score"] is None
 
 
 # -- the same prompt over steps --------------------------------------------------------------------
@@ -216,25 +141,6 @@ def test_finds_the_same_prompt_at_all_steps_of_a_kind() -> None:
     assert [
         (one.place.step, one.fact.index, one.response) for one in history.found
     ] == [(step, index, f"answer {step}") for step in (1, 2, 3) for index in (1, 3)]
-
-
-def test_looks_at_the_nearest_steps_only() -> None:
-    samples = Samples()
-    for step in range(200):
-        samples.add(Sample(step, "asked", "answer"), step)
-    history = history_of(samples, 100, "asked")
-    assert history.steps == 50
-    steps = [one.place.step for one in history.found]
-    assert steps == sorted(steps)
-    assert set(steps) == set(range(75, 125))
-
-
-def test_a_prompt_is_known_as_it_was_written() -> None:
-    # what makes texts safe has replaced the tab
-    assert SamePrompt("a   b").found(["x", "a\tb"])
-    assert not SamePrompt("a b").found(["a b c"])
-    assert SamePrompt("a") == SamePrompt("a")
-    assert SamePrompt("a") != "a"
 
 
 # -- side by side ----------------------------------------------------------------------------------

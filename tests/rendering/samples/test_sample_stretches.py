@@ -6,11 +6,8 @@ import math
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from verl_tui.rendering.samples.speaker_stretches import parse_both, parse_stretches
-from verl_tui.text import safe
 
 
 def said(text: str, speaker: str = "assistant") -> list[tuple[str, str, str]]:
@@ -48,44 +45,6 @@ def test_templates(template: str) -> None:
     assert said(template, "user") == ASKED
 
 
-def test_other_templates() -> None:
-    gemma = "<bos><start_of_turn>user\n2+2?<end_of_turn>\n<start_of_turn>model\n"
-    deepseek = "<｜begin▁of▁sentence｜>Be kind.<｜User｜>2+2?<｜Assistant｜><think>\n"
-    assert said(gemma, "user") == ASKED[1:]
-    assert said(deepseek, "user") == [
-        ("user", "text", "Be kind."),
-        ("user", "text", "2+2?"),
-    ]
-
-
-def test_thoughts_calls_results_and_code() -> None:
-    text = (
-        '<think>\nhm\n</think>\nSo <tool_call>\n{"name": "add"}\n</tool_call><|im_end|>\n'
-        "<|im_start|>user\n<tool_response>\n4\n</tool_response><|im_end|>\n<|im_start|>assistant\n"
-        "```python\nprint(4)\n```\ndone <answer> 4 </answer>"
-    )
-    assert said(text) == [
-        ("assistant", "thought", "hm"),
-        ("assistant", "text", "So"),
-        ("assistant", "call", '{"name": "add"}'),
-        ("user", "result", "4"),
-        ("assistant", "code", "print(4)"),
-        ("assistant", "text", "done"),
-        ("assistant", "answer", "4"),
-    ]
-    assert parse_stretches(text).stretches[-1].turn == 2
-
-
-def test_searches() -> None:
-    text = (
-        "<search> who </search>\n<information>Doc 1</information>\n<answer>he</answer>"
-    )
-    kinds = [kind for _, kind, _ in said(text)]
-    assert kinds == ["call", "result", "answer"]
-    searcher = "<|begin_of_query|>who<|end_of_query|><|begin_of_documents|>he<|end_of_documents|>"
-    assert [kind for _, kind, _ in said(searcher)] == ["call", "result"]
-
-
 def test_calls_without_tags() -> None:
     text = 'I look.\n{"name": "find", "arguments": {"q": "x"}}\nThen {"a": 1}\n{"name": "no"}'
     assert said(text)[1] == (
@@ -108,18 +67,6 @@ def test_a_thought_that_the_prompt_opened() -> None:
         ("assistant", "thought", "hm"),
         ("assistant", "text", "4"),
     ]
-
-
-def test_instructions_are_no_thoughts_or_answers() -> None:
-    text = "Think in <think> </think>, answer in <answer>here</answer>, in \\boxed{}."
-    assert {kind for _, kind, _ in said(text, "user")} == {"text"}
-
-
-def test_nested_and_unclosed_blocks() -> None:
-    text = "<think>a <tool_call>b</think>c ```\nno fence"
-    assert [kind for _, kind, _ in said(text)] == ["thought", "call", "text"]
-    fenced = said("```\na <answer> b\n```\nc")
-    assert [kind for _, kind, _ in fenced] == ["code", "code", "text"]
 
 
 @pytest.mark.parametrize(
@@ -156,83 +103,6 @@ def test_the_labels_of_react() -> None:
         "result",
         "call",
     ]
-
-
-def test_labels_of_react_in_turns_of_a_template() -> None:
-    text = (
-        "<|im_start|>user\nUse this:\nThought: …\nAction: …<|im_end|>\n<|im_start|>assistant\n"
-        "Thought: hm\nAction: go<|im_end|>\n<|im_start|>user\nObservation: gone<|im_end|>"
-    )
-    assert [(speaker, kind) for speaker, kind, _ in said(text)] == [
-        ("user", "text"),
-        ("assistant", "thought"),
-        ("assistant", "call"),
-        ("user", "text"),
-    ]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Observation: the sum is even.\nFinal Answer: 4",
-        "Action: none",
-        "Thought: hm",
-        "So.\nThought: hm\nFinal Answer: 4",
-        "Thoughts: a\nActions: b",
-    ],
-)
-def test_single_labels_are_no_react(text: str) -> None:
-    assert {
-        stretch.speaker for stretch in parse_stretches(f"Well.\n{text}").stretches
-    } == {"assistant"}
-    assert {kind for _, kind, _ in said(f"Well.\n{text}")} == {"text"}
-
-
-def test_who_thinks_and_answers_without_a_tool() -> None:
-    kinds = [
-        kind for _, kind, _ in said("Thought: 2+2\nObservation: even\nFinal Answer: 4")
-    ]
-    assert kinds == ["thought", "answer"]
-
-
-PIECES = st.sampled_from(
-    [
-        *TEMPLATES.values(),
-        "<think>",
-        "</think>",
-        "<tool_call>",
-        "</tool_call>",
-        "```\n",
-        "\n```python\n",
-        '\n{"name": "a", "arguments": 1}\n',
-        "<answer>",
-        "</s>",
-        "\nuser\n",
-        "Thought: ",
-        "\nAction: ",
-        "\n**Action Input:** ",
-        "\nObservation 1: ",
-        "\nFinal Answer:",
-        "assistant\n\n",
-        "a b",
-        "汉",
-        "\n",
-        "<|",
-    ]
-)
-
-
-@given(
-    st.one_of(st.text(max_size=60), st.lists(PIECES, max_size=20).map("".join)).map(
-        safe
-    ),
-    st.sampled_from(["user", "assistant"]),
-)
-def test_the_stretches_joined_are_the_text(text: str, speaker: str) -> None:
-    stretches = parse_stretches(text, speaker).stretches
-    assert "".join(text[one.start : one.end] for one in stretches) == text
-    assert all(one.start < one.end for one in stretches)
-    assert [one.turn for one in stretches] == sorted(one.turn for one in stretches)
 
 
 @pytest.mark.parametrize(

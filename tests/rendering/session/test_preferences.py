@@ -35,12 +35,6 @@ def test_remembers(tmp_path: Path) -> None:
     assert [item.name for item in path.parent.iterdir()] == ["state.json"]
 
 
-def test_pins_come_and_go() -> None:
-    state = UserState().with_pin("a").with_pin("b")
-    assert state.pins == ("a", "b")
-    assert state.with_pin("a").pins == ("b",)
-
-
 def test_two_apps_do_not_forget_for_each_other(tmp_path: Path) -> None:
     path = tmp_path / "state.json"
     one, other = StateFile(path), StateFile(path)
@@ -77,25 +71,12 @@ def test_damage_costs_what_is_damaged(tmp_path: Path, text: str) -> None:
     assert StateFile(path).state.pins == ("a",)
 
 
-def test_one_bad_value_leaves_the_others(tmp_path: Path) -> None:
-    path = tmp_path / "state.json"
-    path.write_text('{"pins": ["a", "a"], "metrics_columns": "3"}')
-    assert StateFile(path).state == UserState(pins=("a",))
-
-
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=60))
 def test_any_bytes_are_read(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "state.json"
     path.write_bytes(data)
     assert isinstance(StateFile(path).state, UserState)
-
-
-def test_says_why_it_cannot_be_written(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    file = StateFile(tmp_path / "file" / "state.json")
-    assert "not remembered" in file.change(lambda state: state.with_pin("a"))
-    assert file.state.pins == ("a",)
 
 
 def test_nothing_is_left_behind_where_writing_fails(tmp_path: Path) -> None:
@@ -115,10 +96,3 @@ def test_where_it_lies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     found = state_path()
     assert found is not None
     assert found.name == "state.json"
-
-
-def test_without_a_file_it_lasts_as_long_as_the_app() -> None:
-    file = StateFile()
-    assert file.change(lambda state: state.with_pin("a")) == ""
-    assert file.state.pins == ("a",)
-    assert StateFile().state == UserState()

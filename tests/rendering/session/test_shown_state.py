@@ -8,7 +8,6 @@ from run_views import NOW, make_run, make_view
 
 from verl_tui.records import Batch, Event, EventKind, SourceStatus
 from verl_tui.rendering.one_row import one_row
-from verl_tui.rendering.run_list.run_entries import EntryCache
 from verl_tui.rendering.session.shown_state import Unread, shown_state
 from verl_tui.rendering.session.source_status import nothing_yet
 from verl_tui.rendering.timing.timing_rows import timing_rows
@@ -48,12 +47,6 @@ def test_an_error_in_what_has_been_read_is_no_crash_yet() -> None:
     assert any("reading: no ETA" in text([*row]) for row in timing_rows(view, 80))
 
 
-def test_a_run_that_has_been_read_shows_its_state_while_others_are_read() -> None:
-    view = make_view(crashed(1000), crashed(400), loading=True)
-    assert view.run is not None
-    assert shown_state(view, view.run) is State.CRASHED
-
-
 def test_a_log_that_grows_beyond_what_was_read_has_been_read_once() -> None:
     run = crashed(1000)
     run.apply(
@@ -63,22 +56,10 @@ def test_a_log_that_grows_beyond_what_was_read_has_been_read_once() -> None:
     assert run.read_once
 
 
-def test_what_cannot_be_read_keeps_no_run_reading() -> None:
-    assert crashed(0, problem="permission denied").read_once
-
-
 def test_a_preview_shows_the_state_of_its_logs_end() -> None:
     run = crashed(400)
     run.preview = True
     assert shown_state(make_view(run, loading=True), run) is State.CRASHED
-
-
-def test_the_list_follows_when_the_last_source_has_been_read() -> None:
-    view = make_view(crashed(400), loading=True)
-    entries = EntryCache()
-    assert view.run is not None
-    assert entries.entry(view, view.run).state is Unread.READING
-    assert entries.entry(replace(view, loading=False), view.run).state is State.CRASHED
 
 
 def test_without_metrics_it_says_that_the_log_is_being_read() -> None:

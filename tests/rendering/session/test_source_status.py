@@ -69,14 +69,6 @@ def test_without_a_step_what_each_source_has_brought() -> None:
     ]
 
 
-def test_a_bar_alone_is_steps_without_metrics() -> None:
-    run = Run("a")
-    run.apply(Batch("a", LOG, (Progress(6, 10),)), NOW)
-    assert nothing_yet(view_of(run)).startswith(
-        "no metrics: the log only counts steps\ntrain.log: "
-    )
-
-
 @pytest.mark.parametrize(
     ("step", "phase", "words"),
     [
@@ -101,17 +93,6 @@ def test_a_crash_without_metrics_says_what_the_run_was_doing(
     error = Event(EventKind.FATAL, "RuntimeError: no", 3, phase=phase)
     run.apply(Batch("a", LOG, (Progress(step, 10), error)), NOW)
     assert nothing_yet(view_of(run)).startswith(f"crashed {words}")
-
-
-def test_of_many_sources_the_first() -> None:
-    many = [
-        SourceStatus(f"d/{n}.log", "verl console", size=1, bytes_read=1, modified=NOW)
-        for n in range(9)
-    ]
-    lines = nothing_yet(view_of(run_of(*many))).split("\n")
-    assert len(lines) == 6
-    assert lines[1] == "0.log: verl console, 1 B read · written just now"
-    assert lines[-1] == "and 5 more sources (i)"
 
 
 def test_the_status_line_says_what_is_wrong_first() -> None:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from rich.cells import cell_len
 
 from verl_tui.rendering.text.short_names import distinct_names
 
@@ -60,10 +57,3 @@ def test_what_names_share_is_cut_first(
     assert [*found] == [*names]
     assert len(set(found.values())) == len(names)
     assert [*found.values()] == expected
-
-
-@given(st.lists(st.text(max_size=30), max_size=6), st.integers(0, 20), st.booleans())
-def test_any_name_fits(names: list[str], cells: int, ascii_only: bool) -> None:
-    found = distinct_names(names, cells, ascii_only=ascii_only)
-    assert set(found) == set(names)
-    assert all(cell_len(text) <= cells for text in found.values())

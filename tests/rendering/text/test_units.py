@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 
 from verl_tui.metrics import describe
@@ -29,12 +27,6 @@ def test_percentages_and_sizes_are_written_as_people_say_them(
     value: float, unit: str, text: str
 ) -> None:
     assert value_text(value, unit) == text
-
-
-@pytest.mark.parametrize("unit", ["bytes", "GiB", "tokens", ""])
-def test_what_is_no_number_has_no_size(unit: str) -> None:
-    assert value_text(math.nan, unit).startswith("nan")
-    assert value_text(-math.inf, unit).startswith("-inf")
 
 
 def test_a_unit_that_the_number_is_in_is_never_left_out() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from panel_host import SIZES, Host, count_paints, show_at_sizes
+from panel_host import SIZES, Host, show_at_sizes
 from run_views import HOSTILE, NOW, make_run, make_view
 
 from verl_tui.records import (
@@ -20,7 +20,6 @@ from verl_tui.records import (
     SourceStatus,
     Writer,
 )
-from verl_tui.runs.views.devices import COLUMNS, READINGS
 from verl_tui.tui.panels.gpus import GpusPanel
 
 if TYPE_CHECKING:
@@ -56,25 +55,6 @@ async def shown(view: View, size: tuple[int, int]) -> str:
         app.panel.show(view)
         await pilot.pause()
         return app.text
-
-
-@pytest.mark.parametrize("ascii_only", [False, True])
-async def test_any_size_and_any_text(ascii_only: bool) -> None:
-    run = make_run(
-        columns={f"system/{text}": [float("nan"), 1e300, -1.0] * 40 for text in HOSTILE}
-    )
-    odd = tuple(Gpu(text, text) for text in HOSTILE)
-    views = [
-        make_view(run, gpus=reading, ascii_only=ascii_only)
-        for reading in (
-            None,
-            READING,
-            GpuReading(NOW, odd),
-            GpuReading(NOW, (), HOSTILE[0]),
-            GpuReading(NOW),
-        )
-    ]
-    await show_at_sizes(GpusPanel(), SIZES[:: -1 if ascii_only else 1], *views)
 
 
 async def test_a_row_for_each_device() -> None:
@@ -148,44 +128,12 @@ async def test_after_a_restart_what_the_run_has_logged_is_of_its_newest_segment(
     assert "40 GiB" not in text
 
 
-async def test_labels_fit_a_small_panel() -> None:
-    text = await shown(make_view(make_run(columns=LOGGED)), (32, 14))
-    assert "GPU utilisation" in text
-    assert "80%" in text
-
-
-async def test_a_share_is_written_as_a_percentage() -> None:
-    assert "62%" in await shown(
-        make_view(make_run(columns={"system/gpu_util": [0.62] * 200})), (60, 10)
-    )
-
-
 async def test_a_utilisation_of_zero_means_that_verl_knows_none() -> None:
     text = await shown(
         make_view(make_run(columns={"perf/mfu/actor": [0.0] * 200})), (60, 10)
     )
     assert "unknown" in text
     assert "0%" not in text
-
-
-async def test_metrics_of_one_label_are_distinguished() -> None:
-    columns = {"system/gpu_util": [1.0] * 200, "system/gpu_utilization": [2.0] * 200}
-    text = await shown(make_view(make_run(columns=columns)), (80, 10))
-    assert "gpu_util " in text
-    assert "gpu_utilization " in text
-
-
-async def test_hundreds_of_metrics_are_cut_off() -> None:
-    app = Host(GpusPanel())
-    run = make_run(columns={f"system/m{i}": [1.0] * 200 for i in range(100)})
-    async with app.run_test(size=(60, 12)) as pilot:
-        app.panel.show(make_view(run))
-        await pilot.press("G")
-        await pilot.pause()
-        assert "+60 more" in app.text
-        await pilot.press("g")
-        await pilot.pause()
-        assert "no reading yet" in app.text
 
 
 async def test_an_old_reading_is_called_old() -> None:
@@ -199,69 +147,12 @@ async def test_an_old_reading_is_called_old() -> None:
         assert app.subtitle_words == "read 3m ago"
 
 
-async def test_nothing_new_repaints_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    app = Host(GpusPanel())
-    view = make_view(make_run(columns=LOGGED), gpus=READING)
-    async with app.run_test(size=(80, 14)) as pilot:
-        for size in ((80, 14), (32, 6), (20, 5)):
-            await pilot.resize_terminal(*size)
-            for _ in range(3):
-                app.panel.show(view)
-                await pilot.pause()
-            with monkeypatch.context() as patch:
-                counts = count_paints(patch)
-                app.panel.show(replace(view, now=NOW + 1))
-                await pilot.pause()
-                assert not counts, size
-
-
-async def test_of_wandbs_system_figures_those_of_the_gpus_are_shown() -> None:
-    columns = {
-        "system/gpu.0.gpu": [0.5] * 200,
-        "system/gpu.0.memoryAllocated": [29.4] * 200,
-        "system/gpu.1.gpu": [64.0] * 200,
-        "system/gpu.0.smClock": [1410.0] * 200,
-        "system/disk./.usageGB": [2591.0] * 200,
-    }
-    text = await shown(make_view(make_run(columns=columns)), (60, 12))
-    lines = [line.strip("│").split() for line in text.split("\n")]
-    assert any(line[:1] == ["0"] and "0%" in line for line in lines), (
-        "0.5 is no share of 1"
-    )
-    assert any(line[:1] == ["1"] and "64%" in line for line in lines)
-    assert "29.4%" in text, "a share of memory without its bytes"
-    assert "1410" not in text
-    assert "2591" not in text
-
-
 async def test_wandbs_figures_of_the_host_are_percentages_with_names() -> None:
     columns = {"system/memory_percent": [3.23] * 200, "system/cpu": [0.4] * 200}
     text = await shown(make_view(make_run(columns=columns)), (60, 12))
     assert "host memory" in text
     assert "3.23%" in text
     assert "0.4%" in text, "no share of 1, however small"
-
-
-async def test_memory_that_no_machine_has_is_left_out() -> None:
-    columns = {
-        "perf/max_memory_allocated_gb": [0.0] * 200,
-        "system/memory_percent": [8.7e-06] * 200,
-        "system/cpu": [0.4] * 200,
-    }
-    text = await shown(make_view(make_run(columns=columns)), (60, 12))
-    assert "0.4%" in text
-    assert "memory" not in text
-    assert "peak" not in text
-
-
-async def test_names_of_verls_peaks_can_be_read_in_the_panel_of_a_wide_screen() -> None:
-    names = ("allocated", "reserved")
-    columns = {f"actor/perf/max_memory_{name}_gb": [40.0] * 200 for name in names} | {
-        "perf/mfu/actor": [0.3] * 200
-    }
-    text = await shown(make_view(make_run(columns=columns)), (34, 12))
-    assert "peak allocated" in text
-    assert "peak reserved" in text
 
 
 def many(count: int, **more: Any) -> GpuReading:
@@ -325,26 +216,6 @@ async def test_any_number_of_devices_at_any_size(zoomed: bool) -> None:
     await show_at_sizes(panel, sizes[:: -1 if zoomed else 1], *views)
 
 
-async def test_more_devices_than_rows_are_a_matrix() -> None:
-    text = await shown(watched(many(64), make_run()), (48, 12))
-    assert "64 GPUs  min 3 med 95 max 95%" in text
-    assert "1 idle: 2" in text
-    assert "! idle" in text
-    lines = (await shown(watched(many(8), make_run()), (36, 9))).split("\n")
-    assert any(" 95  95   3! 95  95  95  95  95" in line for line in lines)
-
-
-async def test_idle_and_uneven_are_said_below_the_rows() -> None:
-    assert "idle: GPU 2" in await shown(watched(many(4), make_run()), (80, 12))
-
-
-async def test_the_past_stands_behind_the_bars_where_there_is_room() -> None:
-    assert "██▁▁" not in await shown(watched(many(4), make_run(), times=60), (34, 12))
-    text = await shown(watched(many(4), make_run(), times=60), (80, 12))
-    assert "▁" * 15 in text
-    assert "█" * 15 in text
-
-
 async def zoomed(view: View, size: tuple[int, int] = (100, 40)) -> str:
     app = Host(GpusPanel())
     async with app.run_test(size=size) as pilot:
@@ -373,41 +244,6 @@ async def test_zoomed_each_device_has_its_past_and_its_processes() -> None:
     assert "+3 processes" in await zoomed(watched(crowded, make_run()))
 
 
-async def test_many_devices_zoomed_are_a_matrix_above_rows() -> None:
-    text = await zoomed(watched(many(64), make_run()), (100, 40))
-    assert "64 GPUs" in text
-    assert "% busy  ! idle" in text
-    assert "62/80" in text or "62.0/80.0" in text
-
-
-async def test_logged_devices_are_drawn_like_those_of_this_host() -> None:
-    lines = (
-        await shown(
-            make_view(of_wandb(8), gpus=GpuReading(NOW, (), "no driver")), (60, 16)
-        )
-    ).split("\n")
-    assert "newest logged on node1; no driver" in lines[1]
-    for i in range(8):
-        assert lines[2 + i][1] == str(i)
-        assert f"{90 + i}% mem 60.0/80.0 GiB" in lines[2 + i]
-    assert "process CPU" in lines[10]
-
-
-async def test_nodes_of_a_run_are_rows_of_a_matrix() -> None:
-    lines = (
-        await shown(make_view(of_wandb(8, ("worker-0", "worker-1"))), (60, 10))
-    ).split("\n")
-    assert "16 GPUs on 2 nodes" in lines[2]
-    assert any("worker-1 ▇ 90  ▇ 91  ▇ 92  ▇ 93" in line for line in lines)
-
-
-async def test_long_names_of_nodes_leave_room_for_values() -> None:
-    nodes = tuple(f"t-20250611202127-5tmm6-worker-{n}" for n in range(2))
-    text = await zoomed(make_view(of_wandb(8, nodes)), (60, 40))
-    assert "worker-1:7" in text
-    assert text.count("97%") >= 2
-
-
 async def test_this_host_and_that_of_the_run_are_distinguished() -> None:
     text = await shown(watched(many(2), of_wandb(2)), (60, 16))
     assert text.index("newest logged on node1") < text.index("this host, login")
@@ -427,21 +263,3 @@ async def test_an_ended_run_does_not_use_what_its_host_does_now() -> None:
     text = await shown(watched(many(2), run, now=NOW + 1e6), (60, 16))
     assert "newest logged on login" in text
     assert "this host, login" in text
-
-
-@pytest.mark.parametrize("count", [8, 64])
-async def test_equal_readings_of_a_full_history_repaint_nothing(
-    count: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    app = Host(GpusPanel())
-    view = watched(many(count), make_run(), times=COLUMNS * READINGS)
-    async with app.run_test(size=(80, 14)) as pilot:
-        for _ in range(3):
-            app.panel.show(view)
-            await pilot.pause()
-        counts = count_paints(monkeypatch)
-        for _ in range(2 * READINGS):
-            view.monitor.gpu_history.note(many(count))
-            app.panel.show(view)
-            await pilot.pause()
-        assert not counts

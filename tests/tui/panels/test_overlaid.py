@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from inside_textual import notices
 from panel_host import Host
 from run_views import NOW, make_run, make_view
-from textual.app import App
 
 from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.rendering.charts.overlaid_runs import counterpart
@@ -20,25 +17,10 @@ from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.session.selection import Selection
 from verl_tui.runs.run import Run
 from verl_tui.tui.panels.runs import RunsPanel
-from verl_tui.tui.terminal.output import screen_rows
-from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
 
 if TYPE_CHECKING:
-    from textual.app import ComposeResult
-
     from verl_tui.rendering.charts.chart_data import ChartData
     from verl_tui.rendering.session.snapshot import View
-
-
-class Alone(App[None]):
-    """Nothing but one chart."""
-
-    def __init__(self, chart: ZoomedChart) -> None:
-        super().__init__()
-        self.chart = chart
-
-    def compose(self) -> ComposeResult:
-        yield self.chart
 
 
 def view_of(*runs: Run, selected: str = "", **more: Any) -> View:
@@ -83,15 +65,6 @@ def test_the_shown_run_comes_first_and_each_has_the_letter_of_its_place() -> Non
     assert data.band == (0.0, 0.05), "bands stay those of the shown run"
 
 
-def test_a_shown_run_that_is_not_selected_is_there_all_the_same() -> None:
-    data = reward(view_of(*three(), selected="x-ppo x-dapo"))
-    assert lines(data) == [
-        ("*", "line", "grpo"),
-        ("A", "run-1", "ppo"),
-        ("B", "run-2", "dapo"),
-    ]
-
-
 def test_the_same_meaning_under_another_name_is_the_same_metric() -> None:
     other, steps = Run("trl"), range(1, 21)
     rows = MetricRows(("reward", "other/x"), steps, ([1.0] * 20, [2.0] * 20), steps)
@@ -112,27 +85,6 @@ def test_what_is_counted_in_another_unit_is_not_held_against_it() -> None:
     assert one.indicators["throughput"] == "perf/throughput"
     if "throughput" in other.indicators:
         assert counterpart(one, "perf/throughput", "throughput", other) is None
-
-
-def test_beginnings_lie_over_each_other_on_the_relative_axis_only() -> None:
-    late = make_run("late", 60)
-    early = make_run("early", 60, quiet=7200.0)
-    view = view_of(late, early, selected="late early")
-    relative = reward(view, ChartLook(axis="relative"))
-    assert [line.points.steps[0] for line in relative.lines] == [relative.axis.zero] * 2
-    assert [line.points.steps[-1] for line in relative.lines] == [int(NOW)] * 2
-    of_day = reward(view, ChartLook(axis="time"))
-    assert of_day.lines[0].points.steps[0] - of_day.lines[1].points.steps[0] == 7200
-    again = reward(view, ChartLook(axis="relative"))
-    assert again.lines[1].points is relative.lines[1].points, "nothing is placed anew"
-
-
-def test_a_run_without_times_is_missing_where_times_are_asked_for() -> None:
-    timed, untimed = three()[0], make_run("untimed", 0)
-    data = reward(
-        view_of(timed, untimed, selected="x-grpo untimed"), ChartLook(axis="relative")
-    )
-    assert lines(data) == [("", "reward", "reward")]
 
 
 @pytest.mark.parametrize("ascii_only", [False, True])
@@ -156,76 +108,7 @@ def test_letters_stand_on_the_lines_and_in_the_legend(ascii_only: bool) -> None:
         } == {role}
 
 
-def test_the_line_of_the_shown_run_is_on_top() -> None:
-    runs = [make_run(name, 100, columns={"m": [1.0] * 100}) for name in ("a", "b")]
-    for shown in runs:
-        view = view_of(*runs, selected="a b")
-        view = type(view)(
-            **{name: getattr(view, name) for name in view.__slots__} | {"run": shown}
-        )
-        found = next(one for one in plan_charts(shown, ()) if one.key == "m")
-        drawn = ChartRenderer().rows(chart_data(found, view, ChartLook()), 60, 10)
-        dots = [
-            style
-            for row in drawn[1:]
-            for text, style in row
-            if any("⠁" <= c <= "⣿" for c in text)
-        ]
-        assert {style for style in dots if style.startswith("run")} == {
-            f"run-{1 + runs.index(shown)}"
-        }
-
-
-def test_only_the_shown_run_has_its_raw_line_behind_the_smoothed_one() -> None:
-    one, other = (
-        make_run(n, 80, columns={"m": [(at * 7) % 11 + k for at in range(80)]})
-        for k, n in ((0, "a"), (90, "b"))
-    )
-    view = view_of(one, other, selected="a b")
-    found = next(plan_ for plan_ in plan_charts(one, ()) if plan_.key == "m")
-    drawn = ChartRenderer().rows(
-        chart_data(found, view, ChartLook(smoothing=0.9)), 80, 24
-    )
-    upper, lower = drawn[1:11], drawn[11:]
-    assert not any(style.endswith("-raw") for row in upper for _, style in row)
-    assert any(style == "run-1-raw" for row in lower for _, style in row)
-
-
-async def test_the_large_chart_shows_the_same_letters() -> None:
-    runs = [
-        make_run(f"run-{n}", 200, columns={"m": [float(n)] * 200}) for n in range(3)
-    ]
-    view = view_of(*runs, selected="run-0 run-1 run-2")
-    found = next(one for one in plan_charts(runs[0], ()) if one.key == "m")
-    app = Alone(ZoomedChart(chart_data(found, view, ChartLook())))
-    async with app.run_test(size=(120, 30)) as pilot:
-        await pilot.pause()
-        lines = screen_rows(app)
-        assert "A 0  B 1  C 2" in lines[0]
-        for letter in "ABC":
-            assert max(row.count(letter) for row in lines[1:]) >= 4
-
-
 # -- in the list of runs ---------------------------------------------------------------------------
-
-
-async def test_space_marks_a_run_and_takes_the_mark_away() -> None:
-    app = Host(RunsPanel())
-    view = view_of(*three())
-    async with app.run_test(size=(36, 14)) as pilot:
-        app.panel.show(view)
-        await pilot.pause()
-        assert "1 ○  x-grpo" in app.text
-        await pilot.press("space", "j", "space")
-        await pilot.pause()
-        assert "1 ○  A x-grpo" in app.text
-        assert "2 ○  B x-ppo" in app.text
-        assert "3 ○    x-dapo" in app.text, "names stand in one column"
-        assert "2 selected" in app.subtitle_words
-        await pilot.press("space", "k", "space")
-        await pilot.pause()
-        assert "1 ○  x-grpo" in app.text
-        assert "selected" not in app.subtitle_words
 
 
 async def test_a_seventh_run_is_refused() -> None:
@@ -260,31 +143,6 @@ async def test_s_sorts_and_the_cursor_stays_with_its_run() -> None:
         assert app.said == ["c"], "the list is gone through as it is shown"
 
 
-async def test_of_many_runs_only_those_in_sight_are_written(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from verl_tui.rendering.run_list import short_rows
-
-    written: list[str] = []
-    head = short_rows.head_of
-
-    def counted(entry: Any, *args: Any, **more: Any) -> Any:
-        written.append(entry.name)
-        return head(entry, *args, **more)
-
-    monkeypatch.setattr(short_rows, "head_of", counted)
-    app = Host(RunsPanel())
-    view = view_of(*(make_run(f"run-{n}", 9) for n in range(200)))
-    async with app.run_test(size=(36, 12)) as pilot:
-        app.panel.show(view)
-        await pilot.pause()
-        assert 0 < len(set(written)) <= 12
-        await pilot.press("G")
-        await pilot.pause()
-        assert "run-199" in app.text
-        assert len(set(written)) <= 30
-
-
 @pytest.mark.parametrize(
     ("width", "displayed"),
     [
@@ -308,48 +166,3 @@ def test_the_cursor_reads_as_many_runs_as_fit(width: int, displayed: str) -> Non
     text = "".join(words for words, _ in title)
     assert text.split() == displayed.split()
     assert len(text) <= width
-
-
-def test_where_not_all_fit_the_shown_run_is_among_them() -> None:
-    runs = [
-        make_run(f"run-{n}", 200, columns={"m": [float(n)] * 200}) for n in range(4)
-    ]
-    view = replace(
-        view_of(*runs, selected=" ".join(run.name for run in runs), cursor=150),
-        run=runs[3],
-    )
-    found = next(one for one in plan_charts(runs[3], ()) if one.key == "m")
-    (title, *_) = ChartRenderer().rows(
-        chart_data(found, view, ChartLook()), 20, 8, cursor=150
-    )
-    assert "".join(words for words, _ in title).split() == [
-        "m",
-        "@",
-        "150",
-        "A",
-        "0",
-        "D",
-        "3",
-        "…",
-    ]
-
-
-def test_runs_without_times_are_compared_over_steps() -> None:
-    timed = three()[0]
-    untimed = make_run("untimed", 0)
-    rows = MetricRows(
-        ("critic/score/mean",), [1, 2, 3], [[0.1, 0.2, 0.3]], [0, 1, 2], [math.nan] * 3
-    )
-    untimed.apply(Batch("untimed", SourceStatus("/logs/untimed", "verl"), (rows,)), NOW)
-    data = reward(
-        view_of(untimed, timed, selected="x-grpo untimed"), ChartLook(axis="time")
-    )
-    assert [len(line.points.steps) for line in data.lines] == [
-        3,
-        len(timed.series("critic/score/mean") or ()),
-    ]
-    assert data.axis.label == "step"
-    turned = reward(
-        view_of(timed, untimed, selected="x-grpo untimed"), ChartLook(axis="time")
-    )
-    assert [line.label for line in turned.lines] == ["reward"], "its steps are no times"

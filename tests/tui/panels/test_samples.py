@@ -12,8 +12,7 @@ from rich.cells import cell_len
 from textual.app import App, ComposeResult
 
 from verl_tui.on_demand.samples import SampleBrowser
-from verl_tui.records import Batch, Restart, Sample, SourceStatus
-from verl_tui.rendering.samples.body import body_rows
+from verl_tui.records import Batch, Sample, SourceStatus
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.runs.run import Run
 from verl_tui.text import safe
@@ -194,19 +193,6 @@ async def test_best_and_worst() -> None:
         assert [index for _, index in seen if index is not None] == [2, 4, 2, 5, 1, 5]
 
 
-async def test_keys_do_nothing_where_there_is_nothing() -> None:
-    app = Host(view_of(Run("empty")))
-    async with app.run_test(size=(100, 14)) as pilot:
-        await pilot.press(
-            "n", "p", "N", "P", "b", "w", "f", "u", "j", "k", "pagedown", "G", "g"
-        )
-        assert app.shown is None
-        app.panel.go_to(5)
-        add(cast("Run", app.view.run), sample(7, 0))
-        app.panel.show(app.view)
-        assert app.panel.following  # what was asked of an empty panel is forgotten
-
-
 async def test_goes_to_the_nearest_step() -> None:
     app = Host(view_of(steps_of_three(10, 20, 30)))
     async with app.run_test(size=(100, 14)) as pilot:
@@ -215,40 +201,6 @@ async def test_goes_to_the_nearest_step() -> None:
         assert not app.panel.following
         await pilot.pause()
         assert "step 20" in app.text
-
-
-async def test_goes_to_a_step_before_it_was_ever_drawn() -> None:
-    class Late(Host):
-        def on_mount(self) -> None:
-            self.panel.go_to(11)
-
-    app = Late(view_of(steps_of_three(10, 20)))
-    async with app.run_test(size=(100, 14)) as pilot:
-        await pilot.pause()
-        app.panel.show(app.view)
-        assert app.shown == (10, 0)
-
-
-async def test_who_scrolls_keeps_the_sample() -> None:
-    run = Run("grpo")
-    add(run, sample(1, 0, response="\n".join(map(str, range(100)))))
-    app = Host(view_of(run))
-    async with app.run_test(size=(100, 14)) as pilot:
-        await pilot.pause()
-        assert "99" in app.text, "the end is in sight"
-        await pilot.press("u", "j", "j")
-        await pilot.pause()
-        assert app.query_one("SamplesPanel > .-body").scroll_offset.y == 2
-        add(run, sample(2, 0))
-        app.panel.show(view_of(run))
-        assert app.shown == (1, 0)
-        assert "f follows" in app.subtitle_words
-        await pilot.press("G")
-        await pilot.pause()
-        assert "99" in app.text
-        await pilot.press("p")
-        await pilot.pause()
-        assert app.query_one("SamplesPanel > .-body").scroll_offset.y == 0
 
 
 @pytest.mark.parametrize("key", ["j", "k", "down", "pagedown", "pageup"])
@@ -279,36 +231,6 @@ async def test_a_folded_sample_unfolds_for_who_scrolls_on(key: str) -> None:
         assert "u unfolds" in app.text, "the next one is folded again"
 
 
-async def test_u_folds_a_sample_that_was_scrolled() -> None:
-    run = Run("grpo")
-    add(run, sample(1, 0, response="\n".join(map(str, range(100)))))
-    app = Host(view_of(run))
-    async with app.run_test(size=(100, 14)) as pilot:
-        await pilot.pause()
-        await pilot.press("j", "j", "u")
-        await pilot.pause()
-        assert "u unfolds" in app.text
-        await pilot.press("G")
-        await pilot.pause()
-        assert "u unfolds" not in app.text
-        assert "99" in app.text
-        assert "97" in app.text
-
-
-async def test_a_sample_that_is_not_folded_stays_as_it_is_where_nothing_scrolls() -> (
-    None
-):
-    run = steps_of_three(10)
-    app = Host(view_of(run))
-    async with app.run_test(size=(100, 24)) as pilot:
-        await pilot.pause()
-        before = app.text
-        await pilot.press("j", "k", "G")
-        await pilot.pause()
-        assert app.text == before
-        assert app.panel.following
-
-
 async def test_each_run_keeps_its_place() -> None:
     one, other = steps_of_three(10, 20), Run("other")
     add(other, sample(5, 0))
@@ -335,21 +257,6 @@ async def test_unfolds_the_prompt() -> None:
             assert ("line 0" in app.text) is unfolded
 
 
-async def test_a_dump_written_again_does_not_lose_the_place() -> None:
-    run = steps_of_three(10, 20)
-    app = Host(view_of(run))
-    async with app.run_test(size=(100, 14)) as pilot:
-        await pilot.press("n", "n")
-        run.apply(Batch(run.name, STATUS, (Restart("again", 20),)), 1000.0)
-        app.panel.show(view_of(run))
-        assert app.shown == (10, 2)
-        add(run, *(sample(20, index, response=f"new {index}") for index in range(3)))
-        app.panel.show(view_of(run))
-        assert app.shown == (20, 2)
-        await pilot.pause()
-        assert "new 2" in app.text
-
-
 async def test_says_why_there_are_no_samples() -> None:
     app = Host(view_of(None))
     async with app.run_test(size=(100, 14)) as pilot:
@@ -371,25 +278,6 @@ async def test_says_why_there_are_no_samples() -> None:
         app.panel.show(view_of(run))
         await pilot.pause()
         assert "response 1-0" in app.text
-
-
-async def test_what_has_not_changed_is_not_drawn(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    run = steps_of_three(10)
-    app = Host(view_of(run))
-    async with app.run_test(size=(100, 14)) as pilot:
-        await pilot.pause()
-        calls: list[object] = []
-        monkeypatch.setattr(Rows, "set_strips", lambda self, strips: calls.append(self))
-        app.panel.show(view_of(run))
-        assert calls == []
-        add(run, sample(10, 3))
-        app.panel.show(view_of(run))
-        assert len(calls) == 1  # `1/3` has become `1/4`, the sample itself is the same
-        app.theme = "textual-light"
-        await pilot.pause()
-        assert len(calls) == 3
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
@@ -436,25 +324,3 @@ async def test_every_size() -> None:
             await pilot.pause()
             assert len(app.lines) == size[1]
             assert app.shown == (30, 0)
-
-
-async def test_what_is_shown_again_is_not_wrapped_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    run = Run("grpo")
-    add(run, *(sample(1, i, response="汉" * 40_000) for i in range(3)))
-    app, wrapped = Host(view_of(run)), []
-
-    def wrap(*words: Any, **options: Any) -> Any:
-        wrapped.append(words)
-        return body_rows(*words, **options)
-
-    monkeypatch.setattr("verl_tui.tui.panels.samples.body_rows", wrap)
-    async with app.run_test(size=(100, 14)) as pilot:
-        await pilot.pause()
-        assert wrapped
-        wrapped.clear()
-        app.panel.show(view_of(run))
-        assert not wrapped
-        app.panel.action_sample(1)
-        assert wrapped

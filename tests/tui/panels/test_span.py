@@ -8,18 +8,15 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from run_views import NOW, make_run
+from run_views import make_run
 
 from verl_tui.rendering.charts.plan import ChartLook, plan_charts
 from verl_tui.rendering.charts.second_axis import second_metric
-from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.rendering.charts.zoom_window import ZoomSpan, holding, panned, zoomed
 from verl_tui.tui.keys.chart_keys import (
     KEYS,
     look_after,
-    step_at,
     why_unchanged,
-    with_step_in_sight,
 )
 
 WHOLE = (1, 1000)
@@ -60,39 +57,6 @@ def test_whatever_is_pressed_something_of_the_run_is_shown(
                 assert last - first <= span.length + max(1, span.length // 4)
 
 
-def test_in_and_out_at_the_end() -> None:
-    once = zoomed(None, WHOLE, 0.5)
-    assert once is not None
-    assert once.shown(WHOLE)[1] == 1000
-    assert 500 <= 1000 - once.shown(WHOLE)[0] <= 625
-    assert once.follows
-    twice = zoomed(once, WHOLE, 0.5)
-    assert twice is not None
-    assert twice.length == 250
-    assert zoomed(twice, WHOLE, 2.0) == once
-    assert zoomed(once, WHOLE, 2.0) is None, "all of it is no zoom"
-
-
-def test_a_window_at_the_end_follows_and_jumps_seldom() -> None:
-    span = zoomed(None, WHOLE, 0.1)
-    assert span is not None
-    shown = [span.shown((1, last)) for last in range(1000, 1100)]
-    assert [last for _, last in shown] == list(range(1000, 1100))
-    assert len({first for first, _ in shown}) <= 6
-    assert all(100 <= last - first <= 126 for first, last in shown)
-
-
-def test_a_window_of_the_past_stays() -> None:
-    span = panned(zoomed(None, WHOLE, 0.25), WHOLE, -1)
-    assert span is not None
-    assert not span.follows
-    assert span.shown(WHOLE) == span.shown((1, 5000)) == (625, 875)
-    back = panned(span, WHOLE, 1)
-    assert back is not None
-    assert back.follows
-    assert panned(None, WHOLE, 1) is None
-
-
 def test_zooming_keeps_the_cursor_where_it_is() -> None:
     span = zoomed(None, WHOLE, 0.5, at=251)
     assert span is not None
@@ -104,14 +68,6 @@ def test_zooming_keeps_the_cursor_where_it_is() -> None:
     out_of_sight = zoomed(span, WHOLE, 0.5, at=900)
     assert out_of_sight is not None
     assert sum(out_of_sight.shown(WHOLE)) == pytest.approx(first + last, abs=2)
-
-
-def test_few_steps_are_enough() -> None:
-    span = zoomed(None, WHOLE, 0.5, least=400)
-    for _ in range(5):
-        span = zoomed(span, WHOLE, 0.5, at=500, least=400)
-    assert span is not None
-    assert span.length == 400
 
 
 def test_a_step_out_of_sight_is_brought_into_it() -> None:
@@ -166,49 +122,9 @@ def test_at_an_end_moving_on_says_why_nothing_moves() -> None:
     assert not why_unchanged(first, "later", run)
 
 
-@pytest.mark.parametrize(
-    "run", [None, make_run(steps=0), make_run(steps=1), make_run(steps=3)]
-)
-def test_there_may_be_nothing_to_zoom(run: Any) -> None:
-    for what in ("in", "out", "earlier", "later"):
-        assert look_after(ChartLook(), what, run, 5) == ChartLook()
-    assert with_step_in_sight(ChartLook(span=ZoomSpan(2, 5)), None, 9).span == ZoomSpan(
-        2, 5
-    )
-
-
-def test_at_least_eight_points_stay_in_sight() -> None:
-    run, look = make_run(steps=1000), ChartLook()
-    for _ in range(20):
-        look = look_after(look, "in", run)
-    assert look.span is not None
-    assert look.span.length == 7
-
-
 def test_a_run_reaches_over_all_its_metrics() -> None:
     assert make_run(steps=0).reach is None
     assert make_run(steps=12).reach == (1, 12)
-
-
-def test_a_position_in_time_is_a_step() -> None:
-    run = make_run(steps=60)
-    key = "critic/score/mean"
-    series = run.series(key)
-    assert series is not None
-    for axis in ("time", "relative"):
-        along = on_axis(run, axis)
-        places = [along.place(series, step) for step in range(1, 61)]
-        assert [
-            along.step(series, place) for place in places if place is not None
-        ] == list(range(1, 61))
-        assert step_at(run, key, ChartLook(axis=axis), int(NOW)) == 60
-        assert step_at(run, key, ChartLook(axis=axis), int(NOW) - 10**6) == 1, (
-            "nothing is earlier"
-        )
-        assert along.edge(series, 20) == along.place(series, 20)
-    assert step_at(run, key, ChartLook(), 7) == 7
-    assert step_at(run, "not there", ChartLook(), 7) is None
-    assert step_at(None, key, ChartLook(), 7) is None
 
 
 # -- partners --------------------------------------------------------------------------------------

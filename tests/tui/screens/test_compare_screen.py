@@ -5,19 +5,14 @@ screen at any size.
 from __future__ import annotations
 
 import json
-from dataclasses import replace
-from math import isnan, sqrt
+from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from inside_textual import count_frames
 from rich.cells import cell_len
 from watching import NOW, Typed, check_layout, loaded, names, press, settle, text
 
-from verl_tui.config import Config
-from verl_tui.health.finding import Finding, Severity, Verdict
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.records import Batch, MetricRows, Settings, SourceStatus
 from verl_tui.rendering.compare_figures import sections, where
@@ -25,7 +20,6 @@ from verl_tui.rendering.compare_rows import (
     fit_columns,
     heading_rows,
     longest,
-    percentage,
     reward_row,
     table_rows,
 )
@@ -34,13 +28,9 @@ from verl_tui.runs.run import Run
 from verl_tui.runs.views.alignment import (
     Alignment,
     Stop,
-    extreme,
-    newest,
-    seconds_per_step,
     stops,
-    value,
 )
-from verl_tui.tui.screens.compare.screen import ComparePanel, CompareScreen, around
+from verl_tui.tui.screens.compare.screen import CompareScreen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -142,47 +132,6 @@ def test_each_at_its_end_at_the_same_step_or_after_the_same_time() -> None:
     assert where(runs, Alignment.STEP) == "at step 3"
 
 
-def test_a_run_without_a_step_or_without_times_holds_nobody_up() -> None:
-    runs = [
-        run_of("a", [0.1, 0.2]),
-        run_of("none", []),
-        run_of("untimed", [0.1] * 9, every=None),
-    ]
-    assert [stop.step for stop in stops(runs, Alignment.STEP)] == [2, None, 2]
-    assert [stop.step for stop in stops(runs, Alignment.TIME)] == [2, None, None]
-    assert stops([], Alignment.TIME) == []
-
-
-def test_values_up_to_a_stop() -> None:
-    run = run_of("a", [0.3, 0.9, float("nan"), 0.1, 0.9, 2.0])
-    series = run.series(REWARD)
-    stop = Stop(5, None)
-    assert value(series, Stop(3, None)) == 0.9, "the newest number"
-    assert extreme(series, stop) == (2, 0.9), "the first of equals"
-    assert extreme(series, stop, lowest=True) == (4, 0.1)
-    assert list(newest(series, stop, 2)) == [0.1, 0.9]
-    assert seconds_per_step(run, stop) == 30.0
-    for nothing in (Stop(None, None), Stop(0, None)):
-        assert value(series, nothing) is extreme(series, nothing) is None
-        assert not newest(series, nothing, 2)
-        assert seconds_per_step(run, nothing) is None
-
-
-@given(
-    st.lists(st.floats(-1e300, 1e300) | st.just(float("nan")), min_size=1, max_size=60),
-    st.integers(0, 70),
-)
-def test_the_extreme_is_that_of_the_values_up_to_the_stop(
-    values: list[float], step: int
-) -> None:
-    known = [one for one in values[:step] if not isnan(one)]
-    found = extreme(run_of("a", values).series(REWARD), Stop(step, None))
-    assert (found.value if found is not None else None) == max(known, default=None)
-    if found is not None:
-        assert found.step <= step
-        assert found.step - 1 == values.index(found.value)
-
-
 # -- the table -------------------------------------------------------------------------------------
 
 
@@ -270,121 +219,6 @@ def test_gspo_losses_of_two_scales_are_reported() -> None:
     assert "GSPO goes" not in " ".join(
         table(view_of(new, run_of("usual", [0.5] * 3, said=gspo)))
     )
-
-
-def test_counts_have_no_percentage() -> None:
-    view = two()
-    found = Finding("kl-high", Severity.WARNING, "too high")
-    view.monitor.verdicts.update({"x-slow": Verdict((found,)), "x-fast": Verdict()})
-    assert row(table(view), "findings") == ["1", "0", "✓", "-1"]
-
-
-def test_one_run_alone_says_how_to_get_more() -> None:
-    assert "There is only one run, so nothing differs" in " ".join(
-        table(view_of(run_of("one", [0.1, 0.2])))
-    )
-
-
-def test_at_the_same_step_the_later_ones_do_not_count() -> None:
-    rows = table(two(), alignment=Alignment.STEP)
-    assert row(rows, "reward, last") == ["0.4", "0.6", "✓", "+0.2", "+50.0%"]
-    assert row(rows, "reward, best") == ["0.5", "0.6", "✓", "+0.1", "+20.0%"]
-    assert row(rows, "step") == ["3", "3"]
-
-
-def test_what_is_of_the_end_says_so_where_the_rest_is_of_a_step() -> None:
-    view = two()
-    view.monitor.verdicts.update({"x-slow": Verdict(), "x-fast": Verdict()})
-    for alignment, now in ((Alignment.STEP, ", now"), (Alignment.END, "")):
-        labels = [line[:24].strip() for line in table(view, alignment=alignment)]
-        assert {f"findings{now}", f"state{now}"} <= set(labels), labels
-
-
-def test_ascii_has_signs_of_its_own() -> None:
-    rows = table(two(ascii_only=True))
-    assert all(line.isascii() for line in rows)
-    assert row(rows, "reward, last") == ["0.4", "0.6", "o", "+0.2", "+50.0%"]
-    assert row(rows, "highest policy KL, nats/token") == ["0.02", "0.05"]
-
-
-def test_where_only_one_run_has_room_it_is_held_against_the_baseline_all_the_same() -> (
-    None
-):
-    rows = table(two(), width=36, current=1)
-    assert rows[0].split() == ["▸fast"]
-    assert rows[1].split() == ["against", "slow"]
-    assert row(rows, "reward, last") == ["0.6", "✓", "+50.0%"]
-
-
-def test_columns_move_sideways_beside_the_baseline() -> None:
-    runs = [run_of(f"run-{n}", [0.1 * n]) for n in range(200)]
-    rows = table(view_of(*runs), width=100, current=150)
-    assert rows[0].split() == ["0", "148", "149", "▸150"]
-    assert fit_columns(200, 100, 199).seen == (0, 197, 198, 199)
-    assert fit_columns(200, 100, 0).seen == (0, 1, 2, 3)
-
-
-@given(st.integers(1, 300), st.integers(1, 300), st.integers(0, 299))
-def test_the_current_column_is_always_seen_and_all_that_are_fit(
-    count: int, width: int, current: int
-) -> None:
-    current %= count
-    columns = fit_columns(count, width, current)
-    assert columns.seen[0] == 0
-    assert current in columns.of(columns.seen) or not current
-    assert len(set(columns.seen)) == len(columns.seen)
-    assert columns.label + len(columns.of(columns.seen)) * columns.size <= max(width, 8)
-
-
-@pytest.mark.parametrize(
-    ("change", "base", "said"),
-    [
-        *(
-            (0.05, 0.5, "+10.0%"),
-            (-0.05, -0.5, "-10.0%"),
-            (1.0, 0.0, ""),
-            (1e9, 1.0, ">+999%"),
-            (-99.0, 1.0, "<-999%"),
-        ),
-        *((float("inf"), 1.0, ""), (5.0, 0.5, ">+999%"), (1.0, 0.5, "+200%")),
-    ],
-)
-def test_shares(change: float, base: float, said: str) -> None:
-    assert percentage(change, base) == said
-
-
-def test_other_frameworks_and_other_units_are_not_mixed() -> None:
-    one = run_of("one", [0.1] * 3, perf__throughput=100.0)
-    other = run_of("two", [0.1] * 3, train__tps=5.0)
-    rows = table(view_of(one, other))
-    assert row(rows, "reward, last") == ["0.1", "0.1", "="]
-
-
-NAMES = st.text(max_size=40)
-
-
-@given(
-    st.lists(
-        st.tuples(NAMES, st.lists(st.floats(), max_size=5), NAMES),
-        min_size=1,
-        max_size=5,
-    ),
-    st.integers(1, 200),
-    st.sampled_from(Alignment),
-    st.booleans(),
-)
-def test_any_runs_at_any_width(
-    made: list[Any], width: int, alignment: Alignment, ascii_only: bool
-) -> None:
-    runs = [
-        run_of(f"{n}{name}", rewards, said={LR: said})
-        for n, (name, rewards, said) in enumerate(made)
-    ]
-    for current in range(len(runs)):
-        rows = table(
-            view_of(*runs, ascii_only=ascii_only), max(20, width), alignment, current
-        )
-        assert not ascii_only or all(line.isascii() for line in rows)
 
 
 # -- on the screen ---------------------------------------------------------------------------------
@@ -512,44 +346,3 @@ def test_the_course_of_each_runs_reward_stands_above_the_figures() -> None:
         reward_row(view_of(without), [without], fit_columns(1, 80, 0), Alignment.END)
         == []
     )
-
-
-def test_around_the_ends_of_a_list_as_many_are_taken() -> None:
-    runs = [run_of(str(n), []) for n in range(20)]
-    for name, first in ((None, 0), ("gone", 0), ("0", 0), ("9", 3), ("19", 8)):
-        assert [run.name for run in around(runs, name, 12)] == [
-            str(first + n) for n in range(12)
-        ]
-    assert around(runs[:3], "2", 12) == runs[:3]
-
-
-async def test_only_rows_and_columns_in_sight_are_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = write(tmp_path, 12, 2)
-    for n, run in enumerate(folder.iterdir()):
-        (run / "config.yaml").write_text(
-            "".join(f"knob_{at}: {n}\n" for at in range(200))
-        )
-    app = loaded(folder)
-    made: list[object] = []
-    make = ComparePanel.strip
-    monkeypatch.setattr(
-        ComparePanel, "strip", lambda self, row: made.append(row) or make(self, row)
-    )
-    async with app.run_test(size=(140, 20)) as pilot:
-        await press(pilot, "C")
-        made.clear()
-        await press(pilot, "right")
-        assert 0 < len(made) < 25
-        await press(pilot, "G")
-        assert "knob_99" in text(app)
-
-
-async def test_keys_are_named_as_the_user_has_them(tmp_path: Path) -> None:
-    app = loaded(
-        write(tmp_path, 1), config=replace(Config(), keys={"runs.select": "v"})
-    )
-    async with app.run_test(size=(140, 40)) as pilot:
-        await press(pilot, "C")
-        assert "compare: v in the list selects more" in text(app)

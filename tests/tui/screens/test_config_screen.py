@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from rich.cells import cell_len
-from textual.app import App
-from watching import NOW, Typed, check_layout, loaded, press, settle, text
+from watching import NOW, loaded, press, text
 
-from verl_tui.records import Batch, MetricRows, Settings, SourceStatus
+from verl_tui.records import Batch, Settings, SourceStatus
 from verl_tui.rendering.config_rows import (
-    compared,
     difference_page,
     full_entry,
     heading_row,
-    origin_word,
     page_rows,
     settings_page,
 )
-from verl_tui.rendering.session.snapshot import View
 from verl_tui.runs.run import Run
-from verl_tui.tui.screens.config.screen import ConfigPanel, ConfigScreen
+from verl_tui.tui.screens.config.screen import ConfigScreen
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from verl_tui.monitor import Monitor
     from verl_tui.rendering.config_rows import SettingsPage
 
 GRPO = {
@@ -44,7 +36,6 @@ PPO = {
     "data.seed": 7,
     "trainer.experiment_name": "two",
 }
-HOSTILE = "[red]x[/] [/INST] \x1b[31m\u202e 数学" * 5
 
 
 def configured(name: str, said: dict[str, Any], origin: str = "console") -> Run:
@@ -76,12 +67,6 @@ def test_identity_then_every_setting_with_where_it_was_read() -> None:
     ]
 
 
-def test_narrow_keeps_the_end_of_names_and_drops_where_it_was_read() -> None:
-    shown = texts(settings_page(configured("grpo", GRPO)), 30)
-    assert shown[7] == "….adv_estimator  grpo"
-    assert not any("console" in line for line in shown)
-
-
 def test_what_was_asked_for_on_the_command_line_is_marked_in_words() -> None:
     run = configured("grpo", {"a.lr": 1e-6, "b.n": 8}, "console")
     run.apply(
@@ -96,21 +81,6 @@ def test_what_was_asked_for_on_the_command_line_is_marked_in_words() -> None:
     (entry,) = page.entries[-1:]
     assert (entry.note, entry.role) == ("console, override", "override")
     assert ".hydra/overrides.yaml says 1e-6" in entry.about
-
-
-def test_filter_by_words_of_name_value_and_origin() -> None:
-    run = configured("grpo", GRPO)
-    assert [entry.label for entry in settings_page(run, "OPTIM").entries] == [
-        "learning rate",
-        "actor.optim.lr",
-    ]
-    assert [entry.label for entry in settings_page(run, "grpo algo").entries] == [
-        "algorithm",
-        "algorithm.adv_estimator",
-    ]
-    assert texts(settings_page(run, "nothing"), 80) == [
-        "No setting matches “nothing”, esc clears the filter."
-    ]
 
 
 def test_says_what_would_be_needed_where_nothing_is_stated() -> None:
@@ -152,10 +122,6 @@ def test_difference() -> None:
     ]
 
 
-def test_as_many_runs_as_there_is_room_for_but_two() -> None:
-    assert [compared(width) for width in (10, 40, 80, 200)] == [2, 2, 3, 7]
-
-
 def test_the_chosen_one_in_full() -> None:
     long = "/data/" + "x" * 150
     page = settings_page(configured("grpo", {"trainer.dir": long}))
@@ -177,53 +143,6 @@ def test_the_chosen_one_in_full() -> None:
         "".join(t for t, _ in row)
         for row in full_entry(both, both.entries[0], 40, 1, ascii_only=False)
     ] == ["n: 1 | true"]
-
-
-@pytest.mark.parametrize(
-    ("origin", "word"),
-    [
-        ("console", "console"),
-        ("", ""),
-        ("w/run-1/run-1.wandb", "W&B"),
-        ("w/run-1/files/config.yaml", "W&B"),
-        ("o/.hydra/overrides.yaml", ".hydra/overrides.yaml"),
-        ("o/config.yaml", "config.yaml"),
-    ],
-)
-def test_origins_in_a_word(origin: str, word: str) -> None:
-    assert origin_word(origin) == word
-
-
-VALUES = (
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.text(max_size=40)
-    | st.just(HOSTILE)
-)
-SAID = st.dictionaries(
-    st.sampled_from([*GRPO, "x" * 90, "数学.强化"]) | st.text(max_size=20),
-    VALUES,
-    max_size=12,
-)
-
-
-@settings(deadline=None)
-@given(SAID, SAID, st.integers(1, 160), st.text(max_size=3), st.booleans())
-def test_everything_fits(
-    one: dict[str, Any], two: dict[str, Any], width: int, query: str, ascii_only: bool
-) -> None:
-    runs = [configured("one", one), configured("数学" * 20, two)]
-    for page in (settings_page(runs[0], query), difference_page(runs, query)):
-        rows, heads = page_rows(page, width, ascii_only=ascii_only)
-        assert len(heads) == len(page.entries)
-        for entry in page.entries:
-            rows += full_entry(page, entry, width, 4, ascii_only=ascii_only)
-        if width >= 20:
-            assert all(
-                cell_len("".join(text for text, _ in row)) <= width for row in rows
-            )
 
 
 # -- on a screen -----------------------------------------------------------------------------------
@@ -266,97 +185,3 @@ async def test_opens_filters_compares_copies_and_closes(
         assert "configuration of run_b" in text(app)
         await press(pilot, "escape")
         assert not isinstance(app.screen, ConfigScreen)
-
-
-async def test_the_cursor_stays_on_its_setting_while_a_filter_comes_and_goes(
-    runs: list[str],
-) -> None:
-    app = loaded(*runs)
-    async with app.run_test(size=(100, 30)) as pilot:
-        await press(pilot, "c", "G")
-        panel = app.screen.query_one(ConfigPanel)
-        chosen = panel.chosen()
-        assert chosen is not None
-        assert chosen.label == "seed"
-        await press(pilot, "slash", "s", "e", "e", "enter", "escape")
-        assert panel.chosen() == chosen
-        await press(pilot, "g")
-        first = panel.chosen()
-        assert first is not None
-        assert first.label == "algorithm"
-
-
-async def test_a_filter_leaves_whole_words_in_the_frame_and_the_way_back(
-    runs: list[str],
-) -> None:
-    app = loaded(*runs)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await press(pilot, "c", "slash", Typed("seed"), "enter")
-        for width, edge in ((80, "[ ] run · esc back"), (44, ") · esc back")):
-            await pilot.resize_terminal(width, 24)
-            await settle(pilot)
-            last = next(row for row in reversed(text(app).split("\n")) if row.strip())
-            assert "filter: seed (" in last
-            assert f"{edge} " in last
-
-
-@pytest.mark.parametrize(
-    "keys",
-    [
-        ("c",),
-        *(
-            pytest.param(keys, marks=pytest.mark.thorough)
-            for keys in (("c", "d"), ("c", "slash", "s"))
-        ),
-    ],
-)
-async def test_any_size(runs: list[str], keys: tuple[str, ...]) -> None:
-    app = loaded(*runs)
-    async with app.run_test(size=(140, 45)) as pilot:
-        await press(pilot, *keys)
-        for size in [(80, 24), (40, 12), (20, 6), (1, 1), (5, 3), (200, 60)]:
-            await pilot.resize_terminal(*size)
-            await settle(pilot)
-            if size > (1, 1):  # a frame alone takes two cells
-                check_layout(app)
-        assert "learning_rate" in text(app) or "seed" in text(app)
-
-
-async def test_new_metrics_leave_it_alone_and_new_settings_do_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    run = configured("grpo", GRPO)
-    view = View(
-        cast("Monitor", SimpleNamespace(runs={"grpo": run}, verdicts={})), run, NOW
-    )
-    drawn: list[object] = []
-    screen = ConfigScreen()
-
-    async with App[None]().run_test(size=(100, 30)) as pilot:
-        pilot.app.push_screen(screen)
-        await settle(pilot)
-        screen.show(view)
-        await settle(pilot)
-        monkeypatch.setattr(
-            screen.query_one(ConfigPanel),
-            "show_page",
-            lambda *page, **_: drawn.append(page),
-        )
-        run.apply(
-            Batch(
-                "grpo",
-                SourceStatus("x", "f"),
-                (MetricRows(("loss",), [1], [[0.5]], [0]),),
-            ),
-            NOW,
-        )
-        drawn.clear()
-        screen.show(view)
-        screen.show(view)
-        assert len(drawn) == 1, "a new metric may tell the algorithm"
-        run.apply(
-            Batch("grpo", SourceStatus("x", "f"), (Settings({"new": 1}, "console"),)),
-            NOW,
-        )
-        screen.show(view)
-        assert len(drawn) == 2

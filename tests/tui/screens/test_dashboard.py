@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 from dashboard_layouts import LAYOUTS
-from inside_textual import notices
 from watching import (
     NOW,
     Typed,
@@ -14,12 +13,10 @@ from watching import (
     dashboard,
     in_sight,
     lines,
-    loaded,
     press,
     settle,
     showing,
     text,
-    write_run,
 )
 
 from verl_tui.config import Config
@@ -30,8 +27,6 @@ from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.dashboard import Dashboard
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from verl_tui.tui.app import VerlApp
 
 
@@ -97,26 +92,6 @@ async def test_tab_goes_through_all_panels_and_z_zooms_them(demo: Monitor) -> No
             assert in_sight(app) == {"samples"}
             check_layout(app)
         assert "step 300" in text(app)
-
-
-async def test_tab_brings_panels_without_room_to_the_full_screen(demo: Monitor) -> None:
-    app = showing(demo)
-    said = {"samples": "prompt", "gpus": "no reading yet", "runs": "●", "health": "✓"}
-    async with app.run_test(size=(80, 24)) as pilot:
-        for size in ((80, 24), (40, 12)):
-            await pilot.resize_terminal(*size)
-            await settle(pilot)
-            for name in Dashboard.ORDER:
-                await press(pilot, "tab")
-                assert focused_panel(app) == name
-                assert name in in_sight(app)
-                assert said.get(name, "reward") in text(app)
-                check_layout(app)
-            await press(pilot, "escape")
-            assert in_sight(app) == LAYOUTS[size]
-            assert "reward" in text(app)
-            await press(pilot, "escape")
-            assert focused_panel(app) is None
 
 
 # -- runs ------------------------------------------------------------------------------------------
@@ -185,24 +160,6 @@ async def test_keys_go_where_the_focus_is(demo: Monitor) -> None:
         assert "reward" in text(app)
 
 
-async def test_twelve_runs(tmp_path: Path) -> None:
-    for number in range(12):
-        write_run(tmp_path, f"run_{number:02}", 10 + number)
-    app = loaded(tmp_path)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await settle(pilot)
-        assert all(f"run_{number:02}" in text(app) for number in range(12))
-        await press(pilot, "9")
-        assert "run_08" in lines(app)[0]
-        await press(pilot, *["right_square_bracket"] * 3)
-        assert "run_11" in lines(app)[0]
-        assert "step 21" in lines(app)[0]
-        await pilot.resize_terminal(40, 12)
-        await press(pilot, "f2")
-        assert "run_11" in text(app).split("\n", 1)[1]
-        check_layout(app)
-
-
 # -- findings --------------------------------------------------------------------------------------
 
 
@@ -235,23 +192,6 @@ async def test_the_next_finding_takes_charts_and_samples_to_its_step(
         await press(pilot, "0")
         assert app.cursor is None
         assert {chart.cursor for chart in charts.charts} == {None}
-
-
-async def test_says_so_where_nothing_was_found(tmp_path: Path) -> None:
-    app = loaded(write_run(tmp_path, "fine"))
-    async with app.run_test(size=(120, 40), notifications=True) as pilot:
-        await press(pilot, "e")
-        assert "no finding to go to" in notices(app)
-
-
-async def test_says_where_else_something_was_found(tmp_path: Path) -> None:
-    app = loaded(
-        write_run(tmp_path, "a_fine"), write_run(tmp_path, "b_drifting", kl_div=0.3)
-    )
-    async with app.run_test(size=(120, 40), notifications=True) as pilot:
-        await press(pilot, "e")
-        said = "no finding to go to in this run; b_drifting has findings"
-        assert said in notices(app)
 
 
 async def test_a_chart_s_cursor_takes_the_others_along(collapse: Monitor) -> None:

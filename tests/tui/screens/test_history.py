@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from inside_textual import notices
 from watching import (
     NOW,
     check_layout,
@@ -19,7 +18,6 @@ from watching import (
 )
 
 from verl_tui.config import Config
-from verl_tui.health.finding import Episode, Severity
 from verl_tui.tui.screens.history.screen import HistoryPanel, HistoryScreen
 from verl_tui.tui.widgets.chart import Chart
 
@@ -63,15 +61,6 @@ async def test_history_lists_what_was_raised_newest_first(collapse: Monitor) -> 
         assert app.cursor == 4800
 
 
-async def test_a_healthy_run_has_an_empty_history(tmp_path: Path) -> None:
-    app = loaded(write_run(tmp_path, "fine"))
-    async with app.run_test(size=(80, 24)) as pilot:
-        await press(pilot, "A")
-        assert "nothing was found so far" in text(app)
-        await press(pilot, "A")
-        assert app.screen is dashboard(app)
-
-
 async def test_what_was_cleared_says_when(tmp_path: Path) -> None:
     log = write_run(tmp_path, "run", 30, kl_div=0.15)
     log.write_text(log.read_text() + records(31, 60, kl_div=0.02))
@@ -103,65 +92,6 @@ async def test_acknowledged_findings_step_back(tmp_path: Path) -> None:
         assert "1 ✖2 run" in text(app) or "1 ●  run" in text(app), (
             "the same key where the panel has the focus"
         )
-
-
-async def test_what_is_acknowledged_is_marked_in_the_history(tmp_path: Path) -> None:
-    app = loaded(write_run(tmp_path, "run", 40, kl_div=0.3))
-    async with app.run_test(size=(100, 30), notifications=True) as pilot:
-        await press(pilot, "a", "A")
-        assert text(app).count("ongoing · acknowledged") == 1
-        above = text(app)[: text(app).index("ongoing · acknowledged")]
-        assert above.rindex("✖ circuit-breaker-kl") > above.find("▲ kl-high")
-        await press(pilot, "A", "a", "A")
-        app.clear_notifications()
-        await settle(pilot)
-        assert "acknowledged" not in text(app)
-        # It is reported where health is out of sight.
-        await press(pilot, "escape", "z")
-        for size in ((100, 30), (40, 12)):
-            await pilot.resize_terminal(*size)
-            app.clear_notifications()
-            await press(pilot, "a")
-            assert notices(app) == ["acknowledged: circuit-breaker-kl"]
-            check_layout(app)
-            await press(pilot, "a")
-            (displayed,) = notices(app)
-            assert displayed.startswith("no longer acknowledged: ")
-        # So is the next finding.
-        await pilot.resize_terminal(100, 30)
-        app.clear_notifications()
-        await press(pilot, "e")
-        (displayed,) = notices(app)
-        assert displayed.startswith("circuit-breaker-kl: circuit breaker tripped")
-
-
-async def test_the_chosen_episode_stays_chosen_when_newer_ones_come(
-    collapse: Monitor,
-) -> None:
-    app = showing(collapse)
-    async with app.run_test(size=(100, 30)) as pilot:
-        await press(pilot, "A", "j", "j")
-        screen = app.screen
-        assert isinstance(screen, HistoryScreen)
-        chosen = screen.query_one(HistoryPanel).chosen()
-        assert chosen is not None
-        verdict = app.view_at(NOW).verdict
-        newer = Episode("brand-new", Severity.CRITICAL, 8400, 8400, message="just now")
-        over = tuple(
-            one._replace(cleared_step=8400) if one == chosen else one
-            for one in verdict.history
-        )
-        collapse.verdicts["run_ppo_collapse"] = verdict._replace(history=(*over, newer))
-        try:
-            screen.show(app.view_at(NOW))
-            await settle(pilot)
-            assert "brand-new" in text(app)
-            now = screen.query_one(HistoryPanel).chosen()
-            assert now == chosen._replace(cleared_step=8400)
-            await press(pilot, "g")
-            assert screen.query_one(HistoryPanel).chosen() == newer
-        finally:
-            collapse.verdicts["run_ppo_collapse"] = verdict
 
 
 async def test_a_target_is_drawn_and_says_when_it_was_reached(tmp_path: Path) -> None:

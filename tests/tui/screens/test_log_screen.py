@@ -20,7 +20,6 @@ from watching import (
     until,
 )
 
-from verl_tui.rendering.log import status
 from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.screens.log.screen import LogScreen
 from verl_tui.tui.screens.log.whole_line import LineScreen
@@ -30,12 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from textual.pilot import Pilot
-
-SIZES = [(220, 60), (140, 45), (80, 24), (60, 20), (40, 12), (20, 6)]
 TASK = "(TaskRunner pid=12, ip=10.0.0.2) "
-
-KEYS_BELOW = [words for words, _ in status.keys(None)]
-"""The keys below the log and what they do."""
 
 
 def console(count: int = 400, *, end: str = "") -> str:
@@ -99,78 +93,6 @@ def marked(pilot: Pilot[Any]) -> str:
     chosen = pilot.app.screen.query_one(LogRows).chosen
     assert chosen is not None
     return rows(pilot)[chosen]
-
-
-@pytest.mark.parametrize(
-    ("size", "ascii_only"),
-    [
-        ((80, 24), False),
-        ((20, 6), True),
-        *(
-            pytest.param(size, ascii_only, marks=pytest.mark.thorough)
-            for size in SIZES
-            for ascii_only in (False, True)
-        ),
-    ],
-)
-async def test_every_size(log: Path, size: tuple[int, int], ascii_only: bool) -> None:
-    app = loaded(log.parent, ascii_only=ascii_only)
-    async with app.run_test(size=size) as pilot:
-        await opened(pilot)
-        for keys in (
-            (),
-            ("w",),
-            ("u",),
-            ("g",),
-            ("G", "w"),
-            ("E",),
-            ("slash", *"score", "enter"),
-            ("N",),
-            ("slash",),
-        ):
-            await pilot.press(*keys)
-            await quiet(pilot)
-            check_layout(app)
-            if ascii_only:
-                assert text(app).isascii()
-        await pilot.resize_terminal(30, 8)
-        await quiet(pilot)
-        check_layout(app)
-
-
-async def test_another_size_is_filled_to_the_newest_line(log: Path) -> None:
-    app = loaded(log.parent)
-    async with app.run_test(size=(140, 45)) as pilot:
-        await opened(pilot)
-        for size in ((60, 20), (60, 9), (140, 45)):
-            await pilot.resize_terminal(*size)
-            await quiet(pilot)
-            shown = app.screen.query_one(LogRows)
-            assert len(shown.strips) == shown.size.height, size
-            assert "100/100" in shown.strips[-1].text, size
-
-
-async def test_the_newest_lines_folded(log: Path) -> None:
-    app = loaded(log.parent)
-    async with app.run_test(size=(100, 12)) as pilot:
-        await opened(pilot)
-        assert rows(pilot)[-4:] == [
-            "   400 Training Progress:  99%|# | 99/100 [00:01<00:09, 1.0s/it]",
-            "●  401 TaskRunner step:100 - critic/score/mean:0.6 - actor/ppo_kl:0.02 - timing_s/step:9.0",
-            "   402 WorkerDict ×8 loading shard 101",
-            "   404 Training Progress:  100%|# | 100/100 [00:01<00:09, 1.0s/it]",
-        ]
-        assert "train.log" in lines(app)[0]
-        assert "following" in lines(app)[0]
-        await pilot.press("u")
-        await settle(pilot)
-        assert (
-            "   403 (WorkerDict pid=101) loading shard 101 [repeated 7x across cluster]"
-            in rows(pilot)
-        )
-        await pilot.press("escape")
-        await settle(pilot)
-        assert app.screen is dashboard(app)
 
 
 async def test_errors_one_after_the_other(log: Path) -> None:
@@ -300,59 +222,6 @@ async def test_stays_where_one_reads(log: Path) -> None:
         check_layout(app)
 
 
-HOSTILE = (
-    b"\x1b]0;stolen title\x07\x1b[2J\x1b[31mred\x1b[0m \x9b31m \x00\x01\x7f [/red] [@click=app.quit]x[/]\n"
-    + b"x" * 1_000_000
-    + b"\n"
-    + "训练日志 ".encode() * 300
-    + b"\n"
-    + "\u202eright to left\u202c \u200b\u2028 e\u0301\U0001f468\u200d\U0001f469\n".encode()
-    + b"\xff\xfe\xc3\n\r\r\r\n\n"
-    + b"\r".join(b"Train: %d%%|##| %d/100" % (n, n) for n in range(100))
-    + b"\nTraceback (most recent call last):\n"
-    + b"\t\ttabs\there\n"
-    + b"no end"
-)
-
-
-@pytest.mark.parametrize(
-    "size",
-    [
-        (80, 24),
-        (20, 6),
-        *(
-            pytest.param(size, marks=pytest.mark.thorough)
-            for size in SIZES
-            if size[0] not in (80, 20)
-        ),
-    ],
-    ids=str,
-)
-async def test_hostile_text(log: Path, size: tuple[int, int]) -> None:
-    log.write_bytes(console(100).encode() + HOSTILE)
-    app = loaded(log.parent)
-    async with app.run_test(size=size) as pilot:
-        await opened(pilot)
-        for keys in (
-            ("g",),
-            ("w",),
-            ("pagedown",) * 5,
-            ("u",),
-            ("E",),
-            ("slash", *"x+", "enter"),
-            ("n",),
-            ("w",),
-            ("y",),
-        ):
-            await pilot.press(*keys)
-            await quiet(pilot)
-            check_layout(app)
-            assert not any(
-                sign < " " or "\x7f" <= sign < "\xa0" or sign in "\u202e\u200d"
-                for sign in "".join(lines(app))
-            )
-
-
 CRASH = "Error executing job with overrides: ['x=1']\nTraceback (most recent call last):\nValueError: too bad\n"
 
 
@@ -410,43 +279,6 @@ async def test_other_files_and_other_runs(log: Path, tmp_path: Path) -> None:
         assert screen is app.screen
 
 
-async def test_no_run_and_nothing_that_is_text(tmp_path: Path) -> None:
-    app = loaded(tmp_path)
-    async with app.run_test(size=(60, 20)) as pilot:
-        await press(pilot, "l")
-        assert "No run yet." in text(app)
-        check_layout(app)
-        await pilot.press("e", "y", "slash", "a", "enter", "n", "escape", "escape")
-        await settle(pilot)
-        assert app.screen is dashboard(app)
-
-
-async def test_the_last_row_names_no_half_key(log: Path) -> None:
-    app = loaded(log.parent)
-    async with app.run_test(size=(80, 24)) as pilot:
-        screen = await opened(pilot)
-        for size in ((80, 24), (40, 12)):
-            await pilot.resize_terminal(*size)
-            await quiet(pilot)
-            keys = lines(app)[-1].rstrip()
-            assert any(keys.endswith(key) for key in KEYS_BELOW) or not keys, size
-            await press(pilot, "slash", Typed("score"), "enter")
-            await quiet(pilot)
-            shown = lines(app)[-1].rstrip()
-            assert shown.startswith("/score/"), size
-            assert (
-                any(shown.endswith(key.lstrip(" ·")) for key in KEYS_BELOW)
-                or shown == "/score/"
-            )
-            await press(pilot, "escape")
-            await quiet(pilot)
-            assert app.screen is screen
-        # News may come while the screen is taken down.
-        await screen.remove_children()
-        screen.show(screen.window.view)
-        await settle(pilot)
-
-
 JSONL = (
     '{"step": 1, "data": {"critic/score/mean": 0.5, "actor/ppo_kl": 0.0213, "x": null}}\n'
     "{broken\n"
@@ -484,29 +316,3 @@ async def test_records_are_reported_and_a_line_is_shown_in_full(log: Path) -> No
         await pilot.press("escape")
         await settle(pilot)
         assert isinstance(app.screen, LogScreen)
-
-
-async def test_a_whole_line_at_every_size(log: Path) -> None:
-    log.write_bytes(console(40).encode() + HOSTILE)
-    app = loaded(log.parent)
-    async with app.run_test(size=(80, 24)) as pilot:
-        for size in ((80, 24), (20, 6)):
-            await pilot.resize_terminal(*size)
-            await opened(pilot)
-            for keys in (
-                ("enter", "enter"),
-                ("slash", *"xxx", "enter"),
-                ("enter",),
-                ("G",),
-                ("right_square_bracket",),
-            ):
-                await pilot.press(*keys)
-                await settle(pilot)
-                check_layout(app)
-            assert isinstance(app.screen, LineScreen), size
-            await pilot.resize_terminal(30, 8)
-            await settle(pilot)
-            check_layout(app)
-            while app.screen is not dashboard(app):
-                app.pop_screen()
-                await settle(pilot)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
-import pytest
-from inside_textual import count_frames, notices
-from textual.events import Key
+from inside_textual import count_frames
 from watching import (
     NOW,
     Typed,
@@ -21,12 +18,10 @@ from watching import (
     showing,
     text,
     until,
-    write_run,
 )
 
 from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.rendering.session.preferences import StateFile, UserState
-from verl_tui.runs.run import Run
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.screens.metrics.grid import MetricGrid
 from verl_tui.tui.screens.metrics.metric_table import MetricTable
@@ -38,13 +33,12 @@ from verl_tui.tui.widgets.plot import Plot
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import pytest
     from textual.pilot import Pilot
 
     from verl_tui.monitor import Monitor
     from verl_tui.rendering.charts.chart_data import ChartData
     from verl_tui.tui.app import VerlApp
-
-SIZES = [(140, 45), (80, 24), (40, 12), (20, 6)]
 KEYS = tuple(
     f"{prefix}/m{n}"
     for prefix in ("actor", "critic", "val-core/gsm8k")
@@ -144,66 +138,6 @@ async def test_opens_and_closes(demo: Monitor) -> None:
         assert [found.key for found in plans].count(key) == 1
 
 
-@pytest.mark.parametrize(
-    "ascii_only", [pytest.param(False, marks=pytest.mark.thorough), True]
-)
-async def test_any_size(tmp_path: Path, ascii_only: bool) -> None:
-    app = loaded(write_metrics(tmp_path), ascii_only=ascii_only)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await opened(pilot)
-        for size in [*SIZES[ascii_only::2], (1, 1), (5, 3), (120, 40)]:
-            await pilot.resize_terminal(*size)
-            await settle(pilot)
-            for _ in range(2):
-                await pilot.press("v", "j")
-                await drawn(pilot)
-                if size > (1, 1):
-                    check_layout(app)
-                assert screen(app).chosen in KEYS
-                if ascii_only:
-                    assert text(app).isascii()
-
-
-@pytest.mark.parametrize(
-    "sizes", [SIZES[1::2], pytest.param(SIZES[::2], marks=pytest.mark.thorough)]
-)
-async def test_the_chosen_metric_is_always_in_sight(
-    tmp_path: Path, sizes: list[tuple[int, int]]
-) -> None:
-    app = loaded(write_metrics(tmp_path))
-    async with app.run_test(size=sizes[0]) as pilot:
-        await opened(pilot)
-        for size in sizes:
-            await pilot.resize_terminal(*size)
-            await drawn(pilot)
-            for key in ("j", "l", "pagedown", "k", "G", "h", "pageup", "g", "l"):
-                await pilot.press(key)
-                await drawn(pilot)
-                assert screen(app).chosen in tiles(app), (size, key)
-                assert "▸" in text(app), (size, key)
-            assert screen(app).chosen == sorted(KEYS)[1]
-            await pilot.press("v", "j")
-            await drawn(pilot)
-            # numbers sort as numbers
-            assert app.screen.query_one(MetricTable).chosen == "actor/m2"
-            await pilot.press("v")
-            await drawn(pilot)
-
-
-async def test_groups_begin_shelves(tmp_path: Path) -> None:
-    app = loaded(write_metrics(tmp_path, keys=(*KEYS, "alone", "odd/one")))
-    async with app.run_test(size=(140, 60)) as pilot:
-        await opened(pilot)
-        heads = [
-            line.strip()
-            for line in lines(app)
-            if line.startswith(("actor  ", "critic  ", "val-core/gsm8k  "))
-        ]
-        assert heads[:2] == ["actor  1–3 of 12", "actor  4–6 of 12"]
-        await press(pilot, "G")
-        assert any(line.startswith("other  2") for line in lines(app))
-
-
 async def test_what_is_constant_takes_a_row_of_text_each_below_the_charts(
     tmp_path: Path,
 ) -> None:
@@ -286,49 +220,6 @@ async def test_filter(tmp_path: Path) -> None:
         await settle(pilot)
         assert other.drawn is not None
         assert screen(app).chosen == other.drawn[1]
-
-
-async def test_says_that_nothing_matches(tmp_path: Path) -> None:
-    app = loaded(write_metrics(tmp_path))
-    async with app.run_test(size=(80, 24)) as pilot:
-        await opened(pilot, "slash", Typed("zzz"))
-        for _ in ("charts", "table"):
-            await drawn(pilot)
-            assert "no metric matches “zzz”" in text(app)
-            await press(
-                pilot, "enter", "j", "l", "space", "enter", "G", "pagedown", "s", "plus"
-            )
-            assert isinstance(app.screen, MetricsScreen)
-            check_layout(app)
-            await press(pilot, "v")
-        # Whoever leaves while rows are added breaks nothing.
-        await press(pilot, "escape", "escape")
-        await pilot.resize_terminal(120, 40)
-        for turns in range(2, 5):
-            await opened(pilot)
-            app.post_message(Key("right_parenthesis", ")"))
-            for _ in range(turns):
-                await asyncio.sleep(0)
-            app.pop_screen()
-            await settle(pilot)
-        assert len(app.screen_stack) == 1
-
-
-async def test_of_a_run_without_metrics_the_log_is_shown(tmp_path: Path) -> None:
-    error = 'Traceback (most recent call last):\n  File "main.py", line 7, in main\n'
-    (tmp_path / "train.log").write_text(
-        "ray init kwargs: {}\nError executing job with overrides: []\n"
-        f"{error}ValueError: no GPU for the raylet\n",
-        encoding="utf-8",
-    )
-    app = loaded(tmp_path)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await opened(pilot)
-        await until(pilot, lambda: "line 7, in main" in text(app))
-        assert "crashed before the first step" in text(app)
-        await press(pilot, "v")
-        assert "line 7, in main" in text(app)
-        check_layout(app)
 
 
 async def test_sorting(tmp_path: Path) -> None:
@@ -426,69 +317,6 @@ async def test_a_new_step_shows_and_nothing_new_writes_nothing(
                 app.paint()
                 await settle(pilot)
             assert not counts["frames"]
-
-
-async def test_only_what_is_seen_becomes_a_series(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made, series = set[str](), Run.series
-    monkeypatch.setattr(
-        Run, "series", lambda run, key: (made.add(key), series(run, key))[1]
-    )
-    app = loaded(write_metrics(tmp_path, keys=tuple(f"g/m{n}" for n in range(300))))
-    async with app.run_test(size=(120, 40)) as pilot:
-        await press(pilot)  # the dashboard has drawn its charts
-        before = len(made)
-        await opened(pilot)
-        count = len(tiles(app))
-        assert count <= len(made) <= before + count
-        await press(pilot, "v", "s", "s", "S")
-        await drawn(pilot)
-        assert len(made) <= before + count + 3 * 40
-
-
-async def test_hostile_names(tmp_path: Path) -> None:
-    hostile = (
-        "[red]not red[/red] [/",
-        "数学/强化学习" * 12,
-        "n" * 200,
-        "a\tb\x1b[31m\u202e",
-        "x/y/" * 20,
-    )
-    app = loaded(write_metrics(tmp_path, keys=hostile))
-    async with app.run_test(size=(80, 24)) as pilot:
-        await opened(pilot)
-        for key in ("l", "j", "space", "v", "j"):
-            await pilot.press(key)
-            await drawn(pilot)
-            check_layout(app)
-        assert "[red]not red[/red] [/" in text(app)
-
-
-async def test_before_the_first_step(tmp_path: Path) -> None:
-    app = loaded(tmp_path)
-    async with app.run_test(size=(60, 20)) as pilot:
-        await opened(pilot)
-        assert "no run yet" in text(app)
-        await press(pilot, "v", "j", "s", "space", "enter", "right_square_bracket")
-        await settle(pilot)
-        assert "no run yet" in text(app)
-
-
-async def test_looks_are_those_of_all_charts(tmp_path: Path) -> None:
-    app = loaded(write_run(tmp_path, "a").parent)
-    async with app.run_test(size=(100, 30)) as pilot:
-        await opened(pilot, "y")
-        assert "log y" in lines(app)[0]
-        assert dashboard(app).query_one(ChartsPanel).look.log_y
-        await press(pilot, "y", "escape")
-        # A table over charts leaves the charts below as they are.
-        await press(pilot, "m", "enter", "m", "v", "escape", "escape")
-        await press(pilot, "slash", "l", "enter")
-        assert "page 1/1" in text(app)
-        await press(pilot, "escape")
-        await press(pilot, "escape")
-        assert app.screen is dashboard(app)
 
 
 # -- one cursor and one window, as on the dashboard ------------------------------------------------
@@ -592,19 +420,3 @@ async def test_one_window_for_all_charts(tmp_path: Path) -> None:
                     lefts.setdefault(tile.region.x, set()).add(tile.plot_area().left)
             assert lefts
             assert all(len(found) == 1 for found in lefts.values()), lefts
-
-
-async def test_times_nobody_knows_are_said_once(tmp_path: Path) -> None:
-    app = loaded(write_metrics(tmp_path))
-    async with app.run_test(size=(120, 40), notifications=True) as pilot:
-        for keys in ([], ["m"]):
-            await press(pilot, *keys, "x")
-            await settle(pilot)
-            assert sum("no times" in words for words in notices(app)) == 1
-            app.clear_notifications()
-            await settle(pilot)
-            assert text(app).count("no times are known") <= 1
-            await press(pilot, "x", "x", "x")
-        # To move without a zoom says what to do.
-        await press(pilot, "H")
-        assert any(words.endswith("+ zooms in") for words in notices(app))

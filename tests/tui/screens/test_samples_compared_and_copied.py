@@ -10,34 +10,19 @@ from inside_textual import notices
 from sample_dumps import at, row, screen, start, type_filter, write, write_dumped_run
 from watching import (
     NOW,
-    check_layout,
     lines,
     loaded,
     press,
-    settle,
     text,
     until,
 )
 
 from verl_tui.config import Config
 from verl_tui.monitor import load
-from verl_tui.tui.screens.help.screen import HelpScreen
-from verl_tui.tui.screens.samples.screen import SamplesScreen
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-HOSTILE = (
-    "[red]not red[/red] [/INST] [@click=app.quit]quit[/] [/",
-    "\x1b[31mred\x1b[0m \x1b]0;title\x07 \x9b2J \x00\x07\x08 a\rb\tc \u202ereversed",
-    "汉" * 50_000,
-    "x" * 250_000,
-    "\n" * 20_000,
-    "the same again and " * 5000,
-    "👨\u200d👩\u200d👧 ☀\ufe0f 👍🏽 🇩🇪 e\u0301\u0301 한국어 ไทย",
-)
 
 
 @pytest.fixture
@@ -165,102 +150,3 @@ async def test_exports(
 
 
 # -- robust ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        *HOSTILE[:2],
-        HOSTILE[-1],
-        *(pytest.param(long, marks=pytest.mark.thorough) for long in HOSTILE[2:-1]),
-    ],
-    ids=["markup", "control", "signs", "wide", "word", "empty lines", "line"],
-)
-async def test_hostile_texts(run: Path, words: str) -> None:
-    fields = {
-        f"{words[:40]} {index}": index if index % 2 else words[:300]
-        for index in range(200)
-    }
-    odd = {"score": float("nan"), "acc": float("inf")}
-    rows = [
-        row(4, 0),
-        row(
-            4, 1, input=words, output=words, gts=words, uid=words[:50], **fields, **odd
-        ),
-    ]
-    write(run / "rollouts", 4, rows)
-    app = loaded(run, now=NOW)
-    async with app.run_test(size=(90, 24)) as pilot:
-        await start(pilot, app, "n")
-        await until(pilot, lambda: at(app) == (4, False, 1))
-        for keys in (
-            "u",
-            "G",
-            "a",
-            "enter",
-            "h",
-            "escape",
-            "s",
-            "s",
-            "s",
-            "s",
-            "s",
-            "2",
-            "b",
-            "w",
-            "tab",
-            "G",
-            "y",
-        ):
-            await pilot.press(keys)
-            await settle(pilot)
-            check_layout(app)
-            assert not {"\x1b", "\x9b", "\u202e", "\u200d"} & set(text(app))
-        await type_filter(pilot, ".*x.*")
-        check_layout(app)
-
-
-async def test_a_broken_dump_breaks_nothing(run: Path) -> None:
-    path = run / "rollouts" / "4.jsonl"
-    good = json.dumps(row(4, 0))
-    path.write_bytes(
-        f"{good}\n{{broken\n[1, 2]\n{good[:50]}\n".encode()
-        + b"\xff\xfe\n"
-        + good.encode()
-    )
-    app = loaded(run)
-    async with app.run_test(size=(100, 30)) as pilot:
-        await start(pilot, app)
-        for _ in range(6):
-            await press(pilot, "n")
-            check_layout(app)
-        path.unlink()
-        await press(pilot, "P", "p", "p", "b", "w", "a", "h", "escape")
-        check_layout(app)
-
-
-async def test_ascii(run: Path) -> None:
-    app = loaded(run, ascii_only=True)
-    async with app.run_test(size=(100, 30)) as pilot:
-        await start(pilot, app)
-        for keys in ("s", "tab", "a", "escape", "h", "escape"):
-            await press(pilot, keys)
-            assert text(app).isascii(), keys
-
-
-async def test_help_begins_with_the_screen_one_is_on(run: Path) -> None:
-    app = loaded(run)
-    async with app.run_test(size=(100, 40)) as pilot:
-        await start(pilot, app, "question_mark")
-        assert isinstance(app.screen, HelpScreen)
-        assert "all samples of a step" in text(app).split("everywhere")[0]
-        said = "\n".join(strip.text for strip in app.screen.query_one(Rows).strips)
-        assert "score>0.5 acc=1" in said
-        for binding in SamplesScreen.BINDINGS:
-            assert getattr(binding, "description", "") in said
-        await press(pilot, "escape")
-        assert isinstance(app.screen, SamplesScreen)
-        # The app may end while samples are read.
-        shown = screen(app)
-        await shown.remove_children()
-        shown.show_samples(app.view_at(NOW))

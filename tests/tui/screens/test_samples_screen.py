@@ -19,7 +19,6 @@ from watching import (
     until,
 )
 
-from verl_tui.records import Dump
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.samples.screen import SamplesScreen
 from verl_tui.tui.screens.zoom import ZoomScreen
@@ -30,9 +29,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-SIZES = [(140, 45), (79, 24), (40, 12), (20, 6)]
-
-
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     """A run with dumps of samples."""
@@ -40,37 +36,6 @@ def run(tmp_path: Path) -> Path:
 
 
 # -- opening ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "sizes", [SIZES[1::2], pytest.param(SIZES[::2], marks=pytest.mark.thorough)]
-)
-async def test_every_size(run: Path, sizes: list[tuple[int, int]]) -> None:
-    app = loaded(run)
-    async with app.run_test(size=sizes[0]) as pilot:
-        await press(pilot, "o")
-        await until(pilot, lambda: screen(app).browse.listing.complete)
-        for size in sizes:
-            await pilot.resize_terminal(*size)
-            for keys in (
-                "n",
-                "tab",
-                "n",
-                "tab",
-                "a",
-                "escape",
-                "h",
-                "escape",
-                "slash",
-                "escape",
-                "G",
-                "s",
-                "v",
-            ):
-                await pilot.press(keys)
-                await settle(pilot)
-                check_layout(app)
-                assert isinstance(app.screen, SamplesScreen), (size, keys)
 
 
 async def test_what_is_seen(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,30 +91,6 @@ async def test_what_is_seen(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         check_layout(app)
 
 
-async def test_the_last_row_begins_with_the_keys_of_the_screen(run: Path) -> None:
-    app = loaded(run)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await start(pilot, app)
-        last = text(app).rstrip("\n").split("\n")[-1]
-        assert last.startswith("esc Back n p Sample N P Step / Filter")
-        assert "o Samples" not in last, "it is here"
-        await press(pilot, "o")
-        assert not isinstance(app.screen, SamplesScreen)
-
-
-async def test_a_side_pane_shows_the_sample_or_the_list(run: Path) -> None:
-    app = loaded(run)
-    async with app.run_test(size=(40, 12)) as pilot:
-        await start(pilot, app)
-        assert "score" not in lines(app)[2]
-        await press(pilot, "tab")
-        assert "score" in lines(app)[2]
-        assert "2 response" not in text(app)
-        await press(pilot, "j", "j", "enter")
-        await until(pilot, lambda: "answer 4-2" in text(app))
-        check_layout(app)
-
-
 async def test_opens_where_the_panel_is_and_comes_back_to_where_one_was(
     run: Path,
 ) -> None:
@@ -190,21 +131,6 @@ async def test_the_charts_cursor_leads_to_the_samples_of_its_step(run: Path) -> 
         assert isinstance(app.screen, ZoomScreen)
 
 
-async def test_no_samples(tmp_path: Path) -> None:
-    (tmp_path / "verl.jsonl").write_text(
-        '{"step": 1, "data": {"critic/score/mean": 0.5}}\n'
-    )
-    app = loaded(tmp_path)
-    async with app.run_test(size=(100, 30)) as pilot:
-        await press(pilot, "o")
-        await until(pilot, lambda: "trainer.rollout_data_dir" in text(app))
-        await pilot.press(
-            *"npNPbwsSahtfuyYxX1234.,", "tab", "enter", "G", "slash", "enter"
-        )
-        await press(pilot, "escape", "escape")
-        assert app.screen is dashboard(app)
-
-
 # -- moving ----------------------------------------------------------------------------------------
 
 
@@ -241,47 +167,6 @@ async def test_walks_through_samples_and_steps(run: Path) -> None:
             await pilot.press(key)
             await until(pilot, lambda place=place: at(app) == place)
         await until(pilot, lambda: "answer 4-0" in text(app))
-
-
-async def test_follows_the_newest_step_until_the_user_moves(run: Path) -> None:
-    app = loaded(run)
-    async with app.run_test(size=(120, 30)) as pilot:
-        await start(pilot, app)
-        samples = app.monitor.runs[next(iter(app.monitor.runs))].samples
-        dump = samples.dump(samples.places[-2])
-        assert dump is not None
-
-        def grow(step: int) -> None:
-            write(run / "rollouts", step, [row(step, index) for index in range(2)])
-            path = run / "rollouts" / f"{step}.jsonl"
-            samples.add_dump(
-                type(dump)(step, str(path), validation=False, size=path.stat().st_size)
-            )
-            app.paint()
-
-        grow(5)
-        await until(pilot, lambda: "answer 5-0" in text(app))
-        await press(pilot, "n")
-        await until(pilot, lambda: "f follows" in lines(app)[0])
-        grow(6)
-        await settle(pilot)
-        assert at(app) == (5, False, 1)
-
-
-async def test_answers_stay_when_a_newer_step_comes(run: Path) -> None:
-    app = loaded(run)
-    async with app.run_test(size=(120, 30)) as pilot:
-        await start(pilot, app, "a")
-        await until(pilot, lambda: "answer 4-2" in text(app))
-        write(run / "rollouts", 5, [row(5, index) for index in range(2)])
-        samples = app.monitor.runs[next(iter(app.monitor.runs))].samples
-        path = run / "rollouts" / "5.jsonl"
-        samples.add_dump(Dump(5, str(path), validation=False, size=path.stat().st_size))
-        app.paint()
-        await settle(pilot)
-        assert "answer 4-2" in text(app)
-        await press(pilot, "escape")
-        assert at(app) == (4, False, 0)
 
 
 async def test_scrolls_long_texts_to_their_end(run: Path) -> None:

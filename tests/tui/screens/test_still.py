@@ -51,61 +51,6 @@ async def test_a_screen_opens_as_it_would_be_drawn_again(
     assert painted["drawn"] > len(KEYS)
 
 
-async def test_at_another_size_a_screen_is_as_if_it_had_been_opened_at_it(
-    demo: Monitor,
-) -> None:
-    before, after, keys = (140, 45), (40, 12), ("m", "l", "c", "o")
-    app, there, wanted = showing(demo), showing(demo), {}
-    async with there.run_test(size=after) as pilot:
-        for key in keys:
-            await press(pilot, key)
-            wanted[key] = lines(there)
-            await press(pilot, "escape", "escape")
-    async with app.run_test(size=before) as pilot:
-        for key in keys:
-            await press(pilot, key)
-            await pilot.resize_terminal(*after)
-            await settle(pilot)
-            assert lines(app) == wanted[key], key
-            await press(pilot, "escape", "escape")
-            await pilot.resize_terminal(*before)
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ((60, 20), (140, 45)),
-        pytest.param((140, 45), (60, 9), marks=pytest.mark.thorough),
-    ],
-)
-async def test_screens_far_behind_the_front_one_take_another_size(
-    demo: Monitor, before: tuple[int, int], after: tuple[int, int]
-) -> None:
-    app, there, wanted = showing(demo), showing(demo), {}
-    ways = {"log": ("l",), "zoom": ("m", "enter"), "compare": ("C",)}
-    async with there.run_test(size=after) as pilot:
-        for name, keys in ways.items():
-            await press(pilot, *keys)
-            front = lines(there)
-            await press(pilot, "escape")
-            wanted[name] = (front, lines(there))
-            await press(pilot, "escape", "escape")
-    async with app.run_test(size=before) as pilot:
-        for name, keys in ways.items():
-            # Paused nothing is drawn that need not be.
-            await press(pilot, "p", *keys, "question_mark")
-            await pilot.resize_terminal(*after)
-            await settle(pilot)
-            await press(pilot, "escape")
-            front = lines(app)
-            await press(pilot, "escape")
-            assert lines(app)[1:] == wanted[name][1][1:], name
-            if name != "log":
-                assert front[2:] == wanted[name][0][2:], name
-            await press(pilot, "escape", "escape", "p")
-            await pilot.resize_terminal(*before)
-
-
 @pytest.mark.parametrize("keys", ["C right_square_bracket", "l p", "p C"])
 async def test_the_dashboard_comes_back_with_the_run_that_was_picked_and_as_it_was_paused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: str

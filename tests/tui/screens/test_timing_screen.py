@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
-from watching import NOW, check_layout, loaded, press, settle, showing, text
+from watching import NOW, check_layout, press, settle, showing, text
 
 from verl_tui.records import (
     SAMPLES,
@@ -30,7 +30,6 @@ from verl_tui.tui.screens.timing.screen import TimingScreen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from verl_tui.monitor import Monitor
     from verl_tui.records import Record
@@ -114,12 +113,6 @@ def test_table() -> None:
     ]
 
 
-def test_without_timed_parts_nothing_is_called_unaccounted() -> None:
-    shown = texts(view_of(timed({"timing_s/step": [10.0] * 9})), 110)
-    assert any("times no parts of a step" in line for line in shown)
-    assert not any("unaccounted" in line for line in shown)
-
-
 def test_progress_with_the_pace_of_each_kind_and_the_end() -> None:
     shown = texts(view_of(validating()), 110)
     start = shown.index("progress")
@@ -162,22 +155,6 @@ def test_each_of_the_newest_steps() -> None:
     )
     assert shown[start + 6].endswith("40.0 s")
     assert "▄" not in shown[start + 6]
-
-
-def test_signs_tell_parts_apart_without_colour_and_in_ascii() -> None:
-    rows = timing_rows(view_of(validating(), ascii_only=True), 110)
-    signs = [row[0][0].strip() for row in rows[2:5]]
-    assert len(set(signs)) == 3
-    assert all(text.isascii() for row in rows[:8] for text, _ in row if "×" not in text)
-
-
-def test_parts_of_which_colours_tell_have_solid_bars() -> None:
-    rows = timing_rows(view_of(validating()), 110, solid=True)
-    heads = [row[0] for row in rows[2:5]]
-    assert {sign.strip() for sign, _ in heads} == {"▆"}
-    assert len({role for _, role in heads}) == 3
-    plain = timing_rows(view_of(validating(), ascii_only=True), 110, solid=True)[2:5]
-    assert all(row[0][0].isascii() for row in plain)
 
 
 def test_overlap_is_said() -> None:
@@ -227,28 +204,6 @@ def test_overlap_is_said() -> None:
 )
 def test_says_what_is_missing(run: Run | None, words: str) -> None:
     assert words in texts(view_of(run), 100)
-
-
-@pytest.mark.parametrize("width", [1, 5, 18, 34, 38, 72, 160])
-def test_everything_fits(width: int) -> None:
-    for ascii_only in (True, False):
-        for row in timing_rows(view_of(validating(), ascii_only=ascii_only), width):
-            assert cell_len("".join(text for text, _ in row)) <= width
-
-
-def test_a_note_that_is_cut_says_so() -> None:
-    columns = {"timing_s/step": [20.0] * 6, "perf/total_num_tokens": [1000.0] * 6}
-    whole = next(
-        line
-        for line in texts(view_of(timed(columns, 50)), 120)
-        if line.endswith("/ timing_s/step")
-    )
-    cut = next(
-        line
-        for line in texts(view_of(timed(columns, 50)), len(whole) - 1)
-        if whole[:40] in line
-    )
-    assert cut == whole[: len(whole) - 2] + "…"
 
 
 NAMES = st.sampled_from(["timing_s/gen", "timing_s/step", "timing_s/数学", "timing_s/" + "x" * 80, "perf/throughput",
@@ -301,18 +256,3 @@ async def test_any_size(demo: Monitor) -> None:
             if size > (1, 1):  # a frame alone takes two cells
                 check_layout(app)
         assert "update actor" in text(app)
-
-
-async def test_a_run_without_timers(tmp_path: Path) -> None:
-    log = tmp_path / "run" / "verl_logs.jsonl"
-    log.parent.mkdir()
-    log.write_text(
-        "".join(
-            f'{{"scope": "rollout", "step": {n}, "reward_mean": 2.5}}\n'
-            for n in range(5)
-        )
-    )
-    app = loaded(log.parent)
-    async with app.run_test(size=(60, 20)) as pilot:
-        await press(pilot, "t")
-        assert "Nothing in the log says how long a step takes." in text(app)

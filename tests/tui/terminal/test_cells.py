@@ -4,8 +4,6 @@ been.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyte
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,11 +14,7 @@ from rich.style import Style
 from textual.geometry import Region
 from textual.strip import Strip
 
-from verl_tui.tui.terminal import cell_diff
 from verl_tui.tui.terminal.cell_diff import Cells
-
-if TYPE_CHECKING:
-    import pytest
 
 WIDTH, HEIGHT = 24, 4
 CONSOLE = Console(force_terminal=True, color_system="truecolor")
@@ -110,78 +104,6 @@ def test_the_terminal_shows_the_same(rows, changes):
     pair.assert_alike()
 
 
-def test_a_number_costs_its_digits():
-    pair = Pair()
-    one, other = (
-        strip([("step ", STYLES[3]), (str(n), STYLES[2]), (" of 900", STYLES[3])])
-        for n in (123, 124)
-    )
-    pair.show(frame([one] * HEIGHT))
-    plain, thin = pair.show(change([(0, 0, WIDTH)], [other] * HEIGHT))
-    assert plain > 80
-    assert thin <= len("\x1b[0;1m\x1b[1;8H4\x1b[0m")
-    assert pair.show(change([(0, 0, WIDTH)], [other] * HEIGHT))[1] == 0
-
-
-def test_a_colour_costs_what_differs_from_the_one_before():
-    pair = Pair()
-    before, after = (
-        strip([("reward ", STYLES[3]), (sign, STYLES[5]), (sign * 2, STYLES[6])])
-        for sign in "ab"
-    )
-    pair.show(frame([before] * HEIGHT))
-    assert "48;2;16;16;16" in (written := written_by(pair, [after] * HEIGHT))
-    assert written.count("48;2;16;16;16") == 1, "they share their ground"
-    pair.assert_alike()
-
-
-def written_by(pair, rows):
-    """Return what we write for a frame, and show it."""
-    update = frame(rows)
-    text = pair.cells.diffed(update).render_segments(CONSOLE)
-    pair.streams[0].feed(update.render_segments(CONSOLE))
-    pair.streams[1].feed(text)
-    return text
-
-
-def test_a_frame_that_is_there_costs_nothing_unless_it_may_be_lost():
-    pair = Pair()
-    one, other = (strip([(f"step {n}", STYLES[3])]) for n in (1, 2))
-    rows = [one] * HEIGHT
-    first = pair.show(frame(rows))
-    assert pair.show(frame(rows))[1] == 0
-    assert 0 < pair.show(frame([*rows[1:], other]))[1] < first[1] / 4
-    pair.assert_alike()
-    pair.show(frame(rows))
-    pair.cells.forget()
-    assert pair.show(frame(rows))[1] == first[1]
-
-
-def test_of_a_row_whose_widths_terminals_disagree_on_all_is_written():
-    one, other = (strip([("👍🏽 ok ", STYLES[3]), (sign, STYLES[3])]) for sign in "ab")
-    written = Cells()
-    for update in (frame([one] * HEIGHT), change([(0, 0, WIDTH)], [other] * HEIGHT)):
-        text = written.diffed(update).render_segments(CONSOLE)
-    assert "👍🏽 ok b" in text
-
-
-def test_another_size_begins_with_a_whole_frame():
-    written = Cells()
-    row = strip([("abc", STYLES[3])])
-    before = written.diffed(change([(2, 0, WIDTH)], [row] * HEIGHT)).render_segments(
-        CONSOLE
-    )
-    assert "abc" in before, "nothing is known of the terminal yet"
-    assert written.diffed(None) is None
-
-
-def test_a_wide_character_is_two_cells():
-    signs, inks = Cells().row([strip([("数", None)])])
-    assert signs[0] == "数"
-    assert signs[2] == " "
-    assert len(signs) == len(inks) == WIDTH
-
-
 def test_what_joins_a_character_shares_its_cell():
     written = Cells()
     pieces = [
@@ -195,30 +117,3 @@ def test_what_joins_a_character_shares_its_cell():
     text = written.diffed(frame([strip(pieces)])).render_segments(CONSOLE)
     for whole in ("数\u0301", "e\u0301\u0302\u0303", "\U000f0001"):
         assert whole in text
-
-
-def test_an_alphabet_that_has_grown_too_long_begins_anew(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(cell_diff, "_MOST", 3)
-    pair = Pair()
-    for n in range(30):
-        pair.show(
-            frame([strip([(f"a{chr(0x300 + n)}", Style.parse(f"#{n:06x}"))])] * HEIGHT)
-        )
-        pair.assert_alike()
-    assert len(pair.cells._inks) <= 4 + 2
-
-
-def test_what_does_not_fill_its_place_leaves_what_stands_behind_it():
-    pair = Pair()
-    pair.show(frame([strip([("x" * WIDTH, STYLES[2])])] * HEIGHT))
-    chops = [
-        {0: Strip([Segment("ab")]), 8: None, 12: Strip([Segment("cd", STYLES[3])])}
-    ] * HEIGHT
-    pair.show(
-        ChopsUpdate(chops, [(1, 0, WIDTH), (2, 1, 13)], [[8, 12, WIDTH]] * HEIGHT)
-    )
-    pair.assert_alike()
-    pair.show(frame([strip([("y" * WIDTH, STYLES[2])])] * HEIGHT))
-    pair.assert_alike()

@@ -89,19 +89,3 @@ def test_no_private_part_of_textual_is_used_outside_its_package(root: Path) -> N
         for use in uses(ast.parse(source))
     }
     assert not found
-
-
-def test_what_is_private_is_found() -> None:
-    source = (
-        "from textual.widgets._toast import X\nclass A(App):\n    def _display(self): self._driver\n"
-        "patch.setattr('textual._wait.SLEEP', 1)\npatch.setattr(App, '_callbacks', 1)"
-    )
-    assert set(uses(ast.parse(source))) == {
-        *(
-            "textual.widgets._toast",
-            "_display",
-            "self._driver",
-            "textual._wait.SLEEP",
-            "_callbacks",
-        ),
-    }

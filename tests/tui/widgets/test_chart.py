@@ -11,11 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.app import App
 
-from verl_tui.rendering.charts.chart_row import chart_row
 from verl_tui.rendering.charts.renderer import ChartRenderer
-from verl_tui.rendering.charts.symbols import ASCII, UNICODE
 from verl_tui.runs.pyramid import Pyramid
-from verl_tui.tui.widgets.chart import Axis, Chart, ChartData, ChartLine, Mark
+from verl_tui.tui.widgets.chart import Chart, ChartData, ChartLine, Mark
 
 SIZES = [
     (1, 1),
@@ -48,19 +46,6 @@ class Column:
     def pyramid(self):
         self._pyramid.catch_up()
         return self._pyramid
-
-
-class Watched(Chart):
-    """A chart that notes which regions it asks to repaint."""
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.refreshed = []
-
-    def refresh(self, *regions, **kwargs):
-        if hasattr(self, "refreshed"):
-            self.refreshed.append(regions)
-        return super().refresh(*regions, **kwargs)
 
 
 class Screen(App):
@@ -136,17 +121,6 @@ def test_every_size_is_filled_exactly(points):
             assert not ascii_only or all(row.isascii() for row in drawn)
 
 
-async def test_every_size_on_a_screen():
-    app = Screen(Chart(everything(ramp())))
-    async with app.run_test() as pilot:
-        for width, height in SIZES:
-            for size in ((width, height), (max(1, width // 2), max(1, height // 2))):
-                await pilot.resize_terminal(*size)
-                await pilot.pause()
-                assert len(app.lines) == app.chart.size.height == size[1]
-                await pilot.press("tab", "left", "home", "end", "escape")
-
-
 @given(
     values=st.lists(
         st.floats() | st.sampled_from([nan, inf, -inf, 1e308, -1e308, 5e-324]),
@@ -165,57 +139,6 @@ def test_any_number_can_be_drawn(values, gap, log_y, smoothing):
         rows(data, width, height)
 
 
-async def test_a_new_point_repaints_few_rows():
-    points = Column(range(1000), [0.5 + (i % 7) / 20 for i in range(1000)])
-    data = ChartData("reward", lines=(ChartLine(points),))
-    app = Screen(Watched(data))
-    async with app.run_test(size=(60, 15)) as pilot:
-        await pilot.pause()
-        app.chart.refreshed.clear()
-        points.add(1000, 0.6)
-        app.chart.show(data)
-        regions = [region for call in app.chart.refreshed for region in call]
-        assert 0 < len(regions) <= 6
-        assert all(region.height == 1 for region in regions)
-
-
-async def test_nothing_new_repaints_nothing():
-    data = ChartData("reward", lines=(ChartLine(ramp()),))
-    app = Screen(Watched(data))
-    async with app.run_test(size=(60, 15)) as pilot:
-        await pilot.pause()
-        app.chart.refreshed.clear()
-        app.chart.show(data._replace())
-        assert app.chart.refreshed == []
-
-
-async def test_what_is_repainted_is_what_a_fresh_chart_shows():
-    points = ramp(100)
-    data = ChartData("reward", lines=(ChartLine(points),), smoothing=0.9)
-    app = Screen(Chart(data))
-    async with app.run_test(size=(60, 15)) as pilot:
-        for step in range(100, 140):
-            points.add(step, step / 100 if step % 9 else nan)
-            app.chart.show(data)
-            await pilot.pause()
-        shown = app.lines
-        assert [line.rstrip() for line in shown[1:]] == [
-            line.rstrip() for line in rows(data, 60, 15)[1:]
-        ], "the columns remembered differ from those read anew"
-
-
-def test_a_value_replaced_at_the_end_is_drawn_anew():
-    points = ramp(100)
-    data = ChartData("reward", lines=(ChartLine(points),), smoothing=0.5)
-    drawing = ChartRenderer()
-    before = drawing.rows(data, 60, 15)
-    points.values[99] = 0.1
-    points.pyramid.rebuild()
-    after = drawing.rows(data, 60, 15)
-    assert after != before
-    assert after == ChartRenderer().rows(data, 60, 15)
-
-
 def test_values_that_are_no_numbers_are_marked():
     values = [i / 200 for i in range(200)]
     values[100], values[199] = nan, -inf
@@ -229,29 +152,6 @@ def test_values_that_are_no_numbers_are_marked():
             ChartData("kl", lines=(ChartLine(Column(range(5), [nan] * 5)),))
         )
     )
-
-
-def test_the_title_has_an_arrow_only_for_a_change_that_is_seen_in_the_chart():
-    creeping = [0.03 + 0.0002 * at for at in range(40)]
-    data = ChartData(
-        "entropy", lines=(ChartLine(Column(range(80), [4.7] * 40 + creeping)),)
-    )
-    assert "0.0378 →" in rows(data)[0]
-    assert "0.0378 ↑" in rows(data._replace(first_step=45))[0]
-    assert "0.0378 ↑" in rows(data._replace(log_y=True))[0]
-
-
-@pytest.mark.parametrize("height", [1, 12])
-def test_the_title_tells_the_newest_value_up_to_the_end(height):
-    data = ChartData(
-        "kl",
-        lines=(ChartLine(Column(range(1, 41), [*[0.25] * 20, *range(20)])),),
-        end=20,
-    )
-    title = rows(data, height=height)[0]
-    assert "0.25 →" in title
-    assert "19" not in title
-    assert "0.25" not in rows(data._replace(end=0), height=height)[0]
 
 
 def test_marks_stand_on_the_axis():
@@ -320,25 +220,6 @@ def test_the_axis_reaches_for_a_target_that_is_near_and_points_at_one_that_is_fa
     assert "target 30" in drawn(30)[0]
 
 
-def test_a_target_is_said_rather_than_the_unit():
-    data = ChartData("actor/kl", "KL", "nats/token", lines=(ChartLine(ramp()),))
-    labelled = data._replace(
-        target=0.9, notes=("target 0.9 reached at step 180", "target 0.9 @ 180")
-    )
-    assert "nats/token" in rows(data, 36)[0]
-    assert "target 0.9 @ 180" in rows(labelled, 36)[0]
-    assert "nats" not in rows(labelled, 36)[0]
-    assert "nats/token" in rows(labelled, 24)[0], (
-        "there is no room for the target in any case"
-    )
-    assert (
-        rows(labelled, 80)[0]
-        .rstrip()
-        .endswith("target 0.9 reached at step 180  actor/kl")
-    )
-    assert "nats/token" in rows(labelled, 80)[0]
-
-
 def test_several_lines_are_distinguished_without_colour():
     lines = (
         ChartLine(ramp(), label="one"),
@@ -358,138 +239,6 @@ def test_several_lines_are_distinguished_without_colour():
     assert sum(row.count("◆") for row in drawn[1:]) == 2
 
 
-@pytest.mark.parametrize("size", [(60, 1), (60, 2), (60, 5), (60, 12)])
-def test_a_chart_without_points_says_so(size):
-    assert any(
-        "no data yet" in row for row in rows(ChartData("reward", "Reward"), *size)
-    )
-
-
-def test_a_zoom_shows_its_steps_and_no_others():
-    data = ChartData(
-        "reward", lines=(ChartLine(ramp(1000)),), first_step=400, last_step=500
-    )
-    drawing = ChartRenderer()
-    drawing.rows(data, 60, 12)
-    assert drawing.window.start <= 400
-    assert 500 <= drawing.window.end < 700
-
-
-def test_a_logarithmic_axis_takes_what_is_not_positive():
-    points = Column(range(100), [-1, 0, *[10.0 ** -(i // 20) for i in range(98)]])
-    drawn = rows(ChartData("loss", lines=(ChartLine(points),), log_y=True))
-    assert drawn[1].lstrip().startswith("1┤")
-    assert rows(
-        ChartData("loss", lines=(ChartLine(Column([1, 2], [-1, -2])),), log_y=True)
-    )
-
-
-def test_an_axis_of_time():
-    axis = Axis("time", lambda second: f"{second // 3600}h", time=True)
-    drawn = rows(
-        ChartData(
-            "reward",
-            lines=(ChartLine(Column(range(0, 36_000, 60), [1] * 600)),),
-            axis=axis,
-        )
-    )
-    assert drawn[-1].split()[:3] == ["0h", "2h", "4h"]
-
-
-def test_the_scale_of_another_series_is_not_kept():
-    drawing = ChartRenderer()
-    drawing.rows(ChartData("reward", lines=(ChartLine(ramp()),)), 60, 12)
-    other = ChartData("reward", lines=(ChartLine(Column(range(9), [0.5, *[0.9] * 8])),))
-    assert drawing.rows(other, 60, 12) == ChartRenderer().rows(other, 60, 12)
-
-
-def enveloped(low, high):
-    mean = Column(range(200), [0.3 + 0.005 * (i % 90) for i in range(200)])
-    return ChartData(
-        "reward",
-        lines=(ChartLine(mean),),
-        envelope=(Column(range(200), low), Column(range(200), high)),
-    )
-
-
-ALWAYS = [0.0] * 200, [1.0] * 200
-MOSTLY = (
-    [0.1 * (i % 20 == 3) for i in range(200)],
-    [1.0 - 0.1 * (i % 20 == 5) for i in range(200)],
-)
-ONE_TELLS = [0.0] * 200, [0.6 + 0.001 * i for i in range(200)]
-OFTEN = (
-    [0.1 * (i % 5 == 3) for i in range(200)],
-    [1.0 - 0.1 * (i % 5 == 3) for i in range(200)],
-)
-BROKEN = [nan if i % 3 else 0.0 for i in range(200)], [1.0] * 200
-
-
-@pytest.mark.parametrize("edges", [ALWAYS, MOSTLY, BROKEN])
-def test_an_envelope_that_says_nothing_is_left_out(edges):
-    data = enveloped(*edges)
-    assert ChartRenderer().rows(data, 80, 24) == ChartRenderer().rows(
-        data._replace(envelope=None), 80, 24
-    )
-
-
-@pytest.mark.parametrize("edges", [ONE_TELLS, OFTEN])
-def test_an_envelope_that_says_something_is_drawn(edges):
-    drawn = ChartRenderer().rows(enveloped(*edges), 80, 24)
-    assert any(role == "envelope" for row in drawn for _, role in row)
-
-
-def test_an_envelope_that_would_press_the_curve_flat_is_left_out():
-    data = enveloped(
-        [0.0] * 200, [4.0 if i < 20 else 1.0 + 0.01 * i for i in range(200)]
-    )
-    drawn = ChartRenderer().rows(data, 80, 24)
-    assert drawn == ChartRenderer().rows(data._replace(envelope=None), 80, 24)
-    late = data._replace(lines=(ChartLine(Column(range(200), [2.0] * 200)),))
-    assert any(
-        role == "envelope"
-        for row in ChartRenderer().rows(late, 80, 24)
-        for _, role in row
-    )
-
-
-def test_an_envelope_counts_where_it_is_looked_at():
-    low = [0.0] * 200
-    high = [1.0] * 100 + [0.7 + 0.001 * i for i in range(100)]
-    data = enveloped(low, high)
-    early, late = (
-        data._replace(first_step=first, last_step=first + 99) for first in (0, 100)
-    )
-    labelled = [
-        any(
-            role == "envelope"
-            for row in ChartRenderer().rows(one, 80, 24)
-            for _, role in row
-        )
-        for one in (early, late)
-    ]
-    assert labelled == [False, True]
-    one = data._replace(first_step=5, last_step=5)
-    assert any(
-        role == "envelope"
-        for row in ChartRenderer().rows(one, 80, 24)
-        for _, role in row
-    ), "one point is no pattern"
-
-
-def test_a_legend_has_the_room_there_is():
-    name = "openai/gsm8k/reward/mean@1"
-    points = ChartLine(Column([0, 100], [0.5, 0.75]), "points", "validation", name)
-    data = ChartData("reward", lines=(ChartLine(ramp()), points), notes=("target 2.8",))
-    titles = {
-        width: rows(data, width, 12, cursor=150)[0] for width in (140, 80, 60, 40)
-    }
-    assert f"target 2.8  ◆ {name} 0.75" in titles[140]
-    assert f"target 2.8  ◆ {name} 0.75" in titles[80]
-    assert "target 2.8  ◆ openai/gsm8k/re" in titles[60]
-    assert all(len(title) == width for width, title in titles.items())
-
-
 async def test_the_cursor_reads_values_point_by_point():
     app = Screen(
         Chart(ChartData("kl", lines=(ChartLine(Column([1, 5, 9], [0.1, 0.2, 0.3])),)))
@@ -500,20 +249,6 @@ async def test_the_cursor_reads_values_point_by_point():
         await pilot.press("home", "left", "end", "escape", "escape")
         assert app.moves == [9, 5, 1, 9, None]
         assert "@" not in app.lines[0]
-
-
-async def test_only_a_change_by_the_owner_moves_the_cursor():
-    data = ChartData("kl", lines=(ChartLine(ramp()),))
-    app = Screen(Chart(data))
-    async with app.run_test(size=(60, 12)) as pilot:
-        await pilot.press("tab", "home")
-        app.chart.show(data)
-        assert app.chart.cursor == 0
-        app.chart.show(data._replace(cursor=50))
-        assert app.chart.cursor == 50
-        await pilot.press("escape")
-        app.chart.show(data._replace(cursor=50))
-        assert app.chart.cursor is None
 
 
 async def test_a_click_puts_the_cursor():
@@ -534,35 +269,3 @@ async def test_the_focus_shows_without_colour():
         app.chart.focus()
         await pilot.pause()
         assert app.lines[0].startswith("▸ kl")
-
-
-@pytest.mark.parametrize(
-    "theme", ["textual-dark", "textual-light", "ansi-dark", "solarized-light"]
-)
-async def test_a_change_of_theme_restyles(theme):
-    app = Screen(Chart(everything(ramp())))
-    async with app.run_test(size=(60, 12)) as pilot:
-        app.theme = theme
-        await pilot.pause()
-        styles = {
-            segment.style
-            for strip in app.chart.render_lines(app.chart.size.region)
-            for segment in strip
-        }
-        assert len(styles) > 4
-
-
-@pytest.mark.parametrize("ascii_only", [False, True])
-def test_in_one_row_keys_that_begin_alike_are_distinguished_by_their_ends(
-    ascii_only: bool,
-) -> None:
-    keys = (
-        "val-aux/toy/letters/reward",
-        "val-aux/toy/letters/length",
-        "val-aux/toy/letters/starts",
-    )
-    line = ChartLine(Column([1, 2], [0.5, 0.6]))
-    symbols = ASCII if ascii_only else UNICODE
-    rows = [chart_row(ChartData(key, lines=(line,)), 40, None, symbols) for key in keys]
-    assert len({row[0][0] for row in rows}) == len(keys)
-    assert all(len(row[0][0]) == 14 for row in rows)

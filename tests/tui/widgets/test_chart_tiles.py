@@ -62,19 +62,3 @@ async def test_charts_that_take_long_are_drawn_one_a_frame(
     assert len(seen) == len(CHARTS)
     for before, after in pairwise(seen):
         assert sum(map(bool, after)) == sum(map(bool, before)) + 1
-
-
-async def test_what_is_filled_anew_replaces_what_still_waits(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    clock = count(0.0, 1.0)
-    monkeypatch.setattr(chart_tiles, "monotonic", lambda: next(clock))
-    app = Tiled()
-    async with app.run_test(size=(60, 40)) as pilot:
-        tiles = app.query_one(ChartTiles)
-        tiles.have(len(CHARTS), ascii_only=False)
-        await pilot.pause()
-        tiles.fill(CHARTS)
-        tiles.fill(CHARTS[::-1])
-        await pilot.pause()
-        assert app.keys == [data.key for data in CHARTS[::-1]]

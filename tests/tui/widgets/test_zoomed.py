@@ -9,10 +9,9 @@ from math import inf, isfinite, nan
 
 import pytest
 from textual.app import App
-from watching import until
 
-from verl_tui.rendering.charts import plotext_chart, plotext_signals
-from verl_tui.rendering.charts.chart_data import Alarm, ChartData, ChartLine, Mark
+from verl_tui.rendering.charts import plotext_signals
+from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Mark
 from verl_tui.runs.pyramid import Pyramid
 from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
 
@@ -103,34 +102,6 @@ async def test_nothing_ends_the_process(name):
             assert "Loss [/red]" in found[0], changes
 
 
-async def test_an_envelope_that_says_nothing_is_left_out_and_widens_no_axis():
-    mean = Column(range(200), [0.4 + i / 1000 for i in range(200)])
-    edges = (
-        Column(range(200), [0.0] * 200),
-        Column(range(200), [1.0] * 190 + [0.9] * 10),
-    )
-    bare = ChartData("reward", lines=(ChartLine(mean),))
-    async with App().run_test(size=(100, 30)) as pilot:
-        await pilot.app.mount(
-            mute := ZoomedChart(bare._replace(envelope=edges)),
-            without := ZoomedChart(bare),
-        )
-        assert mute.draw(100, 30) == without.draw(100, 30)
-        mute.show(bare._replace(envelope=edges, cursor=50))
-        assert str(mute.cursor_values()[-1]) == "min 0 max 1", "it can be read"
-
-
-async def test_sizes():
-    app = Screen(ZoomedChart(data_of(WAVE)))
-    async with app.run_test(size=(80, 24)) as pilot:
-        for size in ((1, 1), (5, 2), (20, 6), (30, 10), (31, 11), (80, 24), (200, 50)):
-            await pilot.resize_terminal(*size)
-            await until(pilot, lambda chart=app.chart, to=size: chart.size == to)
-            assert len(app.lines) == size[1]
-            assert {len(line) for line in app.lines} == {size[0]}
-            assert "\x1b" not in "".join(app.lines)
-
-
 async def test_plotext_sees_few_points_and_only_finite_ones(monkeypatch):
     seen = []
     trace = plotext_signals.Signal
@@ -150,74 +121,6 @@ async def test_plotext_sees_few_points_and_only_finite_ones(monkeypatch):
         assert all(isfinite(y) and 0 <= y <= 1 for y in found.y)
 
 
-async def test_what_is_no_number_has_its_own_row():
-    values = WAVE[:]
-    values[100] = nan
-    app = Screen(ZoomedChart(data_of(values)))
-    async with app.run_test(size=(100, 30)) as pilot:
-        await pilot.pause()
-        broken = next(line for line in app.lines if line.lstrip().startswith("nan"))
-        assert broken.count("✗") >= 1
-
-
-async def test_marks_stand_below_what_they_mark():
-    app = Screen(ZoomedChart(data_of(WAVE, cursor=50)))
-    async with app.run_test(size=(100, 30)) as pilot:
-        await pilot.pause()
-        marks = next(line for line in app.lines if line.startswith("marks"))
-        assert [marks.count(glyph) for glyph in "▲↻■"] == [1, 1, 1]
-        # where no grid line crosses it
-        cursor = {line.index("┃") for line in app.lines if "┃" in line}
-        assert cursor == {marks.index("↻")}
-        assert "@ 50" in app.lines[0]
-
-
-@pytest.mark.parametrize(("target", "row", "sign"), [(9.0, 2, "↑9"), (-9.0, -4, "↓-9")])
-async def test_a_target_out_of_reach_is_pointed_at(target, row, sign):
-    app = Screen(
-        ZoomedChart(
-            data_of(
-                WAVE, target=target, notes=(f"target {target:g} reached at step 7",)
-            )
-        )
-    )
-    async with app.run_test(size=(100, 30)) as pilot:
-        await pilot.pause()
-        assert sign in app.lines[row]
-        assert f"target {target:g} reached at step 7" in app.lines[0]
-        assert all(len(line) == 100 for line in app.lines)
-
-
-async def test_a_target_within_reach_is_a_line():
-    app = Screen(ZoomedChart(data_of(WAVE, target=1.2)))
-    async with app.run_test(size=(100, 30)) as pilot:
-        await pilot.pause()
-        assert any(line.startswith("  1.2┼") and "┈┈" not in line for line in app.lines)
-        assert "↑" not in "".join(app.lines[1:])
-
-
-async def test_the_cursor_moves_by_keys():
-    app = Screen(ZoomedChart(data_of(WAVE)))
-    async with app.run_test(size=(100, 30)) as pilot:
-        await pilot.press("tab", "end", "left", "right", "home")
-        assert app.moves == [199, 197, 199, 0]
-
-
-async def test_an_unchanged_picture_is_not_drawn_twice(monkeypatch):
-    drawn = []
-    draw = plotext_chart.PlotextChart.draw
-    monkeypatch.setattr(
-        plotext_chart.PlotextChart, "draw", lambda *args: drawn.append(1) or draw(*args)
-    )
-    data = data_of(WAVE)
-    app = Screen(ZoomedChart(data))
-    async with app.run_test(size=(100, 30)) as pilot:
-        await pilot.pause()
-        before = len(drawn)
-        app.chart.show(data._replace())
-        assert len(drawn) == before == 1
-
-
 async def test_without_plotext_there_is_a_chart_all_the_same(monkeypatch):
     monkeypatch.setitem(sys.modules, "plotext", None)
     app = Screen(ZoomedChart(data_of(WAVE)))
@@ -225,26 +128,3 @@ async def test_without_plotext_there_is_a_chart_all_the_same(monkeypatch):
         await pilot.pause()
         assert "└" in app.lines[-2]
         assert "┌" not in "".join(app.lines)
-
-
-async def test_ascii():
-    app = Screen(ZoomedChart(data_of(WAVE), ascii_only=True))
-    async with app.run_test(size=(100, 30)) as pilot:
-        await pilot.pause()
-        assert "".join(app.lines).isascii()
-
-
-async def test_the_dot_at_the_end_has_the_colour_of_a_finding_that_holds():
-    values = [*[0.5] * 50, *[0.1] * 50]
-    app = Screen(ZoomedChart())
-    async with app.run_test(size=(80, 24)) as pilot:
-        for alarms, role in (
-            ((), "line"),
-            ((Alarm(2, 50),), "critical"),
-            ((Alarm(2, 50, 90),), "line"),
-        ):
-            app.chart.show(data_of(values, alarms=alarms))
-            await pilot.pause()
-            rows = app.chart.render_lines(app.chart.size.region)
-            (dot,) = [piece for row in rows for piece in row if "●" in piece.text]
-            assert dot.style.color == app.chart.role_style(role).color, alarms
