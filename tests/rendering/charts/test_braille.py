@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from verl_tui.rendering.charts.axes import fit_scale, fit_window, sliding_window
 from verl_tui.rendering.charts.braille import (
     DotLayer,
-    ascii_locale,
     compose,
 )
 from verl_tui.rendering.charts.sparkline import gauge
+from verl_tui.rendering.text.ascii_terminal import ascii_locale
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.runs.pyramid import Pyramid
 
@@ -100,7 +100,6 @@ def test_gauge():
         "████",
         "  ",
     ]
-    assert gauge(0.5, 4, ascii_only=True) == "##.."
 
 
 def test_a_value_rounded_to_single_precision_is_the_same_value():

@@ -16,7 +16,6 @@ from verl_tui.exporters.csv import csv_rows
 from verl_tui.monitor import load
 from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, plan_charts
 from verl_tui.rendering.charts.planned_data import chart_data
-from verl_tui.rendering.charts.symbols import UNICODE
 from verl_tui.rendering.charts.title_row import title_row
 from verl_tui.rendering.charts.values import in_sight, listed, reading
 from verl_tui.rendering.charts.zoom_window import ZoomSpan
@@ -129,7 +128,7 @@ def test_after_a_restart_the_newest_segments_values_are_copied_and_labelled(
         reading(chart(view, KL), None, view, ChartLook(axis=axis)) == f"{KL} step 3 0.5"
     )
     data = chart_data(chart(view, KL), view, ChartLook(axis=axis))
-    assert any("0.5" in text for text, _ in title_row(data, 60, None, UNICODE))
+    assert any("0.5" in text for text, _ in title_row(data, 60, None))
 
 
 @pytest.mark.parametrize("axis", ["step", "time", "relative"])

@@ -20,7 +20,7 @@ DATA = ChartData("r", lines=(ChartLine(Column(range(6), VALUES), role="reward"),
 
 def test_after_a_restart_the_end_is_that_of_the_present_segment():
     def at(data: ChartData) -> int:
-        rows = ChartRenderer(ascii_only=False).rows(data, 50, 12)[1:-2]
+        rows = ChartRenderer().rows(data, 50, 12)[1:-2]
         (row,) = (
             "".join(text for text, _ in row)
             for row in rows

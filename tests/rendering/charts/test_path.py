@@ -15,7 +15,6 @@ from verl_tui.rendering.charts.path import neighbour_on_path, path_points
 from verl_tui.rendering.charts.plan import ChartLook, plan_charts
 from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.renderer import ChartRenderer
-from verl_tui.rendering.charts.symbols import UNICODE
 from verl_tui.rendering.charts.values import in_sight
 from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.rendering.session.selection import Selection
@@ -50,8 +49,7 @@ def path(rewards: Sequence[float], kls: Sequence[float], **more: Any) -> ChartDa
 
 
 def drawn(data: ChartData, size: tuple[int, int] = (60, 12), **more: Any) -> list[str]:
-    ascii_only = more.pop("ascii_only", False)
-    rows = ChartRenderer(ascii_only=ascii_only).rows(data, *size, **more)
+    rows = ChartRenderer().rows(data, *size, **more)
     return ["".join(text for text, _ in row) for row in rows]
 
 
@@ -103,7 +101,7 @@ def rising_and_falling() -> ChartData:
 
 def test_the_cursor_reads_step_kl_and_reward() -> None:
     data = rising_and_falling()._replace(label="reward over KL")
-    (only,) = cursor_values(data, 12, UNICODE, ChartCache())
+    (only,) = cursor_values(data, 12, ChartCache())
     assert str(only) == "step 12: KL 0.12, reward 0.4"
     assert "0.4 at KL 0.12 @ 12" in drawn(data, cursor=12)[0]
     assert sum(row.count("◇") for row in drawn(data, cursor=12)) == 1

@@ -16,7 +16,6 @@ from verl_tui.rendering.charts.axes import fit_window
 from verl_tui.rendering.charts.current_value import current_value
 from verl_tui.rendering.charts.plan import ChartLook, plan_charts, unknown_charts
 from verl_tui.rendering.charts.planned_data import chart_data
-from verl_tui.rendering.charts.symbols import UNICODE
 from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.tui.keys.chart_keys import why_unchanged
 
@@ -69,7 +68,7 @@ def test_a_trend_is_not_drawn_where_health_finds_none() -> None:
     for verdict, rises in ((Verdict(), True), (Verdict((plateau,)), False)):
         view = view_of(run, verdicts={run.name: verdict})
         data = chart_data(reward, view, ChartLook())
-        value = current_value(data, None, UNICODE)
+        value = current_value(data, None)
         assert value is not None
         assert bool(value.after) is rises
 

@@ -27,12 +27,10 @@ def device(
     return Device(gpu, node, (), percent)
 
 
-def texts(
-    devices: list[Device], width: int, height: int, *, ascii_only: bool = False
-) -> list[str]:
+def texts(devices: list[Device], width: int, height: int) -> list[str]:
     return [
         "".join(text for text, _ in row).rstrip()
-        for row in matrix(devices, width, height, ascii_only=ascii_only)
+        for row in matrix(devices, width, height)
     ]
 
 
@@ -133,14 +131,11 @@ def test_what_stands_out(devices: list[Device], words: list[str]) -> None:
     ),
     st.integers(1, 60),
     st.integers(-3, 20),
-    st.booleans(),
 )
 def test_any_devices_in_any_room(
-    devices: list[Device], width: int, height: int, ascii_only: bool
+    devices: list[Device], width: int, height: int
 ) -> None:
-    for line in texts(devices, width, height, ascii_only=ascii_only):
+    for line in texts(devices, width, height):
         assert cell_len(line) <= width
-    for line in side_by_side(
-        [*device_summary(devices), *callouts(devices)], width, ascii_only=ascii_only
-    ):
+    for line in side_by_side([*device_summary(devices), *callouts(devices)], width):
         assert cell_len(line) <= max(width, 2)

@@ -63,11 +63,7 @@ def text(*pieces: tuple[str, str]) -> str:
 
 def test_a_row_says_it_all() -> None:
     columns = layout(80, 20)
-    written = text(
-        *metric_row(
-            "a/up", series(VALUES["a/up"]), columns, pinned=True, ascii_only=False
-        )
-    )
+    written = text(*metric_row("a/up", series(VALUES["a/up"]), columns, pinned=True))
     assert written.split() == [
         "★",
         "a/up",
@@ -78,7 +74,5 @@ def test_a_row_says_it_all() -> None:
         "2",
         "▁▁▁▁▁▁▁▁▁▁██████████",
     ]
-    names = text(
-        *metric_heading(columns, MetricOrder("last"), ascii_only=False)
-    ).split()
+    names = text(*metric_heading(columns, MetricOrder("last"))).split()
     assert names == ["metric", "last▼", "trend", "min", "max", "all", "steps"]

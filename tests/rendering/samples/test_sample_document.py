@@ -57,8 +57,8 @@ def test_kinds_stand_in_the_margin_and_turns_above() -> None:
         "── turn 2 of 2, score 1 " + "─" * 36,
     ]
     assert rows[7] == "   answer │ So \\boxed{4}."
-    narrow = shown(Document(one, 40, 10, ascii_only=True))
-    assert "| <think>hm</think>" in narrow
+    narrow = shown(Document(one, 40, 10))
+    assert "│ <think>hm</think>" in narrow
     assert "<think>hm</think>" in shown(Document(one, 20, 10))
     raw = shown(Document(one, 60, 10, raw=True))
     assert "<think>hm</think>" in raw

@@ -74,10 +74,6 @@ def test_header() -> None:
         "✗[✓]✗✓ ✗✓✗✓",
     ]
     assert texts(header(group, 1, 19, 1)) == ["120 · 2/8 · ✓ 1"]
-    in_ascii = texts(header(group, 1, 81, 1, ascii_only=True))[0]
-    assert in_ascii == (
-        "step 120 | sample 2/8 | + score 1 | 2/4 in its group | 2 of 4 right | validation"
-    )
     assert texts(header(group, 9, 60, 1, count=1000)) == [
         "step 120 · sample 10/1000 · validation · step mean 0.5"
     ]

@@ -209,7 +209,7 @@ async def test_any_number_of_devices_at_any_size(zoomed: bool) -> None:
         reading = many(
             count, processes=(process,) * 12, throttle=("thermal",), temperature=90.0
         )
-        views.append(watched(reading, run, times=30, ascii_only=count % 64 == 0))
+        views.append(watched(reading, run, times=30))
     panel = GpusPanel()
     panel.set_class(zoomed, "-zoomed")
     sizes = [(220, 58), (80, 22), *SIZES]

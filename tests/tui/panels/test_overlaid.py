@@ -87,16 +87,13 @@ def test_what_is_counted_in_another_unit_is_not_held_against_it() -> None:
         assert counterpart(one, "perf/throughput", "throughput", other) is None
 
 
-@pytest.mark.parametrize("ascii_only", [False, True])
-def test_letters_stand_on_the_lines_and_in_the_legend(ascii_only: bool) -> None:
+def test_letters_stand_on_the_lines_and_in_the_legend() -> None:
     runs = [
         make_run(f"run-{n}", 200, columns={"m": [float(n)] * 200}) for n in range(6)
     ]
     view = view_of(*runs, selected=" ".join(run.name for run in runs))
     found = next(one for one in plan_charts(runs[0], ()) if one.key == "m")
-    drawn = ChartRenderer(ascii_only=ascii_only).rows(
-        chart_data(found, view, ChartLook()), 100, 20
-    )
+    drawn = ChartRenderer().rows(chart_data(found, view, ChartLook()), 100, 20)
     title, *plot = ["".join(text for text, _ in row) for row in drawn]
     assert "A 0  B 1  C 2  D 3  E 4  F 5" in title
     for letter, role in zip("ABCDEF", (f"run-{n}" for n in range(1, 7)), strict=True):

@@ -87,7 +87,7 @@ def table(
     columns = fit_columns(len(runs), width, current, longest(found))
     rows = [
         *heading_rows(view, runs, columns, current),
-        *table_rows(found, columns, width, ascii_only=view.ascii_only),
+        *table_rows(found, columns, width),
     ]
     assert all(sum(cell_len(part) for part, _ in row) <= width for row in rows)
     return ["".join(part for part, _ in row).rstrip() for row in rows]

@@ -44,8 +44,8 @@ def configured(name: str, said: dict[str, Any], origin: str = "console") -> Run:
     return run
 
 
-def texts(page: SettingsPage, width: int, *, ascii_only: bool = False) -> list[str]:
-    rows, _ = page_rows(page, width, ascii_only=ascii_only)
+def texts(page: SettingsPage, width: int) -> list[str]:
+    rows, _ = page_rows(page, width)
     return ["".join(text for text, _ in row).rstrip() for row in rows]
 
 
@@ -115,7 +115,7 @@ def test_difference() -> None:
         "names and places: 1",
         "trainer.experiment_name  one                    two",
     ]
-    head = "".join(text for text, _ in heading_row(page, 70, ascii_only=False))
+    head = "".join(text for text, _ in heading_row(page, 70))
     assert head.split() == ["setting", "one", "two"]
     assert [entry.label for entry in difference_page([one, two], "seed").entries] == [
         "data.seed"
@@ -127,12 +127,12 @@ def test_the_chosen_one_in_full() -> None:
     page = settings_page(configured("grpo", {"trainer.dir": long}))
     entry = page.entries[0]
     assert "…" in texts(page, 60)[1]
-    shown = full_entry(page, entry, 60, 6, ascii_only=False)
+    shown = full_entry(page, entry, 60, 6)
     assert "".join(text for row in shown for text, _ in row).count("x") == 150
     assert entry.text == f"trainer.dir={long}"
-    assert full_entry(page, entry, 60, 0, ascii_only=False) == []
-    assert full_entry(page, None, 60, 4, ascii_only=False) == []
-    cut = full_entry(page, entry, 40, 2, ascii_only=False)
+    assert full_entry(page, entry, 60, 0) == []
+    assert full_entry(page, None, 60, 4) == []
+    cut = full_entry(page, entry, 40, 2)
     assert [cell_len("".join(text for text, _ in row)) <= 40 for row in cut] == [
         True,
         True,
@@ -140,8 +140,7 @@ def test_the_chosen_one_in_full() -> None:
     assert cut[-1][0][0].endswith("…"), "what is cut says so"
     both = difference_page([configured("a", {"n": 1}), configured("b", {"n": True})])
     assert [
-        "".join(t for t, _ in row)
-        for row in full_entry(both, both.entries[0], 40, 1, ascii_only=False)
+        "".join(t for t, _ in row) for row in full_entry(both, both.entries[0], 40, 1)
     ] == ["n: 1 | true"]
 
 

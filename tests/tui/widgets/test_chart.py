@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from itertools import product
 from math import inf, nan
 
 import pytest
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 from textual.app import App
 
 from verl_tui.rendering.charts.renderer import ChartRenderer
+from verl_tui.rendering.text.ascii_table import in_ascii
 from verl_tui.runs.pyramid import Pyramid
 from verl_tui.tui.widgets.chart import Chart, ChartData, ChartLine, Mark
 
@@ -71,7 +71,7 @@ class Screen(App):
 
 
 def rows(data, width=60, height=12, **kwargs):
-    drawing = ChartRenderer(ascii_only=kwargs.pop("ascii_only", False))
+    drawing = ChartRenderer()
     return [
         "".join(text for text, _ in row)
         for row in drawing.rows(data, width, height, **kwargs)
@@ -114,11 +114,11 @@ def test_every_size_is_filled_exactly(points):
         everything(points),
         everything(points)._replace(smoothing=0.9, log_y=True),
     ):
-        for (width, height), ascii_only in product(SIZES, (False, True)):
-            drawn = rows(data, width, height, ascii_only=ascii_only, focus=True)
+        for width, height in SIZES:
+            drawn = rows(data, width, height, focus=True)
             assert len(drawn) == height
             assert all(cell_len(row) <= width for row in drawn)
-            assert not ascii_only or all(row.isascii() for row in drawn)
+            assert all(in_ascii(row).isascii() for row in drawn)
 
 
 @given(
@@ -165,7 +165,6 @@ def test_marks_stand_on_the_axis():
     data = ChartData("kl", lines=(ChartLine(ramp()),), marks=marks)
     axis = rows(data)[-2]
     assert [axis.count(glyph) for glyph in "▲↻■"] == [2, 1, 0]
-    assert all(row.isascii() for row in rows(data, ascii_only=True))
 
 
 @pytest.mark.parametrize("height", [1, 2])
@@ -186,17 +185,16 @@ def test_breaches_stand_in_sparklines_too(height):
     assert len(differing) == 2
 
 
-@pytest.mark.parametrize("ascii_only", [False, True])
-def test_a_target_is_a_dashed_line_unlike_the_band(ascii_only):
+def test_a_target_is_a_dashed_line_unlike_the_band():
     points = Column(range(200), [0.5 + (i % 7) / 1000 for i in range(200)])
     data = ChartData("kl", lines=(ChartLine(points),), band=(0.502, None))
-    drawing = ChartRenderer(ascii_only=ascii_only)
+    drawing = ChartRenderer()
     styled = drawing.rows(data._replace(target=0.507), 60, 12)
     dashes = [text for row in styled for text, role in row if role == "target"]
     assert dashes
     band = {text for row in styled for text, role in row if role == "band"}
     assert not band & set(dashes)
-    assert "".join(dashes).isascii() is ascii_only
+    assert not {in_ascii(dash) for dash in dashes} & {in_ascii(text) for text in band}
 
 
 def test_the_axis_reaches_for_a_target_that_is_near_and_points_at_one_that_is_far():

@@ -44,7 +44,7 @@ async def test_charts_that_take_long_are_drawn_one_a_frame(
     app = Tiled()
     async with app.run_test(size=(60, 40)) as pilot:
         tiles = app.query_one(ChartTiles)
-        tiles.have(len(CHARTS), ascii_only=False)
+        tiles.have(len(CHARTS))
         await pilot.pause()
         show = Chart.show
 

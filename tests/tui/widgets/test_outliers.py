@@ -17,7 +17,6 @@ from verl_tui.rendering.charts.chart_data import Axis, ChartData, ChartLine, Mar
 from verl_tui.rendering.charts.cursor_values import CursorValue, cursor_values, rows_of
 from verl_tui.rendering.charts.downsample import Smoothed, usual_range, value_range
 from verl_tui.rendering.charts.renderer import ChartRenderer
-from verl_tui.rendering.charts.symbols import ASCII, UNICODE
 from verl_tui.runs.pyramid import Pyramid
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
@@ -218,13 +217,13 @@ def test_everything_in_a_chart_is_read():
     )
     data = both(points, envelope=(points, points), smoothing=0.6)
     data = data._replace(lines=(*data.lines, validation))
-    labelled = [str(one) for one in cursor_values(data, 210, UNICODE, ChartCache())]
+    labelled = [str(one) for one in cursor_values(data, 210, ChartCache())]
     assert labelled[0] == "step 210"
     assert labelled[1].startswith("a loss 0.625 (smooth 0.")
     assert labelled[2] == "◆ gsm8k 0.75 @ 200"
     assert labelled[3].startswith("b policy KL 0.001 nats (smooth ")
     assert labelled[4] == "min 0.625 max 0.625"
-    assert str(cursor_values(data, -5, UNICODE, ChartCache())[1]) == "a loss -"
+    assert str(cursor_values(data, -5, ChartCache())[1]) == "a loss -"
 
 
 def test_what_does_not_fit_says_so():
@@ -242,8 +241,5 @@ def test_what_does_not_fit_says_so():
 def test_of_a_moment_step_and_time_are_read():
     axis = Axis("time", time=True, exact=lambda second: f"{second}s")
     data = both()._replace(axis=axis)
-    assert (
-        str(cursor_values(data, 210, UNICODE, ChartCache(), at=7)[0]) == "step 7 · 210s"
-    )
-    assert str(cursor_values(data, 210, ASCII, ChartCache(), at=7)[0]) == "step 7, 210s"
-    assert str(cursor_values(data, 210, UNICODE, ChartCache())[0]) == "210s"
+    assert str(cursor_values(data, 210, ChartCache(), at=7)[0]) == "step 7 · 210s"
+    assert str(cursor_values(data, 210, ChartCache())[0]) == "210s"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich.cells import cell_len
 
 _LIKE = {
-    **dict.fromkeys("·•", "*"),
-    **dict.fromkeys("–—−─━▔▃", "-"),
+    "•": "*",
+    **dict.fromkeys("·–—−─━▔▃", "-"),
     **dict.fromkeys("“”„", '"'),
     **dict.fromkeys("‘’°", "'"),
     **dict.fromkeys("…≈±", "~"),
