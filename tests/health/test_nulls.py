@@ -20,9 +20,9 @@ CAREFUL = 2 * MOST
 
 
 def test_no_rule_speaks_of_runs_without_a_fault(request: pytest.FixtureRequest) -> None:
-    # Three runs of each kind in each dialect, ten when thorough.
+    # Two runs of each kind in each dialect, ten when thorough.
     rates = measure(
-        drawn(10 if request.config.getoption("thorough") else 3, first=1000)
+        drawn(10 if request.config.getoption("thorough") else 2, first=3000)
     )
     for rule in RULES:
         raised, judged = rates.rate(rule.name)

@@ -59,6 +59,15 @@ def test_a_crash_shows_its_error_wherever_in_the_log_it_is(tmp_path: Path) -> No
     assert any(ERROR in row for row in shown)
 
 
+def test_the_error_stays_in_sight_while_the_panel_is_resized(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    before = "".join(f"a line of its own{'.' * n}\n" for n in range(40))
+    path.write_text(before + ERROR + "\nRay cleans up\n" * 40, encoding="utf-8")
+    run = logged(path, Event(EventKind.FATAL, ERROR, line=41))
+    for shown in resized(run, (120, 40), (60, 12), (40, 6), (120, 40)):
+        assert any(ERROR in row for row in shown)
+
+
 def test_the_stage_it_was_at_and_the_newest_lines_are_shown(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text(

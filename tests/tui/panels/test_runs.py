@@ -129,6 +129,15 @@ async def test_the_panel_over_the_full_screen_is_a_table(tmp_path: Path) -> None
             await press(pilot, "g")
 
 
+async def test_two_rows_each_in_a_column() -> None:
+    lines = (await shown(three(), (36, 10))).split("\n")
+    assert "1 ✖1 grpo" in lines[1]
+    assert "running · now" in lines[1]
+    assert "120/500" in lines[2]
+    assert "3h 10m" in lines[2]
+    assert "2 ▲1 ppo" in lines[3]
+
+
 async def test_a_long_name_keeps_both_ends() -> None:
     text = await shown(
         make_view(make_run("gsm8k-grpo-" + "very-" * 20 + "lr1e-6")), (36, 6)
