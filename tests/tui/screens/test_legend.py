@@ -11,7 +11,6 @@ from watching import press, showing
 
 from verl_tui.rendering.charts.legend import SIGNS, legend
 from verl_tui.rendering.charts.symbols import Symbols
-from verl_tui.rendering.text.ascii_table import in_ascii
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
@@ -36,25 +35,12 @@ def test_every_sign_of_a_chart_is_explained() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ascii_only", "places", "states"),
-    [
-        (True, ("",), "+ finished, # crashed"),
-        (False, ("", "enter"), "✓ finished, † crashed"),
-        pytest.param(
-            True,
-            ("", "enter", "m"),
-            "+ finished, # crashed",
-            marks=pytest.mark.thorough,
-        ),
-        pytest.param(
-            False, ("", "m"), "✓ finished, † crashed", marks=pytest.mark.thorough
-        ),
-    ],
+    "places", [("", "enter"), pytest.param(("", "m"), marks=pytest.mark.thorough)]
 )
 async def test_the_help_has_them_once_where_charts_are(
-    demo: Monitor, ascii_only: bool, places: tuple[str, ...], states: str
+    demo: Monitor, places: tuple[str, ...]
 ) -> None:
-    app = showing(demo, ascii_only=ascii_only)
+    app = showing(demo)
     async with app.run_test(size=(100, 30)) as pilot:
         for keys in places:
             rows = await displayed(pilot, *keys.split())
@@ -65,14 +51,11 @@ async def test_the_help_has_them_once_where_charts_are(
                 at for at, head in enumerate(heads) if head.endswith("everywhere")
             ]
             assert heads.index("signs in charts") == (1 if keys else everywhere[-1] + 2)
-            shown = in_ascii if ascii_only else str
             for entry in legend():
                 assert any(
-                    row.split("  ")[1:2] == [shown(entry.sign)]
-                    and row.endswith(entry.means)
+                    row.split("  ")[1:2] == [entry.sign] and row.endswith(entry.means)
                     for row in rows
                 ), entry
             # States of runs have the signs of the run list.
-            assert any(f"after a name: {states}" in row for row in rows)
-            sign = "o" if ascii_only else "●"
-            assert any(f"before a name: {sign} nothing found" in row for row in rows)
+            assert any("after a name: ✓ finished, † crashed" in row for row in rows)
+            assert any("before a name: ● nothing found" in row for row in rows)
