@@ -123,6 +123,20 @@ FORMS: dict[str, tuple[str, dict[str, float], str]] = {
         {"policy_loss": 1.25, "grad_norm": 0.621, "step_time": 40123.4},
         "Megatron-LM console",
     ),
+    "slime": (
+        "(Actor pid=8) rollout {n}: {{'rollout/raw_reward': 0.25, 'rollout/entropy': tensor(0.5)}}\n"
+        "(Actor pid=8) model.py:9 - step 7: {{'train/pg_loss': 0.5, 'train/grad_norm': 1}} 3%| |\n"
+        "(Actor pid=8) model.py:9 - step 8: {{'own': 1, 'train/pg_loss': 1.5}}saved\n"
+        "(Actor pid=8) step 9: {{'train/pg_loss': 1e9, 'train/cut\nlr: 3\n",
+        {"reward": 0.25, "entropy": 0.5, "policy_loss": 1.0, "grad_norm": 1.0},
+        "slime console",
+    ),
+    "OpenRLHF": (
+        "(T pid=3) INFO ppo.py:91] Global step {n}: {{'policy_loss': -0.5, 'reward': 0.25}}\n"
+        "reward: 3\n",
+        {"reward": 0.25, "policy_loss": -0.5},
+        "OpenRLHF console",
+    ),
 }
 """Trainer -> what it prints at a step, the values of the indicators as printed, and the console's
 name.

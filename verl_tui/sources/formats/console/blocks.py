@@ -77,17 +77,23 @@ class BlockReader:
         self.trainer: str | None = None
         """Whose blocks they are, None before the first."""
         self.unread = 0
-        """Objects that could not be read."""
+        """Objects that could not be read, and lists in those that could."""
+        self.behind = b""
+        """What another process printed behind the last object."""
         self._rewards = RewardSum()
         self._reached: int | None = None
         """The step of the last row."""
         self._epochs = 0
         """Epochs before this one, where a trainer counts steps anew in each."""
+        self._rollout: int | None = None
+        """The last step that a line stated as that of a rollout."""
         self._close()
 
     def _close(self) -> None:
         self._form: Form | None = None
         self._step: int | None = None
+        self._is_update = False
+        """True if several blocks of one step are averaged."""
         self._values: dict[str, float] = {}
         self._samples: list[Sample] = []
         self._object = b""
@@ -120,6 +126,8 @@ class BlockReader:
             behind = part[match.end() :]
             if behind.strip() and self._takes(behind) and not self._object:
                 rows += self.held()
+                if behind.startswith(_OBJECTS):
+                    self._close()
             return rows
         if self._form is None:
             return None
@@ -137,6 +145,11 @@ class BlockReader:
             self._epochs = int(epoch) - 1
         if step := stated.get("step"):
             self._step = int(step) + self._epochs * int(stated.get("each") or 0)
+        if stated.get("rollout"):
+            self._rollout = self._step
+        self._is_update = bool(stated.get("update"))
+        if self._is_update and self._rollout is not None:
+            self._step = self._rollout
 
     def held(self) -> list[MetricRow | Sample]:
         """Return what was read so far, the metrics as a row."""
@@ -148,7 +161,8 @@ class BlockReader:
         if self._values and self._step is not None:
             self._reached = self._step
             keys = tuple(safe(_REDUCER.sub("", name), 300) for name in self._values)
-            held.append(MetricRow(self._step, keys, tuple(self._values.values())))
+            values = tuple(self._values.values())
+            held.append(MetricRow(self._step, keys, values, mean=self._is_update))
         self._samples, self._values = [], {}
         return held
 
@@ -207,7 +221,13 @@ class BlockReader:
                 name = cell
 
     def _takes_object(self, part: bytes) -> bool:
+        is_first = not self._object
         self._object += part.strip() + b" "
+        if is_first and (whole := read_dict(part.strip())).behind:
+            self.behind, self._object = whole.behind, b""
+            self.unread += whole.lists
+            self._values |= whole.numbers
+            return bool(whole.numbers)
         if part.rstrip().endswith((b"}", b"}]")):
             written, self._object = self._object.strip(), b""
             read = _read_object(written)

@@ -360,12 +360,13 @@ class ConsoleDecoder:
         records = self._dicts.read(part, self._number) if b"{'" in part else None
         if records is None:
             self._read_other(prefix, part)
-            return b""
+            return self._blocks.behind
         self._add(records)
         return self._dicts.behind
 
     def _read_other(self, prefix: bytes, part: bytes) -> None:
         """Read a line that is neither metrics nor part of a sample."""
+        self._blocks.behind = b""
         self._dicts.program.line(prefix, part, self._number)
         if self._dicts.steps.cleared:
             self._dicts.steps.other()

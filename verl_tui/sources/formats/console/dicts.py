@@ -1,15 +1,9 @@
-"""Metrics that other trainers print as a Python dict: Hugging Face's (TRL, ms-swift, …), slime's,
-OpenRLHF's.
+"""Metrics that trainers on Hugging Face's (TRL, ms-swift, …) print as a Python dict.
 
 Hugging Face (`transformers/trainer_callback.py`, `ProgressCallback.on_log`) writes `{'loss': 0.1,
 …, 'epoch': 0.01}`, mostly without a step: `verl_tui.sources.formats.console.dict_steps` finds it.
 Versions from 5 on print all values as strings, and None for non-finite numbers. ms-swift states
 `'global_step/max_steps': '10/438'`, others `step` or the like.
-
-slime prints `rollout N: {…}`, `step N: {…}`, `perf N: {…}`, `eval N: {…}`
-(`backends/megatron_utils/{data,model}.py`, `ray/rollout.py`). Its step counts updates, several a
-rollout: they are averaged as one step of the rollout before them, as verl does it. OpenRLHF prints
-`Global step N: {…}` (`trainer/ppo_trainer.py`).
 """
 
 from __future__ import annotations
@@ -24,11 +18,7 @@ from verl_tui.sources.formats.console.bar_restarts import BarRestarts
 from verl_tui.sources.formats.console.dict_steps import PrintedDict, StepResolver
 from verl_tui.sources.formats.console.leads import ANOTHER
 from verl_tui.sources.formats.console.progress_lines import DRAWN, elapsed
-from verl_tui.sources.formats.console.trainer_detector import (
-    OPENRLHF,
-    SLIME,
-    TrainerDetector,
-)
+from verl_tui.sources.formats.console.trainer_detector import TrainerDetector
 from verl_tui.text import one_line, safe
 
 if TYPE_CHECKING:
@@ -47,17 +37,12 @@ _PAIR = pattern(
     r"|(?P<list>(?:tensor\(|array\()?\[(?:[^\[\]]|\[[^\[\]]*\])*\](?:[^(){}\[\]]*\))?)"
     r")(?=, '|\}))"
 )
-_NAMED = pattern(
-    rb"(?:^|[\s\]])(?P<what>rollout|step|perf|eval|Global step) (?P<step>\d{1,15}): $"
-)
 _ENDS_TEXT = pattern(rb"^\s*$|\]\s*$|[\w.!%)]$")
 """What may stand before a dict: nothing, a bar, or what was printed right before it."""
 _BEHIND = pattern(rf"\s*(?:$|\d{{1,3}}%\|)|{ANOTHER}|[\w(\[{{]")
 """What may stand behind one: what was printed right behind it, and the same with a bar's or another
 process's beginning behind spaces.
 """
-_NAME = 40
-"""Bytes before a dict that may name it."""
 _BAR = pattern(
     rb"\s*(?:Train: *)?" + DRAWN + rb"(?P<at>\d{1,15})/(?P<total>\d{1,15}) \["
 )
@@ -83,8 +68,6 @@ _PLACES = frozenset({*_STEPS, *_TOTALS})
 _MOST_STEPS = 10**15
 _METRIC = pattern(r"loss|reward|grad_norm|learning_rate|accuracy")
 """A dict that states its step is one of metrics if a key contains one of these."""
-_NAMES = {b"rollout": "rollout/", b"step": "train/", b"perf": "perf/", b"eval": "eval/"}
-"""Prefixes of slime's own keys; users add others."""
 _TRAINED = {"loss", "reward", "learning_rate", "grad_norm", "objective/rlhf_reward"}
 _PPO = {"objective/rlhf_reward", "loss/value_avg"}
 """In a dict of TRL's PPO, which prints it before the bar goes on to its step
@@ -94,7 +77,6 @@ _HINT = pattern(
     rb"\{'[^{}\n]{0,4000}?(?<=')"
     rb"(?:loss|reward|grad_norm|learning_rate|objective/rlhf_reward|eval_\w+|train_runtime)': "
     rb"[^\n]{0,4000}?'epoch': '?\d"
-    rb"|(?:rollout|step|perf) \d+: \{'(?:rollout|train|perf)/|Global step \d+: \{'"
 )
 
 
@@ -115,7 +97,6 @@ class DictReader:
         """What another process printed behind the last dict."""
         self.unread = 0
         """Values that are not read: lists, and dicts with something that is no literal."""
-        self._rollout: int | None = None
         self._placed = 0
         """All dicts with metrics so far."""
         self._line = 0
@@ -143,9 +124,6 @@ class DictReader:
         # Most lines with a brace are something else, and long: check the cheap things first.
         if part.rfind(b"}") < at:
             return None
-        if part.startswith(b": ", at - 2):
-            named = _NAMED.search(part[max(0, at - _NAME) : at])
-            return self._named(named, part[at:]) if named is not None else None
         if not _ENDS_TEXT.search(part, 0, at):
             return None
         found = read_dict(part[at:])
@@ -162,7 +140,8 @@ class DictReader:
         if not _is_metrics(written, stated=step is not None):
             self.unread += not written and hinted(part)
             return None
-        self._note(found)
+        self.behind = found.behind
+        self.unread += found.lists
         self._line = number
         self.program.dict(written)
         if "train_runtime" in written:
@@ -170,10 +149,6 @@ class DictReader:
         self.steps.printed(_printed(written, step))
         stated = [Progress(step, total)] if step is not None else []
         return [*stated, *self.placed()]
-
-    def _note(self, found: ReadDict) -> None:
-        self.behind = found.behind
-        self.unread += found.lists
 
     def _ended(
         self, written: Mapping[str, float], step: int | None, part: bytes
@@ -243,28 +218,6 @@ class DictReader:
                     MetricRow(step, printed.keys, printed.values, estimated=estimated)
                 )
         return out
-
-    def _named(
-        self, found: re.Match[bytes], written: bytes
-    ) -> Sequence[MetricRow] | None:
-        what = found["what"]
-        step = int(found["step"])
-        read = read_dict(written)
-        metrics = read.numbers
-        if what == b"Global step":
-            fits = bool(_TRAINED & metrics.keys() or "policy_loss" in metrics)
-        else:
-            fits = any(key.startswith(_NAMES[what]) for key in metrics)
-        if not fits:
-            return None
-        self._note(read)
-        self.program.metrics(OPENRLHF if what == b"Global step" else SLIME)
-        update = what == b"step"
-        if what == b"rollout":
-            self._rollout = step
-        elif update and self._rollout is not None:
-            step = self._rollout
-        return [MetricRow(step, tuple(metrics), tuple(metrics.values()), mean=update)]
 
 
 def _printed(written: Mapping[str, float], step: int | None) -> PrintedDict:

@@ -1,7 +1,7 @@
 """Detects which trainer writes a console from the console itself.
 
-The shape of metrics is the best evidence: verl's step lines, slime's and OpenRLHF's named dicts,
-keys that only one trainer's dicts have. ms-swift's and LLaMA-Factory's loggers sign their lines
+The shape of metrics is the best evidence: verl's step lines, the blocks of other trainers, keys
+that only one trainer's dicts have. ms-swift's and LLaMA-Factory's loggers sign their lines
 (`[INFO:swift]`, `[INFO|2026-11-22 17:51:29] llamafactory.hparams.parser:523 >>`, before version 0.9
 `- INFO - llamafactory.hparams.parser -`); both use TRL's trainers, so their signature goes before
 TRL's keys. A log without metrics, such as a start that failed, has names of modules in it at least.
@@ -17,7 +17,7 @@ from verl_tui.trainers import trainers
 if TYPE_CHECKING:
     from collections.abc import Container
 
-VERL, SLIME, OPENRLHF = "verl console", "slime console", "OpenRLHF console"
+VERL = "verl console"
 _TRL, _OTHER = "TRL console", "Hugging Face console"
 _ON_TRANSFORMERS = ("ms-swift console", "LLaMA-Factory console", _TRL)
 """Trainers that print the dicts of transformers' trainer."""
