@@ -90,6 +90,10 @@ def start() -> None:
             run("check", *sorted(LOGS.glob("*.*l*")), "--json", codes=(0, 1, 2))
         )
         assert len(checked["runs"]) >= 5
+        # The last step has nothing behind it that would show that it is complete.
+        steps = (f"===== Step {n}/2 =====\n  • Avg Reward: 0.5\n" for n in (1, 2))
+        Path("steps.log").write_text("".join(steps), encoding="utf-8")
+        assert json.loads(run("get", "state", "steps.log", "--json"))["step"] == 2
         run(LOGS / "filelogger_v07.jsonl", "--snapshot", "frame.svg")
         run(LOGS / "tutorial.jsonl", "--snapshot", "frame.txt", "--size", "140x45")
         assert "policy KL" in Path("frame.txt").read_text(encoding="utf-8")

@@ -63,6 +63,20 @@ class ConsoleLayer(ABC):
             return self._read(line, number)
         return self.console.decode(line, number)
 
+    # `isinstance` of a protocol sees no attribute that `__getattr__` alone gives, since Python 3.12.
+
+    def early(self, line: bytes) -> int:
+        """Return how many bytes of a line that has no end yet can be decoded."""
+        return self.console.early(line)
+
+    def held(self) -> Iterable[MetricRow | Record]:
+        """Return the records that only wait for lines that may never come."""
+        return self.console.held()
+
+    def caught_up(self) -> Iterable[MetricRow | Record]:
+        """Return the records that wait for the end of a training that goes on."""
+        return self.console.caught_up()
+
     def restart(self) -> Iterable[MetricRow | Record]:
         """Forget everything: the file starts anew."""
         self._begin()
