@@ -63,7 +63,7 @@ class ConsoleLayer(ABC):
             return self._read(line, number)
         return self.console.decode(line, number)
 
-    # `isinstance` of a protocol sees no attribute that `__getattr__` alone gives, since Python 3.12.
+    # Since Python 3.12 `isinstance` of a protocol sees no attribute that `__getattr__` alone gives.
 
     def early(self, line: bytes) -> int:
         """Return how many bytes of a line that has no end yet can be decoded."""
