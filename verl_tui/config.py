@@ -116,8 +116,8 @@ class Config:
     again after `repeat_after` minutes; not set: never. At most `per_hour` messages go out, and in
     `quiet` hours only critical ones (with `critical_passes = false` none); the others are summed up
     later. `commands` says which of `watch` and `guard` send, `guard` which of the guard's own
-    events. `preset` is json, slack, feishu, dingtalk, ntfy or apprise, if the address does not show
-    it. A table in `runs` holds other choices for the runs whose names fit its pattern.
+    events. `preset` is json or apprise, if the address does not show it. A table in `runs` holds
+    other choices for the runs whose names fit its pattern.
     """
     targets: Mapping[str, float] = _option(
         {}, example='validation = 0.70\n"samples/acc" = 0.9'

@@ -13,10 +13,11 @@ from verl_tui.config import Config
 from verl_tui.health.finding import Finding, Severity, Verdict
 from verl_tui.monitor import Monitor, load
 from verl_tui.notify.changes import Changes
+from verl_tui.notify.delivery import NotSentError
 from verl_tui.notify.destination import Destination
+from verl_tui.notify.message import Message, of_finding
 from verl_tui.notify.notifier import Notifier, of_guard
 from verl_tui.notify.notify_settings import Choice, NotifySettings
-from verl_tui.notify.posting import NotSentError
 from verl_tui.notify.sender import Sender
 from verl_tui.notify.state_file import StateFileError, read_state, write_state
 from verl_tui.records import Batch, SourceStatus
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from verl_tui.notify.message import Message
 
 NOW = 1_800_000_000.0
 HOUR = 3600.0
@@ -104,6 +104,45 @@ def test_what_the_user_has_acknowledged_is_not_reported() -> None:
     assert changes.look(monitored(KL), NOW + 2 * HOUR, is_seen=lambda *_: True) == []
 
 
+def test_json_has_the_documented_fields() -> None:
+    data = Message(
+        "finding", 1_599_360_473.4, "", run="run", finding="kl-high"
+    ).as_data()
+    assert list(data) == [
+        *(
+            "version",
+            "program",
+            "id",
+            "time",
+            "event",
+            "run",
+            "run_id",
+            "finding",
+            "key",
+            "severity",
+        ),
+        *("state", "step", "since_step", "message", "advice", "repeated", "held_back"),
+        *("title", "text"),
+    ]
+    assert data["time"] == "2020-09-06T02:47:53+00:00"
+    assert data["title"] == "verl-tui: run: info: kl-high"
+
+
+def test_texts_of_logs_are_made_safe_and_keys_are_hidden() -> None:
+    token = "hf_" + "a1" * 15
+    finding = Finding(
+        "crash",
+        Severity.CRITICAL,
+        f"ValueError: \x1b[31mtoken {token}\nnext",
+        evidence=("a sample's text",),
+        advice="look",
+    )
+    message = of_finding(f"run\u202e {token}", finding, NOW)
+    assert message.message == "ValueError: token *** next"
+    assert message.run == "run\ufffd ***"
+    assert "sample" not in message.text
+
+
 def log(tmp_path: Path) -> Path:
     path = tmp_path / "verl_logs.jsonl"
     lines = [
@@ -155,7 +194,7 @@ def notifier(
         sent.append(message)
 
     to = Destination("https://host/SECRET", "VERL_TUI_NOTIFY_URL", "json")
-    return Notifier(settings, to, clock=lambda: NOW, sender=Sender(deliver)), sent
+    return Notifier(settings, to, sender=Sender(deliver)), sent
 
 
 def check(

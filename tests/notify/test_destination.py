@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 ADDRESS = "https://hooks.slack.com/services/T000/B000/X1Y2Z3-SECRET"
 
+HOOK = "https://hooks.example.com/services/T000/B000/X1Y2Z3-SECRET"
+
 
 def file(tmp_path: Path, text: str = f'url = "{ADDRESS}"\n', mode: int = 0o600) -> Path:
     path = tmp_path / "address.toml"
@@ -23,44 +25,55 @@ def file(tmp_path: Path, text: str = f'url = "{ADDRESS}"\n', mode: int = 0o600) 
 
 
 @pytest.mark.parametrize(
-    ("url", "preset"),
+    ("url", "preset", "for_apprise"),
     [
-        (ADDRESS, "slack"),
-        ("https://open.feishu.cn/open-apis/bot/v2/hook/1", "feishu"),
-        ("https://open.larksuite.com/open-apis/bot/v2/hook/1", "feishu"),
-        ("https://oapi.dingtalk.com/robot/send?access_token=1", "dingtalk"),
-        ("https://ntfy.sh/topic", "ntfy"),
-        ("http://10.0.0.1:8080/hook", "json"),
-        ("mailto://user:pass@example.com", "apprise"),
+        (ADDRESS, "apprise", ADDRESS),
+        ("https://open.feishu.cn/open-apis/bot/v2/hook/1", "apprise", "feishu://1"),
+        ("https://open.larksuite.com/open-apis/bot/v2/hook/1", "apprise", "lark://1"),
+        (
+            "https://oapi.dingtalk.com/robot/send?access_token=1",
+            "apprise",
+            "dingtalk://1",
+        ),
+        ("https://ntfy.sh/topic", "apprise", "https://ntfy.sh/topic"),
+        ("HTTP://10.0.0.1:8080/hook", "json", "HTTP://10.0.0.1:8080/hook"),
+        ("mailto://user:pass@example.com", "apprise", "mailto://user:pass@example.com"),
     ],
 )
-def test_an_address_shows_its_preset(url: str, preset: str) -> None:
+def test_an_address_shows_its_preset(url: str, preset: str, for_apprise: str) -> None:
     found = destination({"VERL_TUI_NOTIFY_URL": url})
     assert found is not None
-    assert found.preset == preset
+    assert (found.preset, found.for_apprise) == (preset, for_apprise)
+
+
+def test_a_token_that_apprise_would_not_use_is_refused() -> None:
+    environment = {"VERL_TUI_NOTIFY_URL": ADDRESS, "VERL_TUI_NOTIFY_TOKEN": "S3CRET"}
+    with pytest.raises(DestinationError, match="within the address only") as caught:
+        destination(environment)
+    assert "S3CRET" not in str(caught.value)
 
 
 def test_a_private_file_holds_the_address(tmp_path: Path) -> None:
-    text = f'url = "{ADDRESS}"\nsecret = "SECRET1"\n'
+    text = f'url = "{HOOK}"\ntoken = "SECRET1"\n'
     for mode in (0o600, 0o400):
         path = file(tmp_path, text, mode)
-        found = destination({"VERL_TUI_NOTIFY_TOKEN": "t"}, path)
-        assert found == Destination(ADDRESS, str(path), "slack", "SECRET1", "t")
-        assert (
-            destination({"VERL_TUI_NOTIFY_FILE": str(path)}, preset="json") is not None
+        assert destination({}, path) == Destination(HOOK, str(path), "json", "SECRET1")
+        found = destination(
+            {"VERL_TUI_NOTIFY_FILE": str(path), "VERL_TUI_NOTIFY_TOKEN": "t"}
         )
+        assert found == Destination(HOOK, str(path), "json", "t")
         path.unlink()
 
 
 def test_it_is_never_shown(tmp_path: Path) -> None:
     found = destination(
-        {"VERL_TUI_NOTIFY_URL": ADDRESS, "VERL_TUI_NOTIFY_SECRET": "SEC12345"}
+        {"VERL_TUI_NOTIFY_URL": HOOK, "VERL_TUI_NOTIFY_TOKEN": "SEC12345"}
     )
     assert found is not None
     assert "SEC" not in repr(found)
-    assert "hooks.slack" not in repr(found)
+    assert "example" not in repr(found)
     assert found.name == "the webhook from VERL_TUI_NOTIFY_URL"
-    said = f"POST {ADDRESS} failed: hooks.slack.com /X1Y2Z3-SECRET SEC12345"
+    said = f"POST {HOOK} failed: hooks.example.com /X1Y2Z3-SECRET SEC12345"
     assert found.hide(said) == "POST … failed: … /… …"
 
 
@@ -78,9 +91,10 @@ def test_a_file_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> No
     ("text", "why"),
     [
         ("url = https://X1Y2Z3-SECRET", "is not valid TOML"),
-        ('webhook = "https://X1Y2Z3-SECRET"', "only url, secret and token stand in it"),
-        ("url = 3", "only url, secret and token stand in it"),
-        ('secret = "x"', "has no url"),
+        ('webhook = "https://X1Y2Z3-SECRET"', "only url and token stand in it"),
+        ("url = 3", "only url and token stand in it"),
+        ('token = "x"', "has no url"),
+        (f'url = "{HOOK}"\nsecret = "x"', "only url and token stand in it"),
         ('url = "https://"', "has no host in it"),
         ('url = "https://me:X1Y2Z3-SECRET@host/"', "has a login in it"),
         ('url = "https://host:X1Y2Z3-SECRET/"', "is no address"),

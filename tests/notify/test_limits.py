@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from verl_tui.health.finding import Severity
+from verl_tui.notify.limits import Limits
 from verl_tui.notify.message import Message
-from verl_tui.notify.quiet import QuietHours
-from verl_tui.notify.rate_limiter import RateLimiter
+from verl_tui.notify.notify_settings import NotifySettings, QuietHours
 
 DAY = 1440
 MINUTES = st.integers(0, DAY - 1)
@@ -26,27 +28,36 @@ def message(severity: Severity = Severity.WARNING, run: str = "run_1") -> Messag
     )
 
 
-def minute(now: float) -> int:
-    """A clock without time zones."""
-    return int(now // 60) % DAY
+def clock(minute: int) -> str:
+    return f"{minute // 60}:{minute % 60:02}"
+
+
+def quiet_hours(begin: int, end: int) -> QuietHours:
+    return QuietHours.of(f"{clock(begin)}-{clock(end)}")
+
+
+def at(minute: int) -> float:
+    """A time of a day on which no clock is changed."""
+    return datetime(2026, 1, 15, minute // 60, minute % 60).timestamp()  # noqa: DTZ001
 
 
 @given(MINUTES, MINUTES, MINUTES)
 def test_quiet_hours_are_the_minutes_from_begin_to_end(
-    begin: int, end: int, at: int
+    begin: int, end: int, minute: int
 ) -> None:
     if begin == end:
         return
-    hours = QuietHours(begin, end)
-    assert hours.hold(at) == ((at - begin) % DAY < (end - begin) % DAY)
-    assert hours.hold(at) != QuietHours(end, begin).hold(at), (
+    hours = quiet_hours(begin, end)
+    now = at(minute)
+    assert hours.hold(now) == ((minute - begin) % DAY < (end - begin) % DAY)
+    assert hours.hold(now) != quiet_hours(end, begin).hold(now), (
         "the other way round is the rest"
     )
 
 
 def test_quiet_hours_over_midnight_are_read() -> None:
     hours = QuietHours.of("22:00-07:30")
-    assert [hours.hold(at) for at in (1319, 1320, 1439, 0, 449, 450)] == [
+    assert [hours.hold(at(one)) for one in (1319, 1320, 1439, 0, 449, 450)] == [
         *(False, True, True, True, True, False),
     ]
 
@@ -67,9 +78,9 @@ def test_any_messages_at_any_times(
     critical_passes: bool,
     span: tuple[int, int] | None,
 ) -> None:
-    quiet = None if span is None else QuietHours(*span)
-    limits = RateLimiter(
-        per_hour, quiet, critical_passes=critical_passes, minute=minute
+    quiet = None if span is None or span[0] == span[1] else quiet_hours(*span)
+    limits = Limits(
+        NotifySettings(per_hour=per_hour, quiet=quiet, critical_passes=critical_passes)
     )
     now, sent, given_in, passed_on = 0.0, [], 0, 0
     for wait, severities in looks:
@@ -78,17 +89,17 @@ def test_any_messages_at_any_times(
         for one in limits.take([message(severity) for severity in severities], now):
             sent.append(now)
             passed_on += one.held_back or 1
-            is_quiet = quiet is not None and quiet.hold(minute(now))
+            is_quiet = quiet is not None and quiet.hold(now)
             assert not is_quiet or (
                 critical_passes and one.severity is Severity.CRITICAL
             )
-        assert passed_on + limits.held_back == given_in
+        assert passed_on + limits.waiting == given_in
     for time in sent:
         assert sum(time - 3600 < other <= time for other in sent) <= per_hour
 
 
 def test_the_last_message_of_an_hour_says_so_and_the_rest_is_summed_up() -> None:
-    limits = RateLimiter(2)
+    limits = Limits(NotifySettings(per_hour=2))
     first, last = limits.take([message(run=f"run_{i}") for i in range(5)], 0.0)
     assert first.note is None
     assert last.body.endswith(
@@ -106,6 +117,6 @@ def test_the_last_message_of_an_hour_says_so_and_the_rest_is_summed_up() -> None
 
 
 def test_a_clock_that_is_set_back_holds_nothing_back() -> None:
-    limits = RateLimiter(1)
+    limits = Limits(NotifySettings(per_hour=1))
     assert limits.take([message()], 1e9)
     assert limits.take([message()], 1e6)

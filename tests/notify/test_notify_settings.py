@@ -10,8 +10,7 @@ import pytest
 
 from verl_tui.config import Config, documented_defaults
 from verl_tui.health.finding import Severity
-from verl_tui.notify.notify_settings import NotifySettings, parse_settings
-from verl_tui.notify.quiet import QuietHours
+from verl_tui.notify.notify_settings import NotifySettings, QuietHours, parse_settings
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -36,7 +35,7 @@ def test_every_setting_is_read() -> None:
         critical_passes = false
         commands = ["guard"]
         guard = ["tripped", "best"]
-        preset = "slack"
+        preset = "json"
         file = "/etc/address.toml"
         [runs."debug_*"]
         severity = "none"
@@ -48,9 +47,12 @@ def test_every_setting_is_read() -> None:
     assert found.choice.severity is Severity.WARNING
     assert found.choice.cleared
     assert (found.repeat_after, found.per_hour) == (5400.0, 5)
-    assert (found.quiet, found.critical_passes) == (QuietHours(1320, 450), False)
+    assert (found.quiet, found.critical_passes) == (
+        QuietHours.of("22:00-7:30"),
+        False,
+    )
     assert (found.commands, found.guard) == ({"guard"}, {"tripped", "best"})
-    assert (found.preset, found.file) == ("slack", Path("/etc/address.toml"))
+    assert (found.preset, found.file) == ("json", Path("/etc/address.toml"))
     debug, main, other = map(found.choice_for, ("debug_7", "main", "other"))
     assert not debug.wants("crash", Severity.CRITICAL)
     assert debug.states == frozenset()

@@ -11,10 +11,10 @@ from watching import lines, until
 
 from verl_tui.config import Config
 from verl_tui.monitor import load
+from verl_tui.notify.delivery import NotSentError
 from verl_tui.notify.destination import Destination
 from verl_tui.notify.notifier import Notifier
 from verl_tui.notify.notify_settings import NotifySettings
-from verl_tui.notify.posting import NotSentError
 from verl_tui.notify.sender import Sender
 from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.tui.app import VerlApp
@@ -55,7 +55,7 @@ async def test_what_is_found_meanwhile_is_reported_and_nothing_else(
         one.id == "circuit-breaker-kl" for one in monitor.verdicts["broken"].findings
     )
     to = Destination("https://host/SECRET", "VERL_TUI_NOTIFY_URL", "json")
-    notifier = Notifier(NotifySettings(), to, clock=lambda: NOW, sender=Sender(deliver))
+    notifier = Notifier(NotifySettings(), to, sender=Sender(deliver))
     app = VerlApp([], config, monitor=monitor, clock=lambda: NOW + 2, notifier=notifier)
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.pause()

@@ -17,11 +17,9 @@ from verl_tui.commands.output import EXIT_NOTHING, print_message, print_messages
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
 
     from verl_tui.commands.arguments import CommandParser
     from verl_tui.config import Config
-    from verl_tui.notify.message import Message
 
 EXIT_UNSENT = 69
 """A message that could not be sent."""
@@ -36,7 +34,7 @@ EXITS = "0 done, 3 nothing readable, 69 the test message could not be sent"
 
 def options(parser: CommandParser) -> None:
     """Add its options."""
-    from verl_tui.notify.preset_names import PRESETS
+    from verl_tui.notify.destination import PRESETS
 
     parser.epilog = (
         "The address comes from the environment variable VERL_TUI_NOTIFY_URL, or from the file "
@@ -48,7 +46,9 @@ def options(parser: CommandParser) -> None:
     parser.add_argument(
         "--show", action="store_true", help="show messages, send nothing"
     )
-    preset = "form of the messages (default: that of the address); with --show, write their JSON"
+    preset = (
+        "how they are sent (default: by the address); with --show, json writes the JSON"
+    )
     parser.add_argument("--preset", choices=PRESETS, help=preset)
     paths_argument(parser)
     config_option(parser)
@@ -69,15 +69,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _test(options: argparse.Namespace, config: Config) -> int:
-    from verl_tui.notify.delivery import deliver
+    from verl_tui.notify.delivery import NotSentError, deliver
     from verl_tui.notify.message import trial
-    from verl_tui.notify.posting import NotSentError
 
     to = destination_for(settings_for(config), options.preset)
     if to is None:
         raise CommandError(NO_ADDRESS)
     try:
-        answer = deliver(to, trial(time.time()), time.time)
+        answer = deliver(to, trial(time.time()))
     except NotSentError as error:
         print_message(str(error))
         return EXIT_UNSENT
@@ -89,7 +88,8 @@ def _show(options: argparse.Namespace, config: Config) -> int:
     """Show what a check would send, the limits considered."""
     from verl_tui.monitor import load
     from verl_tui.notify.changes import Changes
-    from verl_tui.notify.notifier import limits_of
+    from verl_tui.notify.delivery import json_of
+    from verl_tui.notify.limits import Limits
 
     now = time.time()
     settings = settings_for(config)
@@ -98,33 +98,16 @@ def _show(options: argparse.Namespace, config: Config) -> int:
     if not monitor.runs:
         return EXIT_NOTHING
     found = Changes(settings).look(monitor, now)
-    limits = limits_of(settings)
+    limits = Limits(settings)
     shown = limits.take(found, now)
-    _write(
-        shown,
-        options.preset or settings.preset,
-        now,
-        as_json=options.preset is not None,
-    )
+    if options.preset == "json":
+        print("".join(f"{json_of(one)}\n" for one in shown), end="")
+    else:
+        print("\n\n".join(one.text for one in shown))
     if not found:
         print_message("nothing would be sent: see severity, ids and states in [notify]")
-    if limits.held_back:
+    if limits.waiting:
         print_message(
-            f"{limits.held_back} more would be held back (quiet hours, {settings.per_hour} an hour)"
+            f"{limits.waiting} more would be held back (quiet hours, {settings.per_hour} an hour)"
         )
     return 0
-
-
-def _write(
-    messages: Sequence[Message], preset: str | None, now: float, *, as_json: bool
-) -> None:
-    from verl_tui.notify.destination import Destination
-    from verl_tui.notify.presets import request
-
-    if not as_json or preset == "apprise":
-        print("\n\n".join(one.text for one in messages))
-        return
-    # No address, so no signature either: its topic and host are made up.
-    to = Destination("https://host.invalid/topic", "nowhere", preset or "json")
-    for one in messages:
-        print(request(to, one, now).body.decode())

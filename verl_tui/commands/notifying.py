@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError
@@ -47,23 +47,11 @@ def destination_for(
         found = destination(os.environ, settings.file, preset or settings.preset)
     except DestinationError as error:
         raise CommandError(str(error)) from error
-    if found is not None and found.preset == "apprise":
-        _need_apprise(found)
+    if found is not None and found.preset == "apprise" and not find_spec("apprise"):
+        raise CommandError(
+            f"{found.where}: this address needs apprise: pip install 'verl-tui[notify]'"
+        )
     return found
-
-
-def _need_apprise(to: Destination) -> None:
-    """Refuse an address that nothing here can send to.
-
-    Raises:
-        CommandError: apprise is missing.
-    """
-    from importlib.util import find_spec
-
-    from verl_tui.notify.delivery import MISSING
-
-    if find_spec("apprise") is None:
-        raise CommandError(f"{to.where}: {MISSING}")
 
 
 def notifier_for(config: Config, command: str | None = None) -> Notifier | None:
@@ -81,4 +69,4 @@ def notifier_for(config: Config, command: str | None = None) -> Notifier | None:
         return None
     from verl_tui.notify.notifier import Notifier
 
-    return Notifier(settings, to, clock=time.time)
+    return Notifier(settings, to)

@@ -4,7 +4,7 @@ alike.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.health.finding import Severity, Verdict
@@ -17,11 +17,8 @@ if TYPE_CHECKING:
 
     from verl_tui.health.finding import Finding
     from verl_tui.monitor import Monitor
-    from verl_tui.notify.notify_settings import Choice, NotifySettings
+    from verl_tui.notify.notify_settings import NotifySettings
     from verl_tui.runs.run import Run
-
-_Name = tuple[str, str | None]
-"""Rule and metric, which identify a finding of a run while its numbers change."""
 
 _SAME = {"crash": State.CRASHED, "hang": State.STALLED}
 """Finding -> the state that says the same: one of the two is sent."""
@@ -36,12 +33,12 @@ class _LastMessage:
     since: int | None
     severity: Severity
     at: float
-    silent: bool
+    silent: bool = False
     """True if it was there before anything was to be sent."""
 
-    def is_other(self, finding: Finding) -> bool:
-        """Return whether a finding of this name is another one, or a worse one."""
-        return self.since != finding.since_step or finding.severity > self.severity
+    def covers(self, finding: Finding) -> bool:
+        """Return whether a finding of this name is the same one, and no worse."""
+        return self.since == finding.since_step and self.severity >= finding.severity
 
     def is_due(self, now: float, again: float | None) -> bool:
         """Return whether a reminder is due, `again` seconds after the last message."""
@@ -56,10 +53,12 @@ class Changes:
 
     def __init__(self, settings: NotifySettings) -> None:
         self._settings = settings
-        self._sent: dict[str, dict[_Name, _LastMessage]] = {}
-        """Id of a run -> the last messages about its findings. Its name may change."""
-        self._states: dict[str, tuple[str, int | None]] = {}
-        """Id of a run -> its state at the last look, and the step."""
+        self._sent: dict[str, dict[tuple[str, str | None], _LastMessage]] = {}
+        """Id of a run, whose name may change -> rule and metric of a finding, whose numbers may ->
+        the last message.
+        """
+        self._states: dict[str, State] = {}
+        """Id of a run -> its state at the last look."""
 
     def look(
         self,
@@ -80,90 +79,99 @@ class Changes:
         messages: list[Message] = []
         for id, run in _by_id(monitor.runs.values()):
             verdict = monitor.verdicts.get(run.name, Verdict())
-            found = [*self._of_run(id, run, verdict, now, is_seen)]
+            choice = self._settings.choice_for(run.name)
+            wanted = [
+                one
+                for one in verdict.primary
+                if choice.wants(one.id, one.severity) and not is_seen(run.name, one)
+            ]
+            current = state(run, now)
+            found = [
+                *self._raised(id, run, wanted, current, now),
+                *self._cleared(id, run, verdict.findings, now),
+                *self._of_state(id, run, current, now),
+            ]
             if is_news(run.name):
                 messages += found
             else:
-                self._silence(id)
+                for last in self._sent.get(id, {}).values():
+                    last.silent = True
         return messages
 
     def forget(self, message: Message) -> None:
         """Forget that a message was sent: it could not be."""
         id = message.run_id or ""
         sent = self._sent.get(id, {})
-        for name in [name for name in sent if _is_of(message, name)]:
-            del sent[name]
+        for rule, key in tuple(sent):
+            if (rule, safe_key(key)) == (message.finding, message.key):
+                del sent[rule, key]
         if message.event == "state":
             self._states.pop(id, None)
 
-    def _of_run(
-        self,
-        id: str,
-        run: Run,
-        verdict: Verdict,
-        now: float,
-        is_seen: Callable[[str, Finding], bool],
+    def _raised(
+        self, id: str, run: Run, found: Sequence[Finding], current: State, now: float
     ) -> Iterator[Message]:
+        """Yield findings that are new, worse, or due for a reminder."""
         choice = self._settings.choice_for(run.name)
-        current = state(run, now)
-        for finding in verdict.primary:
-            wanted = choice.wants(finding.id, finding.severity)
-            if wanted and not is_seen(run.name, finding):
-                yield from self._of_finding(id, run, finding, current, now)
-        yield from self._cleared(id, run, verdict.findings, choice, now)
-        yield from self._of_state(id, run, current, choice, now)
-
-    def _of_finding(
-        self, id: str, run: Run, finding: Finding, current: State, now: float
-    ) -> Iterator[Message]:
+        again = self._settings.repeat_after
         sent = self._sent.setdefault(id, {})
-        name = (finding.id, finding.key)
-        known = sent.get(name)
-        is_new = known is None or known.is_other(finding)
-        is_due = known is not None and known.is_due(now, self._settings.repeat_after)
-        if not is_new and not is_due:
-            return
-        sent[name] = _LastMessage(
-            finding.since_step, finding.severity, now, silent=False
-        )
-        by_state = _SAME.get(finding.id) is current and self._was_sent(id, run, current)
-        if is_due or not by_state:
-            yield of_finding(run.name, finding, now, run_id=id, repeated=not is_new)
-
-    def _was_sent(self, id: str, run: Run, current: State) -> bool:
-        known = self._states.get(id)
-        if known is None or known[0] != current.value:
-            return False
-        return current.value in self._settings.choice_for(run.name).states
+        was_sent = self._states.get(id) is current and current.value in choice.states
+        for finding in found:
+            last = sent.get((finding.id, finding.key))
+            is_known = last is not None and last.covers(finding)
+            is_due = last is not None and last.is_due(now, again)
+            if is_known and not is_due:
+                continue
+            sent[finding.id, finding.key] = _LastMessage(
+                finding.since_step, finding.severity, now
+            )
+            by_state = was_sent and _SAME.get(finding.id) is current
+            if is_due or not by_state:
+                yield of_finding(run.name, finding, now, run_id=id, repeated=is_known)
 
     def _cleared(
-        self, id: str, run: Run, findings: Sequence[Finding], choice: Choice, now: float
+        self, id: str, run: Run, findings: Iterable[Finding], now: float
     ) -> Iterator[Message]:
-        sent = self._sent.get(id, {})
+        """Yield findings that are over, if that is wanted."""
+        cleared = self._settings.choice_for(run.name).cleared
+        sent = self._sent[id]
         present = {(one.id, one.key) for one in findings}
-        for name in [one for one in sent if one not in present]:
-            known = sent[name]
-            if known.since is None or choice.cleared:
+        for rule, key in [name for name in sent if name not in present]:
+            last = sent[rule, key]
+            if last.since is None or cleared:
                 # a step distinguishes other findings from those that blink
-                del sent[name]
-            if choice.cleared and not known.silent:
-                yield replace(_over(run, name, known.since, now), run_id=id)
+                del sent[rule, key]
+            if cleared and not last.silent:
+                at = "" if run.step is None else f" at step {run.step:,}"
+                yield Message(
+                    "cleared",
+                    now,
+                    f"the finding is over{at}",
+                    run=safe_name(run.name),
+                    run_id=id,
+                    finding=rule,
+                    key=safe_key(key),
+                    step=run.step,
+                    since_step=last.since,
+                )
 
     def _of_state(
-        self, id: str, run: Run, current: State, choice: Choice, now: float
+        self, id: str, run: Run, current: State, now: float
     ) -> Iterator[Message]:
-        known = self._states.get(id)
-        if known is not None and known[0] == current.value:
+        """Yield a new state, if it is wanted and no finding says it."""
+        if self._states.get(id) is current:
             return
-        self._states[id] = (current.value, run.step)
-        if current.value not in choice.states:
+        self._states[id] = current
+        if current.value not in self._settings.choice_for(run.name).states:
             return
-        if any(_SAME.get(rule) is current for rule, _ in self._sent.get(id, ())):
+        if any(_SAME.get(rule) is current for rule, _ in self._sent[id]):
             return
+        of = "" if run.total_steps is None else f" of {run.total_steps:,}"
+        at = ", without a step" if run.step is None else f" at step {run.step:,}{of}"
         yield Message(
             "state",
             now,
-            _in_words(run, current),
+            f"{current.value}{at}",
             run=safe_name(run.name),
             run_id=id,
             severity=_SEVERITIES.get(current, Severity.INFO),
@@ -171,19 +179,16 @@ class Changes:
             step=run.step,
         )
 
-    def _silence(self, id: str) -> None:
-        for sent in self._sent.get(id, {}).values():
-            sent.silent = True
-
     def as_data(self) -> dict[str, Any]:
         """Return what was sent, for a file."""
-        sent = []
-        for id, findings in self._sent.items():
-            for name, last in findings.items():
-                severity = int(last.severity)
-                sent.append([id, *name, last.since, severity, last.at, last.silent])
-        states = {id: list(known) for id, known in self._states.items()}
-        return {"findings": sent, "states": states}
+        return {
+            "findings": [
+                [id, *name, last.since, int(last.severity), last.at, last.silent]
+                for id, findings in self._sent.items()
+                for name, last in findings.items()
+            ],
+            "states": {id: one.value for id, one in self._states.items()},
+        }
 
     def take(self, data: Mapping[str, Any]) -> None:
         """Continue from an earlier state, as `as_data` returned it.
@@ -196,9 +201,8 @@ class Changes:
             first = None if since is None else int(since)
             known = _LastMessage(first, Severity(severity), float(at), bool(silent))
             self._sent.setdefault(str(id), {})[name] = known
-        for id, (value, step) in data["states"].items():
-            reached = None if step is None else int(step)
-            self._states[id] = (State(value).value, reached)
+        for id, value in data["states"].items():
+            self._states[id] = State(value)
 
 
 def _by_id(runs: Iterable[Run]) -> Iterator[tuple[str, Run]]:
@@ -208,32 +212,3 @@ def _by_id(runs: Iterable[Run]) -> Iterator[tuple[str, Run]]:
         id = run_id(run)
         yield f"{id} {run.name}" if id in known else id, run
         known.add(id)
-
-
-def _over(run: Run, name: _Name, since: int | None, now: float) -> Message:
-    """Return the message that a finding is over."""
-    id, key = name
-    at = "" if run.step is None else f" at step {run.step:,}"
-    return Message(
-        "cleared",
-        now,
-        f"the finding is over{at}",
-        run=safe_name(run.name),
-        finding=id,
-        key=safe_key(key),
-        step=run.step,
-        since_step=since,
-    )
-
-
-def _is_of(message: Message, name: _Name) -> bool:
-    id, key = name
-    return (message.finding, message.key) == (id, safe_key(key))
-
-
-def _in_words(run: Run, current: State) -> str:
-    """Return a sentence on a state."""
-    if run.step is None:
-        return f"{current.value}, without a step"
-    of = "" if run.total_steps is None else f" of {run.total_steps:,}"
-    return f"{current.value} at step {run.step:,}{of}"

@@ -1,43 +1,134 @@
-"""Delivers one message to its destination: as JSON over HTTP, or through apprise."""
+"""Delivers one message: as JSON to a webhook, or to a chat through apprise.
+
+No post lasts longer than its deadline, no answer is larger than its limit, and no redirect is
+followed: secrets go only where the user pointed.
+"""
 
 from __future__ import annotations
 
+import base64
+import json
 import logging
+import re
+from http import HTTPStatus
 from typing import TYPE_CHECKING
+from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from verl_tui.health.finding import Severity
-from verl_tui.notify.posting import NotSentError, post
-from verl_tui.notify.presets import refusal, request
+from verl_tui.sources.http.addresses import NoAnswerError
+from verl_tui.sources.http.client import Question, connected, exchanged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from verl_tui.notify.destination import Destination
     from verl_tui.notify.message import Message
 
-MISSING = "this address needs apprise: pip install 'verl-tui[notify]'"
+DEADLINE = 10.0
+"""Seconds of a post in all."""
+_LIMIT = 64 * 1024
+"""Bytes of an answer, of which only the status counts."""
+_PASSING = {
+    HTTPStatus.REQUEST_TIMEOUT,
+    HTTPStatus.TOO_EARLY,
+    HTTPStatus.TOO_MANY_REQUESTS,
+}
+"""Answers besides 5xx after which another attempt may succeed."""
 
 
-def deliver(to: Destination, message: Message, clock: Callable[[], float]) -> str:
+class NotSentError(Exception):
+    """A message was not taken; the text is one sentence, without the address."""
+
+    def __init__(self, why: str, *, passing: bool = False) -> None:
+        super().__init__(why)
+        self.passing = passing
+        """True if another attempt may succeed."""
+
+
+def deliver(to: Destination, message: Message, deadline: float = DEADLINE) -> str:
     """Send a message and return how the server answered, in a few words: `HTTP 200`.
 
+    Args:
+        to: Where it goes.
+        message: The message.
+        deadline: Seconds that a post may take in all.
+
     Raises:
-        NotSentError: It was not taken; the text is one sentence, without the address.
+        NotSentError: It was not taken.
     """
     try:
         if to.preset == "apprise":
             return _by_apprise(to, message)
-        now = clock()
-        answer = post(request(to, message, now), now=now)
-        why = refusal(to.preset, answer.body)
-        if why is not None:
-            raise NotSentError(why)
+        return _posted(to, json_of(message).encode(), deadline)
     except NotSentError as error:
-        why = to.hide(str(error))
+        why = f"{to.name} {to.hide(str(error))}"
+        raise NotSentError(why, passing=error.passing) from None
+
+
+def json_of(message: Message) -> str:
+    """Return what is posted to a webhook."""
+    return json.dumps(message.as_data(), ensure_ascii=False, allow_nan=False)
+
+
+def _posted(to: Destination, body: bytes, deadline: float) -> str:
+    headers = {"Content-Type": "application/json; charset=utf-8"}
+    if to.token:
+        headers["Authorization"] = f"Bearer {to.token}"
+    try:
+        reply = exchanged(
+            lambda: _question(urlsplit(to.url), headers, deadline),
+            body,
+            deadline,
+            _LIMIT,
+        )
+    except NoAnswerError as error:
+        passing = not isinstance(error.__cause__, ValueError)
+        raise NotSentError(str(error), passing=passing) from None
+    status = reply.status
+    answered = f"HTTP {status}"
+    if status < HTTPStatus.MULTIPLE_CHOICES:
+        return answered
+    if status < HTTPStatus.BAD_REQUEST:
+        raise NotSentError(f"redirects ({answered}), which is not followed")
+    passing = status in _PASSING or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    raise NotSentError(f"answers with {answered}", passing=passing)
+
+
+def _question(url: SplitResult, headers: dict[str, str], deadline: float) -> Question:
+    """Return what to ask, through the proxy that the environment names, if any."""
+    target = url._replace(scheme="", netloc="", fragment="").geturl() or "/"
+    secure = url.scheme == "https"
+    proxy, login = _proxy(url)
+    at = proxy or url
+    connection = connected(at.hostname or "", at.port, deadline, secure=secure)
+    if proxy is None:
+        return Question(connection, target, headers)
+    if not secure:
+        return Question(connection, url.geturl(), headers | login)
+    connection.set_tunnel(url.hostname or "", url.port or 443, login)
+    return Question(connection, target, headers)
+
+
+def _proxy(url: SplitResult) -> tuple[SplitResult | None, dict[str, str]]:
+    """Return the proxy that the environment names for an address, and its login.
+
+    Raises:
+        NotSentError: It is of a kind that is not supported, such as SOCKS.
+    """
+    named = "" if proxy_bypass(url.netloc) else getproxies().get(url.scheme, "")
+    if not named:
+        return None, {}
+    proxy = urlsplit(named if "://" in named else f"http://{named}")
+    if proxy.scheme != "http":
         raise NotSentError(
-            f"{to.name} {why}", passing=error.passing, wait=error.wait
-        ) from None
-    return f"HTTP {answer.status}"
+            f"lies behind a proxy of the kind {proxy.scheme}: only http is supported"
+        )
+    if proxy.port is None:
+        proxy = proxy._replace(netloc=f"{proxy.netloc}:80")
+    if proxy.username is None:
+        return proxy, {}
+    login = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}".encode()
+    basic = base64.b64encode(login).decode()
+    return proxy, {"Proxy-Authorization": f"Basic {basic}"}
 
 
 def _by_apprise(to: Destination, message: Message) -> str:
@@ -45,14 +136,11 @@ def _by_apprise(to: Destination, message: Message) -> str:
     log = logging.getLogger("apprise")
     log.addHandler(logging.NullHandler())
     log.propagate = False
-    try:
-        import apprise
-    except ModuleNotFoundError:
-        raise NotSentError(
-            f"is none that is known without apprise: {MISSING}"
-        ) from None
-    service = apprise.Apprise()
-    if not service.add(to.url):
+    import apprise
+
+    asset = apprise.AppriseAsset(app_id="verl-tui", http_redirects=False)
+    service = apprise.Apprise(asset=asset)
+    if not service.add(to.for_apprise):
         raise NotSentError("is none that apprise knows")
     kinds = {
         Severity.CRITICAL: apprise.NotifyType.FAILURE,
@@ -61,11 +149,18 @@ def _by_apprise(to: Destination, message: Message) -> str:
     }
     # Other formats would read signs in the text as markup.
     taken = service.notify(
-        title=message.title,
-        body=message.body,
+        title=_calling_nobody(message.title),
+        body=_calling_nobody(message.body),
         notify_type=kinds[message.severity],
         body_format=apprise.NotifyFormat.TEXT,
     )
     if not taken:
         raise NotSentError("did not take the message (apprise)", passing=True)
     return "taken by apprise"
+
+
+def _calling_nobody(text: str) -> str:
+    """Return a text that names nobody to a chat: `<at user_id="all">` or `@everyone` in a log
+    would ring all phones.
+    """
+    return re.sub(r"(?<=[<@])(?=\S)", "\u200b", text)

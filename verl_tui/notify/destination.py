@@ -6,12 +6,13 @@ They come from the environment, or from a file that nobody else may read.
 from __future__ import annotations
 
 import os
+import re
 import stat
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -23,22 +24,24 @@ if TYPE_CHECKING:
     from urllib.parse import SplitResult
 
 URL = "VERL_TUI_NOTIFY_URL"
-SECRET = "VERL_TUI_NOTIFY_SECRET"  # noqa: S105 - a variable's name
-TOKEN = "VERL_TUI_NOTIFY_TOKEN"  # noqa: S105 - as above
+TOKEN = "VERL_TUI_NOTIFY_TOKEN"  # noqa: S105 - a variable's name
 FILE = "VERL_TUI_NOTIFY_FILE"
-"""Environment variables: the address, the secret of Feishu's or DingTalk's signature, an access
-token of ntfy or of any webhook, or a file that holds these three.
-"""
-_HOSTS = {
-    "hooks.slack.com": "slack",
-    "hooks.slack-gov.com": "slack",
+"""Environment variables: the address, the access token of a webhook, or a file that holds both."""
+PRESETS = ("json", "apprise")
+_CHATS = {
+    "hooks.slack.com": "",
+    "hooks.slack-gov.com": "",
+    "ntfy.sh": "",
     "open.feishu.cn": "feishu",
-    "open.larksuite.com": "feishu",
+    "open.larksuite.com": "lark",
     "oapi.dingtalk.com": "dingtalk",
     "api.dingtalk.io": "dingtalk",
-    "ntfy.sh": "ntfy",
 }
-"""Host of an address -> the preset that it speaks."""
+"""Host that apprise speaks to -> its scheme, where apprise does not know the address as the service
+shows it.
+"""
+_WEB = ("http", "https")
+_SIGNS = frozenset(map(chr, range(33, 127)))
 _LARGEST = 64 * 1024
 """Bytes of a file with an address."""
 _SHORTEST = 4
@@ -57,7 +60,6 @@ class Destination:
     where: str
     """Where the address was found: a variable's name, or a file's path."""
     preset: str
-    secret: str = field(default="", repr=False)
     token: str = field(default="", repr=False)
 
     @property
@@ -67,21 +69,20 @@ class Destination:
         return f"the {kind} from {self.where}"
 
     @property
-    def parts(self) -> SplitResult:
-        """The parts of the address."""
-        return urlsplit(self.url)
+    def for_apprise(self) -> str:
+        """The address as apprise writes it."""
+        parts = urlsplit(self.url)
+        scheme = _CHATS.get(parts.hostname or "")
+        if not scheme:
+            return self.url
+        stated = parse_qs(parts.query).get("access_token", [parts.path])[0]
+        return f"{scheme}://{stated.rpartition('/')[2]}"
 
     def hide(self, text: str) -> str:
         """Return a sentence without any part of the address or what gives access."""
-        found = self.parts
-        parts = [self.url, self.secret, self.token, found.netloc, found.hostname or ""]
-        parts += [
-            found.path,
-            found.query,
-            *found.path.split("/"),
-            *found.query.split("&"),
-        ]
-        parts += [one.partition("=")[2] for one in found.query.split("&")]
+        found = urlsplit(self.url)
+        parts = {self.url, self.token, found.netloc, found.path, found.query}
+        parts |= {*re.split(r"[/?&=@:]", f"{found.netloc}{found.path}?{found.query}")}
         for part in sorted(parts, key=len, reverse=True):
             text = text.replace(part, "…") if len(part) >= _SHORTEST else text
         return text
@@ -100,24 +101,28 @@ def destination(
     Raises:
         DestinationError: The address or the file is not usable.
     """
-    found = {name: environment.get(name, "").strip() for name in (URL, SECRET, TOKEN)}
+    url, token, named = (environment.get(one, "").strip() for one in (URL, TOKEN, FILE))
     where = URL
-    if not found[URL]:
-        named = environment.get(FILE, "").strip()
+    if not url:
         path = Path(named).expanduser() if named else file
         if path is None:
             return None
-        found = read_private(path) | {k: v for k, v in found.items() if v}
+        url, kept = read_private(path)
+        token = token or kept
         where = str(path)
-    _check(found[URL], where, preset)
-    scheme = urlsplit(found[URL]).scheme.lower()
-    host = urlsplit(found[URL]).hostname or ""
-    usual = _HOSTS.get(host, "json") if scheme in ("http", "https") else "apprise"
-    return Destination(found[URL], where, preset or usual, found[SECRET], found[TOKEN])
+    if why := _no_address(url, preset):
+        raise DestinationError(f"{where}: {why}")
+    preset = preset or _usual(urlsplit(url))
+    if preset == "apprise" and token:
+        raise DestinationError(
+            f"{where}: apprise takes a token within the address only, such as "
+            "ntfys://TOKEN@ntfy.sh/TOPIC"
+        )
+    return Destination(url, where, preset, token)
 
 
-def read_private(path: Path) -> dict[str, str]:
-    """Return what a file with an address holds, by the names of the environment variables.
+def read_private(path: Path) -> tuple[str, str]:
+    """Return the address and the token that a file holds.
 
     Raises:
         DestinationError: It cannot be read, others may read it, or it has something else in it.
@@ -126,78 +131,63 @@ def read_private(path: Path) -> dict[str, str]:
         # A named pipe would have us wait for its writer.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         with open(descriptor, "rb") as file:  # noqa: PTH123 - it was opened already
-            _check_private(path, os.fstat(descriptor))
-            text = file.read(_LARGEST + 1)
+            if why := _not_private(path, os.fstat(descriptor)):
+                raise DestinationError(f"{path}: {why}")
+            data = tomllib.loads(file.read(_LARGEST).decode("utf-8-sig"))
     except OSError as error:
         raise DestinationError(
             f"{path}: {(error.strerror or str(error)).lower()}"
         ) from None
-    try:
-        data = tomllib.loads(text.decode("utf-8-sig"))
     except (ValueError, RecursionError):  # no text, no TOML, or too deep
         # The parser's own words could quote the address.
         raise DestinationError(
             f'{path}: is not valid TOML; a file with an address has a line url = "…", and may have '
-            "lines for secret and token"
+            "one for token"
         ) from None
-    return _entries(path, data)
-
-
-def _entries(path: Path, data: Mapping[str, Any]) -> dict[str, str]:
-    names = {"url": URL, "secret": SECRET, "token": TOKEN}
-    for key, value in data.items():
-        if key not in names or not isinstance(value, str):
-            raise DestinationError(
-                f"{path}: only url, secret and token stand in it, each a text"
-            )
+    if not all(key in ("url", "token") and isinstance(data[key], str) for key in data):
+        raise DestinationError(f"{path}: only url and token stand in it, each a text")
     if not data.get("url"):
         raise DestinationError(f"{path}: has no url")
-    return {variable: data.get(key, "").strip() for key, variable in names.items()}
+    return data["url"].strip(), data.get("token", "").strip()
 
 
-def _check_private(path: Path, status: os.stat_result) -> None:
+def _not_private(path: Path, status: os.stat_result) -> str | None:
+    """Return why a file cannot be trusted with an address, None if it can."""
     if not stat.S_ISREG(status.st_mode):
-        raise DestinationError(f"{path}: is no file")
+        return "is no file"
     if status.st_uid not in (os.geteuid(), 0):
-        raise DestinationError(
-            f"{path}: belongs to somebody else, who could change the address"
-        )
+        return "belongs to somebody else, who could change the address"
     if status.st_mode & 0o077:
         mode = stat.S_IMODE(status.st_mode)
-        raise DestinationError(
-            f"{path}: others may read or change it (mode {mode:04o}): chmod 600 {path}"
-        )
+        return f"others may read or change it (mode {mode:04o}): chmod 600 {path}"
     if status.st_size > _LARGEST:
-        raise DestinationError(f"{path}: is too large for a file with an address")
+        return "is too large for a file with an address"
+    return None
 
 
-def _check(url: str, where: str, preset: str | None) -> None:
-    """Refuse what is no address, without showing it."""
-    if not url.isprintable() or not url.isascii() or " " in url:
-        raise DestinationError(
-            f"{where}: an address has only ASCII letters, and no spaces"
-        )
+def _no_address(url: str, preset: str | None) -> str | None:
+    """Return why something is no address, without showing it; None if it is one."""
+    if not set(url) <= _SIGNS:
+        return "an address has only ASCII letters, and no spaces"
     try:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError:
-        raise DestinationError(f"{where}: is no address") from None
+        return "is no address"
     if not parts.scheme:
-        raise DestinationError(f"{where}: is no address: it begins with https://, say")
+        return "is no address: it begins with https://, say"
     if preset == "apprise":
-        return
-    if parts.scheme.lower() in ("http", "https"):
-        _check_webhook(parts, where)
-    elif preset is not None:
-        raise DestinationError(
-            f"{where}: preset {preset} needs an address with https://"
-        )
-
-
-def _check_webhook(parts: SplitResult, where: str) -> None:
+        return None
+    if parts.scheme not in _WEB:
+        return preset and f"preset {preset} needs an address with https://"
     if not parts.hostname:
-        raise DestinationError(f"{where}: has no host in it")
+        return "has no host in it"
     if "@" in parts.netloc:
-        raise DestinationError(
-            f"{where}: has a login in it; put a token into {TOKEN} instead"
-        )
+        return f"has a login in it; put a token into {TOKEN} instead"
+    return None
+
+
+def _usual(parts: SplitResult) -> str:
+    """Return the preset of an address."""
+    is_webhook = parts.scheme in _WEB and parts.hostname not in _CHATS
+    return "json" if is_webhook else "apprise"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -12,6 +12,8 @@ from verl_tui.secrets import hide
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from verl_tui.health.finding import Finding
 
 VERSION = 1
@@ -21,10 +23,6 @@ _LONGEST = 500
 _LONGEST_NAME = 120
 _LINES = 12
 """Runs and findings that a summary names."""
-
-
-def _id() -> str:
-    return uuid4().hex
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,25 +48,33 @@ class Message:
     advice: str | None = None
     repeated: bool = False
     """True if it was reported before and still lasts."""
-    held_back: int = 0
-    """Messages that a summary stands for."""
+    held: dict[str, int] = field(default_factory=dict)
+    """What a summary stands for -> how often."""
     note: str | None = None
     """Added where this is the last message for some time."""
-    id: str = field(default_factory=_id)
+    id: str = field(default_factory=lambda: uuid4().hex)
     """Different for each message, the same if it is sent again after an error."""
+
+    @property
+    def held_back(self) -> int:
+        """Number of messages that a summary stands for."""
+        return sum(self.held.values())
+
+    @property
+    def subject(self) -> str:
+        """Run and finding, or state."""
+        about = self.finding or self.state or self.event
+        return f"{self.run}: {about}" if self.run else about
 
     @property
     def title(self) -> str:
         """The message in a few words."""
-        subject = self.finding or self.state or ""
+        about = self.finding or self.state or self.event
         words = {
-            "finding": f"{self.severity.word}: {subject}{' (still)' if self.repeated else ''}",
-            "cleared": f"over: {subject}",
-            "state": subject,
-            "guard": "guard",
+            "finding": f"{self.severity.word}: {about}{' (still)' if self.repeated else ''}",
+            "cleared": f"over: {about}",
             "summary": f"{self.held_back} held back",
-            "test": "test",
-        }[self.event]
+        }.get(self.event, about)
         return ": ".join(part for part in ("verl-tui", self.run, words) if part)
 
     @property
@@ -87,27 +93,22 @@ class Message:
         time = datetime.fromtimestamp(self.time, timezone.utc).isoformat(
             timespec="seconds"
         )
+        stated = {name: getattr(self, name) for name in _STATED}
         return {
             "version": VERSION,
             "program": "verl-tui",
-            "id": self.id,
+            **stated,
             "time": time,
-            "event": self.event,
-            "run": self.run,
-            "run_id": self.run_id,
-            "finding": self.finding,
-            "key": self.key,
             "severity": self.severity.word,
-            "state": self.state,
-            "step": self.step,
-            "since_step": self.since_step,
-            "message": self.message,
-            "advice": self.advice,
-            "repeated": self.repeated,
-            "held_back": self.held_back,
-            "title": self.title,
-            "text": self.text,
         }
+
+
+_STATED = (
+    *("id", "time", "event", "run", "run_id", "finding", "key", "severity", "state"),
+    *("step", "since_step", "message", "advice", "repeated", "held_back"),
+    *("title", "text"),
+)
+"""Fields of a message for JSON, in order."""
 
 
 def safe_message(text: str) -> str:
@@ -155,34 +156,16 @@ def trial(now: float) -> Message:
     return Message("test", now, "this is a test: messages from here arrive")
 
 
-def with_note(message: Message, note: str) -> Message:
-    """Return a message with a note at its end."""
-    return replace(message, note=note)
-
-
-def summary_message(held: list[Message], more: int, now: float) -> Message:
+def summary_message(held: Mapping[str, int], worst: Severity, now: float) -> Message:
     """Return one message in place of all that were held back.
 
     Args:
-        held: The messages, in order.
-        more: Number of further ones.
+        held: What they were about -> how often.
+        worst: Their greatest severity.
         now: Seconds since the epoch.
     """
-    lines: dict[str, int] = {}
-    for one in held:
-        subject = one.finding or one.state or one.event
-        name = f"{one.run}: {subject}" if one.run else subject
-        lines[name] = lines.get(name, 0) + 1
-    shown = [
-        name if times == 1 else f"{name} ×{times}" for name, times in lines.items()
-    ]
+    shown = [name if times == 1 else f"{name} ×{times}" for name, times in held.items()]
     left = len(shown) - _LINES
     ending = [f"and {left} more"] if left > 0 else []
-    ending += [f"and {more} of which only the number was kept"] if more else []
-    return Message(
-        "summary",
-        now,
-        "; ".join((*shown[:_LINES], *ending)),
-        severity=max(one.severity for one in held),
-        held_back=len(held) + more,
-    )
+    text = "; ".join((*shown[:_LINES], *ending))
+    return Message("summary", now, text, severity=worst, held=dict(held))

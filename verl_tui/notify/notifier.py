@@ -9,8 +9,8 @@ from verl_tui import debug_log
 from verl_tui.health.finding import Severity
 from verl_tui.notify.changes import Changes
 from verl_tui.notify.delivery import deliver
+from verl_tui.notify.limits import Limits
 from verl_tui.notify.message import Message, safe_message, safe_name
-from verl_tui.notify.rate_limiter import RateLimiter
 from verl_tui.notify.sender import Sender
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ class Notifier:
         settings: NotifySettings,
         to: Destination,
         *,
-        clock: Callable[[], float],
         sender: Sender | None = None,
     ) -> None:
         """Send nothing yet.
@@ -41,25 +40,16 @@ class Notifier:
         Args:
             settings: The user's wishes.
             to: Where messages go.
-            clock: Seconds since the epoch.
             sender: Sends the messages; by default to their destination.
         """
-        self.to = to
         self.changes = Changes(settings)
-        self.limits = limits_of(settings)
-        self.sender = (
-            sender if sender is not None else Sender(partial(deliver, to, clock=clock))
-        )
+        self.limits = Limits(settings)
+        self.sender = sender if sender is not None else Sender(partial(deliver, to))
         self._guard = settings.guard
-        self._failure = self._reported = ""
-        """The last error of ours, and the last one that was reported."""
-        self._said = 0
-        """Unsent messages that were reported."""
-
-    @property
-    def greeting(self) -> str:
-        """The first sentence, which says that only new findings are sent."""
-        return "notifications are on, for what is new from now"
+        self._failure = ""
+        """The last error of ours."""
+        self._told = ("", 0)
+        """The last error of ours, and the number of unsent messages, that were reported."""
 
     def look(
         self,
@@ -83,14 +73,14 @@ class Notifier:
             self._send((of_guard(event, now),), now)
 
     def news(self) -> str:
-        """Return a sentence on messages that could not be sent since the last call, else ''."""
-        if failure := self._unreported():
-            return failure
-        unsent = len(self.sender.unsent)
-        if unsent == self._said:
-            return ""
-        self._said = unsent
-        return _unsent(unsent, self.sender.problem)
+        """Return a sentence on what could not be sent since the last call, else ''."""
+        before, self._told = self._told, (self._failure, len(self.sender.unsent))
+        failure, unsent = self._told
+        parts = [failure] if failure != before[0] else []
+        if unsent != before[1]:
+            why = self.sender.problem
+            parts.append(f"{_messages(unsent)} could not be sent: {why}")
+        return "; ".join(parts)
 
     @property
     def failing(self) -> str:
@@ -113,31 +103,17 @@ class Notifier:
         for message in self.sender.unsent:
             self.changes.forget(message)
             self.limits.take_back(message)
-        held = 0 if keeps_held else self.limits.held_back
-        why = f"{_messages(held)} held back by quiet hours or the hourly limit, and not sent"
-        self._said = unsent = len(self.sender.unsent)
-        failed = _unsent(unsent, self.sender.problem) if unsent else ""
-        problems = [self._unreported(), failed]
+        self._told = (self._told[0], 0)  # said again where it stays to be read
+        problems = [self.news()]
+        held = 0 if keeps_held else self.limits.waiting
         if held:
-            problems.append(why)
+            why = "held back by quiet hours or the hourly limit, and not sent"
+            problems.append(f"{_messages(held)} {why}")
         return list(filter(None, problems))
-
-    def _unreported(self) -> str:
-        """Return the last error of ours if it has not been reported, else ''."""
-        known = self._reported
-        self._reported = self._failure
-        return "" if known == self._failure else self._failure
 
     def _send(self, messages: Sequence[Message], now: float) -> None:
         for message in self.limits.take(messages, now):
             self.sender.send(message)
-
-
-def limits_of(settings: NotifySettings) -> RateLimiter:
-    """Return the limits that the user wants."""
-    return RateLimiter(
-        settings.per_hour, settings.quiet, critical_passes=settings.critical_passes
-    )
 
 
 def of_guard(event: Mapping[str, object], now: float) -> Message:
@@ -157,28 +133,22 @@ def of_guard(event: Mapping[str, object], now: float) -> Message:
 
 
 def _of_guard_in_words(kind: str, event: Mapping[str, object]) -> str:
-    if kind == "command":
-        return _command(event)
-    return {
-        "watching": "is watched",
-        "tripped": "{id} tripped: {message}",
-        "command-ended": "the command ended with code {code}",
-        "best": "best {metric}: {value} at step {step}",
-        "ended": "{state}, no longer watched",
-        "problem": "the command could not be started: {message}",
-        "unguarded": "{message}",
-    }[kind].format(**event)
+    if kind == "command":  # its arguments may be anybody's secrets
+        argv = event["argv"]
+        program = argv[0] if isinstance(argv, list) and argv else "the command"
+        return f"{'would run' if event['dry_run'] else 'runs'} {program}"
+    return _GUARD[kind].format(**event)
 
 
-def _command(event: Mapping[str, object]) -> str:
-    """Say which program is run; its arguments may be anybody's secrets."""
-    argv = event["argv"]
-    program = argv[0] if isinstance(argv, list) and argv else "the command"
-    return f"{'would run' if event['dry_run'] else 'runs'} {program}"
-
-
-def _unsent(count: int, why: str) -> str:
-    return f"{_messages(count)} could not be sent: {why}"
+_GUARD = {
+    "watching": "is watched",
+    "tripped": "{id} tripped: {message}",
+    "command-ended": "the command ended with code {code}",
+    "best": "best {metric}: {value} at step {step}",
+    "ended": "{state}, no longer watched",
+    "problem": "the command could not be started: {message}",
+    "unguarded": "{message}",
+}
 
 
 def _messages(count: int) -> str:

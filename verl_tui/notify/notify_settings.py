@@ -5,13 +5,13 @@ from __future__ import annotations
 import difflib
 import math
 from dataclasses import dataclass, field, replace
+from datetime import datetime, time
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.health.finding import SEVERITIES, Severity
-from verl_tui.notify.preset_names import PRESETS
-from verl_tui.notify.quiet import QuietHours
+from verl_tui.notify.destination import PRESETS
 from verl_tui.runs.views.state import State
 
 if TYPE_CHECKING:
@@ -29,6 +29,41 @@ GUARD_EVENTS = (
     "problem",
     "unguarded",
 )
+
+
+class QuietHours(NamedTuple):
+    """A part of each day by the local clock, over midnight if it ends earlier than it begins."""
+
+    begin: time
+    end: time
+    """The first minute after it."""
+
+    @classmethod
+    def of(cls, text: str) -> QuietHours:
+        """Return the quiet hours of a text such as `22:00-07:30`.
+
+        Raises:
+            ValueError: It is no such text, or names no part of a day.
+        """
+        begin, _, end = text.replace("–", "-").partition("-")
+        try:
+            found = cls(_clock(begin), _clock(end))
+        except ValueError:
+            raise ValueError("two times of the day, such as 22:00-07:30") from None
+        if found.begin == found.end:
+            raise ValueError("two different times, such as 22:00-07:30")
+        return found
+
+    def hold(self, now: float) -> bool:
+        """Return whether a time, in seconds since the epoch, lies in them."""
+        at = datetime.fromtimestamp(now).time()  # noqa: DTZ006 - the user's own clock
+        if self.begin < self.end:
+            return self.begin <= at < self.end
+        return at >= self.begin or at < self.end
+
+
+def _clock(text: str) -> time:
+    return datetime.strptime(text.strip(), "%H:%M").time()  # noqa: DTZ007 - a time of day
 
 
 @dataclass(frozen=True, slots=True)

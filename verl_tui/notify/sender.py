@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
+import time
+from contextlib import suppress
+from queue import Full, Queue
 from typing import TYPE_CHECKING
 
-from verl_tui.notify.posting import NotSentError
+from verl_tui.notify.delivery import NotSentError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,9 +16,7 @@ if TYPE_CHECKING:
     from verl_tui.notify.message import Message
 
 PAUSES = (2.0, 10.0, 30.0)
-"""Seconds between attempts, where the server names none; after the last one a message is given
-up.
-"""
+"""Seconds between attempts; after the last one a message is given up."""
 _MOST = 100
 """Messages that may wait: five hours' worth at the usual limit."""
 
@@ -41,12 +41,12 @@ class Sender:
         self._deliver = deliver
         self._stop = threading.Event()
         self._pause = pause if pause is not None else self._stop.wait
-        self._most = most
-        self._waiting: deque[Message] = deque()
-        self._changed = threading.Condition()
-        self._closing = False
+        self._waiting: Queue[Message | None] = Queue(most)
+        """Ends with None."""
+        self._lock = threading.Lock()
+        self._open: list[Message] = []
+        """Those that are neither sent nor given up."""
         self._thread: threading.Thread | None = None
-        self._current: Message | None = None
         self._trouble = ""
         """Why the latest attempt failed; empty once a message was sent."""
         self.sent = 0
@@ -57,74 +57,60 @@ class Sender:
 
     def send(self, message: Message) -> None:
         """Have a message sent; never waits. With a full queue it is given up."""
-        with self._changed:
-            if len(self._waiting) >= self._most:
-                self._give_up(message, f"{self._most} messages wait already")
-                return
-            self._waiting.append(message)
-            self._changed.notify()
-            if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._run, name="notify", daemon=True
-                )
-                self._thread.start()
+        with self._lock:
+            self._open.append(message)
+        try:
+            self._waiting.put_nowait(message)
+        except Full:
+            self._settle(message, f"{self._waiting.maxsize} messages wait already")
+        if self._thread is None:
+            self._thread = threading.Thread(
+                target=self._run, name="notify", daemon=True
+            )
+            self._thread.start()
 
     def close(self, patience: float) -> None:
         """Send what waits and end; after so many seconds the rest is given up."""
-        with self._changed:
-            self._closing = True
-            self._changed.notify()
         if self._thread is not None:
-            self._thread.join(patience)
+            end = time.monotonic() + patience
+            with suppress(Full):
+                self._waiting.put(None, timeout=patience)
+            self._thread.join(max(0.0, end - time.monotonic()))
         self._stop.set()
-        with self._changed:
-            left = [one for one in (self._current, *self._waiting) if one is not None]
-            self._current = None
-            self._waiting.clear()
-            for one in left:
-                self._give_up(one, self._trouble or f"not sent within {patience:g} s")
+        for one in tuple(self._open):
+            self._settle(one, self._trouble or f"not sent within {patience:g} s")
 
     def _run(self) -> None:
-        while True:
-            with self._changed:
-                while not self._waiting and not self._closing:
-                    self._changed.wait()
-                if not self._waiting or self._stop.is_set():
+        while (message := self._waiting.get()) is not None:
+            for pause in (0.0, *PAUSES):
+                if pause:
+                    self._pause(pause)
+                if self._stop.is_set():
                     return
-                self._current = self._waiting.popleft()
-            self._send(self._current)
-
-    def _send(self, message: Message) -> None:
-        """Try until it is sent, or there is no point in trying any more."""
-        trouble = ""
-        for pause in (*PAUSES, None):
-            try:
-                self._deliver(message)
-            except NotSentError as error:
-                self._trouble = trouble = str(error)
-                if not error.passing or pause is None:
+                if not self._attempted(message):
                     break
-                self._pause(pause if error.wait is None else error.wait)
-            except Exception as error:  # noqa: BLE001 - whatever fails here must not end the thread
-                trouble = f"failed: {type(error).__name__}"
-                break
-            else:
-                self._trouble = trouble = ""
-                break
-            if self._stop.is_set():
-                return
-        self._done(message, trouble)
+            self._settle(message, self._trouble)
 
-    def _done(self, message: Message, trouble: str) -> None:
-        with self._changed:
-            if self._current is not message:
-                return  # it was given up meanwhile
-            self._current = None
+    def _attempted(self, message: Message) -> bool:
+        """Try once; return whether another attempt may succeed."""
+        trouble, passing = "", False
+        try:
+            self._deliver(message)
+        except NotSentError as error:
+            trouble, passing = str(error), error.passing
+        except Exception as error:  # noqa: BLE001 - whatever fails here must not end the thread
+            trouble = f"failed: {type(error).__name__}"
+        self._trouble = trouble
+        return passing
+
+    def _settle(self, message: Message, trouble: str) -> None:
+        """Count a message as sent, or as given up; it is the first call that counts."""
+        with self._lock:
+            if message not in self._open:
+                return
+            self._open.remove(message)
             if trouble:
-                self._give_up(message, trouble)
+                self.unsent.append(message)
+                self.problem = trouble
             else:
                 self.sent += 1
-
-    def _give_up(self, message: Message, why: str) -> None:
-        self.unsent.append(message)
-        self.problem = why

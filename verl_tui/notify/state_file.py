@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from contextlib import suppress
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from tempfile import mkstemp
+from typing import TYPE_CHECKING
 
 from verl_tui.given_files import NO_LINK, is_link
 from verl_tui.health.finding import Severity
-from verl_tui.notify.message import Message
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from verl_tui.notify.notifier import Notifier
 
 _KIND = "verl-tui notifications"
@@ -26,8 +25,8 @@ class StateFileError(Exception):
     """A file does not hold a state; the text is one sentence that names it."""
 
 
-def read_state(path: Path, notifier: Notifier) -> bool:
-    """Make a notifier continue from a file; return False if there is none yet.
+def read_state(path: Path, notifier: Notifier) -> None:
+    """Make a notifier continue from a file, if there is one.
 
     Raises:
         StateFileError: It cannot be read, or holds something else, and is left alone.
@@ -37,12 +36,20 @@ def read_state(path: Path, notifier: Notifier) -> bool:
         with open(descriptor, "rb") as file:  # noqa: PTH123 - open already
             text = file.read(_LARGEST)
     except FileNotFoundError:
-        return False
+        return
     except OSError as error:
         why = NO_LINK if is_link(path) else (error.strerror or str(error)).lower()
         raise StateFileError(f"{path}: {why}") from error
     try:
-        _take(json.loads(text), notifier)
+        data = json.loads(text)
+        if (data["kind"], data["version"]) != (_KIND, _VERSION):
+            raise ValueError
+        notifier.changes.take(data)
+        limits = notifier.limits
+        limits.sent = [float(time) for time in data["sent"]]
+        held = data["held_back"].items()
+        limits.held = Counter({str(one): int(times) for one, times in held})
+        limits.worst = Severity(data["worst"])
     except (
         LookupError,
         TypeError,
@@ -53,20 +60,6 @@ def read_state(path: Path, notifier: Notifier) -> bool:
         raise StateFileError(
             f"{path}: is not a file that `check --state` wrote: name another one, or remove it"
         ) from error
-    return True
-
-
-def _take(data: Any, notifier: Notifier) -> None:
-    if (data["kind"], data["version"]) != (_KIND, _VERSION):
-        raise ValueError
-    notifier.changes.take(data)
-    limits = notifier.limits
-    limits.sent = [float(time) for time in data["sent"]]
-    limits.held = [
-        Message(**{**one, "severity": Severity(one["severity"])})
-        for one in data["held"]
-    ]
-    limits.more = int(data["more"])
 
 
 def write_state(path: Path, notifier: Notifier) -> None:
@@ -75,25 +68,20 @@ def write_state(path: Path, notifier: Notifier) -> None:
     Raises:
         OSError: It cannot be written.
     """
-    limits = notifier.limits
-    names = [one.name for one in fields(Message)]
-    held = [{name: getattr(message, name) for name in names} for message in limits.held]
     data = {
         "kind": _KIND,
         "version": _VERSION,
         **notifier.changes.as_data(),
-        "sent": limits.sent,
-        "held": held,
-        "more": limits.more,
+        "sent": notifier.limits.sent,
+        "held_back": notifier.limits.held,
+        "worst": notifier.limits.worst,
     }
-    beside = path.with_name(f"{path.name}.{os.getpid()}.new")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-    descriptor = os.open(beside, flags, 0o600)
+    handle, name = mkstemp(dir=path.parent)
     try:
-        with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - open already
+        with open(handle, "w", encoding="utf-8") as file:  # noqa: PTH123 - open already
             json.dump(data, file)
-        beside.replace(path)
+        Path(name).replace(path)
     except OSError:
         with suppress(OSError):
-            beside.unlink()
+            Path(name).unlink()
         raise

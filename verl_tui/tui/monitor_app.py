@@ -44,6 +44,7 @@ _LEAST_WAIT = 0.01
 """Seconds of the shortest wait: Textual drops a timer that is due before its task has begun."""
 _LOADING = 2
 """Factor by which drawings are rarer while logs load: each changes every row of every chart."""
+_NOTIFYING = "notifications are on, for what is new from now"
 _TICK = 10.0
 """Seconds between two judgements where nothing is logged: ages on the screen are this exact, and
 rules on silence see it this late.
@@ -125,7 +126,7 @@ class MonitorApp(TerminalApp):
         if self._reading is not None:
             self.call_after_refresh(self._reading.start)
         if self._notifier is not None:
-            self.notify(self._notifier.greeting, timeout=8, markup=False)
+            self.notify(_NOTIFYING, timeout=8, markup=False)
         # with the user's keys, and still before the first frame
         self.call_next(self.paint)
 
