@@ -165,6 +165,30 @@ def test_points_around_a_step(get: Callable[..., Any], run: Path) -> None:
     assert [point["step"] for point in near["points"]] == [39, 40]
 
 
+def test_a_chart_in_text_rises_where_the_metric_does(
+    answered: Callable[..., tuple[int, str, str]],
+    run: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    code, out, _ = answered("metrics", run, "--metric", "reward", "--plot")
+    name, *rows = out.splitlines()
+    assert (code, name) == (0, "rollout/reward_mean")
+    assert max(map(len, rows)) <= 60
+    starts = [
+        next(at for at, sign in enumerate(row[6:]) if "\u2800" < sign < "\u2900")
+        for row in rows
+        if any("\u2800" < sign < "\u2900" for sign in row)
+    ]
+    assert len(starts) > 8
+    assert starts == sorted(starts, reverse=True)
+    monkeypatch.setenv("LC_ALL", "C")
+    _, out, _ = answered("metrics", run, "--metric", "ppo/policy_loss", "--plot")
+    assert out.isascii()
+    assert "not drawn: 1 value" in out
+
+
 def test_the_worst_and_the_best_samples_of_a_step(
     get: Callable[..., Any], run: Path
 ) -> None:

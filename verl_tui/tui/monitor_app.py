@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from threading import Thread
 from time import monotonic, time
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,7 +15,6 @@ from verl_tui.monitor import Monitor
 from verl_tui.reading import ReadingThreads
 from verl_tui.records import Batch, GpuReading, Preview
 from verl_tui.rendering.charts.plan import unknown_charts
-from verl_tui.rendering.charts.plotext_chart import load_plotext
 from verl_tui.rendering.session.acknowledgements import Acknowledgements
 from verl_tui.rendering.session.snapshot import AppTrouble
 from verl_tui.runs.views.state import State, state
@@ -206,8 +204,6 @@ class MonitorApp(TerminalApp):
         if self._settled or self._loading:
             return
         self._settled = True
-        # The first large chart would wait for it.
-        Thread(target=load_plotext, name="plotext", daemon=True).start()
         for sentence in unknown_charts(self.config.charts, self.monitor.runs.values()):
             self.notify(sentence, severity="warning", timeout=15, markup=False)
 

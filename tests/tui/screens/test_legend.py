@@ -18,7 +18,16 @@ if TYPE_CHECKING:
 
     from verl_tui.monitor import Monitor
 
-FRAME = {"ellipsis", "rule", "tick", "side", "side_tick", "side_right", "corner"}
+FRAME = {
+    "ellipsis",
+    "rule",
+    "grid",
+    "tick",
+    "side",
+    "side_tick",
+    "side_right",
+    "corner",
+}
 """Signs that need no words."""
 
 

@@ -127,7 +127,7 @@ async def test_outliers_are_arrows_at_the_edge_of_the_large_chart():
         lines = app.lines
         assert [
             number for number, line in enumerate(lines) if "↑" in line[1:] and number
-        ] == [2]
+        ] == [1]
         assert sum(line.count("↓") for line in lines[1:]) == 1
         app.chart.show(chart_of(points))
         assert not any(sign in "".join(app.lines[1:]) for sign in "↑↓")

@@ -1,16 +1,14 @@
-"""The large chart: plotext must see nothing that it cannot take, since a nan ends the process."""
+"""The large chart."""
 
 from __future__ import annotations
 
-import sys
 from array import array
 from itertools import product
-from math import inf, isfinite, nan
+from math import inf, nan
 
 import pytest
 from textual.app import App
 
-from verl_tui.rendering.charts import plotext_signals
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Mark
 from verl_tui.runs.pyramid import Pyramid
 from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
@@ -102,29 +100,11 @@ async def test_nothing_ends_the_process(name):
             assert "Loss [/red]" in found[0], changes
 
 
-async def test_plotext_sees_few_points_and_only_finite_ones(monkeypatch):
-    seen = []
-    trace = plotext_signals.Signal
-
-    def noted(role, glyph, x, y, starts):
-        seen.append(found := trace(role, glyph, x, y, starts))
-        return found
-
-    monkeypatch.setattr(plotext_signals, "Signal", noted)
-    values = [nan if i % 97 == 0 else (i % 1000) * (-1) ** i for i in range(50_000)]
-    app = Screen(ZoomedChart(data_of(values)))
-    async with app.run_test(size=(100, 30)) as pilot:
-        await pilot.pause()
-    assert any(found.x for found in seen)
-    for found in seen:
-        assert len(found.x) == len(found.y) <= 400
-        assert all(isfinite(y) and 0 <= y <= 1 for y in found.y)
-
-
-async def test_without_plotext_there_is_a_chart_all_the_same(monkeypatch):
-    monkeypatch.setitem(sys.modules, "plotext", None)
+async def test_it_stands_on_a_grid_that_gives_way_to_all_else():
     app = Screen(ZoomedChart(data_of(WAVE)))
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.pause()
-        assert "└" in app.lines[-2]
-        assert "┌" not in "".join(app.lines)
+        ruled = [line for line in app.lines if "┈" in line]
+        assert len(ruled) >= 4
+        assert all(line.partition("┤")[0].strip() for line in ruled)
+        assert any("\u2800" < sign < "\u2900" for line in ruled for sign in line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ EXAMPLES = (
     "verl-tui get metrics logs/run_7 --filter 'critic/*'",
     "verl-tui get metrics logs/run_7 --metric reward --last 5 --json",
     "verl-tui get metrics logs/run_7 --metric actor/ppo_kl --around 120",
+    "verl-tui get metrics logs/run_7 --metric reward --plot",
 )
 EXITS = CODES
 _POINTS = 20
@@ -59,28 +61,34 @@ def options(parser: CommandParser) -> None:
     parser.add_argument("--metric", metavar="KEY", action="append", help=metric)
     keys = "only metrics whose key matches a quoted glob such as 'actor/*'"
     parser.add_argument("--filter", metavar="GLOB", help=keys)
-    last = f"the last N points (default: {_POINTS}); with --around, how many in all"
-    parser.add_argument("--last", type=count, metavar="N", default=_POINTS, help=last)
+    last = f"the last N points (default: {_POINTS}, of a plot all); with --around, how many in all"
+    parser.add_argument("--last", type=count, metavar="N", help=last)
     parser.add_argument(
         "--around", type=step, metavar="STEP", help="the points around a step"
     )
+    plot = "with --metric, draw the points as a chart in text"
+    parser.add_argument("--plot", action="store_true", help=plot)
     whole_option(parser)
     answer_options(parser, _FIELDS)
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the answer; return the exit code."""
-    from verl_tui.answers.metrics import metrics_lines, metrics_of, points_lines
+    from verl_tui.answers.metrics import metrics_lines, metrics_of
     from verl_tui.answers.run_reading import read_whole
 
     now = time.time()
     paths = run_paths(options)
     if options.metric is not None:
+        if options.plot and options.json:
+            raise CommandError("--plot draws, --json writes for programs")
         if options.filter is not None:
             raise CommandError("--filter chooses among all metrics, --metric names one")
         found = _points(options, paths, now)
-        _write(found, points_lines(found), options)
+        _write(found, _lines(found, options), options)
         return 0
+    if options.plot:
+        raise CommandError("--plot needs the metric: --metric KEY")
     if options.around is not None:
         raise CommandError("--around needs the metric: --metric KEY")
     with answering():
@@ -89,6 +97,16 @@ def run(options: argparse.Namespace) -> int:
     found = metrics_of(reading, options.filter)
     _write(found, metrics_lines(found), options)
     return 0
+
+
+def _lines(found: dict[str, Any], options: argparse.Namespace) -> Iterable[str]:
+    if options.plot:
+        from verl_tui.answers.plot import plot_lines
+
+        return plot_lines(found)
+    from verl_tui.answers.metrics import points_lines
+
+    return points_lines(found)
 
 
 def _write(
@@ -108,12 +126,15 @@ def _points(
     from verl_tui.answers.metrics import LONG, points_of, several_points
     from verl_tui.answers.run_reading import Reading, from_end, read_whole
 
+    is_whole = options.whole or (options.plot and options.last is None)
+    last = options.last or (sys.maxsize if is_whole and options.plot else _POINTS)
+
     def answer(reading: Reading) -> dict[str, Any] | None:
         if reading.whole:
             report_missing(reading)
         found = []
         for metric in dict.fromkeys(options.metric):
-            points = points_of(reading, metric, options.last, options.around)
+            points = points_of(reading, metric, last, options.around)
             if points is None:
                 return None
             found.append(points)
@@ -122,7 +143,7 @@ def _points(
         return found[0] if len(found) == 1 else several_points(found)
 
     with answering():
-        if not options.whole:
+        if not is_whole:
             return from_end(paths, options.named, now, answer, least=LONG)
         found = answer(read_whole(paths, options.named, now))
     assert found is not None, "a whole run has an answer"

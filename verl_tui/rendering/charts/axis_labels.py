@@ -11,7 +11,7 @@ from verl_tui.rendering.charts.symbols import SYMBOLS
 from verl_tui.rendering.text.numbers import distinct_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.rendering.charts.axes import Scale, Window
     from verl_tui.rendering.charts.braille import Text
@@ -32,6 +32,11 @@ def label_cells(scale: Scale | None, width: int, height: int) -> int:
     if width < _AXIS_FROM:
         return 0
     return max(map(len, _row_labels(scale, height).values()), default=0)
+
+
+def label_rows(scale: Scale | None, height: int) -> Iterable[int]:
+    """Return the rows of a y axis of `height` rows that have a number."""
+    return _row_labels(scale, height).keys()
 
 
 def sides(
@@ -167,14 +172,3 @@ def axis_marks(marks: tuple[Mark, ...], window: Window, cells: int) -> dict[int,
         if cell not in at or _RANK[mark.style] < _RANK[at[cell].style]:
             at[cell] = mark
     return {cell: Glyph(glyphs[mark.role], mark.style) for cell, mark in at.items()}
-
-
-def height_labels(scale: Scale | None, count: int) -> dict[float, str]:
-    """Return the labels of a y axis by their heights from 0 to 1, none where there is no
-    axis.
-    """
-    if scale is None:
-        return {}
-    values = scale.ticks(count)
-    labels = zip(values, distinct_texts(values), strict=True)
-    return {scale.fraction(value): text for value, text in labels if text}

@@ -17,17 +17,15 @@ class LineStyle(NamedTuple):
 
     period: int
     dots: int
-    large: str
-    """Style of plotext's that it has in the large chart."""
     sign: str
     """A character that looks like it."""
     upright: bool = False
 
 
 LINE_STYLES = {
-    "band": LineStyle(2, 1, "double", "═"),
-    "target": LineStyle(8, 6, "heavy", "━"),
-    "restart": LineStyle(2, 1, "dotted", "┊", upright=True),
+    "band": LineStyle(2, 1, "═"),
+    "target": LineStyle(8, 6, "━"),
+    "restart": LineStyle(2, 1, "┊", upright=True),
 }
 """By role."""
 

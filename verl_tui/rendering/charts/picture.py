@@ -20,7 +20,7 @@ from verl_tui.rendering.charts.symbols import SYMBOLS
 from verl_tui.rendering.text.hues import BEHIND
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from verl_tui.rendering.charts.axes import Scale, Window
     from verl_tui.rendering.charts.braille import DotSpan
@@ -111,6 +111,12 @@ class Picture:
                     self._put(self._dots - 1, x, Glyph(SYMBOLS.broken, "odd"))
         self._line_ends(cache)
 
+    def rule(self, rows: Iterable[int]) -> None:
+        """Add a line of the grid in each of these rows, behind everything."""
+        line = Glyph(SYMBOLS.grid, "key", yields=True, blends=True)
+        for y in rows:
+            self._glyphs[y] = dict.fromkeys(range(self._size[0]), line)
+
     def point_at(self, cursor: int | None) -> None:
         """Add the cursor at a step."""
         if cursor is None:
@@ -118,10 +124,11 @@ class Picture:
         cell = self._window.column(cursor) // 2
         for y in range(self._size[1]):
             row = self._glyphs.setdefault(y, {})
+            there = row.get(cell)
             row[cell] = (
-                row[cell]._replace(style="cursor", blends=False)
-                if cell in row
-                else self._cursor
+                self._cursor
+                if there is None or there.text == SYMBOLS.grid
+                else there._replace(style="cursor", blends=False)
             )
         if self._size[1] and not 0 <= cell < self._size[0]:
             for row in self._glyphs.values():

@@ -9,6 +9,7 @@ from verl_tui.rendering.charts.axis_labels import (
     axis_rows,
     cells_of,
     label_cells,
+    label_rows,
     sides,
 )
 from verl_tui.rendering.charts.band_shade import on_band
@@ -44,6 +45,8 @@ class ChartRenderer:
         self.cache = ChartCache()
         self.shades = False
         """True where the terminal has backgrounds: the healthy band is then a shade, not lines."""
+        self.grid = False
+        """True if a dotted line leads from each number of the y axis through the plot."""
         self._plots: LastResult[list[Text]] = LastResult()
         self._axes: LastResult[list[Text]] = LastResult()
 
@@ -125,6 +128,8 @@ class ChartRenderer:
         cells = width - self.left - cells_of(right)
         self.window = window = window_of(data, shown, cells * 2)
         picture = Picture(data, (scale, other), window, cells, height)
+        if self.grid:
+            picture.rule(label_rows(scale, height))
         picture.collect(self.cache, shades=self.shades)
         picture.point_at(cursor)
         self.cache.forget_unused()

@@ -25,6 +25,7 @@ class Symbols(NamedTuple):
     cursor: str = "│"
     ellipsis: str = "…"
     rule: str = "─"
+    grid: str = "┈"
     tick: str = "┬"
     side: str = "│"
     side_tick: str = "┤"

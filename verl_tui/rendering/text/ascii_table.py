@@ -6,7 +6,7 @@ from rich.cells import cell_len
 
 _LIKE = {
     "•": "*",
-    **dict.fromkeys("·–—−─━▔▃", "-"),
+    **dict.fromkeys("·–—−─━▔▃┈", "-"),
     **dict.fromkeys("“”„", '"'),
     **dict.fromkeys("‘’°", "'"),
     **dict.fromkeys("…≈±", "~"),
