@@ -80,28 +80,42 @@ class _Varying:
     """One for each group, `ABSENT` where it states none."""
 
     @cached_property
-    def numbers(self) -> tuple[float | None, ...] | None:
-        """The values as numbers, None if it has others."""
-        found = [None if value is ABSENT else number(value) for value in self.values]
+    def levels(self) -> tuple[str, ...]:
+        """Its values in words, none for numbers."""
         stated = [value for value in self.values if value is not ABSENT]
-        known = [size for size in found if size is not None and math.isfinite(size)]
-        if len(known) != len(stated):
-            return None
-        return tuple(found)
+        if all(math.isfinite(_number(value)) for value in stated):
+            return ()
+        return tuple(sorted(set(map(short, stated))))
 
     @cached_property
-    def partition(self) -> tuple[Hashable, ...]:
+    def places(self) -> tuple[float | None, ...]:
+        """What the groups are ranked by: its numbers, or which of its levels; None where absent."""
+        place = self.levels.index if self.levels else None
+        return tuple(
+            None
+            if value is ABSENT
+            else (_number(value) if place is None else place(short(value)))
+            for value in self.values
+        )
+
+    @cached_property
+    def partition(self) -> tuple[int, ...]:
         """Equal for settings that divide the groups in the same way; meaningless where all
         differ.
         """
-        seen: dict[str, int] = {}
         texts = [repr(_plain(value)) for value in self.values]
-        return tuple(seen.setdefault(text, len(seen)) for text in texts)
+        return tuple(map(texts.index, texts))
 
     @cached_property
-    def is_unranked(self) -> bool:
-        """True for values without an order, of more than two kinds."""
-        return self.numbers is None and len(set(self.partition)) > 2
+    def ranked(self) -> tuple[int | None, ...]:
+        """The ranks of its places."""
+        known = iter(ranks([place for place in self.places if place is not None]))
+        return tuple(None if place is None else next(known) for place in self.places)
+
+    @property
+    def order(self) -> Hashable:
+        """Equal for settings whose correlations are the same."""
+        return len(self.levels), self.partition if self.levels else self.ranked
 
 
 def associate(groups: Sequence[RunGroup]) -> Association:
@@ -113,7 +127,7 @@ def associate(groups: Sequence[RunGroup]) -> Association:
         reason = "no setting is known to differ: none can be ranked"
         return Association((), (), (), reason)
     confounded = _confounded(varying)
-    unranked = tuple(setting.key for setting in varying if setting.is_unranked)
+    unranked = tuple(setting.key for setting in varying if len(setting.levels) > 2)
     runs = list(chain.from_iterable(group.members for group in groups))
     found: list[Correlation] = []
     for kind in _OUTCOMES:
@@ -148,69 +162,46 @@ def _correlations(
 ) -> Iterator[Correlation]:
     """Yield the correlations of one outcome; settings of the same order share one."""
     outcomes = [group.figures[kind.id].value for group in groups]
-    alike: dict[Hashable, list[str]] = {}
-    made: dict[Hashable, Correlation] = {}
+    alike: dict[Hashable, list[_Varying]] = {}
     for setting in varying:
-        if setting.numbers is None:
-            found = _two(setting, kind, outcomes)
-            order: Hashable = setting.partition
-        else:
-            found = _ranked(setting.key, setting.numbers, kind, outcomes)
-            order = _order(setting.numbers)
-        if found is None:
-            continue
-        order = (order, found.levels is None)
-        alike.setdefault(order, []).append(setting.key)
-        made.setdefault(order, found)
-    for order, keys in alike.items():
-        yield made[order]._replace(settings=tuple(keys))
+        alike.setdefault(setting.order, []).append(setting)
+    for settings in alike.values():
+        found = _correlation(settings[0], kind, outcomes)
+        if found is not None:
+            yield found._replace(settings=tuple(setting.key for setting in settings))
 
 
-def _order(numbers: Sequence[float | None]) -> Hashable:
-    known = [value for value in numbers if value is not None]
-    places = iter(ranks(known))
-    return tuple(None if value is None else next(places) for value in numbers)
-
-
-def _ranked(
-    key: str,
-    numbers: Sequence[float | None],
-    kind: FigureKind,
-    outcomes: Sequence[float | None],
-) -> Correlation | None:
-    """Return the rank correlation of a setting with an order, None where too few have both."""
-    known: list[float] = []
-    reached: list[float] = []
-    for value, outcome in zip(numbers, outcomes, strict=True):
-        if value is not None and outcome is not None:
-            known.append(value)
-            reached.append(outcome)
-    if len(known) < LEAST:
-        return None
-    xs = ranks(known)
-    ys = ranks(reached)
-    found = rank_correlation(xs, ys)
-    if found is None:
-        return None
-    return Correlation((key,), kind.id, found, len(known), beyond_chance(xs, ys))
-
-
-def _two(
+def _correlation(
     setting: _Varying, kind: FigureKind, outcomes: Sequence[float | None]
 ) -> Correlation | None:
-    """Return the rank-biserial correlation of a setting with two values, None for another."""
-    levels: dict[str, list[float]] = {}
-    for value, outcome in zip(setting.values, outcomes, strict=True):
-        if value is not ABSENT and outcome is not None:
-            levels.setdefault(short(value), []).append(outcome)
-    if len(levels) != 2 or sum(map(len, levels.values())) < LEAST:
+    """Return the rank correlation of a setting, the rank-biserial one for two values without an
+    order; None for more of these, and where too few groups have both.
+    """
+    pairs = [
+        (place, outcome)
+        for place, outcome in zip(setting.places, outcomes, strict=True)
+        if place is not None and outcome is not None
+    ]
+    if len(pairs) < LEAST or len(setting.levels) not in (0, 2):
         return None
-    (first, ones), (second, others) = sorted(levels.items())
-    found = rank_biserial(ones, others)
-    sides = ranks([0.0] * len(ones) + [1.0] * len(others))
-    clear = beyond_chance(sides, ranks([*ones, *others]))
-    count = len(sides)
-    return Correlation((setting.key,), kind.id, found, count, clear, (first, second))
+    places, reached = zip(*pairs, strict=True)
+    xs, ys = ranks(places), ranks(reached)
+    found = rank_correlation(xs, ys)
+    levels = None
+    if setting.levels:
+        sides = [[y for x, y in pairs if x == place] for place in (0, 1)]
+        found = rank_biserial(*sides) if all(sides) else None
+        levels = (setting.levels[0], setting.levels[1])
+    if found is None:
+        return None
+    clear = beyond_chance(xs, ys)
+    return Correlation((), kind.id, found, len(pairs), clear, levels)
+
+
+def _number(value: object) -> float:
+    """Return a setting as a number, nan if it is none."""
+    found = number(value)
+    return math.nan if found is None else found
 
 
 def _plain(value: object) -> object:
@@ -223,36 +214,21 @@ def _confounded(varying: Sequence[_Varying]) -> tuple[tuple[str, ...], ...]:
     """Return the sets of settings that change together."""
     keys = [setting.key for setting in varying]
     together = {key: {key} for key in keys}
-    for first, second in _pairs_together(varying):
-        joined = together[first] | together[second]
-        together.update(dict.fromkeys(joined, joined))
+    for first, second in combinations(varying, 2):
+        if _change_together(first, second):
+            joined = together[first.key] | together[second.key]
+            together.update(dict.fromkeys(joined, joined))
     sets = {id(joined): joined for joined in together.values() if len(joined) > 1}
     return tuple(tuple(sorted(joined, key=keys.index)) for joined in sets.values())
 
 
-def _pairs_together(varying: Sequence[_Varying]) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of settings that change together."""
-    places = {setting.key: _places(setting) for setting in varying}
-    groups = len(varying[0].values)
-    for first, second in combinations(varying, 2):
-        same = first.partition == second.partition
-        alike = same and len(set(first.partition)) < groups
-        if alike or _alike(places[first.key], places[second.key]):
-            yield first.key, second.key
-
-
-def _places(setting: _Varying) -> tuple[int, ...] | None:
-    """Return the ranks of a setting that all groups state as a number."""
-    numbers = setting.numbers
-    if numbers is None:
-        return None
-    known = [value for value in numbers if value is not None]
-    if len(known) != len(numbers):
-        return None
-    return ranks(known)
-
-
-def _alike(ones: tuple[int, ...] | None, others: tuple[int, ...] | None) -> bool:
-    if ones is None or others is None:
+def _change_together(first: _Varying, second: _Varying) -> bool:
+    parts = first.partition
+    if parts == second.partition and len(set(parts)) < len(parts):
+        return True
+    if first.levels or second.levels:
         return False
-    return abs(rank_correlation(ones, others) or 0.0) >= _TOGETHER
+    xs = [rank for rank in first.ranked if rank is not None]
+    ys = [rank for rank in second.ranked if rank is not None]
+    stated_by_all = len(xs) == len(ys) == len(parts)
+    return stated_by_all and abs(rank_correlation(xs, ys) or 0.0) >= _TOGETHER

@@ -187,7 +187,7 @@ def ranks(values: Sequence[float]) -> tuple[int, ...]:
     )
 
 
-def rank_correlation(xs: tuple[int, ...], ys: tuple[int, ...]) -> float | None:
+def rank_correlation(xs: Sequence[int], ys: Sequence[int]) -> float | None:
     """Return Spearman's correlation, from -1 to 1, of two rows of ranks; None where one is all the
     same.
     """
