@@ -177,25 +177,24 @@ def _correlation(
     """Return the rank correlation of a setting, the rank-biserial one for two values without an
     order; None for more of these, and where too few groups have both.
     """
-    pairs = [
-        (place, outcome)
-        for place, outcome in zip(setting.places, outcomes, strict=True)
-        if place is not None and outcome is not None
-    ]
+    both = zip(setting.places, outcomes, strict=True)
+    pairs = [(x, y) for x, y in both if x is not None and y is not None]
     if len(pairs) < LEAST or len(setting.levels) not in (0, 2):
         return None
     places, reached = zip(*pairs, strict=True)
     xs, ys = ranks(places), ranks(reached)
-    found = rank_correlation(xs, ys)
-    levels = None
-    if setting.levels:
-        sides = [[y for x, y in pairs if x == place] for place in (0, 1)]
-        found = rank_biserial(*sides) if all(sides) else None
-        levels = (setting.levels[0], setting.levels[1])
+    found = _of_two(pairs) if setting.levels else rank_correlation(xs, ys)
     if found is None:
         return None
     clear = beyond_chance(xs, ys)
+    levels = (setting.levels[0], setting.levels[1]) if setting.levels else None
     return Correlation((), kind.id, found, len(pairs), clear, levels)
+
+
+def _of_two(pairs: Sequence[tuple[float, float]]) -> float | None:
+    """Return the rank-biserial correlation, None where only one of the values is there."""
+    ones, others = ([y for x, y in pairs if x == place] for place in (0, 1))
+    return rank_biserial(ones, others) if ones and others else None
 
 
 def _number(value: object) -> float:
@@ -228,7 +227,11 @@ def _change_together(first: _Varying, second: _Varying) -> bool:
         return True
     if first.levels or second.levels:
         return False
-    xs = [rank for rank in first.ranked if rank is not None]
-    ys = [rank for rank in second.ranked if rank is not None]
-    stated_by_all = len(xs) == len(ys) == len(parts)
-    return stated_by_all and abs(rank_correlation(xs, ys) or 0.0) >= _TOGETHER
+    xs, ys = map(_all_known, (first.ranked, second.ranked))
+    return abs((xs and ys and rank_correlation(xs, ys)) or 0.0) >= _TOGETHER
+
+
+def _all_known(ranked: Sequence[int | None]) -> tuple[int, ...]:
+    """Return the ranks of a setting that all groups state, none for another."""
+    known = tuple(rank for rank in ranked if rank is not None)
+    return known if len(known) == len(ranked) else ()
