@@ -115,7 +115,10 @@ class _Varying:
     @property
     def order(self) -> Hashable:
         """Equal for settings whose correlations are the same."""
-        return len(self.levels), self.partition if self.levels else self.ranked
+        if not self.levels:
+            return self.ranked
+        absent = tuple(place is None for place in self.places)
+        return len(self.levels), self.partition, absent
 
 
 def associate(groups: Sequence[RunGroup]) -> Association:
