@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from verl_tui.cli import build_parser, main
-from verl_tui.commands.completion import SHELLS, actions, script
+from verl_tui.commands.completion import SHELLS, script
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -145,14 +145,3 @@ def test_scripts_know_every_command(
     assert all(name in printed for name in build_parser().commands)
     assert "print-completion" in printed
     assert printed == f"{script(build_parser(), shell)}\n"
-
-
-def test_every_argument_that_is_a_path_completes_to_paths() -> None:
-    paths = [
-        one
-        for one in actions(build_parser())
-        if str(one.metavar or "").partition("|")[0].partition(".")[0]
-        in ("FILE", "DIR", "PATH")
-    ]
-    assert len(paths) > 10, "they are not found any more"
-    assert [one for one in paths if not hasattr(one, "complete")] == []

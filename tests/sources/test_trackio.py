@@ -48,6 +48,9 @@ class Writer:
         self.database.executescript(SCHEMA)
         self.second = 0
 
+    def __del__(self) -> None:
+        self.database.close()
+
     def log(self, step: int, run: str = "tiny", **metrics: Any) -> None:
         self._add(
             "metrics", run, {"step": step, "metrics": json.dumps(metrics).encode()}
@@ -217,9 +220,9 @@ def test_a_locked_database_is_said_and_read_later(tmp_path: Path) -> None:
 
 
 def test_a_database_of_another_program_is_no_log(tmp_path: Path) -> None:
-    database = sqlite3.connect(tmp_path / "bookmarks.db")
-    database.execute("CREATE TABLE metrics (id INTEGER)")
-    database.commit()
+    with closing(sqlite3.connect(tmp_path / "bookmarks.db")) as database:
+        database.execute("CREATE TABLE metrics (id INTEGER)")
+        database.commit()
     feed = Feed([str(tmp_path / "bookmarks.db")])
     discovery = feed.scan()
     assert not discovery.runs

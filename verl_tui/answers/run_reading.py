@@ -132,7 +132,7 @@ def from_end(
     answer: Callable[[Reading], AnswerT | None],
     *,
     least: int,
-    first: int = FIRST,
+    first: int | None = FIRST,
     alive: bool = False,
 ) -> AnswerT:
     """Return an answer, reading as much of the end of long logs as it takes.
@@ -143,14 +143,14 @@ def from_end(
         now: Seconds since the epoch.
         answer: Returns None if it needs more than has been read; never for a whole run.
         least: Bytes from which on a log is long.
-        first: Bytes read at the end of a long log in the first attempt.
+        first: Bytes read at the end of a long log in the first attempt, None for all.
         alive: See `read_whole`.
 
     Raises:
         RunError: See `read_whole`.
         NothingError: See `read_whole`.
     """
-    wanted: int | None = first
+    wanted = first
     spent = 0
     while True:
         reading = _read(specs, name, now, _How(wanted, least, alive), spent)

@@ -13,9 +13,9 @@ from verl_tui.commands.output import EXIT_NOTHING, print_messages
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from verl_tui.answers.run_reading import Reading
+    from verl_tui.answers.run_reading import AnswerT, Reading
     from verl_tui.commands.arguments import CommandParser
 
 VERSION = 1
@@ -42,9 +42,7 @@ def answer_options(parser: CommandParser, fields: str) -> None:
     parser.add_argument(
         "--run", metavar="NAME", dest="named", help="which of several runs"
     )
-    parser.add_argument(
-        "--json", action="store_true", help="write one JSON object on one line"
-    )
+    parser.flag("--json", help="write one JSON object on one line")
     paths_argument(parser, help="directory, log, quoted glob or address of a run")
     parser.epilog = f"{_FIELDS}\n{fields}\n\n{_REFUSED}"
 
@@ -52,7 +50,7 @@ def answer_options(parser: CommandParser, fields: str) -> None:
 def whole_option(parser: CommandParser) -> None:
     """Add the option that reads long logs from their beginning."""
     help = "read long logs in full, not just as much of the end as the answer needs"
-    parser.add_argument("--whole", action="store_true", help=help)
+    parser.flag("--whole", help=help)
 
 
 def run_paths(options: argparse.Namespace) -> Sequence[str]:
@@ -83,6 +81,33 @@ def report_missing(reading: Reading) -> None:
     run = reading.run
     if not any(source.status.records for source in run.sources.values()):
         raise CommandError(f"nothing readable so far in {run.name}", EXIT_NOTHING)
+
+
+def read_answer(
+    options: argparse.Namespace,
+    now: float,
+    answer: Callable[[Reading], AnswerT | None],
+    *,
+    least: int,
+    alive: bool = False,
+) -> AnswerT:
+    """Return an answer and report what is missing for it; see `from_end`."""
+    from verl_tui.answers.run_reading import FIRST, from_end
+
+    def reported(reading: Reading) -> AnswerT | None:
+        if reading.whole:
+            report_missing(reading)
+        found = answer(reading)
+        if found is not None and not reading.whole:
+            report_missing(reading)
+        return found
+
+    paths, name = run_paths(options), options.named
+    first = None if options.whole else FIRST
+    with answering():
+        return from_end(
+            paths, name, now, reported, least=least, first=first, alive=alive
+        )
 
 
 def write_answer(

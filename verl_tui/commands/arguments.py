@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from difflib import get_close_matches
 from itertools import groupby
 from pathlib import Path
@@ -84,6 +85,10 @@ class CommandParser(argparse.ArgumentParser):
         """The parser that has this one among its commands, or theirs; a program's is itself."""
         self.rest = "paths"
         """The argument that takes the words after `--`."""
+
+    def flag(self, *names: str, help: str) -> None:
+        """Add an option without a value."""
+        self.add_argument(*names, action="store_true", help=help)
 
     def add_commands(self, commands: Iterable[CommandModule]) -> None:
         """Add commands with their options."""
@@ -240,9 +245,7 @@ def _ending(command: CommandModule, more: str | None) -> str:
 def add_debug_option(parser: argparse.ArgumentParser) -> None:
     """Add the option of every command that logs what it does."""
     help = "write down what is read, how long it takes, and errors, for a report on verl-tui itself"
-    completes_paths(
-        parser.add_argument("--debug-log", type=Path, metavar="FILE", help=help)
-    )
+    parser.add_argument("--debug-log", type=Path, metavar="FILE", help=help)
 
 
 def snapshot(text: str) -> Path:
@@ -256,87 +259,42 @@ def snapshot(text: str) -> Path:
 def size(text: str) -> tuple[int, int]:
     """Return columns and rows."""
     columns, _, rows = text.lower().partition("x")
-    if not (
-        columns.isdecimal()
-        and rows.isdecimal()
-        and 20 <= int(columns) <= 1000
-        and 5 <= int(rows) <= 500
-    ):
+    try:
+        return _whole(20, 1000, "width")(columns), _whole(5, 500, "height")(rows)
+    except argparse.ArgumentTypeError as error:
         raise argparse.ArgumentTypeError(
             f"{text} is not a size like 120x40 (20x5 to 1000x500)"
-        )
-    return int(columns), int(rows)
+        ) from error
 
 
-def seconds(text: str) -> float:
-    """Return a duration above 0, of an hour at most."""
-    try:
-        duration = float(text)
-    except ValueError:
-        duration = -1
-    if not 0 < duration <= 3600:
-        raise argparse.ArgumentTypeError(
-            f"{text} is not a number of seconds (above 0, at most 3600)"
-        )
-    return duration
+def _whole(low: int, high: float, what: str) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not text.isdecimal() or not low <= int(text) <= high:
+            raise argparse.ArgumentTypeError(f"{text} is not a {what}")
+        return int(text)
+
+    return read
 
 
-def share(text: str) -> float:
-    """Return a share: above 0, below 1."""
-    return _between(text, 0.0, 1.0, "share between 0 and 1")
+def _between(low: float, high: float, what: str) -> Callable[[str], float]:
+    def read(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = low
+        if not low < value < high:
+            raise argparse.ArgumentTypeError(f"{text} is not a {what}")
+        return value
+
+    return read
 
 
-def positive(text: str) -> float:
-    """Return a number above 0."""
-    return _between(text, 0.0, float("inf"), "number above 0")
-
-
-def count(text: str) -> int:
-    """Return a whole number from 1."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a whole number (1 or more)")
-    return int(text)
-
-
-def port(text: str) -> int:
-    """Return a TCP port, 0 for any that is free."""
-    if not text.isdecimal() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"{text} is not a port (0 to 65535)")
-    return int(text)
-
-
-def step(text: str) -> int:
-    """Return a step: a whole number from 0."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(
-            f"{text} is not a step (a whole number, 0 or more)"
-        )
-    return int(text)
-
-
-def _between(text: str, low: float, high: float, what: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = low
-    if not low < value < high:
-        raise argparse.ArgumentTypeError(f"{text} is not a {what}")
-    return value
-
-
-def completes_paths(action: argparse.Action, *, directories: bool = False) -> None:
-    """Mark an argument as a path for shell completion; shtab looks for this attribute."""
-    action.complete = "directory" if directories else "file"  # type: ignore[attr-defined]
-
-
-def completes_words(
-    action: argparse.Action, words: Callable[[], Iterable[str]]
-) -> None:
-    """Mark an argument as one of some words for shell completion; others are allowed.
-
-    Args:
-        action: The argument.
-        words: Returns the words, none of which a shell may split; called only when a completion
-            script is made.
-    """
-    action.words = words  # type: ignore[attr-defined]
+count = _whole(1, math.inf, "whole number (1 or more)")
+port = _whole(0, 65535, "port (0 to 65535)")
+"""A TCP port, 0 for any that is free."""
+step = _whole(0, math.inf, "step (a whole number, 0 or more)")
+seconds = _between(
+    0, math.nextafter(3600, 3601), "number of seconds (above 0, at most 3600)"
+)
+share = _between(0, 1, "share between 0 and 1")
+positive = _between(0, math.inf, "number above 0")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError, completes_paths
+from verl_tui.commands.arguments import CommandError
 from verl_tui.commands.output import EXIT_NOTHING, print_message
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def baseline_option(parser: CommandParser) -> None:
         "run that the others are compared with: its name, a part of it, or its path (default: the "
         "first run)"
     )
-    completes_paths(parser.add_argument("--baseline", metavar="RUN", help=help))
+    parser.add_argument("--baseline", metavar="RUN", help=help)
 
 
 def baseline_first(

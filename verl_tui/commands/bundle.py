@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError, completes_paths, count
+from verl_tui.commands.arguments import CommandError, count
 from verl_tui.commands.options import (
     config_option,
     configuration,
@@ -49,14 +49,11 @@ def options(parser: CommandParser) -> None:
         "the names of users and hosts are masked, by names and known forms: look through it before "
         "you publish it."
     )
-    out = parser.add_argument(
+    parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE.zip", help="file to make"
     )
-    completes_paths(out)
     which = "which run, if PATH holds several: its name, a part of it, or its path"
-    completes_paths(
-        parser.add_argument("--run", dest="named", metavar="RUN", help=which)
-    )
+    parser.add_argument("--run", dest="named", metavar="RUN", help=which)
     parser.add_argument(
         "--list", action="store_true", help="only list what would be in it"
     )

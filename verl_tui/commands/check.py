@@ -7,12 +7,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.commands.arguments import CommandError, completes_paths, completes_words
+from verl_tui.commands.arguments import CommandError
 from verl_tui.commands.notifying import NO_ADDRESS, notifier_for
 from verl_tui.commands.options import (
     config_option,
     configuration,
-    indicator_ids,
     paths_argument,
     paths_of,
 )
@@ -48,29 +47,25 @@ EXITS = (
 
 def options(parser: CommandParser) -> None:
     """Add its options."""
-    parser.add_argument(
-        "--consequences",
-        action="store_true",
-        help="also write out the consequences of each finding",
+    parser.flag(
+        "--consequences", help="also write out the consequences of each finding"
     )
-    parser.add_argument(
+    parser.flag(
         "-v",
         "--verbose",
-        action="store_true",
         help="also name the rules that are not applicable or not judged yet, and say why",
     )
-    parser.add_argument("--json", action="store_true", help="write JSON for programs")
+    parser.flag("--json", help="write JSON for programs")
     by = (
         "metric that picks the best checkpoint: an indicator or the log's own key, with :min or "
         ":max (default: reward)"
     )
-    best = parser.add_argument("--best-by", metavar="METRIC", default="reward", help=by)
-    completes_words(best, indicator_ids)
+    parser.add_argument("--best-by", metavar="METRIC", default="reward", help=by)
     against = (
         "compare the runs with this one, a name or a path: exits 2 if a figure is worse than its "
         "band, 1 if one is outside its band in another way"
     )
-    completes_paths(parser.add_argument("--against", metavar="RUN", help=against))
+    parser.add_argument("--against", metavar="RUN", help=against)
     band = (
         "width of a figure's band on either side, such as final_reward=5%%, throughput=20%% or "
         "step_time=off; may be repeated"
@@ -79,17 +74,15 @@ def options(parser: CommandParser) -> None:
         "--band", metavar="FIGURE=SHARE", action="append", type=_band, help=band
     )
     strict = "also exit with 3 where a run has no verdict, and none is critical: for gates in CI"
-    parser.add_argument("--strict", action="store_true", help=strict)
+    parser.flag("--strict", help=strict)
     notify = (
         "send what was found (see `verl-tui notify --help`); with --state, what is new"
     )
-    parser.add_argument("--notify", action="store_true", help=notify)
+    parser.flag("--notify", help=notify)
     meaning = (
         "file that keeps what was sent, so that the next check sends only what changed"
     )
-    completes_paths(
-        parser.add_argument("--state", type=Path, metavar="FILE", help=meaning)
-    )
+    parser.add_argument("--state", type=Path, metavar="FILE", help=meaning)
     paths_argument(parser)
     config_option(parser)
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from verl_tui.commands.arguments import DEFAULT
+from verl_tui.commands.options import finding_ids, indicator_ids
+from verl_tui.commands.topics import TOPICS
 
 if TYPE_CHECKING:
     import argparse
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from verl_tui.commands.arguments import CommandParser
 
 SHELLS = ("bash", "zsh", "fish", "tcsh")
+_PATHS = {"DIR": "directory", "FILE": "file", "PATH": "file", "RUN": "file"}
+"""First word for a value in the help -> how it is completed."""
 
 # shtab's scripts know commands as the first word only. `watch` need not be named: paths stand
 # beside the commands there, and what follows a path is completed as if `watch` stood before it.
@@ -52,10 +56,19 @@ def script(parser: CommandParser, shell: str) -> str:
     """Return the script that completes the program's command lines in a shell, one of `SHELLS`."""
     import shtab
 
+    words: dict[object, Iterable[str]] = {
+        "METRIC": indicator_ids(),
+        "ID": finding_ids(),
+        "COLSxROWS": ("80x24", "120x40", "160x50"),
+        "TOPIC": (*TOPICS, *parser.program.commands),
+    }
     for option in actions(parser):
-        words = getattr(option, "words", None)
-        if words is not None:
-            option.complete = _words_in_shells(option, words())  # type: ignore[attr-defined]
+        # shtab looks for this attribute; other words than those listed are allowed too.
+        if option.metavar in words:
+            listed = _words_in_shells(option, words[option.metavar])
+            option.complete = listed  # type: ignore[attr-defined]
+        elif path := _PATHS.get(str(option.metavar).split("|")[0].split(".")[0]):
+            option.complete = path  # type: ignore[attr-defined]
     preamble = {"bash": _BASH, "zsh": _filled(_ZSH, parser)}.get(shell, "")
     made: str = shtab.complete(parser, shell, preamble=preamble)
     if shell == "zsh":

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError, completes_paths, seconds
+from verl_tui.commands.arguments import CommandError, seconds
 from verl_tui.commands.options import configuration, need_terminal, screen_options
 from verl_tui.commands.output import EXIT_OUTPUT, unwritten
 
@@ -27,10 +27,7 @@ EXITS = "0 done, 3 no terminal"
 
 def options(parser: CommandParser) -> None:
     """Add its options."""
-    where = parser.add_argument(
-        "--dir", type=Path, metavar="DIR", help="keep the logs in DIR"
-    )
-    completes_paths(where, directories=True)
+    parser.add_argument("--dir", type=Path, metavar="DIR", help="keep the logs in DIR")
     parser.add_argument(
         "--pace",
         type=seconds,

@@ -31,7 +31,7 @@ EXITS = "0 fine, 1 something is wrong, 3 nothing readable"
 
 def options(parser: CommandParser) -> None:
     """Add its options."""
-    parser.add_argument("--json", action="store_true", help="write JSON for programs")
+    parser.flag("--json", help="write JSON for programs")
     paths_argument(
         parser, "log, directory, quoted glob, address or -; none: the machine alone"
     )

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import (
     CommandError,
-    completes_words,
     count,
     positive,
     share,
@@ -18,8 +17,6 @@ from verl_tui.commands.notifying import notifier_for
 from verl_tui.commands.options import (
     config_option,
     configuration,
-    finding_ids,
-    indicator_ids,
     paths_argument,
     paths_of,
 )
@@ -61,21 +58,18 @@ def options(parser: CommandParser) -> None:
     )
     parser.rest = "command"
     parser.set_defaults(command=())
-    also = parser.add_argument(
+    parser.add_argument(
         "--on",
         action="append",
         default=[],
         metavar="ID",
         help="also trip on this finding",
     )
-    completes_words(also, finding_ids)
     best = (
         "run CMD at each new best of this metric instead: an indicator or the log's own key, with "
         ":min or :max"
     )
-    completes_words(
-        parser.add_argument("--on-best", metavar="METRIC", help=best), indicator_ids
-    )
+    parser.add_argument("--on-best", metavar="METRIC", help=best)
     parser.add_argument(
         "--kl",
         type=positive,
@@ -94,9 +88,7 @@ def options(parser: CommandParser) -> None:
         metavar="N",
         help="breaches in a row that trip either of them (default: 5)",
     )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="report the command, but do not run it"
-    )
+    parser.flag("--dry-run", help="report the command, but do not run it")
     paths_argument(parser)
     config_option(parser)
 

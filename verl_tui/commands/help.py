@@ -5,7 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError, completes_words
+from verl_tui.commands.arguments import CommandError
 from verl_tui.commands.options import (
     config_option,
     configuration,
@@ -30,8 +30,7 @@ EXITS = "0 done"
 def options(parser: CommandParser) -> None:
     """Add its options."""
     named = "topic, command, or the id of a finding or an indicator; none: the list of topics"
-    topic = parser.add_argument("topic", nargs="*", metavar="TOPIC", help=named)
-    completes_words(topic, lambda: (*TOPICS, *parser.program.commands))
+    parser.add_argument("topic", nargs="*", metavar="TOPIC", help=named)
     config_option(parser)
     parser.set_defaults(parser=parser)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError, completes_paths
+from verl_tui.commands.arguments import CommandError
 from verl_tui.commands.output import EXIT_NOTHING
 from verl_tui.config import ConfigError, config_path, load_config
 from verl_tui.trainers import broken
@@ -28,24 +28,20 @@ def paths_argument(
     parser: CommandParser, help: str = "log, directory, quoted glob, address or -"
 ) -> None:
     """Add the paths."""
-    completes_paths(parser.add_argument("paths", nargs="*", metavar="PATH", help=help))
+    parser.add_argument("paths", nargs="*", metavar="PATH", help=help)
 
 
 def config_option(parser: CommandParser) -> None:
     """Add the option that names a configuration."""
     help = "configuration file to use instead of the default (see `verl-tui config`)"
-    completes_paths(
-        parser.add_argument("--config", type=Path, metavar="FILE", help=help)
-    )
+    parser.add_argument("--config", type=Path, metavar="FILE", help=help)
 
 
 def screen_options(parser: CommandParser) -> None:
     """Add the options of all commands that draw on the terminal, `--config` included."""
     config_option(parser)
-    parser.add_argument("--ascii", action="store_true", help="draw with ASCII only")
-    parser.add_argument(
-        "--no-mouse", action="store_true", help="leave the mouse to the terminal"
-    )
+    parser.flag("--ascii", help="draw with ASCII only")
+    parser.flag("--no-mouse", help="leave the mouse to the terminal")
 
 
 def paths_of(options: argparse.Namespace, example: str) -> Sequence[str]:

@@ -51,7 +51,7 @@ def options(parser: CommandParser) -> None:
         help="begin where the run was at this step",
     )
     parser.add_argument("--until", type=step, metavar="STEP", help="pause at this step")
-    parser.add_argument("--paused", action="store_true", help="start paused")
+    parser.flag("--paused", help="start paused")
     screen_options(parser)
     paths_argument(parser, "log, directory or quoted glob")
 

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError, completes_paths
+from verl_tui.commands.arguments import CommandError
 from verl_tui.commands.baseline import baseline_first, baseline_option
 from verl_tui.commands.options import (
     config_option,
@@ -47,23 +47,19 @@ _MOST_OF_COMMENT = 65_536
 
 def options(parser: CommandParser) -> None:
     """Add its options."""
-    out = parser.add_argument(
+    parser.add_argument(
         "-o",
         "--output",
         metavar="FILE|-",
         help="new file that ends in .md, .html or .json; - is standard output",
     )
-    completes_paths(out)
     form = "form of what goes to standard output, or of a file with another ending"
     parser.add_argument("--format", choices=_FORMATS, help=form)
     parser.add_argument(
         "--force", action="store_true", help="replace a file that exists"
     )
     charts = "also write each chart as an SVG file into this directory"
-    completes_paths(
-        parser.add_argument("--charts", type=Path, metavar="DIR", help=charts),
-        directories=True,
-    )
+    parser.add_argument("--charts", type=Path, metavar="DIR", help=charts)
     baseline_option(parser)
     paths_argument(parser)
     config_option(parser)

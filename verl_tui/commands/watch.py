@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import completes_paths, completes_words, size, snapshot
+from verl_tui.commands.arguments import size, snapshot
 from verl_tui.commands.notifying import notifier_for
 from verl_tui.commands.options import (
     EXAMPLE,
@@ -52,17 +52,14 @@ def unnamed(parser: CommandParser) -> None:
     """Add the options that may stand before the first path if no command is named."""
     screen_options(parser)
     frame = "draw one frame into FILE.svg or FILE.txt and exit"
-    completes_paths(
-        parser.add_argument("--snapshot", type=snapshot, metavar="FILE", help=frame)
-    )
-    drawn = parser.add_argument(
+    parser.add_argument("--snapshot", type=snapshot, metavar="FILE", help=frame)
+    parser.add_argument(
         "--size",
         type=size,
         default=(120, 40),
         metavar="COLSxROWS",
         help="size of the snapshot (default: 120x40)",
     )
-    completes_words(drawn, lambda: ("80x24", "120x40", "160x50"))
 
 
 def run(options: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ import time
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError, completes_paths
+from verl_tui.commands.arguments import CommandError
 from verl_tui.commands.options import (
     config_option,
     configuration,
@@ -39,14 +39,13 @@ EXAMPLES = (
 
 def options(parser: CommandParser) -> None:
     """Add its options."""
-    out = parser.add_argument(
+    parser.add_argument(
         "-o",
         "--output",
         default="-",
         metavar="FILE|-|DIR",
         help="- is standard output (default)",
     )
-    completes_paths(out)
     paths_argument(parser)
     config_option(parser)
 

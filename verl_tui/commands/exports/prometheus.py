@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import (
     CommandError,
-    completes_paths,
     count,
     port,
     seconds,
@@ -74,29 +73,22 @@ def options(parser: CommandParser) -> None:
     login = (
         f"file with user:password for scrapers; or use the environment variable {LOGIN}"
     )
-    completes_paths(
-        parser.add_argument("--login-file", type=Path, metavar="FILE", help=login)
-    )
-    certificate = parser.add_argument(
+    parser.add_argument("--login-file", type=Path, metavar="FILE", help=login)
+    parser.add_argument(
         "--tls-cert",
         type=Path,
         metavar="FILE",
         help="certificate chain, PEM: serves https",
     )
-    key = parser.add_argument(
+    parser.add_argument(
         "--tls-key", type=Path, metavar="FILE", help="the certificate's key, PEM"
     )
-    completes_paths(certificate)
-    completes_paths(key)
     file = (
         "write this file instead of listening, for node_exporter's textfile collector"
     )
-    completes_paths(
-        parser.add_argument("--textfile", type=Path, metavar="FILE.prom", help=file)
-    )
-    parser.add_argument(
+    parser.add_argument("--textfile", type=Path, metavar="FILE.prom", help=file)
+    parser.flag(
         "--follow",
-        action="store_true",
         help="with --textfile: keep writing until ctrl+c (a port is always served until then)",
     )
     every = "longest time between two updates; new values come at once (default: %(default)g)"

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError, completes_paths, count, seconds
+from verl_tui.commands.arguments import CommandError, count, seconds
 from verl_tui.commands.options import (
     config_option,
     configuration,
@@ -37,17 +37,14 @@ EXAMPLES = (
 
 def options(parser: CommandParser) -> None:
     """Add its options."""
-    into = parser.add_argument(
+    parser.add_argument(
         "-o",
         "--output",
         required=True,
         metavar="DIR",
         help="gets one directory per run",
     )
-    completes_paths(into, directories=True)
-    parser.add_argument(
-        "--follow", action="store_true", help="keep writing what is new until ctrl+c"
-    )
+    parser.flag("--follow", help="keep writing what is new until ctrl+c")
     every = "time between two writes with --follow (default: %(default)g)"
     parser.add_argument(
         "--interval", type=seconds, default=30.0, metavar="SECONDS", help=every

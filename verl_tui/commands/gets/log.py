@@ -58,11 +58,9 @@ def options(parser: CommandParser) -> None:
     )
     grep = "the last lines that match a regular expression; case matters only if it has a capital"
     which.add_argument("--grep", metavar="REGEX", help=grep)
-    parser.add_argument(
-        "--full", action="store_true", help="lines in full, up to 16 KiB"
-    )
+    parser.flag("--full", help="lines in full, up to 16 KiB")
     mask = "hide keys, tokens, passwords, homes and names, as a bundle does; look through it still"
-    parser.add_argument("--mask", action="store_true", help=mask)
+    parser.flag("--mask", help=mask)
     answer_options(parser, _FIELDS)
 
 

@@ -11,6 +11,7 @@ from verl_tui.commands.answering import (
     READ,
     answer_options,
     answering,
+    read_answer,
     report_missing,
     run_paths,
     whole_option,
@@ -21,8 +22,9 @@ from verl_tui.commands.output import print_note
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
+    from verl_tui.answers.run_reading import Reading
     from verl_tui.commands.arguments import CommandParser
 
 NAME = "metrics"
@@ -78,13 +80,12 @@ def run(options: argparse.Namespace) -> int:
     from verl_tui.answers.run_reading import read_whole
 
     now = time.time()
-    paths = run_paths(options)
     if options.metric is not None:
         if options.plot and options.json:
             raise CommandError("--plot draws, --json writes for programs")
         if options.filter is not None:
             raise CommandError("--filter chooses among all metrics, --metric names one")
-        found = _points(options, paths, now)
+        found = _points(options, now)
         _write(found, _lines(found, options), options)
         return 0
     if options.plot:
@@ -92,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
     if options.around is not None:
         raise CommandError("--around needs the metric: --metric KEY")
     with answering():
-        reading = read_whole(paths, options.named, now)
+        reading = read_whole(run_paths(options), options.named, now)
     report_missing(reading)
     found = metrics_of(reading, options.filter)
     _write(found, metrics_lines(found), options)
@@ -120,31 +121,20 @@ def _write(
     write_answer(found, lines, options)
 
 
-def _points(
-    options: argparse.Namespace, paths: Sequence[str], now: float
-) -> dict[str, Any]:
+def _points(options: argparse.Namespace, now: float) -> dict[str, Any]:
     from verl_tui.answers.metrics import LONG, points_of, several_points
-    from verl_tui.answers.run_reading import Reading, from_end, read_whole
 
-    is_whole = options.whole or (options.plot and options.last is None)
-    last = options.last or (sys.maxsize if is_whole and options.plot else _POINTS)
+    if options.plot and options.last is None:
+        options.whole, options.last = True, sys.maxsize
+    last = options.last or _POINTS
 
     def answer(reading: Reading) -> dict[str, Any] | None:
-        if reading.whole:
-            report_missing(reading)
         found = []
         for metric in dict.fromkeys(options.metric):
             points = points_of(reading, metric, last, options.around)
             if points is None:
                 return None
             found.append(points)
-        if not reading.whole:
-            report_missing(reading)
         return found[0] if len(found) == 1 else several_points(found)
 
-    with answering():
-        if not is_whole:
-            return from_end(paths, options.named, now, answer, least=LONG)
-        found = answer(read_whole(paths, options.named, now))
-    assert found is not None, "a whole run has an answer"
-    return found
+    return read_answer(options, now, answer, least=LONG)

@@ -29,9 +29,7 @@ _EPILOG = """fields of the JSON object, on one line:
 
 def options(parser: CommandParser) -> None:
     """Add its options."""
-    parser.add_argument(
-        "--json", action="store_true", help="write one JSON object on one line"
-    )
+    parser.flag("--json", help="write one JSON object on one line")
     paths_argument(parser, help="directory, log, quoted glob or address")
     parser.epilog = _EPILOG
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from verl_tui.commands.answering import (
     CODES,
     READ,
     answer_options,
-    answering,
-    report_missing,
-    run_paths,
+    read_answer,
     whole_option,
     write_answer,
 )
@@ -20,7 +19,6 @@ from verl_tui.commands.arguments import count, step
 if TYPE_CHECKING:
     import argparse
 
-    from verl_tui.answers.run_reading import Reading
     from verl_tui.commands.arguments import CommandParser
 
 NAME = "samples"
@@ -66,41 +64,23 @@ def options(parser: CommandParser) -> None:
             const=validation,
             help=f"samples of {name} only",
         )
-    parser.add_argument("--full", action="store_true", help="texts in full")
+    parser.flag("--full", help="texts in full")
     whole_option(parser)
     answer_options(parser, _FIELDS)
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the answer; return the exit code."""
-    from verl_tui.answers.run_reading import from_end, read_whole
     from verl_tui.answers.samples import LONG, samples_lines, samples_of
 
-    order = "best" if options.best else "worst" if options.worst else "last"
-    count = options.best or options.worst or options.last or _SAMPLES
-
-    def answer(reading: Reading) -> dict[str, Any] | None:
-        if reading.whole:
-            report_missing(reading)
-        found = samples_of(
-            reading,
-            count,
-            order=order,
-            around=options.around,
-            validation=options.validation,
-            full=options.full,
-        )
-        if found is not None and not reading.whole:
-            report_missing(reading)
-        return found
-
-    now = time.time()
-    paths = run_paths(options)
-    with answering():
-        if options.whole:
-            found = answer(read_whole(paths, options.named, now))
-            assert found is not None, "a whole run has an answer"
-        else:
-            found = from_end(paths, options.named, now, answer, least=LONG)
+    answer = partial(
+        samples_of,
+        count=options.best or options.worst or options.last or _SAMPLES,
+        order="best" if options.best else "worst" if options.worst else "last",
+        around=options.around,
+        validation=options.validation,
+        full=options.full,
+    )
+    found = read_answer(options, time.time(), answer, least=LONG)
     write_answer(found, samples_lines(found), options)
     return 0

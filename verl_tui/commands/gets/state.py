@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from verl_tui.commands.answering import (
     CODES,
     READ,
     answer_options,
-    answering,
-    report_missing,
-    run_paths,
+    read_answer,
     whole_option,
     write_answer,
 )
@@ -20,7 +18,6 @@ from verl_tui.commands.options import config_option, configuration
 if TYPE_CHECKING:
     import argparse
 
-    from verl_tui.answers.run_reading import Reading
     from verl_tui.commands.arguments import CommandParser
 
 NAME = "state"
@@ -57,26 +54,17 @@ def options(parser: CommandParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the answer; return the exit code."""
-    from verl_tui.answers.run_reading import from_end, read_whole
     from verl_tui.answers.state import LONG, state_line, state_of
     from verl_tui.health.guide_settings import load_guide
 
     now = time.time()
     guide = load_guide(configuration(options).guide)
-
-    def answer(reading: Reading) -> dict[str, Any] | None:
-        found = state_of(reading, guide, now)
-        if found is not None:
-            report_missing(reading)
-        return found
-
-    paths = run_paths(options)
-    name = options.named
-    with answering():
-        if options.whole:
-            found = state_of(read_whole(paths, name, now, alive=True), guide, now)
-            assert found is not None, "a whole run has a state"
-        else:
-            found = from_end(paths, name, now, answer, least=LONG, alive=True)
+    found = read_answer(
+        options,
+        now,
+        lambda reading: state_of(reading, guide, now),
+        least=LONG,
+        alive=True,
+    )
     write_answer(found, [state_line(found)], options)
     return 0
