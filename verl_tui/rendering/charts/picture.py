@@ -113,7 +113,7 @@ class Picture:
 
     def rule(self, rows: Iterable[int]) -> None:
         """Add a line of the grid in each of these rows, behind everything."""
-        line = Glyph(SYMBOLS.grid, "key", yields=True, blends=True)
+        line = Glyph(SYMBOLS.grid, "rule", yields=True, blends=True)
         for y in rows:
             self._glyphs[y] = dict.fromkeys(range(self._size[0]), line)
 
