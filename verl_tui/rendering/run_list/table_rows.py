@@ -12,7 +12,7 @@ from verl_tui.rendering.charts.sparkline import gauge, spark_pieces, sparkline
 from verl_tui.rendering.run_list.entry_rows import head_of, naming, state_word
 from verl_tui.rendering.text.piece import text_of
 from verl_tui.rendering.text.printable import middle
-from verl_tui.rendering.text.table import GAP, Column, Table
+from verl_tui.rendering.text.table import GAP, TextColumn, TextTable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -43,7 +43,7 @@ def run_table(
     titled: bool,
     order: str = "",
     without: Collection[str] = (),
-) -> Table[RunEntry]:
+) -> TextTable[RunEntry]:
     """Choose the columns.
 
     Args:
@@ -61,30 +61,30 @@ def run_table(
     name = max(3, min(longest, _NAME, width - indent - 1 - GAP))
     worded = width - indent - name >= states + steps + 2 * GAP
     state = states if worded else 1
-    columns: tuple[Column[RunEntry], ...] = (
-        Column("", lambda e, n: head_of(e, n, named), indent + name, 99, indent + longest),
-        Column("state", lambda e, n: [state_word(e, n)], state, 11),
-        Column("step", lambda e, _: [(e.steps, "name")], steps, 10, right=True),
-        Column("done", _done, _PERCENT, 2, most=13),
-        Column("reward", lambda e, _: [e.figures.reward], 7, 9, right=True),
-        Column("trend", _trend, 8, 1, most=24),
-        Column("KL", lambda e, _: [e.figures.kl], 7, 8, right=True),
-        Column("throughput", lambda e, _: [e.figures.throughput], 10, 5, right=True),
-        Column("ETA", _eta, 7 if titled else _LABELLED_ETA, 3, right=True),
-        Column("last", lambda e, _: [(e.age, "dim")], 7, 7, right=True),
-        Column("findings", _findings, 14, 4, most=32),
+    columns: tuple[TextColumn[RunEntry], ...] = (
+        TextColumn("", lambda e, n: head_of(e, n, named), indent + name, 99, indent + longest),
+        TextColumn("state", lambda e, n: [state_word(e, n)], state, 11),
+        TextColumn("step", lambda e, _: [(e.steps, "name")], steps, 10, right=True),
+        TextColumn("done", _done, _PERCENT, 2, most=13),
+        TextColumn("reward", lambda e, _: [e.figures.reward], 7, 9, right=True),
+        TextColumn("trend", _trend, 8, 1, most=24),
+        TextColumn("KL", lambda e, _: [e.figures.kl], 7, 8, right=True),
+        TextColumn("throughput", lambda e, _: [e.figures.throughput], 10, 5, right=True),
+        TextColumn("ETA", _eta, 7 if titled else _LABELLED_ETA, 3, right=True),
+        TextColumn("last", lambda e, _: [(e.age, "dim")], 7, 7, right=True),
+        TextColumn("findings", _findings, 14, 4, most=32),
     )  # fmt: skip
     ranked = _SORTED_BY.get(order, "")
-    return Table([*_shown(columns, ranked, without, titled=titled)], width)
+    return TextTable([*_shown(columns, ranked, without, titled=titled)], width)
 
 
 def _shown(
-    columns: Sequence[Column[RunEntry]],
+    columns: Sequence[TextColumn[RunEntry]],
     ranked: str,
     without: Collection[str],
     *,
     titled: bool,
-) -> Iterator[Column[RunEntry]]:
+) -> Iterator[TextColumn[RunEntry]]:
     for column in columns:
         if column.title == ranked:
             yield replace(column, stays=98)

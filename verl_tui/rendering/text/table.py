@@ -25,7 +25,7 @@ GAP = 2
 
 
 @dataclass(frozen=True)
-class Column(Generic[T]):
+class TextColumn(Generic[T]):
     """One column of a table."""
 
     title: str
@@ -42,10 +42,10 @@ class Column(Generic[T]):
     """Cells before it."""
 
 
-class Table(Generic[T]):
+class TextTable(Generic[T]):
     """The columns that fit a width."""
 
-    def __init__(self, columns: Sequence[Column[T]], width: int) -> None:
+    def __init__(self, columns: Sequence[TextColumn[T]], width: int) -> None:
         kept = sorted(columns, key=lambda column: -column.stays)
         sizes: dict[int, int] = {}
         room = width + GAP
@@ -76,7 +76,7 @@ class Table(Generic[T]):
             (column, size, column.cell(item, size)) for column, size in self.columns
         )
 
-    def _joined(self, cells: Iterable[tuple[Column[T], int, Pieces]]) -> Pieces:
+    def _joined(self, cells: Iterable[tuple[TextColumn[T], int, Pieces]]) -> Pieces:
         row: Pieces = []
         for column, size, pieces in cells:
             row += [(" " * column.gap, "")] if row else []
