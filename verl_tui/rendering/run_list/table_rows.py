@@ -12,7 +12,7 @@ from verl_tui.rendering.charts.sparkline import gauge, spark_pieces, sparkline
 from verl_tui.rendering.run_list.entry_rows import head_of, naming, state_word
 from verl_tui.rendering.text.piece import text_of
 from verl_tui.rendering.text.printable import middle
-from verl_tui.rendering.text.table import GAP, TextColumn, TextTable
+from verl_tui.rendering.text.table import GAP, TextColumn, FittedTable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -43,7 +43,7 @@ def run_table(
     titled: bool,
     order: str = "",
     without: Collection[str] = (),
-) -> TextTable[RunEntry]:
+) -> FittedTable[RunEntry]:
     """Choose the columns.
 
     Args:
@@ -75,7 +75,7 @@ def run_table(
         TextColumn("findings", _findings, 14, 4, most=32),
     )  # fmt: skip
     ranked = _SORTED_BY.get(order, "")
-    return TextTable([*_shown(columns, ranked, without, titled=titled)], width)
+    return FittedTable([*_shown(columns, ranked, without, titled=titled)], width)
 
 
 def _shown(

@@ -42,7 +42,7 @@ class TextColumn(Generic[T]):
     """Cells before it."""
 
 
-class TextTable(Generic[T]):
+class FittedTable(Generic[T]):
     """The columns that fit a width."""
 
     def __init__(self, columns: Sequence[TextColumn[T]], width: int) -> None:
