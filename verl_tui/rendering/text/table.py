@@ -81,7 +81,7 @@ class FittedTable(Generic[T]):
         for column, size, pieces in cells:
             row += [(" " * column.gap, "")] if row else []
             row += sized(pieces, size, right=column.right)
-        return row
+        return [piece for piece in row if piece[0]]
 
 
 def sized(pieces: Pieces, size: int, *, right: bool = False) -> Pieces:
