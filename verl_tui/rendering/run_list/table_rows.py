@@ -65,7 +65,7 @@ def run_table(
         TextColumn("", lambda e, n: head_of(e, n, named), indent + name, 99, indent + longest),
         TextColumn("state", lambda e, n: [state_word(e, n)], state, 11),
         TextColumn("step", lambda e, _: [(e.steps, "name")], steps, 10, right=True),
-        TextColumn("done", _done, _PERCENT, 2, most=13),
+        TextColumn("done", _done, 13 if titled else _PERCENT, 2),
         TextColumn("reward", lambda e, _: [e.figures.reward], 7, 9, right=True),
         TextColumn("trend", _trend, 8, 1, most=24),
         TextColumn("KL", lambda e, _: [e.figures.kl], 7, 8, right=True),

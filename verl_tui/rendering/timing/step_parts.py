@@ -80,7 +80,7 @@ def _table(lines: Sequence[_PartRow], width: int) -> Iterator[Pieces]:
     most = max((line.share for line in lines[1:]), default=1.0)
     columns: list[TextColumn[_PartRow]] = [
         TextColumn("", lambda line, _: [(line.sign, line.role)], 1, 8),
-        TextColumn("", _part_name, 6, 9, most=longest, gap=1),
+        TextColumn("", _part_name, min(longest, 14), 9, most=longest, gap=1),
         TextColumn("", lambda line, _: [_seconds(line)], 8, 5, right=True),
         TextColumn("", lambda line, _: [_share(line)], 4, 7, right=True, gap=1),
         TextColumn("", lambda line, n: [_bar(line, most, n)], 4, 4, most=24),
