@@ -51,7 +51,7 @@ class SettingEntry(NamedTuple):
     """Short name of its origin."""
     about: str
     """Its origin in full."""
-    role: str = "value"
+    role: str = "setting"
 
     @property
     def text(self) -> str:
@@ -183,7 +183,7 @@ def _setting(run: Run, key: str) -> SettingEntry:
     origin = run.settings_origin.get(key, "")
     about = [origin or "unknown"]
     note = origin_word(origin)
-    role = "value"
+    role = "setting"
     for where, other in run.config.statements(key):
         if where != origin:
             about.append(f"{origin_word(where)} says {_plain(other)}")
@@ -344,7 +344,7 @@ def _value_role(entry: SettingEntry, at: int) -> str:
     if value is ABSENT or (at and value == entry.values[0]):
         return "dim"
     if not at and entry.role == "differs":
-        return "value"
+        return "setting"
     return entry.role
 
 
@@ -363,7 +363,7 @@ def full_entry(
     origin = wrap(f"read from {entry.about}", "dim")
     rows = wrap(entry.label, "label")
     for text in named or values:
-        rows += wrap(text, "value")
+        rows += wrap(text, "setting")
     rows += origin
     if len(rows) > height:
         rows = wrap(f"{entry.label}: {' | '.join(values)}", "value") + origin
