@@ -42,9 +42,16 @@ FORMS: dict[str, tuple[str, dict[str, float], str]] = {
         "╒═════════════════════════════════╤═════════════╤══════════════════════════════╤═══════╕\n"
         "│ ppo_actor/task_reward/avg       │  2.5000e-01 │ ppo_actor/update/grad_norm   │ 5e-01 │\n"
         "├─────────────────────────────────┼─────────────┼──────────────────────────────┼───────┤\n"
-        "│ ppo_actor/update/approx_kl/avg  │ -6.0000e-03 │                              │       │\n"
+        "│ ppo_actor/update/approx_kl/avg  │ -6.0000e-03 │ ppo_actor/prompt_len/avg     │ 1e+02 │\n"
+        "├─────────────────────────────────┼─────────────┼──────────────────────────────┼───────┤\n"
+        "│ ppo_actor/seq_len/avg           │  9.0000e+02 │                              │       │\n"
         "╘═════════════════════════════════╧═════════════╧══════════════════════════════╧═══════╛\n",
-        {"reward": 0.25, "grad_norm": 0.5, "policy_kl": -0.006},
+        {
+            "reward": 0.25,
+            "grad_norm": 0.5,
+            "policy_kl": -0.006,
+            "response_length": 800.0,
+        },
         "AReaL console",
     ),
     "NeMo-RL": (

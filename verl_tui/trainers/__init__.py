@@ -65,7 +65,9 @@ class Spelling(NamedTuple):
 
     indicator: str
     key: NamePattern
-    """As the trainer logs it; in the tables a `*` stands for a part of the name."""
+    """As the trainer logs it; in the tables a `*` stands for a part of the name, and ` - ` between
+    two names for the difference of their values in one record.
+    """
     written: tuple[str, ...]
     """The same as in the table, and with what may stand before all names of the trainer."""
     definition: str
@@ -194,6 +196,20 @@ def trainer_of(table: dict[str, Any]) -> Trainer:
         table.get("everywhere", 0),
         _lines(table["lines"]) if "lines" in table else None,
     )
+
+
+@lru_cache(1024)
+def differences(keys: tuple[str, ...]) -> Sequence[tuple[str, int, int]]:
+    """Return the metrics that a record with these keys does not hold but two of them make: the
+    name, and which of the keys is less by which.
+    """
+    found = {}
+    for trainer in trainers():
+        for name in trainer.names:
+            more, sign, less = name.written[0].partition(" - ")
+            if sign and more in keys and less in keys:
+                found[name.written[0]] = keys.index(more), keys.index(less)
+    return [(name, more, less) for name, (more, less) in found.items()]
 
 
 def _lines(table: dict[str, Any]) -> Lines:
