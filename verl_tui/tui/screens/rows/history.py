@@ -1,4 +1,4 @@
-"""Finding history: what was raised and cleared about the shown run, at which steps."""
+"""Finding history: what was raised and cleared, at which steps."""
 
 from __future__ import annotations
 

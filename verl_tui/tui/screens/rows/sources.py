@@ -1,4 +1,4 @@
-"""Sources: how each file of the shown run is doing, and every line that could not be read."""
+"""Sources: how each file is doing, and every line that could not be read."""
 
 from __future__ import annotations
 
