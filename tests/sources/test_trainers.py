@@ -18,7 +18,7 @@ from log_reading import feed_in_pieces, read_run, values
 
 from verl_tui.indicators import INDICATORS
 from verl_tui.sources.formats.console import reader as console
-from verl_tui.sources.formats.console.guesses import NOTE, entry_for
+from verl_tui.sources.formats.console.unknown import NOTE, entry_for
 from verl_tui.trainers import trainers
 
 RAY = "\x1b[36m(entrypoint pid=4711)\x1b[0m "

@@ -16,7 +16,7 @@ from verl_tui.sources.fields.jsonl import loads
 from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.console.dicts import read_dict
-from verl_tui.sources.formats.console.leads import certain_parts
+from verl_tui.sources.formats.console.prefixes import parted
 from verl_tui.sources.formats.console.word_search import any_of
 from verl_tui.text import safe, strip_ansi
 from verl_tui.trainers import trainers
@@ -338,5 +338,5 @@ def finds(text: bytes) -> bool:
     if not any(form.word in text for form in FORMS):
         return False
     reader = BlockReader()
-    lines = (certain_parts(strip_ansi(line)).text for line in text.split(b"\n"))
+    lines = (parted(strip_ansi(line)).text for line in text.split(b"\n"))
     return any(map(reader.feed, lines)) or bool(reader.held())

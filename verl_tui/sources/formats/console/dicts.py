@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Progress, Restart
-from verl_tui.sources.fields.row_batcher import MetricRow
+from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.formats.console.bar_restarts import BarRestarts
+from verl_tui.sources.formats.console.bars import DRAWN, elapsed
 from verl_tui.sources.formats.console.dict_steps import PrintedDict, StepResolver
-from verl_tui.sources.formats.console.leads import ANOTHER
-from verl_tui.sources.formats.console.progress_lines import DRAWN, elapsed
+from verl_tui.sources.formats.console.prefixes import ANOTHER
 from verl_tui.sources.formats.console.trainer_detector import TrainerDetector
+from verl_tui.sources.formats.trainer_state import FROM_ZERO, FROM_ZERO_NOTE
 from verl_tui.text import one_line, safe
 
 if TYPE_CHECKING:
@@ -97,6 +98,8 @@ class DictReader:
         """What another process printed behind the last dict."""
         self.unread = 0
         """Values that are not read: lists, and dicts with something that is no literal."""
+        self._from_zero = False
+        """True where the console counts steps from 0 and other files of the run from 1."""
         self._placed = 0
         """All dicts with metrics so far."""
         self._line = 0
@@ -109,8 +112,10 @@ class DictReader:
 
     @property
     def note(self) -> str | None:
-        """Say how many steps were estimated."""
-        return _estimated(self.counted)
+        """Say how many steps were estimated, or shifted."""
+        return joined_notes(
+            _estimated(self.counted), FROM_ZERO_NOTE if self._from_zero else None
+        )
 
     @property
     def counts_most(self) -> bool:
@@ -213,9 +218,16 @@ class DictReader:
             if printed.keys:
                 self._placed += 1
                 self.counted += counted
+                from_zero = set(printed.keys) == FROM_ZERO  # LLaMA-Factory's PPO
+                self._from_zero |= from_zero
                 estimated = printed.step is None
                 out.append(
-                    MetricRow(step, printed.keys, printed.values, estimated=estimated)
+                    MetricRow(
+                        step + from_zero,
+                        printed.keys,
+                        printed.values,
+                        estimated=estimated,
+                    )
                 )
         return out
 
