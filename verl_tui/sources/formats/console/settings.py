@@ -51,8 +51,6 @@ _LEAST = 3
 """Fewest settings of a training's command (heuristic)."""
 _CUT = "the printed configuration is cut, or other output cuts into it: it is not read"
 
-_TEXT = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
-"""Text as `repr` writes it: with a quote of its own kind escaped."""
 _OF_CALL = rb"(?:Namespace|Config|Arguments|Args)\("
 _CALLED = pattern(rf"(?:^|[\s:=])(\w*{_OF_CALL.decode()}.*)$", re.DOTALL)
 _NEVER = pattern(rb"(?!)")
@@ -81,14 +79,27 @@ class _Form(NamedTuple):
 
 
 class SettingsReader:
-    """Reads the settings that a console states until training has begun."""
+    """Reads the settings that a console states until training has begun, even if other processes
+    print between the lines of a block.
+    """
 
     def __init__(self) -> None:
-        self._blocks = [_Block(form) for form in _FORMS]
         self._until = _EXPECTED_WITHIN
         """Number of the last line in which settings are looked for."""
-        self.is_open = False
+        self._form = _FORMS[0]
+        self._lines: list[bytes] = []
+        """Those of the block that has begun."""
+        self._number = 0
+        """That of its first line."""
+        self._prefix = b""
+        self._others = 0
+        """Lines of the same process since it began that are none of it."""
+        self._size = 0
+
+    @property
+    def is_open(self) -> bool:
         """True if a block has begun and not ended."""
+        return bool(self._lines)
 
     def begin(self, number: int) -> None:
         """Expect settings behind a line: the trainer has started, maybe again."""
@@ -97,14 +108,12 @@ class SettingsReader:
     def end(self) -> Sequence[Record]:
         """Expect no more settings, as a step was trained; say which block has no end."""
         self._until = 0
-        if not self.is_open:
-            return ()
-        self.is_open = False
-        return [record for block in self._blocks for record in block.give_up()]
+        return self._give_up()
 
     def holds(self, prefix: bytes, part: bytes) -> bool:
         """Return True if a line belongs to a block of settings."""
-        return self.is_open and any(block.holds(prefix, part) for block in self._blocks)
+        is_its = self.is_open and prefix == self._prefix
+        return is_its and self._form.goes_on.match(part) is not None
 
     def read(self, prefix: bytes, part: bytes, number: int) -> Sequence[Record]:
         """Take a line; return the settings that it completes.
@@ -116,71 +125,52 @@ class SettingsReader:
         """
         if number > self._until:
             return self.end()
-        may_begin = _MAY_BEGIN.search(part) is not None
-        if not (self.is_open or may_begin):
-            return ()
         if b"[repeated " in part:
             part = unrepeated(part)[0]
-        found = [
-            record
-            for block in self._blocks
-            if block.lines or may_begin
-            for record in block.feed(prefix, part, number)
-        ]
-        self.is_open = any(block.lines for block in self._blocks)
-        return found
+        if self.holds(prefix, part):
+            return self._add(part)
+        out: Sequence[Record] = ()
+        self._others += prefix == self._prefix
+        if self._others > _OTHER_LINES:
+            out = self._give_up()
+        for form in _FORMS if _MAY_BEGIN.search(part) is not None else ():
+            if form.begins.search(part) is None:
+                continue
+            if form.ends.search(part) is not None:
+                values = form.read(part.decode("utf-8", "replace"))
+                out = [*out, *_stated(values, form)]
+            elif not self.is_open:
+                self._form, self._prefix, self._number = form, prefix, number
+                self._others = self._size = 0
+                self._add(part)
+        return out
 
-
-class _Block:
-    """Collects the lines of one kind of block, even if other processes print between them."""
-
-    def __init__(self, form: _Form) -> None:
-        self._form = form
-        self.lines: list[bytes] = []
-        self._number = 0
-        """That of its first line."""
-        self._prefix = b""
-        self._others = 0
-        """Lines of the same process since the block began that are none of it."""
-        self._size = 0
-
-    def holds(self, prefix: bytes, part: bytes) -> bool:
-        """Return True for a line of the block."""
-        if not self.lines or prefix != self._prefix:
-            return False
-        return self._form.goes_on.match(part) is not None
-
-    def feed(self, prefix: bytes, part: bytes, number: int) -> Sequence[Record]:
-        """Take a line; return the settings with the block's last one."""
-        if not self.lines:
-            if self._form.begins.search(part) is None:
-                return ()
-            self._prefix, self._number = prefix, number
-            self._others = self._size = 0
-        elif not self.holds(prefix, part):
-            self._others += prefix == self._prefix
-            return self.give_up() if self._others > _OTHER_LINES else ()
-        self.lines.append(part)
+    def _add(self, part: bytes) -> Sequence[Record]:
+        """Take a line of the block; return the settings with its last one."""
+        self._lines.append(part)
         self._size += len(part)
         if self._size > _LONGEST:
-            return self.give_up()
+            return self._give_up()
         if self._form.ends.search(part) is None:
             return ()
-        values = self._form.read(b"\n".join(self.lines).decode("utf-8", "replace"))
-        if values is None and len(self.lines) > 1:
+        text = b"\n".join(self._lines).decode("utf-8", "replace")
+        values = self._form.read(text)
+        if values is None:
             return ()
-        self.lines = []
-        return (
-            (Settings(flatten_settings(values), self._form.origin),) if values else ()
-        )
+        self._lines = []
+        return _stated(values, self._form)
 
-    def give_up(self) -> Sequence[Record]:
+    def _give_up(self) -> Sequence[Record]:
         """Forget a block without an end; say so if it was a configuration."""
-        lines, self.lines = self.lines, []
+        lines, self._lines = self._lines, []
         if not any(b": {" in line for line in lines[1:]):
             return ()
         excerpt = one_line(lines[0][:400].decode("utf-8", "replace"))
         return (Unreadable(self._number, _CUT, excerpt),)
+
+
+def _stated(values: dict[str, Any] | None, form: _Form) -> Sequence[Record]:
+    return (Settings(flatten_settings(values), form.origin),) if values else ()
 
 
 def literal(text: str) -> Any:
@@ -282,7 +272,7 @@ _FORMS = (
     _Form(
         pattern(rb"^\{'.*[,}]\s*$"),
         # of the outermost keys, which stand behind one space, or further in
-        pattern(rf"^(?: (?:{_TEXT}): |  +['\"{{(\[\-\d]| +$)".encode()),
+        pattern(rb"^(?: ['\"]|  +['\"{(\[\-\d]| +$)"),
         pattern(rb"\}\s*$"),
         _printed_dict,
     ),
