@@ -9,7 +9,7 @@ Versions from 5 on print all values as strings, and None for non-finite numbers.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Progress, Restart
@@ -17,33 +17,18 @@ from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.formats.console.bar_restarts import BarRestarts
 from verl_tui.sources.formats.console.bars import DRAWN, elapsed
 from verl_tui.sources.formats.console.dict_steps import PrintedDict, StepResolver
-from verl_tui.sources.formats.console.prefixes import ANOTHER
+from verl_tui.sources.formats.console.printed_dicts import ReadDict, read_dict
 from verl_tui.sources.formats.console.trainer_detector import TrainerDetector
 from verl_tui.sources.formats.trainer_state import FROM_ZERO, FROM_ZERO_NOTE
-from verl_tui.text import one_line, safe
+from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Mapping, Sequence
 
     from verl_tui.records import Record
 
-_NUMBER = r"[-+]?(?:\d+(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan|inf)"
-_PAIR = pattern(
-    r"'(?P<key>[^'\n]{1,300})': (?:(?P<nested>\{(?='))|(?:"
-    r"'(?P<of>\d{1,15})/(?P<all>\d{1,15})'|(?P<none>None)|(?P<true>True)|(?P<false>False)|"
-    rf"(?P<quote>')?(?P<call>tensor\(|array\(|np\.\w+\()?(?P<number>{_NUMBER})"
-    r"(?(call)(?:, [^()]*)?\))(?(quote)')"
-    r"|'[^'\n]*'|\"[^\"\n]*\"|\{\}|\[\]"
-    r"|(?P<list>(?:tensor\(|array\()?\[(?:[^\[\]]|\[[^\[\]]*\])*\](?:[^(){}\[\]]*\))?)"
-    r")(?=, '|\}))"
-)
 _ENDS_TEXT = pattern(rb"^\s*$|\]\s*$|[\w.!%)]$")
 """What may stand before a dict: nothing, a bar, or what was printed right before it."""
-_BEHIND = pattern(rf"\s*(?:$|\d{{1,3}}%\|)|{ANOTHER}|[\w(\[{{]")
-"""What may stand behind one: what was printed right behind it, and the same with a bar's or another
-process's beginning behind spaces.
-"""
 _BAR = pattern(
     rb"\s*(?:Train: *)?" + DRAWN + rb"(?P<at>\d{1,15})/(?P<total>\d{1,15}) \["
 )
@@ -52,11 +37,9 @@ _BEYOND = pattern(rb"\s*(?P<at>\d{1,15})it \[")
 """The same bar where it has gone beyond its length, as that of TRL's RLOO up to 0.21 does, which is
 half as long as the training.
 """
-_OF, _ALL = "global_step/max_steps", "max_steps"
-"""Both halves of ms-swift's `10/438`, which its Megatron trainers call `iteration`."""
 _STEPS = (
     "global_step",
-    _OF,
+    "global_step/max_steps",
     "step",
     "current_steps",
     "train/global_step",
@@ -64,7 +47,7 @@ _STEPS = (
     "iter",
 )
 """Names of a dict's step."""
-_TOTALS = (_ALL, "total_steps")
+_TOTALS = ("max_steps", "total_steps")
 _PLACES = frozenset({*_STEPS, *_TOTALS})
 _MOST_STEPS = 10**15
 _METRIC = pattern(r"loss|reward|grad_norm|learning_rate|accuracy")
@@ -265,59 +248,6 @@ def _stated(written: Mapping[str, float], names: Sequence[str]) -> int | None:
     if value is None or not 0 <= value < _MOST_STEPS or value != int(value):
         return None
     return int(value)
-
-
-class ReadDict(NamedTuple):
-    """What a printed dict says."""
-
-    values: Mapping[str, float | None]
-    """Its numbers and None values; those of dicts in it under `name/name`."""
-    lists: int = 0
-    """Values that are lists."""
-    behind: bytes = b""
-    """What is printed behind it."""
-
-    @property
-    def numbers(self) -> dict[str, float]:
-        """Its numbers alone."""
-        return {key: value for key, value in self.values.items() if value is not None}
-
-
-def read_dict(written: bytes) -> ReadDict:
-    """Read a dict as `repr` writes it; without values if it cannot be parsed."""
-    text = written.decode("utf-8", "replace").rstrip()
-    values: dict[str, float | None] = {}
-    lists = 0
-    within = [""]
-    at = 1
-    while within and (found := _PAIR.match(text, at)):
-        at = found.end()
-        name = within[-1] + safe(found["key"], 300)
-        if found["nested"] is not None:
-            within.append(f"{name}/")
-            continue
-        lists += found["list"] is not None
-        values |= _value(found, name)
-        while within and text.startswith("}", at):
-            within.pop()
-            at += 1
-        at += 2 if within else 0
-    if within or not _BEHIND.match(text, at):
-        return ReadDict({})
-    return ReadDict(values, lists, text[at:].strip().encode())
-
-
-def _value(found: re.Match[str], name: str) -> Mapping[str, float | None]:
-    """Return the value of a pair by its name, as far as it is a number or None."""
-    if found["number"] is not None:
-        return {name: float(found["number"])}
-    if found["none"] is not None:
-        return {name: None}
-    if found["true"] or found["false"]:
-        return {name: float(found["true"] is not None)}
-    if found["of"] is not None and name in _STEPS:
-        return {name: float(found["of"]), _ALL: float(found["all"])}
-    return {}
 
 
 def _estimated(records: int) -> str | None:
