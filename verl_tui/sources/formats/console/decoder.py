@@ -156,12 +156,6 @@ class ConsoleDecoder:
         self._add(self._blocks.held())
         return self._taken()
 
-    def caught_up(self) -> Iterable[MetricRow | Record]:
-        """Return the records that wait for the training's end, which is not there yet."""
-        self._dicts.steps.caught_up()
-        self._add(self._dicts.placed())
-        return self._taken()
-
     def decode_all(self, text: bytes, number: int) -> Iterable[MetricRow | Record]:
         """Return the records of complete lines; those within a sample are taken at once."""
         at = 0

@@ -142,8 +142,6 @@ class DictReader:
         self, written: Mapping[str, float], step: int | None, part: bytes
     ) -> Sequence[MetricRow | Record]:
         """Take the dict that a training ends with, which has no metrics of a step."""
-        rate = written.get("train_steps_per_second", 0.0)
-        self.steps.ended(written["train_runtime"], rate)
         epoch = written.get("epoch")
         self.steps.printed(PrintedDict((), (), training=False, epoch=epoch, step=step))
         text = one_line(part[:2000].decode("utf-8", "replace"), 400)
