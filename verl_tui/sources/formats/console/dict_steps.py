@@ -19,11 +19,6 @@ import math
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.sources.formats.console.intervals import (
-    BarGuess,
-    likeliest_interval,
-)
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -31,6 +26,10 @@ _PATIENCE = 32
 """Training dicts without a bar among them after which the steps are counted."""
 _MOST_BARS = 100
 """Bars whose first position is remembered: a console has a handful, a broken one any number."""
+
+
+_ROUND = (1000, 500, 100, 50, 20, 10, 5, 2, 1)
+"""Logging intervals as people choose them, the roundest first."""
 
 
 class PrintedDict(NamedTuple):
@@ -97,7 +96,8 @@ class StepResolver:
         """Step of the last training dict."""
         self._stride: int | None = None
         """Steps between the last two training dicts."""
-        self._guess = BarGuess()
+        self._moves = 0
+        """Single steps of the bar since the last dict."""
         self.cleared = False
         """True while the bar is cleared and not yet painted again."""
         self._painted: dict[int, int] = {}
@@ -175,7 +175,7 @@ class StepResolver:
         if total in self._bars or len(self._bars) < _MOST_BARS:
             self._bars[total] = first, at
         if not self._waiting:
-            self._guess.moved(before, at)
+            self._moves = self._moves + 1 if before in (at, at - 1) else 0
         self._drawn = at, total
         if total == self.total:
             self.at = at
@@ -260,7 +260,7 @@ class StepResolver:
             return following
         if before != at - 1 or before == self._last:
             return at
-        return self._guess.step(before)
+        return before + (self._moves > 1 and _is_round(at))
 
     def _behind(self, at: int, step: int, *, counted: bool = False) -> None:
         """Settle the dicts before a bar.
@@ -290,7 +290,7 @@ class StepResolver:
         self._loose = self._kept_back is None
         before = self._before()
         stride = self._interval() or (
-            likeliest_interval(at - before, count) if before is not None else 1
+            _likeliest_interval(at - before, count) if before is not None else 1
         )
         if before is None:
             before = max(0, at - stride * count)
@@ -312,7 +312,8 @@ class StepResolver:
             if one.training:
                 counted += 1
                 step = max(start + math.ceil(stride * counted), least)
-                step = self._by_its_epoch(one.epoch, step)
+                if self._per_epoch and one.epoch and math.isfinite(one.epoch):
+                    step = round(one.epoch * self._per_epoch)
             elif self._last is not None:
                 step = self._last
             else:
@@ -328,14 +329,6 @@ class StepResolver:
             self.total = total if at < total else None
         in_order = training == 1 and self._kept_back is False
         return (self.at or 0) if in_order else 0
-
-    def _by_its_epoch(self, epoch: float | None, step: int) -> int:
-        """Return the step of a counted dict: by its epoch where the console says how many steps one
-        has.
-        """
-        if epoch is None or self._per_epoch is None or not math.isfinite(epoch):
-            return step
-        return round(epoch * self._per_epoch) or step
 
     def _before(self) -> int | None:
         """Return the step to count the dicts from, None if the console does not show it."""
@@ -365,3 +358,18 @@ class StepResolver:
             self._last = step
             self._another = False
         self.placed.append(PlacedDict(one, step + ahead, counted, first))
+
+
+def _is_round(step: int) -> bool:
+    return step % 5 == 0 or step & (step - 1) == 0
+
+
+def _likeliest_interval(span: int, count: int) -> int:
+    """Return the likeliest logging interval for `count` dicts within `span` steps."""
+    if span < count:
+        return 1
+    if span % count == 0:
+        return span // count
+    least, most = span // (count + 1) + 1, span // count
+    rounded = (unit * (most // unit) for unit in _ROUND)
+    return next((one for one in rounded if one >= least), most)
