@@ -267,13 +267,13 @@ class ConsoleDecoder:
             # A bar right behind it was not cleared: it replaces another one that has ended.
             if not has_bar(part):
                 self._dicts.steps.clearing()
-                self._add(self._dicts.placed())
         return bool(part)
 
     def _read_part(self, prefix: bytes, part: bytes) -> None:
         """Read a text that the Ray actor `prefix` printed, and what others printed behind it."""
         for _ in range(_MOST_BEHIND):
             part = self._read_first(prefix, part)
+            self._add(self._dicts.placed())
             if not part.strip():
                 return
             _, prefix, part = printed(part.lstrip())
@@ -302,9 +302,7 @@ class ConsoleDecoder:
         """Read a line that is neither metrics nor part of a sample."""
         self._blocks.behind = b""
         self._dicts.program.line(prefix, part, self._number)
-        if self._dicts.steps.cleared:
-            self._dicts.steps.other()
-            self._add(self._dicts.placed())
+        self._dicts.steps.other()
         samples = self._table.feed(part, self._step)
         if samples is not None:
             self._out += samples
@@ -327,7 +325,6 @@ class ConsoleDecoder:
         self._out += self._settings.read(prefix, part, self._number)
         if within_settings:
             self._dicts.steps.words(said)
-            self._add(self._dicts.placed())
             return
         self._sample.notice(said)
         self._read_progress(part, said)
@@ -395,7 +392,6 @@ class ConsoleDecoder:
             self._add(self._dicts.bar(part))
             return
         self._dicts.steps.words(said)
-        self._add(self._dicts.placed())
         total, batches = said.get("total"), said.get("batches")
         # Step lines state the step better than the line that only announces it.
         begun = said.get("begun") if self._step is None else None

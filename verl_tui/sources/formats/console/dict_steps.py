@@ -130,8 +130,9 @@ class StepResolver:
 
     def other(self) -> None:
         """Take text that is neither a dict nor a bar."""
-        self._close()
-        self._other = True
+        if self.cleared:
+            self._close()
+            self._other = True
 
     def printed(self, new: PrintedDict) -> None:
         """Take a dict."""

@@ -135,8 +135,7 @@ class DictReader:
         if "train_runtime" in written:
             return self._ended(written, step, part)
         self.steps.printed(_printed(written, step))
-        stated = [Progress(step, total)] if step is not None else []
-        return [*stated, *self.placed()]
+        return [Progress(step, total)] if step is not None else []
 
     def _ended(
         self, written: Mapping[str, float], step: int | None, part: bytes
@@ -156,13 +155,13 @@ class DictReader:
         total = int(found["total"])
         self.steps.bar(at, total)
         if total != self.steps.total:
-            return self.placed()
+            return ()
         self._counting = False
         seconds = elapsed(part, found.end())
         before = self._bar.follow(at, seconds)
         said = f"the bar began again behind step {before or 0:,}"
         again = [Restart(said)] if before is not None else []
-        return [*again, Progress(at, total, seconds), *self.placed()]
+        return [*again, Progress(at, total, seconds)]
 
     def _beyond(self, part: bytes) -> Sequence[MetricRow | Record]:
         """Take a line that ends with a count without a length: the training's bar, where that has
@@ -179,7 +178,7 @@ class DictReader:
         if self._counting:
             return ()
         self.steps.bar(at, total)
-        return [Progress(at), *self.placed()]
+        return [Progress(at)]
 
     def placed(self) -> Sequence[MetricRow | Record]:
         """Return rows for the dicts whose steps are known now, and where another training starts or
