@@ -160,7 +160,8 @@ class ConsoleDecoder:
         """Return the records of complete lines; those within a sample are taken at once."""
         at = 0
         while at < len(text):
-            if self._is_idle(number):
+            idle = self._is_idle(number)
+            if idle:
                 passed = self._noise.end(text, at, self._timestamps.last)
                 number += text.count(b"\n", at, passed)
                 at = passed
@@ -169,7 +170,7 @@ class ConsoleDecoder:
                 break
             line = text[at:end]
             at = end + 1
-            self._take(line, number)
+            self._take(line, number, idle=idle)
             number += 1
             if self._sample.holds(self._prefix) and not (self._blank or self._added):
                 end = self._sample.take(text, at, line)
@@ -180,7 +181,7 @@ class ConsoleDecoder:
 
     def decode(self, line: bytes, number: int) -> Iterable[MetricRow | Record]:
         """Return the records of one line, or of the part of it behind a bar."""
-        self._take(line, number)
+        self._take(line, number, idle=self._is_idle(number))
         self._repeat()
         return self._taken()
 
@@ -188,9 +189,8 @@ class ConsoleDecoder:
         out, self._out = self._out, []
         return out
 
-    def _take(self, line: bytes, number: int) -> None:
+    def _take(self, line: bytes, number: int, *, idle: bool) -> None:
         """Read a line as far as it changes anything; note trouble that may be repeated."""
-        idle = self._is_idle(number)
         if idle and self._noise.counts(line, number):
             return
         if idle and self._noise.says_nothing(line):
@@ -199,7 +199,7 @@ class ConsoleDecoder:
         self._repeat()
         before = len(self._out)
         self._read_line(line, number)
-        if idle and self._is_idle(number + 1):
+        if idle and len(self._out) > before and self._is_idle(number + 1):
             self._noise.note(line, self._out[before:])
 
     def _repeat(self) -> None:
