@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.formats.console.collected import CollectedDecoder
-from verl_tui.sources.formats.console.step_lines import STEP, cut_note, without_last
+from verl_tui.sources.formats.console.step_lines import STEP, without_last
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -74,21 +74,20 @@ class WrappedDecoder(CollectedDecoder):
         """True once a step line that might have gone on did not."""
         self._wider = 0
         """Rows that were wider than the terminal."""
-        self._seen = 0
         self._rows: list[bytes] = []
         """The rows so far of a line that may go on."""
         self._first = 0
         """The number of the first of them."""
-        self._cut_off = 0
-        """Step lines without their end."""
 
     @property
     def note(self) -> str | None:
-        """Say that lines were put together, and which are not whole."""
-        together = None
-        if self._is_wrapped:
-            together = f"lines that a terminal of {self._width} columns wrapped were put together"
-        return joined_notes(super().note, together, cut_note(self._cut_off))
+        """Say that lines were put together, and all else that is to be said."""
+        if not self._is_wrapped:
+            return super().note
+        together = (
+            f"lines that a terminal of {self._width} columns wrapped were put together"
+        )
+        return joined_notes(super().note, together)
 
     @property
     def _is_wrapped(self) -> bool:
@@ -135,7 +134,7 @@ class WrappedDecoder(CollectedDecoder):
         if not self._may_be_wrapped:
             return super().decode(line, number)
         row = line.removesuffix(b"\r")
-        self._look(row)
+        self._look(row, number)
         out: list[MetricRow | Record] = []
         if not self._is_wrapped:
             self._knows_steps = self._knows_steps or bool(self._rows)
@@ -151,34 +150,23 @@ class WrappedDecoder(CollectedDecoder):
             out += self._completed()
         return out
 
-    def _look(self, row: bytes) -> None:
+    def _look(self, row: bytes, number: int) -> None:
         """Find out from a row whether the log is wrapped, and how wide the terminal was."""
-        self._seen += 1
+        width = _characters(row)
         if self._rows and not self._goes_on:
             self._goes_on = _is_within(self._rows[-1], row)
-        if len(row) >= self._width:
-            self._look_at_wide(row, _characters(row))
-        if self._seen > _FIRST_ROWS and not self._is_wrapped:
-            self._may_be_wrapped = False
-        if self._width > _WIDEST or _NEVER_SHOWN.match(row) is not None:
-            self._may_be_wrapped = False
-
-    def _look_at_wide(self, row: bytes, width: int) -> None:
         if width > self._width:
-            self._look_at_wider(width)
+            self._wider += 1
+            is_broken = self._wider < _TOO_MANY and width > self._width + 1
+            if not (self._is_wrapped and is_broken):
+                # Before a row that is wider by one the last may have lost a space.
+                self._goes_on = self._goes_on and width == self._width + 1
+                self._width, self._wider, self._full = width, 0, set()
         if width == self._width and row[-1:].isalnum() and len(self._full) < _ENOUGH:
             self._full.add(_DIGITS.sub(b"", row))
-
-    def _look_at_wider(self, width: int) -> None:
-        """Learn from a row that is wider than all before; in a wrapped log it is a broken one."""
-        self._wider += 1
-        if self._is_wrapped and self._wider < _TOO_MANY and width > self._width + 1:
-            return
-        # Before a row that is wider by one the last may have lost a space.
-        self._goes_on = self._goes_on and width == self._width + 1
-        self._width = width
-        self._wider = 0
-        self._full.clear()
+        is_late = number > _FIRST_ROWS and not self._is_wrapped
+        if is_late or self._width > _WIDEST or _NEVER_SHOWN.match(row) is not None:
+            self._may_be_wrapped = False
 
     def _may_go_on(self, row: bytes) -> bool:
         """Return whether a row may be the first of a record: then the next one tells."""
@@ -208,7 +196,7 @@ class WrappedDecoder(CollectedDecoder):
         cut = cut and _characters(self._rows[-1]) == self._width
         self._rows.clear()
         if cut and STEP.search(text) is not None:
-            self._cut_off += 1
+            self._cut += 1
             text = without_last(text)
         return super().decode(text, self._first)
 
