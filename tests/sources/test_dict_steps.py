@@ -73,30 +73,6 @@ def test_trls_ppo_prints_a_step_before_the_bar_goes_on_to_it(tmp_path: Path) -> 
     assert run.sources[str(path)].status.title == "TRL console"
 
 
-def rloo_of_trl(step: int, total: int) -> str:
-    """Return what TRL's RLOO prints of a step, from 0, whose bar says half of what it does."""
-
-    def bar_at(at: int) -> str:
-        return bar(at, total) if at <= total else f"\r{at}it [00:05,  1.25s/it]"
-
-    logs = {"objective/rlhf_reward": step / 4, "lr": 1e-06, "epoch": 0.1}
-    cleared = "\r" + " " * 23 + "\r"
-    return f"{cleared}{logs}\n{bar_at(step)}{bar_at(step + 1)}"
-
-
-def test_a_bar_that_goes_on_beyond_its_length_tells_steps_but_no_total(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "train.log"
-    steps = "".join(rloo_of_trl(step, 3) for step in range(6))
-    path.write_text(bar(0, 3) + steps + "\n")
-    run = read_run(path)
-    assert values(run, "objective/rlhf_reward") == {at: at / 4 for at in range(6)}
-    assert (run.step, run.total_steps) == (6, None)
-    assert state(run, 0.0) is not State.FINISHED
-    assert not run.sources[str(path)].status.note
-
-
 @pytest.mark.parametrize("bars", [(-1, 0), (0,), (-1,), ()])
 @pytest.mark.parametrize("first", ["", bar(0, 4)])
 def test_the_steps_of_trls_ppo_without_clearings(

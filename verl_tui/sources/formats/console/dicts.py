@@ -33,10 +33,6 @@ _BAR = pattern(
     rb"\s*(?:Train: *)?" + DRAWN + rb"(?P<at>\d{1,15})/(?P<total>\d{1,15}) \["
 )
 """The nameless bar of a training; ms-swift names it."""
-_BEYOND = pattern(rb"\s*(?P<at>\d{1,15})it \[")
-"""The same bar where it has gone beyond its length, as that of TRL's RLOO up to 0.21 does, which is
-half as long as the training.
-"""
 _STEPS = (
     "global_step",
     "global_step/max_steps",
@@ -90,8 +86,6 @@ class DictReader:
         self._reached: int | None = None
         """Step of the last dict of training."""
         self._bar = BarRestarts()
-        self._counting = False
-        """True if something else has been counted since the training's bar was drawn."""
 
     @property
     def note(self) -> str | None:
@@ -150,35 +144,17 @@ class DictReader:
         """Take a line that ends with a bar; return the dicts it places, and the progress."""
         found = _BAR.match(part)
         if found is None:
-            return self._beyond(part)
+            return ()
         at = int(found["at"])
         total = int(found["total"])
         self.steps.bar(at, total)
         if total != self.steps.total:
             return ()
-        self._counting = False
         seconds = elapsed(part, found.end())
         before = self._bar.follow(at, seconds)
         said = f"the bar began again behind step {before or 0:,}"
         again = [Restart(said)] if before is not None else []
         return [*again, Progress(at, total, seconds)]
-
-    def _beyond(self, part: bytes) -> Sequence[MetricRow | Record]:
-        """Take a line that ends with a count without a length: the training's bar, where that has
-        been at its end, and nothing else has been counted since.
-        """
-        found = _BEYOND.match(part)
-        total = self.steps.total
-        if found is None or total is None:
-            return ()
-        at = int(found["at"])
-        has_ended = (self.steps.at or 0) >= total
-        if not has_ended or at <= total:
-            self._counting = True
-        if self._counting:
-            return ()
-        self.steps.bar(at, total)
-        return [Progress(at)]
 
     def placed(self) -> Sequence[MetricRow | Record]:
         """Return rows for the dicts whose steps are known now, and where another training starts or
