@@ -45,20 +45,17 @@ _EXPECTED_WITHIN = 5000
 """Lines after a start in which settings are looked for, which is slow."""
 _LONGEST = 2**17
 """Bytes after which an unfinished block is given up."""
-_OTHER_LINES = 50
-"""Further lines of the same process after which a block whose end was cut is over (heuristic)."""
 _LEAST = 3
 """Fewest settings of a training's command (heuristic)."""
 _CUT = "the printed configuration is cut, or other output cuts into it: it is not read"
 
 _OF_CALL = rb"(?:Namespace|Config|Arguments|Args)\("
-_CALLED = pattern(rf"(?:^|[\s:=])(\w*{_OF_CALL.decode()}.*)$", re.DOTALL)
 _NEVER = pattern(rb"(?!)")
 _ALWAYS = pattern(b"")
-_LINE = pattern(r"^\s*(\w+)=(.*)$")
-_DOTTED = pattern(r"^\s{2}(\w+) \.{2,} (.*)$")
+_ARGUMENT = pattern(r"(\w+)=(.*?)(?=, \w+=|\)\s*$)")
+_LINE = pattern(r"(?m)^\s*(\w+)=(.*?),?$")
+_DOTTED = pattern(r"(?m)^\s{2}(\w+) \.{2,} (.*)$")
 _ENUM = pattern(r"<[\w.]+: ('[^']*'|\d+)>")
-_OBJECT = pattern(r"<[^<>]*>")
 _UNWRITTEN = pattern(r"(?<=: )(?:<[^<>]*>|nan|inf|-inf)(?=[,}\n])")
 """Values whose `repr` is no literal."""
 _OVERRIDE = pattern(r"[+~]{0,2}([A-Za-z_][\w./@-]*)=(?!=)(.*)", re.DOTALL)
@@ -92,8 +89,6 @@ class SettingsReader:
         self._number = 0
         """That of its first line."""
         self._prefix = b""
-        self._others = 0
-        """Lines of the same process since it began that are none of it."""
         self._size = 0
 
     @property
@@ -130,9 +125,6 @@ class SettingsReader:
         if self.holds(prefix, part):
             return self._add(part)
         out: Sequence[Record] = ()
-        self._others += prefix == self._prefix
-        if self._others > _OTHER_LINES:
-            out = self._give_up()
         for form in _FORMS if _MAY_BEGIN.search(part) is not None else ():
             if form.begins.search(part) is None:
                 continue
@@ -141,7 +133,7 @@ class SettingsReader:
                 out = [*out, *_stated(values, form)]
             elif not self.is_open:
                 self._form, self._prefix, self._number = form, prefix, number
-                self._others = self._size = 0
+                self._size = 0
                 self._add(part)
         return out
 
@@ -175,15 +167,13 @@ def _stated(values: dict[str, Any] | None, form: _Form) -> Sequence[Record]:
 
 def literal(text: str) -> Any:
     """Return the value of a Python literal, None where it is none."""
-    with suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return ast.literal_eval(_parsed(text))
-    return None
-
-
-def _parsed(text: str) -> ast.expr:
-    with warnings.catch_warnings():
+    with (
+        warnings.catch_warnings(),
+        suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError),
+    ):
         warnings.simplefilter("ignore")  # about escapes in text that others wrote
-        return ast.parse(text, mode="eval").body
+        return ast.literal_eval(text)
+    return None
 
 
 def _printed_dict(text: str) -> dict[str, Any] | None:
@@ -195,37 +185,15 @@ def _printed_dict(text: str) -> dict[str, Any] | None:
     return found if is_nested or is_training(found) else {}
 
 
-def _call(text: str) -> dict[str, Any] | None:
-    """Return the arguments of a call on one line, maybe behind other text."""
-    found = _CALLED.search(text)
-    if found is None:
-        return None
-    whole, bracket, _ = found[1].rpartition(")")
-    try:
-        call = _parsed(_OBJECT.sub("None", _ENUM.sub(r"\1", whole + bracket)))
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return None
-    keywords = call.keywords if isinstance(call, ast.Call) else []
-    return _of_training({one.arg: _argument(one.value) for one in keywords if one.arg})
-
-
-def _argument(value: ast.expr) -> Any:
-    try:
-        return ast.literal_eval(value)
-    except (ValueError, TypeError, MemoryError, RecursionError):
-        return ast.unparse(value)
-
-
-def _listed(line: re.Pattern[str], text: str) -> dict[str, Any]:
-    """Return the arguments of a list of lines, as literals or plain text."""
-    found = filter(None, map(line.match, text.split("\n")))
-    return _of_training(
-        {one[1]: _value(one[2].strip().removesuffix(",")) for one in found}
-    )
+def _listed(argument: re.Pattern[str], text: str) -> dict[str, Any]:
+    """Return the arguments of a list or a call, as literals or plain text."""
+    found = argument.finditer(text)
+    return _of_training({one[1]: _value(one[2].strip()) for one in found})
 
 
 def _value(written: str) -> Any:
-    if written in ("None", "null", ""):
+    written = _ENUM.sub(r"\1", written)
+    if written in ("None", "null", "") or " at 0x" in written:
         return None
     found = literal(written)
     return written if found is None else found
@@ -276,7 +244,7 @@ _FORMS = (
         pattern(rb"\}\s*$"),
         _printed_dict,
     ),
-    _Form(pattern(_OF_CALL + rb"\s*\S"), _NEVER, _ALWAYS, _call),
+    _Form(pattern(_OF_CALL + rb"\s*\S"), _NEVER, _ALWAYS, partial(_listed, _ARGUMENT)),
     _Form(
         pattern(_OF_CALL + rb"\s*$"),
         pattern(rb"^\s*(?:\w+=|\)\s*$)"),

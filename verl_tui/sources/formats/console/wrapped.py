@@ -96,14 +96,9 @@ class WrappedDecoder(CollectedDecoder):
 
     def last(self, line: bytes, number: int) -> Iterable[MetricRow | Record] | None:
         """Return the records of a line without an end, and of the rows before that it ends."""
-        row = line.removesuffix(b"\r")
-        before = self._rows[-1] if self._is_wrapped and self._rows else None
-        if before is None or not _continues(before, row, self._width):
+        if not self._is_wrapped:
             return super().last(line, number)
-        records = super().last(self._together(row), self._first)
-        if records is not None:
-            self._rows.clear()
-        return records
+        return [*self.decode(line, number), *self._completed()]
 
     def early(self, line: bytes) -> int:
         """Return how many bytes of an unfinished line can be decoded; of a row none."""
