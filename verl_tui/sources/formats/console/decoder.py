@@ -21,7 +21,7 @@ from verl_tui.sources.formats.console.blocks import BlockReader
 from verl_tui.sources.formats.console.dicts import DictReader
 from verl_tui.sources.formats.console.engines import EngineReader
 from verl_tui.sources.formats.console.errors import ErrorReader
-from verl_tui.sources.formats.console.prefixes import parted, printed
+from verl_tui.sources.formats.console.prefixes import Parted, parted, printed
 from verl_tui.sources.formats.console.printed_tables import PrintedTables
 from verl_tui.sources.formats.console.samples import SampleReader
 from verl_tui.sources.formats.console.settings import SettingsReader
@@ -157,11 +157,11 @@ class ConsoleDecoder:
         return self._taken()
 
     def decode_all(self, text: bytes, number: int) -> Iterable[MetricRow | Record]:
-        """Return the records of complete lines; those within a sample are taken at once."""
+        """Return the records of complete lines."""
         at = 0
         while at < len(text):
             idle = self._is_idle(number)
-            if idle:
+            if idle and not self._sample.is_busy:
                 passed = self._noise.end(text, at, self._timestamps.last)
                 number += text.count(b"\n", at, passed)
                 at = passed
@@ -172,10 +172,6 @@ class ConsoleDecoder:
             at = end + 1
             self._take(line, number, idle=idle)
             number += 1
-            if self._sample.holds(self._prefix) and not (self._blank or self._added):
-                end = self._sample.take(text, at, line)
-                number += text.count(b"\n", at, end)
-                at = end
         self._repeat()
         return self._taken()
 
@@ -191,6 +187,10 @@ class ConsoleDecoder:
 
     def _take(self, line: bytes, number: int, *, idle: bool) -> None:
         """Read a line as far as it changes anything; note trouble that may be repeated."""
+        if self._sample.is_busy:
+            if self._adds_to_sample(line, number, idle=idle):
+                return
+            idle = False
         if idle and self._noise.counts(line, number):
             return
         if idle and self._noise.says_nothing(line):
@@ -199,8 +199,20 @@ class ConsoleDecoder:
         self._repeat()
         before = len(self._out)
         self._read_line(line, number)
-        if idle and len(self._out) > before and self._is_idle(number + 1):
+        waits = self._sample.is_busy or not self._is_idle(number + 1)
+        if idle and len(self._out) > before and not waits:
             self._noise.note(line, self._out[before:])
+
+    def _adds_to_sample(self, line: bytes, number: int, *, idle: bool) -> bool:
+        """Take a line that is nothing but a sample's; return whether it is one."""
+        is_part = self._blank or number == self._number
+        if is_part or b"step:" in line or b"\r" in line:
+            return False
+        _, prefix, part = self._parted(_plain(line))
+        if not self._sample.holds(prefix) and (not idle or noise.TELLING.search(line)):
+            return False
+        self._out += self._sample.feed(prefix, part, self._step)
+        return True
 
     def _repeat(self) -> None:
         """Read the newest line of each kind of trouble that was counted, for all of them."""
@@ -215,11 +227,10 @@ class ConsoleDecoder:
             ]
 
     def _is_idle(self, number: int) -> bool:
-        """Return True if a line that says nothing by itself changes nothing."""
+        """Return True if a line that says nothing by itself changes nothing but a sample."""
         return not (
             self._blank
             or number == self._number
-            or self._sample.is_busy
             or self._table.begun
             or self._blocks.begun
             or self._settings.is_open
@@ -235,10 +246,6 @@ class ConsoleDecoder:
         line = _plain(line)
         behind = number == self._number
         self._number = number
-        # A sample that began with nothing added has nothing added to its lines.
-        part_of = printed if self._sample.begun and not self._added else parted
-        if not behind:
-            self._added = self._prefix = b""
         if not self._sample.begun:
             self._out += self._timestamps.read(line)
         parts = line.split(b"\r")
@@ -249,13 +256,18 @@ class ConsoleDecoder:
                 # Behind a bar are the last characters of a longer one.
                 has_text = bool(part.strip())
             else:
-                added, prefix, part = part_of(part) if i == 0 else printed(part)
-                self._added = added or self._added
-                self._prefix = prefix or self._prefix
+                added, prefix, part = self._parted(part) if i == 0 else printed(part)
+                self._added = added if i == 0 else self._added
+                self._prefix = prefix or (self._prefix if i else b"")
                 waits = self._sample.is_busy
                 has_text = bool(part) or waits if is_whole else self._overwrites(part)
             if has_text:
                 self._read_part(self._prefix, part)
+
+    def _parted(self, line: bytes) -> Parted:
+        # A sample that began with nothing added has nothing added to its lines.
+        is_bare = self._sample.begun and not self._added
+        return printed(line) if is_bare else parted(line)
 
     def _overwrites(self, part: bytes) -> bool:
         """Return True for text between two carriage returns; note where bars are cleared."""

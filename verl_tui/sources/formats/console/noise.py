@@ -43,7 +43,8 @@ _ELSE = (
 )
 MAY_SAY = any_of((*errors.WORDS, *_WORDS))
 """Found in every line that states something in words."""
-_TELLING = any_of((*errors.WORDS, *_WORDS, *_ELSE))
+TELLING = any_of((*errors.WORDS, *_WORDS, *_ELSE))
+"""Found in every line that states something."""
 _MORE_THAN_TROUBLE = any_of((*_WORDS, *_ELSE, "ank"))
 _ALIKE = bytes.maketrans(b"123456789", b"0" * 9)
 """No relevant word has a digit in it."""
@@ -102,7 +103,7 @@ class Noise:
         if alike in self._seen:
             return True
         text = strip_ansi(line)
-        if _TELLING.search(text) or timestamps.has_counters(text):
+        if TELLING.search(text) or timestamps.has_counters(text):
             return False
         if len(self._seen) >= _MOST:
             self._seen.clear()

@@ -13,22 +13,18 @@ no end that nothing else could be: what stands in them is read as any other line
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Sample
 from verl_tui.sources.fields.sample import LONGEST_TEXT
-from verl_tui.text import safe, strip_ansi
+from verl_tui.text import safe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _LONGEST = 2000
 """Lines after which a sample that did not end is given up."""
-_AT_ONCE = 8192
-"""Bytes in which lines of a sample are looked for at once."""
 _FIELD = pattern(
     rb"(?:\[(?P<verl>prompt|response|output|ground_truth|score)\]"
     rb"|(?P<truth>Golden answers:|Target:(?= \S{1,40} \| Numbers: )|\[Ground Truth\]:?)"
@@ -40,8 +36,6 @@ _FIELD = pattern(
 a response, which it prints of validations alone (logger/gen_logger.py).
 """
 _NAMES = {"output": "response", "ground_truth": "truth"}
-_RAY = pattern(rb"(?:\x1b\[[\d;]{0,20}m)*\([^()\x1b\n]*\)(?:\x1b\[[\d;]{0,20}m)* ")
-"""Ray's prefix with its colours."""
 _VALUE = pattern(rb"\[(\w{1,60})\] ([^\n]{0,2000})$")
 """A further value of the reward function."""
 BEGIN = "[prompt]"
@@ -163,10 +157,10 @@ class SampleReader:
             self._add(part)
         return ()
 
-    def _add(self, part: bytes, count: int = 1) -> None:
-        """Take lines of the open field; give the sample up where they are too many."""
+    def _add(self, part: bytes) -> None:
+        """Take a line of the open field; give the sample up where there are too many."""
         self._lines.setdefault(self._field or "", []).append(part)
-        self._count += count
+        self._count += 1
         if self._count > _LONGEST:
             self.leave()
 
@@ -189,30 +183,6 @@ class SampleReader:
             return False
         self._values[score[1].decode().lower()] = float(score[2])
         return score[1] == b"Total"
-
-    def take(self, text: bytes, at: int, line: bytes) -> int:
-        """Take the lines behind one of a sample that are certain to belong to its field; return
-        where they end.
-
-        Args:
-            text: Complete lines.
-            at: Where the first of them begins.
-            line: The one before, which nothing was put before but by Ray.
-        """
-        ray = _RAY.match(line)
-        lead = ray.group() if ray is not None else b""
-        if strip_ansi(lead) != self._prefix:
-            return at
-        found = _plain_lines(lead).match(text, at, at + _AT_ONCE)
-        lines = found.group() if found is not None else b""
-        other = lines.find(b"step:")
-        if other >= 0:
-            lines = lines[: lines.rfind(b"\n", 0, other) + 1]
-        count = lines.count(b"\n")
-        if not count or self._count + count > _LONGEST:
-            return at
-        self._add(lines[len(lead) : -1].replace(b"\n" + lead, b"\n"), count)
-        return at + len(lines)
 
     def held(self, step: int | None) -> Sequence[Sample]:
         """Return the sample that has no end but what follows, if there is one.
@@ -269,12 +239,6 @@ def _parted(text: str) -> tuple[str, str]:
         if found:
             return prompt, response
     return "", text
-
-
-@lru_cache(maxsize=64)
-def _plain_lines(lead: bytes) -> re.Pattern[bytes]:
-    """Return what matches lines that begin alike, and go on with no bracket or escape."""
-    return re.compile(rb"(?:%b(?![^\S\n]?[(\[]|\0)[^\n\r\x1b]*\n)+" % re.escape(lead))
 
 
 def _float(text: str) -> float | None:
