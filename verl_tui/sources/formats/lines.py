@@ -105,13 +105,6 @@ class LineReader:
         self._batcher.release()
         return self._batcher.take()
 
-    def caught_up(self) -> tuple[Record, ...]:
-        """Return the records that waited for more of what is there."""
-        if self._patient is None:
-            return ()
-        self._batcher.add(self._patient.caught_up())
-        return self._batcher.take()
-
     def restart(self, reason: str) -> tuple[Record, ...]:
         """Forget everything, the file starts anew; return the records that say so."""
         self._line = 0

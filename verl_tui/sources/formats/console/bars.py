@@ -25,16 +25,9 @@ _NAMED_BAR = pattern(
     + DRAWN
     + rb"(\d{1,9})/(\d{1,9}) \["
 )
-WHOLE_BAR = pattern(
-    DRAWN
-    + rb"[^\s/]{1,30}/\S{1,30} \[[^\]\r\n]{0,1000}\]"
-    + rb"|\b\d{1,15}it \[[\d:]{5,20}, [^\]\r\n]{0,100}\]"
-)
-"""A bar up to the end of tqdm's text, also of one that has gone beyond its length; bounded, since a
-line of millions of bars may have no end.
-"""
+WHOLE_BAR = pattern(DRAWN + rb"[^\s/]{1,30}/\S{1,30} \[[^\]\r\n]{0,1000}\]")
+"""A bar up to the end of tqdm's text; bounded, since a line of millions of bars may have no end."""
 _BARELY = pattern(rb"\d% {1,40}\d{1,15}/\d{1,15} \[\d")
-_COUNT = pattern(rb"\dit \[\d")
 _ELAPSED = pattern(rb"(?:(\d{1,9}):)?(\d\d):(\d\d)<")
 """The time that tqdm writes behind a bar's `[`."""
 _BROKEN_BARS = 8
@@ -42,16 +35,14 @@ _BROKEN_BARS = 8
 glued to something.
 """
 _DIGITS = 3
-WORDS = ("%|", "it [", "it/s", "s/it")
+WORDS = ("%|", "it/s", "s/it")
 """Every line that this module reads contains one of these."""
 
 
 def has_bar(part: bytes) -> bool:
-    """Return whether a text may hold a bar of tqdm: a percentage, or a count without a length."""
+    """Return whether a text may hold a bar of tqdm, which has a percentage."""
     # One byte is found many times as fast as two.
-    return (b"%" in part and (b"%|" in part or _BARELY.search(part) is not None)) or (
-        b"[" in part and _COUNT.search(part) is not None
-    )
+    return b"%" in part and (b"%|" in part or _BARELY.search(part) is not None)
 
 
 def elapsed(part: bytes, at: int) -> float | None:
