@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
     from prometheus_server import Sample
 
+    from verl_tui.sources.http.addresses import Address
+
 pytestmark = [pytest.mark.prometheus, needs_prometheus]
 PATIENCE = 30.0
 """Seconds that a server may take to scrape."""
@@ -326,12 +328,23 @@ def test_of_several_runs_that_go_on_none_is_said_to_use_the_machines(
     assert not logged_devices(monitor.runs["a"])[0]
 
 
+class Counted(Client):
+    """Counts what it asks."""
+
+    asked = 0
+
+    def ask(self, address: Address, *, form: str | None = None) -> bytes:
+        self.asked += 1
+        return super().ask(address, form=form)
+
+
 def test_a_run_is_followed_and_its_points_come_once(tmp_path: Path) -> None:
     end = now()
     gather: dict[str, list[int]] = {}
     with serving(tmp_path, [*trained("grpo", 40, end), *cluster(40, end)]) as address:
         place = addresses.parse_address(address)
-        server = Server(place, Client())
+        client = Counted()
+        server = Server(place, client)
         for moment in (
             end - 20 * SCRAPE + 2,
             end - 10 * SCRAPE + 2,
@@ -346,8 +359,8 @@ def test_a_run_is_followed_and_its_points_come_once(tmp_path: Path) -> None:
                     gather.setdefault(key, []).extend(record.steps)
     assert gather["critic/score/mean"] == list(range(40))
     assert sorted(gather["vllm:num_requests_running"]) == list(range(40))
-    # Four questions find the runs, two load one, three a minute find more, one follows all.
-    assert server.api.asked == (4 + 2) + (3 + 1) + 0 + (3 + 1)
+    # Three questions find the runs, two a minute find more; one asks for the run, one for machines.
+    assert client.asked == (3 + 2) + (2 + 2) + 0 + (2 + 2)
 
 
 def test_a_resumed_run_begins_anew_where_its_steps_go_back(tmp_path: Path) -> None:

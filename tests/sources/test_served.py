@@ -310,7 +310,7 @@ def test_what_cannot_be_reached_is_said_and_costs_the_others_nothing(
             "answers with a page without metrics",
         ),
         (
-            answer(b'{"status": "success", "data": 1}'),
+            answer(b'{"status": "success", "data": {"result": []}}'),
             "is a Prometheus server that has nothing of a training so far",
         ),
         (answer(b"\xff\xfe\x00 junk"), "answers with a page without metrics"),

@@ -32,8 +32,6 @@ class PrometheusApi:
     def __init__(self, address: Address, client: Client) -> None:
         self.address = address
         self.client = client
-        self.asked = 0
-        """Questions so far."""
 
     def is_there(self) -> bool:
         """Return whether the server speaks Prometheus's API.
@@ -48,12 +46,6 @@ class PrometheusApi:
                 raise
             return False
         return True
-
-    def names(self, first: float, last: float) -> list[str]:
-        """Return the names of all series in a period, in seconds since the epoch."""
-        period = urlencode({"start": f"{first:.0f}", "end": f"{last:.0f}"})
-        data = data_of(self._ask(f"/api/v1/label/__name__/values?{period}"))
-        return [str(one) for one in data] if isinstance(data, list) else []
 
     def labels(
         self, selectors: Sequence[str], first: float, last: float
@@ -90,7 +82,6 @@ class PrometheusApi:
         return parsed_series(self._ask("/api/v1/query_range", form))
 
     def _ask(self, path: str, form: str | None = None) -> bytes:
-        self.asked += 1
         try:
             return self.client.ask(self.address.below(path), form=form)
         except NoAnswerError as error:

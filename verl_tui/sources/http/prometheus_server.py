@@ -5,7 +5,8 @@ them by one query an interval.
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict, deque
+from collections import Counter, deque
+from contextlib import suppress
 from dataclasses import dataclass, field
 from time import localtime, strftime
 from typing import TYPE_CHECKING
@@ -77,29 +78,22 @@ class ServedRun:
     series: int = 0
     """How many it has at most at a time."""
     span: tuple[float, float] | None = None
-    """When its steps were seen first and last."""
+    """When its steps were seen first and last, as it was found."""
+    seen: float = -math.inf
+    """When the server had something of it last."""
+    followed: float | None = None
+    """Up to when its series were asked for."""
     rows: StepRows = field(default_factory=StepRows)
     waiting: deque[tuple[Record, ...]] = field(default_factory=deque)
     """Batches of rows that wait to be read."""
     loaded: bool = False
     coarse: float | None = None
     """Seconds between two points of its past, where that is more than between two scrapes."""
-    absent: float | None = None
-    """Since when the server has had nothing new of it."""
     _batcher: RowBatcher = field(default_factory=RowBatcher)
 
     def goes_on(self, now: float) -> bool:
         """Return whether the server still has something new of it."""
-        if self.loaded:
-            return self.absent is None
-        return self.span is not None and now - self.span[1] <= _STALE
-
-    def note_absence(self, now: float | None) -> None:
-        """Note that the server has nothing new of the run now, or that it has if that is None."""
-        if now is None or not self.labels:
-            self.absent = None
-        elif self.absent is None:
-            self.absent = self.rows.newest or now
+        return now - self.seen <= _STALE
 
     def take(self, lines: list[PrometheusSeries], keys: Mapping[str, str]) -> None:
         """Make rows of new series.
@@ -112,17 +106,19 @@ class ServedRun:
         self._batcher.add(self.rows.take(lines, keys if ours else {}))
         if records := self._batcher.take():
             self.waiting.append(records)
+        self.loaded = True
 
-    def note(self, interval: float) -> str | None:
-        """Say how exact its past is, given the seconds between two scrapes."""
+    def note(self, interval: float, now: float) -> str | None:
+        """Say how exact its past is, given the seconds between two scrapes, and how old."""
         coarse = since = None
         if self.coarse is not None and self.coarse > interval:
             coarse = (
                 f"its past is shown by a point every {self.coarse:,.0f} s,"
                 f" of a scrape every {interval:g} s"
             )
-        if self.absent is not None:
-            since = f"nothing new since {strftime('%H:%M:%S', localtime(self.absent))}"
+        newest = self.rows.newest
+        if self.labels and newest is not None and not self.goes_on(now):
+            since = f"nothing new since {strftime('%H:%M:%S', localtime(newest))}"
         return joined_notes(self.rows.note, coarse, since)
 
 
@@ -134,17 +130,18 @@ class Server:
     def __init__(self, address: Address, client: Client) -> None:
         self.api = PrometheusApi(address, client)
         self.interval = _SCRAPE
+        self.now = 0.0
+        """When it was asked last."""
         self.runs: dict[str, ServedRun] = {}
         """By name, in the order of finding; new ones are put in whole."""
         self.left_out = 0
         """Runs beyond those that are shown."""
-        self._names: set[str] = set()
         self._keys: dict[str, str] = {}
         """The log's own keys, by the names that our exporter gives them."""
-        self._shared: ServedRun | None = None
-        """The run that figures of devices, engines and hosts are assigned to."""
-        self._followed: float | None = None
-        """Up to when it has been asked."""
+        self._nobodys: ServedRun | None = None
+        """Takes the figures of machines and engines while no run, or several, may own them."""
+        self._measured: float | None = None
+        """Up to when those were asked for."""
         self._discovered = -math.inf
 
     def ask(self, now: float) -> None:
@@ -156,53 +153,46 @@ class Server:
         Raises:
             NoAnswerError: There is no answer that can be used.
         """
+        self.now = now
         if now - self._discovered >= _REDISCOVER:
             self._discover(now)
             self._discovered = now
         for run in _newest_first(self.runs.values(), now):
-            if not run.loaded:
-                self._load(run, now)
-        if self._followed is not None and self.runs:
-            self._follow(self._followed, now)
-        self._followed = self._until(now)
+            if run.labels and (not run.loaded or run.goes_on(now)):
+                self._follow(run, now)
+        self._measure(now)
 
     # -- finding -----------------------------------------------------------------------------------
 
     def _discover(self, now: float) -> None:
         since = max(now - _PAST, self._discovered - _REDISCOVER)
-        self.interval = self._scrape_interval()
-        self._names.update(self.api.names(since, now))
+        with suppress(NoAnswerError):  # what only looks like Prometheus has no targets
+            stated = self.api.scrape_interval() or self.interval
+            self.interval = clamp(stated, _SHORTEST, _LONGEST)
         counts: Counter[Labels] = Counter()
         for series in self.api.labels(queries.RUNS, since, now):
             if series.get("__name__") == prometheus_names.INFO:
                 self._keys[series.get("name", "")] = series.get("key", "")
             else:
                 counts[queries.belongs(series)] += 1
-        known = {run.labels for run in self.runs.values()}
-        new = {own: ServedRun("", own) for own in counts if own and own not in known}
+        known = {run.labels: run for run in self.runs.values()}
+        new = [ServedRun("", own) for own in counts if own and own not in known]
         if new:
             self._add(new, now)
         for run in self.runs.values():
             run.series = max(run.series, counts[run.labels])
-        if self._readings():
-            self._shared = self._owner(now)
-            self.runs.setdefault(self._shared.name, self._shared)
+            if run.labels in counts and run.labels in known:
+                run.seen = now
 
-    def _scrape_interval(self) -> float:
-        try:
-            stated = self.api.scrape_interval() or self.interval
-        except NoAnswerError:  # what only looks like Prometheus has no targets
-            return self.interval
-        return clamp(stated, _SHORTEST, _LONGEST)
-
-    def _add(self, new: Mapping[Labels, ServedRun], now: float) -> None:
+    def _add(self, new: list[ServedRun], now: float) -> None:
         """Take the newest of the new runs, as long as there is room."""
         spans = self._spans(now)
-        for labels, run in new.items():
-            run.span = spans.get(labels)
+        for run in new:
+            run.span = spans.get(run.labels)
+            run.seen = min(now, run.span[1]) if run.span else now
         room = max(0, _MOST_RUNS - len(self.runs))
         self.left_out = max(0, len(new) - room)
-        for run in _newest_first(new.values(), 0.0)[:room]:
+        for run in _newest_first(new, 0.0)[:room]:
             run.name = self._name(dict(run.labels))
             self.runs[run.name] = run
 
@@ -216,16 +206,6 @@ class Server:
         names = (own, f"{labels.get('project', '')}/{own}", *numbered)
         shown = (one_line(name, 120) or "run" for name in names)
         return next(name for name in shown if name not in self.runs)
-
-    def _owner(self, now: float) -> ServedRun:
-        """Return the run that the figures of machines belong to: the only one that goes on; else
-        what is called after the server.
-        """
-        live = [run for run in self.runs.values() if run.labels and run.goes_on(now)]
-        if len(live) == 1:
-            return live[0]
-        nobodys = next((run for run in self.runs.values() if not run.labels), None)
-        return nobodys or ServedRun(self._name({}), ())
 
     def _spans(self, now: float) -> dict[Labels, tuple[float, float]]:
         """Return from when to when the steps of each run were seen."""
@@ -241,38 +221,41 @@ class Server:
 
     # -- the past, and what comes ------------------------------------------------------------------
 
-    def _load(self, run: ServedRun, now: float) -> None:
-        """Load a run's past, at a distance of points at which it can be answered."""
+    def _follow(self, run: ServedRun, now: float) -> None:
+        """Ask for a run's past, at a distance of points at which it can be answered, or for what is
+        new of it.
+        """
         first, last = run.span or (now - _HOUR, now)
+        if run.followed is not None:
+            first, last = run.followed + self.interval, now
+        values = min(_BUDGET, _TOGETHER // len(self.runs))
+        points = min(_MOST_POINTS, values // max(1, run.series))
         last = min(last, self._until(now))
-        lines: list[PrometheusSeries] = []
-        if run.labels:
-            values = min(_BUDGET, _TOGETHER // max(1, len(self.runs)))
-            points = min(_MOST_POINTS, values // max(1, run.series))
-            query = queries.of_run(run.labels)
-            run.coarse, lines = self._past(query, first, last, points)
-        if run is self._shared and (query := self._readings()):
-            lines += self._past(query, first, last, _READING_POINTS)[1]
-        run.take(lines, self._keys)
-        run.loaded = True
+        if first <= last:
+            every, lines = self._past(queries.of_run(run.labels), first, last, points)
+            run.coarse = run.coarse or every
+            run.take(lines, self._keys)
+        run.followed = self._until(now)
 
-    def _follow(self, since: float, now: float) -> None:
-        """Give each run what is new of it."""
-        first = since + self.interval
-        last = self._until(now)
-        if last < first:
+    def _measure(self, now: float) -> None:
+        """Ask for figures of machines and engines: of the only run that goes on; else of one that
+        is called after the server.
+        """
+        live = [run for run in self.runs.values() if run.labels and run.goes_on(now)]
+        if len(live) != 1 and self._nobodys is None:
+            self._nobodys = ServedRun(self._name({}), ())
+        owner = live[0] if len(live) == 1 or self._nobodys is None else self._nobodys
+        first, last = (owner.span or (now - _HOUR,))[0], self._until(now)
+        if self._measured is not None:
+            first = self._measured + self.interval
+        if first > last:
             return
-        live = [run.series for run in self.runs.values() if run.goes_on(now)]
-        query = queries.everything(self._names, self._window)
-        _, lines = self._past(query, first, last, _BUDGET // max(1, sum(live)))
-        by_run: defaultdict[Labels | None, list[PrometheusSeries]] = defaultdict(list)
-        for line in lines:
-            by_run[_owned_by(line)].append(line)
-        shared = by_run.pop(None, [])
-        for run in self.runs.values():
-            own = by_run[run.labels] if run.labels else []
-            run.note_absence(now if not own else None)
-            run.take(own + shared if run is self._shared else own, self._keys)
+        query = queries.readings(max(60, int(4 * self.interval)), ours=bool(self._keys))
+        _, lines = self._past(query, first, last, _READING_POINTS)
+        self._measured = last
+        if lines:
+            self.runs.setdefault(owner.name, owner)
+            owner.take(lines, self._keys)
 
     def _past(
         self, query: str, first: float, last: float, points: int
@@ -296,20 +279,6 @@ class Server:
         """Return the last moment for which all scrapes have arrived by now."""
         late = min(_LATE, self.interval / 2)
         return math.floor((now - late) / self.interval) * self.interval
-
-    def _readings(self) -> str:
-        return queries.readings(self._names, self._window)
-
-    @property
-    def _window(self) -> int:
-        """Seconds over which rates are taken."""
-        return max(60, int(4 * self.interval))
-
-
-def _owned_by(line: PrometheusSeries) -> Labels | None:
-    """Return the labels of a series' run, None for one of machines, engines or queues."""
-    of_machine = line.name in MACHINES and line.name != prometheus_names.GPU_MEMORY
-    return None if of_machine or KEY in line.labels else queries.belongs(line.labels)
 
 
 def _is_used(line: PrometheusSeries) -> bool:

@@ -183,7 +183,7 @@ class ServerSource(ServedSource):
         times.
         """
         status = super().status()
-        note = self._run.note(self._server.interval)
+        note = self._run.note(self._server.interval, self._server.now)
         return status._replace(
             bytes_read=status.size - bool(self._run.waiting),
             note=joined_notes(note, self._metrics.note),

@@ -19,7 +19,6 @@ from verl_tui.sources.formats.prometheus_text.names import spelled
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Mapping, Sequence
 
     from verl_tui.sources.formats.prometheus_text.names import Labels
@@ -42,11 +41,11 @@ SAMPLE = pattern(
 )
 """Name, labels and value; perhaps with a time and an exemplar behind them."""
 _LABEL = pattern(
-    r'[ \t]*(?:([A-Za-z_][A-Za-z0-9_]*)|"((?:[^"\\]|\\.)*)")[ \t]*'
-    r'(?:=[ \t]*"((?:[^"\\]|\\.)*)"[ \t]*)?(?:,[ \t]*|$)'
+    r'\s*(?:([A-Za-z_][A-Za-z0-9_]*|"(?:[^"\\]|\\.)*")\s*=\s*)?"((?:[^"\\]|\\.)*)"\s*(?:,|$)\s*'
 )
-"""Name or quoted name, and value; a quoted name alone is that of the metric."""
-_ESCAPE = pattern(r"\\(.)")
+"""Name and value; a value alone is the name of the metric."""
+_ESCAPES = {'\\"': '"', "\\\\": "\\", "\\n": "\n"}
+_ESCAPE = pattern(r"\\.")
 
 
 class PrometheusSample(NamedTuple):
@@ -189,29 +188,17 @@ def _labels(body: str) -> tuple[str, Labels]:
     Raises:
         ValueError: They cannot be understood.
     """
-    called = ""
-    labels: dict[str, str] = {}
-    parsed = 0
-    while parsed < len(body):
-        label = _LABEL.match(body, parsed)
-        name, quoted, text = label.groups() if label else ("", "", None)
-        key = name or _unescaped(quoted)
-        if label is None or key in labels or (name and text is None):
-            raise ValueError("labels that cannot be understood")
-        parsed = label.end()
-        if text is None:
-            called = key
-        else:
-            labels[key] = _unescaped(text)
-    shown = ((one_line(key, 300), one_line(labels[key], 300)) for key in labels)
-    return called, tuple(sorted(shown))
+    found = [
+        (_unescaped(name.strip('"')), _unescaped(value))
+        for name, value in _LABEL.findall(body)
+    ]
+    labels = [one for one in found if one[0]]
+    others = len(found) - len(labels)
+    if _LABEL.sub("", body) or len(dict(labels)) < len(labels) or others > 1:
+        raise ValueError("labels that cannot be understood")
+    return dict(found).get("", ""), tuple(sorted(labels))
 
 
 def _unescaped(text: str) -> str:
-    return _ESCAPE.sub(_meant, text) if "\\" in text else text
-
-
-def _meant(found: re.Match[str]) -> str:
-    if found[1] in '\\"':
-        return found[1]
-    return "\n" if found[1] == "n" else found[0]
+    meant = _ESCAPE.sub(lambda found: _ESCAPES.get(found[0], found[0]), text)
+    return one_line(meant, 300)

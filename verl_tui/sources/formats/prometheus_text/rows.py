@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_right
-from contextlib import suppress
+from collections import defaultdict
 from functools import cache
-from itertools import chain, groupby
-from typing import TYPE_CHECKING, NamedTuple, cast
+from itertools import groupby
+from typing import TYPE_CHECKING
 
 from verl_tui import prometheus_names
 from verl_tui.means import clamp, mean
@@ -40,7 +40,7 @@ from verl_tui.sources.formats.prometheus_text.names import (
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from verl_tui.records import Record
     from verl_tui.sources.formats.prometheus_text.names import PrometheusSeries
@@ -51,38 +51,42 @@ last value.
 """
 _ENDS = {"finished": EventKind.FINISHED, "crashed": EventKind.FATAL}
 """States that our exporter gives to runs that have ended for certain."""
+_STATED = (
+    prometheus_names.TOTAL_STEPS,
+    prometheus_names.LAST_STEP,
+    prometheus_names.LAST_VALIDATION,
+)
 _MOST_PARTS = 32
 """Subjects of one metric."""
 _MINUTE = 60.0
+_STEP = "step"
+"""Stands for the step among what a moment states."""
 
 
-class _MetricColumn(NamedTuple):
-    """The series of one metric, mostly one."""
+class _Moment:
+    """What the series of a run say at one time."""
 
-    parts: list[tuple[Mapping[float, object], float]]
-    """The values of each, with what they are to be multiplied with."""
-    added: bool
-    """True if several are summed, in place of averaged."""
+    def __init__(self) -> None:
+        self.stated: dict[str, float] = {}
+        """The step, and what else it states of the run: of several workers that of the one that is
+        furthest.
+        """
+        self.metrics: dict[str, list[float]] = {}
+        self.by_clock: dict[str, list[float]] = {}
+        """The values of each key, those of figures that are measured by the clock apart."""
+        self.machines: list[tuple[str, Mapping[str, str], float]] = []
 
-    def at(self, times: Sequence[float]) -> list[float | None]:
-        """Return the values at some times, None where there is none."""
-        if len(self.parts) == 1:
-            points, factor = self.parts[0]
-            with suppress(TypeError, ValueError):  # whole columns mostly
-                return [float(one) * factor for one in map(points.get, times)]  # type: ignore
-        return [self._combined(time) for time in times]
+    def state(self, name: str, value: float) -> None:
+        """Take a step, or a time."""
+        if self.stated.get(name, 0.0) <= value < 2**53:
+            self.stated[name] = value
 
-    def _combined(self, time: float) -> float | None:
-        values = [
-            _number(points[time]) * factor
-            for points, factor in self.parts
-            if time in points
-        ]
-        if not values:
-            return None
-        if not self.added and all(map(math.isfinite, values)):
-            return mean(values)
-        return sum(values) / (1 if self.added else len(values))
+    def figures(self, added: set[str]) -> dict[str, float]:
+        """Return all figures that are measured by the clock."""
+        found = {
+            safe(key, 300): one for key, one in machine_figures(self.machines).items()
+        }
+        return found | _combined(self.by_clock, added)
 
 
 class StepRows:
@@ -127,43 +131,43 @@ class StepRows:
             lines: All series of the run at some moments; 0.0 is one of unknown time.
             keys: The log's own keys of their names, as far as our exporter states them.
         """
-        metrics, by_clock = _columns(lines, keys)
-        steps = _steps(lines, keys)
-        times = sorted(steps or set(chain.from_iterable(map(_times, metrics.values()))))
-        picked = _last_of_each(times[bisect_right(times, self._logged) :], steps)
-        if picked:
-            self._logged = self.newest = picked[-1][0]
-            yield from self._metrics(picked, steps, metrics, lines)
-            yield from self._stated(lines)
-        for at, figures in sorted(_figures(lines, by_clock).items()):
-            if at > self._measured:
+        found = _Moments(keys)
+        for line in lines:
+            found.add(line)
+        moments, added = sorted(found.items()), found.added
+        stepped = any(_STEP in one.stated for _, one in moments)
+        logged = [
+            (at, one)
+            for at, one in moments
+            if at > self._logged and (_STEP in one.stated if stepped else one.metrics)
+        ]
+        for _, same in groupby(logged, lambda one: one[1].stated.get(_STEP, one[0])):
+            (seen, moment), *later = same
+            moment = later[-1][1] if later else moment
+            yield from self._metrics(moment, seen, added)
+        if logged:
+            self._logged = self.newest = logged[-1][0]
+            yield from self._said(lines)
+        for at, moment in moments:
+            if at > self._measured and (figures := moment.figures(added)):
                 self._measured = at
                 self.newest = max(at, self.newest or at)
                 yield self._reading(figures, at)
 
     def _metrics(
-        self,
-        picked: Sequence[tuple[float, float]],
-        steps: Mapping[float, float],
-        metrics: Mapping[str, _MetricColumn],
-        lines: Sequence[PrometheusSeries],
+        self, moment: _Moment, seen: float, added: set[str]
     ) -> Iterator[MetricRow | Record]:
-        """Yield the metrics at the times picked, each given with when its step was first seen."""
-        planned = _highest(lines, prometheus_names.TOTAL_STEPS)
-        stamps = _highest(lines, prometheus_names.LAST_STEP)
-        validated = _highest(lines, prometheus_names.LAST_VALIDATION)
-        ats = [at for at, _ in picked]
-        values = [column.at(ats) for column in metrics.values()]
-        rows = list(zip(*values, strict=True)) or [()] * len(ats)
-        for (at, seen), row in zip(picked, rows, strict=True):
-            if at in planned and int(planned[at]) != self._total:
-                self._total = int(planned[at])
-                yield Progress(total=self._total)
-            if steps:
-                self._reach(int(steps[at]), seen)
-            found = _known(dict(zip(metrics, row, strict=True)))
-            self._drop_held(found, validated.get(at))
-            yield from self._row(found, seen, stamps.get(at))
+        """Yield the metrics of a moment, whose step was seen first at some time."""
+        stated = moment.stated
+        planned = stated.get(prometheus_names.TOTAL_STEPS)
+        if planned is not None and int(planned) != self._total:
+            self._total = int(planned)
+            yield Progress(total=self._total)
+        if _STEP in stated:
+            self._reach(int(stated[_STEP]), seen)
+        found = _combined(moment.metrics, added)
+        self._drop_held(found, stated.get(prometheus_names.LAST_VALIDATION))
+        yield from self._row(found, seen, stated.get(prometheus_names.LAST_STEP))
 
     def _reach(self, step: int, at: float) -> None:
         """Note that a step was seen."""
@@ -235,7 +239,7 @@ class StepRows:
             estimated=not stated,
         )
 
-    def _stated(self, lines: Sequence[PrometheusSeries]) -> Iterator[Event]:
+    def _said(self, lines: Sequence[PrometheusSeries]) -> Iterator[Event]:
         """Take what our exporter says of the run; yield that it has ended, once it says so."""
         now = list(filter(self._holds_now, lines))
         self.findings = tuple(
@@ -265,128 +269,84 @@ def _is_now_and_then(key: str) -> bool:
     return key in (_SAVING, _TESTING) or describe(key).group == "validation"
 
 
-def _columns(
-    lines: Iterable[PrometheusSeries], keys: Mapping[str, str]
-) -> tuple[dict[str, _MetricColumn], dict[str, _MetricColumn]]:
-    """Return metrics by key, and figures that are measured by the clock."""
-    metrics: dict[str, _MetricColumn] = {}
-    by_clock: dict[str, _MetricColumn] = {}
-    subjects: dict[str, set[str]] = {}
-    for line in lines:
-        if not _is_level(line, keys):
-            continue
+class _Moments(defaultdict[float, _Moment]):
+    """What series say at each time."""
+
+    def __init__(self, keys: Mapping[str, str]) -> None:
+        super().__init__(_Moment)
+        self.added: set[str] = set()
+        """The keys of amounts, which are summed over workers."""
+        self._keys = keys
+        self._subjects: defaultdict[str, set[str]] = defaultdict(set)
+
+    def add(self, line: PrometheusSeries) -> None:
+        """Take a series."""
+        name = line.name
+        points = [(self[at], _number(value)) for at, value in line.points.items()]
+        if name in _STATED or (STEPS.fullmatch(name) and name not in self._keys):
+            for moment, value in points:
+                moment.state(name if name in _STATED else _STEP, value)
+        elif KEY in line.labels:
+            key = safe(_computed_key(line.labels), 300)
+            for moment, value in points if key else ():
+                if not math.isnan(value):  # a rate or quantile of nothing
+                    moment.by_clock[key] = [value]
+        elif name in MACHINES:
+            for moment, value in points:
+                moment.machines.append((name, line.labels, value))
+        elif _is_level(name, self._keys):
+            self._add_level(line, points)
+
+    def _add_level(
+        self, line: PrometheusSeries, points: Sequence[tuple[_Moment, float]]
+    ) -> None:
+        """Take a metric, or a figure of an engine."""
         of = subject(line.labels.items())
-        known = subjects.setdefault(line.name, {of})
+        known = self._subjects[line.name]
         if len(known) >= _MOST_PARTS and of not in known:
-            continue
+            return
         known.add(of)
-        key, factor = key_and_factor(line.name, keys)
-        added = bool(ADDED.fullmatch(line.name)) and line.name not in keys
-        out = by_clock if BY_CLOCK.fullmatch(line.name) else metrics
-        column = out.setdefault(
-            safe(of_subject(key, of), 300), _MetricColumn([], added)
-        )
-        column.parts.append((line.points, factor))
-    return metrics, by_clock
+        own, factor = key_and_factor(line.name, self._keys)
+        key = safe(of_subject(own, of), 300)
+        if ADDED.fullmatch(line.name) and line.name not in self._keys:
+            self.added.add(key)
+        by_clock = BY_CLOCK.fullmatch(line.name)
+        for moment, value in points:
+            values = moment.by_clock if by_clock else moment.metrics
+            values.setdefault(key, []).append(value * factor)
 
 
-def _is_level(line: PrometheusSeries, keys: Mapping[str, str]) -> bool:
+def _is_level(name: str, keys: Mapping[str, str]) -> bool:
     """Return whether a series is a metric, or a figure of an engine."""
-    name = line.name
     if name in keys:
         return True
     # of our own exporter what the log calls otherwise: the tutorials' names, and new metrics, whose
     # keys a server states within a minute
     ours = keys and (name in SUMMARIES or name.startswith(prometheus_names.PREFIX))
-    return not (
-        ours
-        or name in MACHINES
-        or KEY in line.labels
-        or STEPS.fullmatch(name)
-        or NO_METRIC.fullmatch(name)
-    )
-
-
-def _figures(
-    lines: Sequence[PrometheusSeries], by_clock: Mapping[str, _MetricColumn]
-) -> dict[float, dict[str, float]]:
-    """Return the figures that are measured by the clock at each time by their keys."""
-    found = _of_machines(lines)
-    for key, column in by_clock.items():
-        ats = _times(column)
-        for at, level in zip(ats, column.at(ats), strict=True):
-            found.setdefault(at, {})[key] = _number(level)
-    for line in lines:
-        key = safe(_computed_key(line.labels), 300)
-        for at, written in line.points.items() if key else ():
-            value = _number(written)
-            if not math.isnan(value):  # a rate or quantile of nothing
-                found.setdefault(at, {})[key] = value
-    return found
-
-
-def _of_machines(lines: Sequence[PrometheusSeries]) -> dict[float, dict[str, float]]:
-    """Return the figures of devices and hosts at each time by their keys."""
-    samples: dict[float, list[tuple[str, Mapping[str, str], float]]] = {}
-    for line in lines:
-        of_machine = line.name in MACHINES and KEY not in line.labels
-        for at, value in line.points.items() if of_machine else ():
-            samples.setdefault(at, []).append((line.name, line.labels, _number(value)))
-    every = {at: machine_figures(samples[at]) for at in samples}
-    return {
-        at: {safe(key, 300): found[key] for key in found}
-        for at, found in every.items()
-        if found
-    }
+    return not (ours or NO_METRIC.fullmatch(name))
 
 
 def _computed_key(labels: Mapping[str, str]) -> str:
-    """Return the key of a figure that was computed, empty for any other series."""
-    key = labels.get(KEY, "")
+    """Return the key of a figure that was computed."""
+    key = labels[KEY]
     if key.startswith("cluster/"):
         return on(key, node_of(labels))
     return of_subject(key, labels.get("task_name", "")) if key else ""
 
 
-def _times(column: _MetricColumn) -> list[float]:
-    """Return all times at which a column has a value."""
-    return list(dict.fromkeys(at for points, _ in column.parts for at in points))
-
-
-def _known(row: dict[str, float | None]) -> dict[str, float]:
-    """Return a row without the metrics that have no value."""
-    if None not in row.values():
-        return cast("dict[str, float]", row)
-    return {key: one for key, one in row.items() if one is not None}
-
-
-def _steps(
-    lines: Iterable[PrometheusSeries], keys: Mapping[str, str]
-) -> dict[float, float]:
-    """Return the step reached at each time."""
-    told = {line.name for line in lines if STEPS.fullmatch(line.name)}
-    return _highest(lines, *(told - keys.keys()))
-
-
-def _highest(lines: Iterable[PrometheusSeries], *names: str) -> dict[float, float]:
-    """Return the highest value of some series at each time: of several workers the one that is
-    furthest.
-    """
-    found: dict[float, float] = {}
-    for line in lines:
-        for at, written in line.points.items() if line.name in names else ():
-            value = _number(written)
-            if found.get(at, 0.0) <= value < 2**53:
-                found[at] = value
+def _combined(
+    values: Mapping[str, Sequence[float]], added: set[str]
+) -> dict[str, float]:
+    """Return one value for each key: amounts are summed over workers, others averaged."""
+    found = {}
+    for key, own in values.items():
+        if len(own) == 1:
+            found[key] = own[0]
+        elif key not in added and all(map(math.isfinite, own)):
+            found[key] = mean(own)
+        else:
+            found[key] = sum(own) / (1 if key in added else len(own))
     return found
-
-
-def _last_of_each(
-    times: Sequence[float], steps: Mapping[float, float]
-) -> list[tuple[float, float]]:
-    """Return the last time of each step, with the first one; all times where there are no steps."""
-    groups = (list(same) for _, same in groupby(times, lambda at: steps.get(at, at)))
-    return [(same[-1], same[0]) for same in groups]
 
 
 def _number(written: object) -> float:
