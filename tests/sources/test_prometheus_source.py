@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import time
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pytest
@@ -353,14 +354,14 @@ def test_a_run_is_followed_and_its_points_come_once(tmp_path: Path) -> None:
         ):
             server.ask(moment)
         run = server.runs["grpo"]
-        for record in (record for records in run.waiting for record in records):
+        for record in chain.from_iterable(iter(run.take, ())):
             if isinstance(record, MetricRows):
                 for key in record.keys:
                     gather.setdefault(key, []).extend(record.steps)
     assert gather["critic/score/mean"] == list(range(40))
     assert sorted(gather["vllm:num_requests_running"]) == list(range(40))
-    # Three questions find the runs, two a minute find more; one asks for the run, one for machines.
-    assert client.asked == (3 + 2) + (2 + 2) + 0 + (2 + 2)
+    # Three questions a minute find runs, one asks for a run, one for machines and engines.
+    assert client.asked == 5 + 5 + 0 + 5
 
 
 def test_a_resumed_run_begins_anew_where_its_steps_go_back(tmp_path: Path) -> None:

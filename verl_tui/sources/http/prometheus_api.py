@@ -10,14 +10,13 @@ from urllib.parse import urlencode
 
 import orjson
 
+from verl_tui import prometheus_names
 from verl_tui.patterns import pattern
 from verl_tui.sources.formats.prometheus_text.names import PrometheusSeries
 from verl_tui.sources.http.addresses import NoAnswerError
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from verl_tui.sources.http.addresses import Address
     from verl_tui.sources.http.client import Client
 
@@ -47,16 +46,14 @@ class PrometheusApi:
             return False
         return True
 
-    def labels(
-        self, selectors: Sequence[str], first: float, last: float
-    ) -> list[dict[str, str]]:
-        """Return the labels of all series that a selector chooses in a period, names included."""
-        asked = [("match[]", selector) for selector in selectors]
-        asked += [("start", f"{first:.0f}"), ("end", f"{last:.0f}")]
-        data = data_of(self._ask("/api/v1/series", urlencode(asked)))
-        return [
-            {str(key): str(value) for key, value in one.items()} for one in _dicts(data)
-        ]
+    def keys(self, first: float, last: float) -> dict[str, str]:
+        """Return which keys of logs the names of our exporter stood for in a period, in seconds
+        since the epoch.
+        """
+        period = [("start", f"{first:.0f}"), ("end", f"{last:.0f}")]
+        form = urlencode([("match[]", prometheus_names.INFO), *period])
+        found = _dicts(data_of(self._ask("/api/v1/series", form)))
+        return {str(one.get("name", "")): str(one.get("key", "")) for one in found}
 
     def scrape_interval(self) -> float | None:
         """Return the seconds between two scrapes of the targets that are scraped most often."""

@@ -32,10 +32,6 @@ STEPS = (
 )
 """Query for the progress of each run."""
 _OURS = f'__name__=~"verl_.+",__name__!="{prometheus_names.INFO}"'
-_NAMED = f'{{run!="",{_OURS}}}', '{experiment_name!=""}'
-"""Series of our exporter's runs, and of RL-Insight's."""
-RUNS = (*_NAMED, prometheus_names.STEPS, prometheus_names.INFO)
-"""Series of runs, those of verl's tutorials among them, and the names of our exporter."""
 
 
 def belongs(labels: Mapping[str, str]) -> Labels:

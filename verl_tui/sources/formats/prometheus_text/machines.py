@@ -72,15 +72,14 @@ def _keyed(
 
 def _complete(fields: dict[str, float], share: str) -> Iterator[tuple[str, float]]:
     """Yield figures, with the share of memory in use in place of what is free."""
-    bytes_used = fields.get("memoryAllocatedBytes", fields.pop("used", None))
     free, whole = fields.pop("free", None), fields.pop("total", None)
+    used = fields.pop("used", fields.get("memoryAllocatedBytes"))
     yield from fields.items()
-    if bytes_used is None and None not in (free, whole):
-        bytes_used = whole - free
-    if whole is None and None not in (bytes_used, free):
-        whole = bytes_used + free
-    if bytes_used is not None and whole:
-        yield share or "memoryAllocated", 100.0 * bytes_used / whole
+    if free is not None:
+        whole = whole or (used or 0.0) + free
+        used = whole - free if used is None else used
+    if used is not None and whole:
+        yield share or "memoryAllocated", 100.0 * used / whole
 
 
 def on(key: str, node: str) -> str:

@@ -188,15 +188,15 @@ def _labels(body: str) -> tuple[str, Labels]:
     Raises:
         ValueError: They cannot be understood.
     """
-    found = [
-        (_unescaped(name.strip('"')), _unescaped(value))
-        for name, value in _LABEL.findall(body)
-    ]
-    labels = [one for one in found if one[0]]
-    others = len(found) - len(labels)
-    if _LABEL.sub("", body) or len(dict(labels)) < len(labels) or others > 1:
+    found: list[tuple[str, str]] = []
+    at = 0
+    while at < len(body) and (label := _LABEL.match(body, at)):
+        found.append((_unescaped((label[1] or "").strip('"')), _unescaped(label[2])))
+        at = label.end()
+    if at < len(body) or len(dict(found)) < len(found):
         raise ValueError("labels that cannot be understood")
-    return dict(found).get("", ""), tuple(sorted(labels))
+    called = dict(found).pop("", "")
+    return called, tuple(sorted(one for one in found if one[0]))
 
 
 def _unescaped(text: str) -> str:

@@ -40,7 +40,7 @@ from verl_tui.sources.formats.prometheus_text.names import (
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from verl_tui.records import Record
     from verl_tui.sources.formats.prometheus_text.names import PrometheusSeries
@@ -80,6 +80,16 @@ class _Moment:
         """Take a step, or a time."""
         if self.stated.get(name, 0.0) <= value < 2**53:
             self.stated[name] = value
+
+    def add(self, key: str, value: float, *, by_clock: bool) -> None:
+        """Take one of the values of a key."""
+        values = self.by_clock if by_clock else self.metrics
+        values.setdefault(key, []).append(value)
+
+    def compute(self, key: str, value: float) -> None:
+        """Take a figure that was computed; NaN is a rate or quantile of nothing."""
+        if not math.isnan(value):
+            self.by_clock[key] = [value]
 
     def figures(self, added: set[str]) -> dict[str, float]:
         """Return all figures that are measured by the clock."""
@@ -135,16 +145,10 @@ class StepRows:
         for line in lines:
             found.add(line)
         moments, added = sorted(found.items()), found.added
-        stepped = any(_STEP in one.stated for _, one in moments)
-        logged = [
-            (at, one)
-            for at, one in moments
-            if at > self._logged and (_STEP in one.stated if stepped else one.metrics)
-        ]
+        logged = self._logs(moments)
         for _, same in groupby(logged, lambda one: one[1].stated.get(_STEP, one[0])):
-            (seen, moment), *later = same
-            moment = later[-1][1] if later else moment
-            yield from self._metrics(moment, seen, added)
+            shown = list(same)
+            yield from self._metrics(shown[-1][1], shown[0][0], added)
         if logged:
             self._logged = self.newest = logged[-1][0]
             yield from self._said(lines)
@@ -153,6 +157,14 @@ class StepRows:
                 self._measured = at
                 self.newest = max(at, self.newest or at)
                 yield self._reading(figures, at)
+
+    def _logs(
+        self, moments: Sequence[tuple[float, _Moment]]
+    ) -> list[tuple[float, _Moment]]:
+        """Return the new moments to take metrics of: those that state a step, if any does."""
+        stated = [one for one in moments if _STEP in one[1].stated]
+        named = stated or [one for one in moments if one[1].metrics]
+        return [one for one in named if one[0] > self._logged]
 
     def _metrics(
         self, moment: _Moment, seen: float, added: set[str]
@@ -281,39 +293,37 @@ class _Moments(defaultdict[float, _Moment]):
 
     def add(self, line: PrometheusSeries) -> None:
         """Take a series."""
-        name = line.name
-        points = [(self[at], _number(value)) for at, value in line.points.items()]
-        if name in _STATED or (STEPS.fullmatch(name) and name not in self._keys):
-            for moment, value in points:
-                moment.state(name if name in _STATED else _STEP, value)
-        elif KEY in line.labels:
-            key = safe(_computed_key(line.labels), 300)
-            for moment, value in points if key else ():
-                if not math.isnan(value):  # a rate or quantile of nothing
-                    moment.by_clock[key] = [value]
-        elif name in MACHINES:
-            for moment, value in points:
-                moment.machines.append((name, line.labels, value))
-        elif _is_level(name, self._keys):
-            self._add_level(line, points)
+        take = self._taker(line)
+        if take is not None:
+            for at, value in line.points.items():
+                take(self[at], _number(value))
 
-    def _add_level(
-        self, line: PrometheusSeries, points: Sequence[tuple[_Moment, float]]
-    ) -> None:
-        """Take a metric, or a figure of an engine."""
+    def _taker(self, line: PrometheusSeries) -> Callable[[_Moment, float], None] | None:
+        """Return what a moment takes a value of a series by, None for one that says nothing."""
+        name, labels = line.name, line.labels
+        if name in _STATED or (STEPS.fullmatch(name) and name not in self._keys):
+            stated = name if name in _STATED else _STEP
+            return lambda moment, value: moment.state(stated, value)
+        if key := labels.get(KEY):
+            computed = safe(_keyed(key, labels), 300)
+            return lambda moment, value: moment.compute(computed, value)
+        if name in MACHINES:
+            return lambda moment, value: moment.machines.append((name, labels, value))
+        return self._level(line) if _is_level(name, self._keys) else None
+
+    def _level(self, line: PrometheusSeries) -> Callable[[_Moment, float], None] | None:
+        """Return what takes a metric, or a figure of an engine."""
         of = subject(line.labels.items())
         known = self._subjects[line.name]
         if len(known) >= _MOST_PARTS and of not in known:
-            return
+            return None
         known.add(of)
         own, factor = key_and_factor(line.name, self._keys)
         key = safe(of_subject(own, of), 300)
         if ADDED.fullmatch(line.name) and line.name not in self._keys:
             self.added.add(key)
-        by_clock = BY_CLOCK.fullmatch(line.name)
-        for moment, value in points:
-            values = moment.by_clock if by_clock else moment.metrics
-            values.setdefault(key, []).append(value * factor)
+        by_clock = bool(BY_CLOCK.fullmatch(line.name))
+        return lambda moment, value: moment.add(key, value * factor, by_clock=by_clock)
 
 
 def _is_level(name: str, keys: Mapping[str, str]) -> bool:
@@ -326,12 +336,11 @@ def _is_level(name: str, keys: Mapping[str, str]) -> bool:
     return not (ours or NO_METRIC.fullmatch(name))
 
 
-def _computed_key(labels: Mapping[str, str]) -> str:
-    """Return the key of a figure that was computed."""
-    key = labels[KEY]
+def _keyed(key: str, labels: Mapping[str, str]) -> str:
+    """Return the key of a figure that was computed, with what it is of."""
     if key.startswith("cluster/"):
         return on(key, node_of(labels))
-    return of_subject(key, labels.get("task_name", "")) if key else ""
+    return of_subject(key, labels.get("task_name", ""))
 
 
 def _combined(
