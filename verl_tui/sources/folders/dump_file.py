@@ -8,7 +8,7 @@ import os
 from array import array
 from bisect import bisect_right
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from verl_tui.records import Sample, SampleFacts, Unreadable
 from verl_tui.sources.fields.jsonl import objects, unreadable
@@ -26,16 +26,6 @@ LONGEST_SHOWN = 200_000
 """Characters kept of the prompt and of the response of a row that is shown: 32k tokens and
 more.
 """
-
-
-class _Unended(NamedTuple):
-    """A line that was taken without its end."""
-
-    at: int
-    """Its first byte."""
-    line: bytes
-    rows: int
-    """Rows before it."""
 
 
 class DumpFile:
@@ -71,8 +61,8 @@ class DumpFile:
         """Its beginning, as far as it has been read; not more than the longest line."""
         self._at = 0
         """Its first byte."""
-        self._unended: _Unended | None = None
-        """The last line where it was taken as a row without its end."""
+        self._is_unended = False
+        """True if the last line was taken as a row without its end."""
 
     @property
     def count_so_far(self) -> int:
@@ -95,9 +85,14 @@ class DumpFile:
         if chunk.restarted is not None:
             self._forget()
         data = chunk.data
+        if self._is_unended and data:
+            # the last line was taken without its end: it goes on, unless that is all that came
+            self._is_unended = False
+            if data.partition(b"\n")[0].strip():
+                self._tail = Tail(self.path)
+                self._forget()
+                return True
         at = 0
-        if self._unended is not None:
-            self._take_back(self._unended, data)
         base = self._tail.offset - len(data)
         while (end := data.find(b"\n", at)) >= 0:
             self._take(data[at:end], base + end)
@@ -112,24 +107,10 @@ class DumpFile:
             and self._partial.rstrip().endswith(b"}")
             and _whole(self._partial)
         ):
-            self._unended = _Unended(self._at, self._partial, self.count_so_far)
+            self._is_unended = True
             self._take(b"", self._tail.offset)
             self._at = self._tail.offset
         return chunk.more
-
-    def _take_back(self, unended: _Unended, data: bytes) -> None:
-        """Make a row that was taken without its end a beginning again if its line goes on."""
-        rest, end, _ = data.partition(b"\n")
-        if end:
-            self._unended = None
-        if not (self._partial + rest).strip():
-            return
-        for known in (self._starts, self._ends, self._lines):
-            del known[unended.rows :]
-        self._partial = unended.line + self._partial
-        self._at = unended.at
-        self._unended = None
-        self.generation += 1
 
     def span(self, start: int, size: int = BLOCK) -> int:
         """Return where to stop so that the rows from `start` are about `size` bytes, and one at
