@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from functools import cache
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from verl_tui import prometheus_names
 from verl_tui.means import clamp, mean
@@ -40,7 +40,7 @@ from verl_tui.sources.formats.prometheus_text.names import (
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from verl_tui.records import Record
     from verl_tui.sources.formats.prometheus_text.names import PrometheusSeries
@@ -61,42 +61,6 @@ _MOST_PARTS = 32
 _MINUTE = 60.0
 _STEP = "step"
 """Stands for the step among what a moment states."""
-
-
-class _Moment:
-    """What the series of a run say at one time."""
-
-    def __init__(self) -> None:
-        self.stated: dict[str, float] = {}
-        """The step, and what else it states of the run: of several workers that of the one that is
-        furthest.
-        """
-        self.metrics: dict[str, list[float]] = {}
-        self.by_clock: dict[str, list[float]] = {}
-        """The values of each key, those of figures that are measured by the clock apart."""
-        self.machines: list[tuple[str, Mapping[str, str], float]] = []
-
-    def state(self, name: str, value: float) -> None:
-        """Take a step, or a time."""
-        if self.stated.get(name, 0.0) <= value < 2**53:
-            self.stated[name] = value
-
-    def add(self, key: str, value: float, *, by_clock: bool) -> None:
-        """Take one of the values of a key."""
-        values = self.by_clock if by_clock else self.metrics
-        values.setdefault(key, []).append(value)
-
-    def compute(self, key: str, value: float) -> None:
-        """Take a figure that was computed; NaN is a rate or quantile of nothing."""
-        if not math.isnan(value):
-            self.by_clock[key] = [value]
-
-    def figures(self, added: set[str]) -> dict[str, float]:
-        """Return all figures that are measured by the clock."""
-        found = {
-            safe(key, 300): one for key, one in machine_figures(self.machines).items()
-        }
-        return found | _combined(self.by_clock, added)
 
 
 class StepRows:
@@ -141,45 +105,71 @@ class StepRows:
             lines: All series of the run at some moments; 0.0 is one of unknown time.
             keys: The log's own keys of their names, as far as our exporter states them.
         """
-        found = _Moments(keys)
-        for line in lines:
-            found.add(line)
-        moments, added = sorted(found.items()), found.added
-        logged = self._logs(moments)
-        for _, same in groupby(logged, lambda one: one[1].stated.get(_STEP, one[0])):
-            shown = list(same)
-            yield from self._metrics(shown[-1][1], shown[0][0], added)
-        if logged:
-            self._logged = self.newest = logged[-1][0]
+        found = _Moments(lines, keys)
+        before = self._logged
+        yield from self._logs(found)
+        if self._logged > before:
             yield from self._said(lines)
-        for at, moment in moments:
-            if at > self._measured and (figures := moment.figures(added)):
+        yield from self._readings(found)
+
+    def _logs(self, found: _Moments) -> Iterator[MetricRow | Record]:
+        """Yield the metrics of each step, and what is stated besides."""
+        steps = found.highest(_STEP)
+        stated = {name: found.highest(name) for name in _STATED}
+        times = [at for at in sorted(steps or found.metrics) if at > self._logged]
+        for _, same in groupby(times, lambda at: steps.get(at, at)):
+            seen, *later = same
+            at = self._logged = self.newest = later[-1] if later else seen
+            if steps:
+                self._reach(int(steps[at]), seen)
+            metrics = found.combined(found.metrics[at])
+            about = {name: stated[name].get(at) for name in _STATED}
+            yield from self._progress(about[prometheus_names.TOTAL_STEPS])
+            self._drop_held(metrics, about[prometheus_names.LAST_VALIDATION])
+            yield from self._row(metrics, seen, about[prometheus_names.LAST_STEP])
+
+    def _readings(self, found: _Moments) -> Iterator[MetricRow]:
+        """Yield the figures that are measured by the clock."""
+        for at in sorted(found.by_clock.keys() | found.machines.keys()):
+            if at > self._measured and (figures := found.figures(at)):
                 self._measured = at
                 self.newest = max(at, self.newest or at)
-                yield self._reading(figures, at)
+                step, known = self._step_at(at)
+                row = MetricRow(
+                    step, tuple(figures), tuple(figures.values()), at or None
+                )
+                yield row._replace(mean=True, progress=False, estimated=not known)
 
-    def _logs(
-        self, moments: Sequence[tuple[float, _Moment]]
-    ) -> list[tuple[float, _Moment]]:
-        """Return the new moments to take metrics of: those that state a step, if any does."""
-        stated = [one for one in moments if _STEP in one[1].stated]
-        named = stated or [one for one in moments if one[1].metrics]
-        return [one for one in named if one[0] > self._logged]
-
-    def _metrics(
-        self, moment: _Moment, seen: float, added: set[str]
-    ) -> Iterator[MetricRow | Record]:
-        """Yield the metrics of a moment, whose step was seen first at some time."""
-        stated = moment.stated
-        planned = stated.get(prometheus_names.TOTAL_STEPS)
+    def _progress(self, planned: float | None) -> Iterator[Progress]:
+        """Yield how many steps are planned where that has changed."""
         if planned is not None and int(planned) != self._total:
             self._total = int(planned)
             yield Progress(total=self._total)
-        if _STEP in stated:
-            self._reach(int(stated[_STEP]), seen)
-        found = _combined(moment.metrics, added)
-        self._drop_held(found, stated.get(prometheus_names.LAST_VALIDATION))
-        yield from self._row(found, seen, stated.get(prometheus_names.LAST_STEP))
+
+    def _row(
+        self, metrics: Mapping[str, float], seen: float, stamp: float | None
+    ) -> Iterator[MetricRow | Restart]:
+        """Yield the metrics of a step, unless the last moment had the same: a page repeats them
+        again and again.
+
+        Args:
+            metrics: By key.
+            seen: When the step was seen first.
+            stamp: When it was reached, by our exporter.
+        """
+        step, known = self._step_at(seen)
+        time = (stamp or self._times[-1]) if known else seen
+        values = array("d", metrics.values())
+        row = (step, time, *metrics, values.tobytes())
+        if not metrics or row == self._last_row:
+            return
+        self._last_row = row
+        if known and step < self._trained:
+            # said here: after a restart other metrics may be logged than before
+            yield Restart(f"steps went back from {self._trained} to {step}")
+        self._trained = step if known else -1
+        plain = MetricRow(step, tuple(metrics), values, time or None)
+        yield plain._replace(progress=known, estimated=not known)
 
     def _reach(self, step: int, at: float) -> None:
         """Note that a step was seen."""
@@ -206,50 +196,6 @@ class StepRows:
                 del metrics[key]
             else:
                 self._held[key] = value
-
-    def _row(
-        self, metrics: Mapping[str, float], seen: float, stamp: float | None
-    ) -> Iterator[MetricRow | Restart]:
-        """Yield the metrics of a step, unless the last moment had the same: a page repeats them
-        again and again.
-
-        Args:
-            metrics: By key.
-            seen: When.
-            stamp: When the step was reached, by our exporter.
-        """
-        step, stated = self._step_at(seen)
-        time = (stamp or self._times[-1]) if stated else seen
-        values = array("d", metrics.values())
-        row = (step, time, *metrics, values.tobytes())
-        if not metrics or row == self._last_row:
-            return
-        self._last_row = row
-        if stated and step < self._trained:
-            # said here: after a restart other metrics may be logged than before
-            yield Restart(f"steps went back from {self._trained} to {step}")
-        self._trained = step if stated else -1
-        yield MetricRow(
-            step,
-            tuple(metrics),
-            values,
-            time or None,
-            progress=stated,
-            estimated=not stated,
-        )
-
-    def _reading(self, figures: Mapping[str, float], at: float) -> MetricRow:
-        """Return the row of figures that are measured by the clock."""
-        step, stated = self._step_at(at)
-        return MetricRow(
-            step,
-            tuple(figures),
-            tuple(figures.values()),
-            at or None,
-            mean=True,
-            progress=False,
-            estimated=not stated,
-        )
 
     def _said(self, lines: Sequence[PrometheusSeries]) -> Iterator[Event]:
         """Take what our exporter says of the run; yield that it has ended, once it says so."""
@@ -281,49 +227,96 @@ def _is_now_and_then(key: str) -> bool:
     return key in (_SAVING, _TESTING) or describe(key).group == "validation"
 
 
-class _Moments(defaultdict[float, _Moment]):
+_Values = defaultdict[float, defaultdict[str, list[float]]]
+"""Some values at each time by key."""
+
+
+class _Moments:
     """What series say at each time."""
 
-    def __init__(self, keys: Mapping[str, str]) -> None:
-        super().__init__(_Moment)
-        self.added: set[str] = set()
+    def __init__(
+        self, lines: Sequence[PrometheusSeries], keys: Mapping[str, str]
+    ) -> None:
+        self._stated = self._values()
+        """Steps, and what else our exporter states of the run, by series."""
+        self.metrics = self._values()
+        self.by_clock = self._values()
+        """Figures that are measured by the clock."""
+        self.machines: dict[float, list[Any]] = defaultdict(list)
+        self._added: set[str] = set()
         """The keys of amounts, which are summed over workers."""
         self._keys = keys
         self._subjects: defaultdict[str, set[str]] = defaultdict(set)
+        for line in lines:
+            if line.name in MACHINES and KEY not in line.labels:
+                for at, value in line.points.items():
+                    one = line.name, line.labels, _number(value)
+                    self.machines[at].append(one)
+            elif (role := self._role(line)) is not None:
+                values, key, factor = role
+                for at, value in line.points.items():
+                    values[at][key].append(_number(value) * factor)
 
-    def add(self, line: PrometheusSeries) -> None:
-        """Take a series."""
-        take = self._taker(line)
-        if take is not None:
-            for at, value in line.points.items():
-                take(self[at], _number(value))
+    @staticmethod
+    def _values() -> _Values:
+        return defaultdict(lambda: defaultdict(list))
 
-    def _taker(self, line: PrometheusSeries) -> Callable[[_Moment, float], None] | None:
-        """Return what a moment takes a value of a series by, None for one that says nothing."""
+    def highest(self, name: str) -> dict[float, float]:
+        """Return what is stated under a name at each time: of several workers that of the one that
+        is furthest.
+        """
+        found = {}
+        for at, stated in self._stated.items():
+            if valid := [one for one in stated[name] if 0 <= one < 2**53]:
+                found[at] = max(valid)
+        return found
+
+    def figures(self, at: float) -> dict[str, float]:
+        """Return all figures that are measured by the clock."""
+        of_machines = machine_figures(self.machines[at])
+        found = {safe(key, 300): of_machines[key] for key in of_machines}
+        known = self.combined(self.by_clock[at])
+        # NaN is a rate or quantile of nothing
+        return found | {key: one for key, one in known.items() if one == one}  # noqa: PLR0124
+
+    def combined(self, values: Mapping[str, Sequence[float]]) -> dict[str, float]:
+        """Return one value for each key: amounts are summed over workers, others averaged."""
+        found = {}
+        for key, own in values.items():
+            if len(own) == 1:
+                found[key] = own[0]
+            elif key not in self._added and all(map(math.isfinite, own)):
+                found[key] = mean(own)
+            else:
+                found[key] = sum(own) / (1 if key in self._added else len(own))
+        return found
+
+    def _role(self, line: PrometheusSeries) -> tuple[_Values, str, float] | None:
+        """Return where the values of a series belong, under which key, and their factor; None for
+        one that says nothing.
+        """
         name, labels = line.name, line.labels
         if name in _STATED or (STEPS.fullmatch(name) and name not in self._keys):
-            stated = name if name in _STATED else _STEP
-            return lambda moment, value: moment.state(stated, value)
-        if key := labels.get(KEY):
-            computed = safe(_keyed(key, labels), 300)
-            return lambda moment, value: moment.compute(computed, value)
-        if name in MACHINES:
-            return lambda moment, value: moment.machines.append((name, labels, value))
-        return self._level(line) if _is_level(name, self._keys) else None
+            return self._stated, name if name in _STATED else _STEP, 1.0
+        if computed := labels.get(KEY):
+            return self.by_clock, safe(_keyed(computed, labels), 300), 1.0
+        return self._level(name, labels) if _is_level(name, self._keys) else None
 
-    def _level(self, line: PrometheusSeries) -> Callable[[_Moment, float], None] | None:
-        """Return what takes a metric, or a figure of an engine."""
-        of = subject(line.labels.items())
-        known = self._subjects[line.name]
-        if len(known) >= _MOST_PARTS and of not in known:
+    def _level(
+        self, name: str, labels: Mapping[str, str]
+    ) -> tuple[_Values, str, float] | None:
+        """Return the same of a metric, or of a figure of an engine."""
+        of = subject(labels.items())
+        known = self._subjects[name]
+        if len(known | {of}) > _MOST_PARTS:
             return None
         known.add(of)
-        own, factor = key_and_factor(line.name, self._keys)
+        own, factor = key_and_factor(name, self._keys)
         key = safe(of_subject(own, of), 300)
-        if ADDED.fullmatch(line.name) and line.name not in self._keys:
-            self.added.add(key)
-        by_clock = bool(BY_CLOCK.fullmatch(line.name))
-        return lambda moment, value: moment.add(key, value * factor, by_clock=by_clock)
+        if ADDED.fullmatch(name) and name not in self._keys:
+            self._added.add(key)
+        by_clock = BY_CLOCK.fullmatch(name)
+        return self.by_clock if by_clock else self.metrics, key, factor
 
 
 def _is_level(name: str, keys: Mapping[str, str]) -> bool:
@@ -341,21 +334,6 @@ def _keyed(key: str, labels: Mapping[str, str]) -> str:
     if key.startswith("cluster/"):
         return on(key, node_of(labels))
     return of_subject(key, labels.get("task_name", ""))
-
-
-def _combined(
-    values: Mapping[str, Sequence[float]], added: set[str]
-) -> dict[str, float]:
-    """Return one value for each key: amounts are summed over workers, others averaged."""
-    found = {}
-    for key, own in values.items():
-        if len(own) == 1:
-            found[key] = own[0]
-        elif key not in added and all(map(math.isfinite, own)):
-            found[key] = mean(own)
-        else:
-            found[key] = sum(own) / (1 if key in added else len(own))
-    return found
 
 
 def _number(written: object) -> float:
