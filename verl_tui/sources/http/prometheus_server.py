@@ -165,7 +165,7 @@ class Server:
             known[labels].span = (known[labels].span[0], spans[labels][1])
         new = sorted(spans.keys() - known.keys(), key=lambda one: -spans[one][1])
         room = max(0, _MOST_RUNS - len(self.runs))
-        self.left_out = len(new[room:])
+        self.left_out = max(self.left_out, len(new[room:]))
         for labels in new[:room]:
             called = self._name(dict(labels))
             self.runs[called] = ServedRun(called, labels, spans[labels])
