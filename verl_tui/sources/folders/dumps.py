@@ -26,7 +26,7 @@ from verl_tui.sources.fields.sample import is_validation
 from verl_tui.sources.fields.sample_figures import figure_records
 from verl_tui.sources.files.paths import is_folder, why
 from verl_tui.sources.folders.dump_file import BLOCK, dump_at
-from verl_tui.sources.folders.step_files import NEWEST, StepFolder, shares
+from verl_tui.sources.folders.step_files import NEWEST, StepFolder, spread
 from verl_tui.sources.formats import rollouts
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ WHOLE = 64 * 2**20
 BUDGET = 2**30
 """Bytes read for figures of all the dumps that are found at once, at the start above all."""
 LEAST = 2**20
-"""Fewest bytes of an older dump that make figures worth showing; if the budget allows fewer for
-each, some have none.
+"""Fewest bytes of a dump that make figures worth showing; if the budget allows fewer for each, some
+have none.
 """
 _BUSY_READS = 32
 """Reads after which the directory is listed again while there is still something to read."""
@@ -247,9 +247,12 @@ def plan(sizes: Mapping[int, int]) -> dict[int, int]:
     """Return how many bytes are read for figures of each of the dumps that are found at once, given
     their bytes by step: the beginning of one is a sample of its rows.
     """
-    costs = {step: min(size, WHOLE) for step, size in sizes.items()}
-    limits = shares(costs, BUDGET, LEAST)
-    return {step: int(min(limit, WHOLE)) for step, limit in limits.items()}
+    if sum(min(size, WHOLE) for size in sizes.values()) <= BUDGET:
+        return dict.fromkeys(sizes, WHOLE)
+    kept = spread(sizes, BUDGET // LEAST)
+    return dict.fromkeys(sizes, 0) | dict.fromkeys(
+        kept, min(WHOLE, BUDGET // len(kept))
+    )
 
 
 def _reading_note(sizes: Mapping[int, int], limits: Mapping[int, int]) -> str | None:
