@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from verl_tui.sources.formats.prometheus_text.names import Labels
 
-MOST_RUNS = 100
+_MOST_RUNS = 100
 """Runs of one page that are shown: as many as our exporter writes by default."""
 NOBODYS = ""
 """Stands for the figures on a page of several runs that belong to none."""
@@ -110,12 +110,8 @@ def read_page(data: bytes) -> Page:
     return Page(runs, tuple(flaws), left_out)
 
 
-@lru_cache(maxsize=2)
 def read_saved(data: bytes) -> Page:
-    """Parse a saved page, whose last line may be cut off.
-
-    All runs of a file are read from the same bytes, so that they are gone through once.
-    """
+    """Parse a saved page, whose last line may be cut off."""
     end = data.rfind(b"\n") + 1
     cut = data[end:].strip()
     if not cut or cut.startswith(b"#"):
@@ -134,7 +130,7 @@ def _runs(whole: Scrape) -> tuple[dict[str, Scrape], int]:
     for sample in whole.samples:
         parts.setdefault(_run_of(dict(sample.labels)), []).append(sample)
     shared = parts.pop(_NO_RUN, None)
-    shown = dict([*parts.items()][:MOST_RUNS])
+    shown = dict([*parts.items()][:_MOST_RUNS])
     called = Counter(run for run, _ in shown)
     runs: dict[str, Scrape] = {}
     for (run, project), samples in shown.items():
