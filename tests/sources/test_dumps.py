@@ -194,14 +194,11 @@ def test_a_growing_dump_is_read_on(home: Path) -> None:
     drain(source)
     append(path, row(1.0)[:-20])
     assert reported(drain(source)) == [], "half a row is none"
-    before = source.status().bytes_read
     append(path, row(1.0)[-20:], row(1.0))
     records = drain(source)
     assert reported(records) == [(1, 2 / 3)]
     assert dumped(records) == [1]
-    assert source.status().bytes_read - before == path.stat().st_size - before, (
-        "and not from the beginning"
-    )
+    assert source.status().bytes_read == path.stat().st_size
     append(path, row(1.0).rstrip("\n"))
     assert reported(drain(source)) == [(1, 0.75)], "a whole row needs no end"
     append(path, "\n", row(0.0))

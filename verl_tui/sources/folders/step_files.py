@@ -109,8 +109,8 @@ class StepFolder(PolledSource):
         return [*known[:NEWEST], *known[at : at + _OTHERS]]
 
     def _wait_for(self, steps: Iterable[int]) -> None:
-        """Have files read, or read on."""
-        self._waiting = sorted({*self._waiting, *steps})
+        """Have files read, unless they are gone."""
+        self._waiting = sorted({*self._waiting, *steps} & self.stamps.keys())
 
 
 def spread(steps: Collection[int], most: int) -> list[int]:
