@@ -5,10 +5,9 @@ in memory.
 from __future__ import annotations
 
 import os
-from array import array
-from bisect import bisect_right
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.records import Sample, SampleFacts, Unreadable
 from verl_tui.sources.fields.jsonl import objects, unreadable
@@ -26,6 +25,17 @@ LONGEST_SHOWN = 200_000
 """Characters kept of the prompt and of the response of a row that is shown: 32k tokens and
 more.
 """
+
+
+class _Row(NamedTuple):
+    """Where a row stands."""
+
+    path: Path
+    line: int
+    """Number of its line."""
+    start: int
+    end: int
+    """Its first byte, and the one after its last."""
 
 
 class DumpFile:
@@ -51,10 +61,9 @@ class DumpFile:
         self._begin()
 
     def _begin(self) -> None:
-        self._starts = array("Q")
-        self._ends = array("Q")
-        self._lines = array("Q")
-        """Of each row its first byte, the byte after its last, and the number of its line."""
+        self._rows: list[_Row] = []
+        self._file = self.path
+        """Where the line that is being read stands."""
         self._line = 1
         """Number of the line that is being read."""
         self._partial = b""
@@ -67,7 +76,7 @@ class DumpFile:
     @property
     def count_so_far(self) -> int:
         """Rows known so far."""
-        return len(self._starts)
+        return len(self._rows)
 
     @property
     def offset(self) -> int:
@@ -116,9 +125,11 @@ class DumpFile:
         """Return where to stop so that the rows from `start` are about `size` bytes, and one at
         least.
         """
-        if start >= len(self._starts):
-            return start
-        return max(start + 1, bisect_right(self._ends, self._starts[start] + size))
+        stop = start
+        while stop < len(self._rows) and size > 0:
+            size -= self._rows[stop].end - self._rows[stop].start
+            stop += 1
+        return stop
 
     def row(self, index: int) -> Sample | Unreadable:
         """Return a row with all its text."""
@@ -166,29 +177,31 @@ class DumpFile:
             yield line if not isinstance(record, Unreadable) else None
 
     def _known(self, start: int, stop: int) -> range:
-        return range(start, min(stop, len(self._starts)))
+        return range(start, min(stop, len(self._rows)))
 
     def _read(
         self, indices: Iterable[int]
     ) -> Iterator[tuple[int, bytes, dict[str, Any] | Unreadable]]:
         """Yield indices of rows, their bytes, and what stands in them."""
-        with opened(self.path) as file:
+        with ExitStack() as files:
+            paths = {}
             for index in indices:
-                at = self._starts[index]
-                size = self._ends[index] - at
-                number = self._lines[index]
-                if size > LONGEST_LINE:
+                path, number, start, end = self._rows[index]
+                if path not in paths:
+                    files.close()
+                    paths = {path: files.enter_context(opened(path))}
+                if end - start > LONGEST_LINE:
                     reason = f"longer than {LONGEST_LINE >> 20} MiB"
                     yield index, b"", Unreadable(number, reason, "")
                     continue
-                line = os.pread(file.fileno(), size, at)
+                line = os.pread(paths[path].fileno(), end - start, start)
                 try:
                     yield index, line, objects(line)[0]
                 except ValueError as error:
                     yield index, line, unreadable(line, number, str(error))
 
     def _no_sample(self, index: int) -> Unreadable:
-        return Unreadable(self._lines[index], "no prompt and response", "")
+        return Unreadable(self._rows[index].line, "no prompt and response", "")
 
     def _take(self, rest: bytes, end: int) -> None:
         """Note the line that ends here, if it is a row."""
@@ -198,9 +211,7 @@ class DumpFile:
             not line or line.isspace() or _pads(line)
         ):
             return
-        self._starts.append(self._at)
-        self._ends.append(end)
-        self._lines.append(self._line)
+        self._rows.append(_Row(self._file, self._line, self._at, end))
 
     def _forget(self) -> None:
         self.generation += 1
@@ -215,19 +226,16 @@ class DumpFolder(DumpFile):
         super()._begin()
         self._files: list[tuple[Path, int]] = []
         """Each with its size."""
-        self._firsts: list[int] = []
-        """Where each file begins if they lay in a row."""
-        self._bytes = 0
 
     @property
     def offset(self) -> int:
         """Bytes looked at so far."""
-        return self._bytes
+        return sum(size for _, size in self._files)
 
     @property
     def size(self) -> int:
         """Bytes of all files when they were last looked at."""
-        return self._bytes
+        return self.offset
 
     def index(self, limit: int = BLOCK) -> bool:  # noqa: ARG002 - the files are small
         """Find the rows of all files; more never wait."""
@@ -239,30 +247,13 @@ class DumpFolder(DumpFile):
             with opened(path) as file:
                 text = file.read(LONGEST_LINE)
             self._files.append((path, size))
-            self._firsts.append(self._bytes)
-            if not rollouts.holds(text, layout):
-                continue
-            for number, line in enumerate(_lines_of(path, text), 1):
-                self._line = number
-                self._at = self._bytes
-                self._bytes += len(line)
-                self._take(line, self._bytes)
+            self._file, self._at = path, 0
+            lines = _lines_of(path, text) if rollouts.holds(text, layout) else ()
+            for self._line, line in enumerate(lines, 1):
+                self._take(line, self._at + len(line))
+                self._at += len(line)
         self.complete = True
         return False
-
-    def _read(
-        self, indices: Iterable[int]
-    ) -> Iterator[tuple[int, bytes, dict[str, Any] | Unreadable]]:
-        for index in indices:
-            start = self._starts[index]
-            of = bisect_right(self._firsts, start) - 1
-            with opened(self._files[of][0]) as file:
-                file.seek(start - self._firsts[of])
-                line = file.read(self._ends[index] - start)
-            try:
-                yield index, line, objects(line)[0]
-            except ValueError as error:
-                yield index, line, unreadable(line, self._lines[index], str(error))
 
 
 def _lines_of(path: Path, text: bytes) -> list[bytes]:
