@@ -20,7 +20,7 @@ might.
 """
 _BOM = b"\xef\xbb\xbf"
 """The mark that some programs of Windows begin a text with."""
-_UNREAD = "its last line has no end and is not complete: not read"
+_UNREAD = "its last line has no end and may not be complete: not read"
 _WINDOW = 16 * 1024
 """Bytes in which the next line is looked for at once."""
 
