@@ -198,7 +198,7 @@ class Finder:
                 self._homes += homes_around(path)
         else:
             self._add_bare_homes(path, walk)
-        crowded = sorted(self._probe.crowded & walk.walked.keys())
+        crowded = sorted(self._probe.crowded & walk.walked)
         self._pass_over(walk.unknown.items())
         self._pass_over((each, _CROWDED) for each in crowded)
         self._pass_over(_without_log(walk, found))
