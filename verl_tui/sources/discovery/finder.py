@@ -24,7 +24,7 @@ from verl_tui.sources.discovery.directory_walk import (
 )
 from verl_tui.sources.discovery.found import Folder, FoundFile, FoundRun, stem
 from verl_tui.sources.discovery.grouping import named_runs
-from verl_tui.sources.discovery.passed_over import EMPTY, UNKNOWN, PassedOver, some
+from verl_tui.sources.discovery.passed_over import PassedOver, sentences
 from verl_tui.sources.discovery.probing import (
     MOST_ODD,
     NoLogError,
@@ -215,15 +215,15 @@ class Finder:
         """Return a sentence that a directory holds no log yet, and which of its files were
         opened.
         """
-        named: dict[bool, list[str]] = {False: [], True: []}
-        for path, why in walk.silent.items():
-            named[why == EMPTY].append(one_line(str(path.relative_to(walk.top))))
-        reasons = (_are(named[True], EMPTY), _are(named[False], UNKNOWN))
-        why = ", ".join(filter(None, reasons))
+        silent = walk.silent.items()
+        opened = (
+            PassedOver(one_line(str(path.relative_to(walk.top))), why)
+            for path, why in silent
+        )
+        why = "; ".join(sentences(opened))
         if not (why or walk.unknown or self._probe.closed):
             why = "looking for *.jsonl, *.log, *.out, *.txt, *.csv"
-        sentence = "no log in this directory yet"
-        return f"{sentence}: {why}" if why else sentence
+        return "no log in this directory yet" + (f": {why}" if why else "")
 
     def _beside(self, file: FoundFile) -> list[FoundFile]:
         """Return settings, and dumps if there is no other log, beside a file the user named."""
@@ -258,10 +258,3 @@ def _without_log(
     directories = {folder.directory for folder in runs}
     for path in passed_over.folders(walk.walked, directories, logs, walk.top):
         yield path, passed_over.NO_LOG
-
-
-def _are(names: list[str], state: str) -> str:
-    """Return a sentence about files, empty if there are none."""
-    if not names:
-        return ""
-    return f"{some(sorted(names))} {'is' if len(names) == 1 else 'are'} {state}"
