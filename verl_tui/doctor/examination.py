@@ -77,10 +77,8 @@ def changes(config: Config) -> dict[str, Any]:
 
 def wrong(found: Mapping[str, Any]) -> list[str]:
     """Return a sentence for everything in a report that is wrong."""
-    parts = ("config", "notices")
-    sentences = [
-        f"{part}: {found[part]['problem']}" for part in parts if found[part]["problem"]
-    ]
+    problem = found["config"]["problem"]
+    sentences = [f"config: {problem}"] if problem else []
     sentences += found["not_found"]
     sentences += [
         f"{one['path']}: {one['reason']}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +24,7 @@ from verl_tui.sources.discovery.directory_walk import (
 )
 from verl_tui.sources.discovery.found import Folder, FoundFile, FoundRun, stem
 from verl_tui.sources.discovery.grouping import named_runs
-from verl_tui.sources.discovery.passed_over import EMPTY, UNKNOWN, PassedOver, some
+from verl_tui.sources.discovery.passed_over import PassedOver, sentences
 from verl_tui.sources.discovery.probing import (
     MOST_ODD,
     NoLogError,
@@ -113,8 +112,6 @@ class Finder:
 
     def _begin(self) -> None:
         self._probe.begin()
-        self.directories: set[Path] = set()
-        """Directories in which something may appear or grow."""
         self._homes: list[CheckpointHome] = []
         self._folders: list[Folder] = []
         self._passed_over: list[PassedOver] = []
@@ -144,8 +141,6 @@ class Finder:
             pass
         if not glob.has_magic(expanded):
             return []
-        fixed = Path(re.split(r"[*?\[]", expanded)[0] or ".")
-        self.directories.add(fixed if is_folder(fixed) else fixed.parent)
         found = glob.glob(expanded, recursive=True)  # noqa: PTH207 - absolute patterns too
         return sorted(set(map(one_spelling, found)))
 
@@ -163,7 +158,6 @@ class Finder:
 
     def _find_file(self, path: Path) -> None:
         """Add the run of a file that the user named."""
-        self.directories.add(path.parent)
         name = one_line(str(path))
         path = _main_log(path)
         try:
@@ -181,7 +175,7 @@ class Finder:
     def _find_below(self, path: Path) -> None:
         """Add the runs at and below a directory, and what is passed over there."""
         name = one_line(str(path))
-        walk = DirectoryWalk(path, self._probe, self._reports, self.directories)
+        walk = DirectoryWalk(path, self._probe, self._reports)
         found = walk.runs()
         if (reason := self._probe.closed.pop(path, None)) is not None:
             self._problems.append(f"{name}: {reason}")
@@ -198,7 +192,7 @@ class Finder:
                 self._homes += homes_around(path)
         else:
             self._add_bare_homes(path, walk)
-        crowded = sorted(self._probe.crowded & walk.walked.keys())
+        crowded = sorted(self._probe.crowded & walk.walked)
         self._pass_over(walk.unknown.items())
         self._pass_over((each, _CROWDED) for each in crowded)
         self._pass_over(_without_log(walk, found))
@@ -221,15 +215,15 @@ class Finder:
         """Return a sentence that a directory holds no log yet, and which of its files were
         opened.
         """
-        named: dict[bool, list[str]] = {False: [], True: []}
-        for path, why in walk.silent.items():
-            named[why == EMPTY].append(one_line(str(path.relative_to(walk.top))))
-        reasons = (_are(named[True], EMPTY), _are(named[False], UNKNOWN))
-        why = ", ".join(filter(None, reasons))
+        silent = walk.silent.items()
+        opened = (
+            PassedOver(one_line(str(path.relative_to(walk.top))), why)
+            for path, why in silent
+        )
+        why = "; ".join(sentences(opened))
         if not (why or walk.unknown or self._probe.closed):
             why = "looking for *.jsonl, *.log, *.out, *.txt, *.csv"
-        sentence = "no log in this directory yet"
-        return f"{sentence}: {why}" if why else sentence
+        return "no log in this directory yet" + (f": {why}" if why else "")
 
     def _beside(self, file: FoundFile) -> list[FoundFile]:
         """Return settings, and dumps if there is no other log, beside a file the user named."""
@@ -243,7 +237,6 @@ class Finder:
             logs += is_file(entry) and self._probe.known(path) is not None
             if is_settings(path):
                 found.append(settings_file(path))
-        self.directories.update(one.path for one in found if one.format is not None)
         return [one for one in found if one.format is None or logs == 1]
 
 
@@ -265,10 +258,3 @@ def _without_log(
     directories = {folder.directory for folder in runs}
     for path in passed_over.folders(walk.walked, directories, logs, walk.top):
         yield path, passed_over.NO_LOG
-
-
-def _are(names: list[str], state: str) -> str:
-    """Return a sentence about files, empty if there are none."""
-    if not names:
-        return ""
-    return f"{some(sorted(names))} {'is' if len(names) == 1 else 'are'} {state}"
