@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from verl_tui.evaluation import PREFIX
-from verl_tui.health.conditions.stays import spreads, swings
+from verl_tui.health.conditions.stays import spreads, swing
 from verl_tui.health.limits import positive_setting
 from verl_tui.means import finite
 
@@ -276,6 +276,6 @@ def _draws(stretches: Sequence[Sequence[float] | Numbers]) -> Numbers:
     """
     values = np.array(stretches)
     with np.errstate(all="ignore"):
-        mean, far = values.mean(axis=1), swings(values)
+        mean, far = values.mean(axis=1), swing(values)
         draws: Numbers = mean * (1 - mean) / (far * far)
     return np.where(far > 0, draws, math.inf)
