@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.comparison.correlations import FEW
+from verl_tui.comparison.correlations import FEW, chance
 from verl_tui.comparison.differences import Basis
 from verl_tui.comparison.outcomes import KINDS
-from verl_tui.comparison.statistics import chance
 from verl_tui.text import one_line
 from verl_tui.words import number, rounded
 
