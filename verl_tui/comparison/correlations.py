@@ -92,6 +92,11 @@ class _Varying(NamedTuple):
     partition: tuple[int, ...]
     """Equal for settings that divide the groups in the same way; meaningless where all differ."""
 
+    @property
+    def is_unranked(self) -> bool:
+        """True for values without an order, of more than two kinds."""
+        return not self.is_ordered and len(set(self.partition)) > 2
+
 
 def associate(groups: Sequence[RunGroup]) -> Association:
     """Return which settings go with which outcomes."""
@@ -99,12 +104,7 @@ def associate(groups: Sequence[RunGroup]) -> Association:
         things = counted(len(groups), "group")
         reason = f"{things} of runs: too few for rank correlations, which take {LEAST}"
         return Association(reason=reason)
-    rows = difference([group.members[0].run.settings for group in groups])
-    varying = [
-        _coded(row.key, row.values)
-        for row in rows
-        if not (row.naming or row.silent or is_own(row.key))
-    ]
+    varying = _varying(groups)
     if not varying:
         return Association(reason="no setting is known to differ: none can be ranked")
     runs = list(chain.from_iterable(group.members for group in groups))
@@ -112,15 +112,24 @@ def associate(groups: Sequence[RunGroup]) -> Association:
     for kind in _OUTCOMES:
         if not incomparable(kind, runs):
             found += _correlations(varying, kind, groups)
-    # Those beyond chance first, and of these the strongest.
-    found.sort(
-        key=lambda one: (not one.beyond_chance, -abs(one.coefficient), one.settings)
-    )
-    unranked = tuple(
-        one.key for one in varying if not one.is_ordered and len(set(one.partition)) > 2
-    )
+    found.sort(key=_by_strength)
+    unranked = tuple(one.key for one in varying if one.is_unranked)
     reason = "" if found else "no outcome is known of five groups whose settings differ"
     return Association(found, _confounded(varying), unranked, reason)
+
+
+def _by_strength(found: Correlation) -> tuple[bool, float, tuple[str, ...]]:
+    """Order correlations: first those beyond chance, and of these the strongest."""
+    return not found.beyond_chance, -abs(found.coefficient), found.settings
+
+
+def _varying(groups: Sequence[RunGroup]) -> list[_Varying]:
+    rows = difference([group.members[0].run.settings for group in groups])
+    return [
+        _coded(row.key, row.values)
+        for row in rows
+        if not (row.naming or row.silent or is_own(row.key))
+    ]
 
 
 def _coded(key: str, values: Sequence[object]) -> _Varying:
@@ -170,9 +179,7 @@ def _correlation(
     levels; None for more levels, and where too few groups have both.
     """
     known = [
-        (value, outcome)
-        for value, outcome in zip(setting.values, outcomes, strict=True)
-        if value is not None and outcome is not None
+        pair for pair in zip(setting.values, outcomes, strict=True) if None not in pair
     ]
     if len(known) < LEAST:
         return None
@@ -181,11 +188,7 @@ def _correlation(
     if levels is not None and len(levels) != 2:
         return None
     xs, ys = ranks(values), ranks(reached)
-    found = rank_correlation(xs, ys)
-    if levels is not None:
-        ones, others = ([y for x, y in known if x == level] for level in levels)
-        above = sum((b > a) - (b < a) for a in ones for b in others)
-        found = above / (len(ones) * len(others))
+    found = rank_correlation(xs, ys) if levels is None else _rank_biserial(xs, ys)
     if found is None:
         return None
     return Correlation((), kind.id, found, len(known), beyond_chance(xs, ys), levels)
@@ -237,6 +240,16 @@ def rank_correlation(xs: Sequence[int], ys: Sequence[int]) -> float | None:
     if not squares:
         return None
     return clamp(_covariance(xs, ys) / math.sqrt(squares), -1.0, 1.0)
+
+
+def _rank_biserial(sides: Sequence[int], ys: Sequence[int]) -> float:
+    """Return how much more often `ys` of the greater side exceed those of the other than the
+    reverse, from -1 to 1, of all pairs.
+    """
+    chosen = [y for x, y in zip(sides, ys, strict=True) if x == max(sides)]
+    count, every = len(chosen), len(ys)
+    above = sum(chosen) - count * (every + 1)  # by Mann and Whitney's U
+    return above / (count * (every - count))
 
 
 def _covariance(xs: Sequence[int], ys: Sequence[int]) -> int:

@@ -25,9 +25,9 @@ from verl_tui.runs.views.state import remaining
 from verl_tui.times import duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from verl_tui.comparison.outcomes import MeasuredRun
+    from verl_tui.comparison.outcomes import Figure, FigureKind, MeasuredRun
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
@@ -83,6 +83,16 @@ class ComparisonRow(NamedTuple):
         units = {cell.unit for cell in self.cells if cell.number is not None}
         return units.pop() if len(units) == 1 else ""
 
+    @property
+    def is_known(self) -> bool:
+        """True if any run has a value."""
+        return any(cell.text != UNKNOWN for cell in self.cells)
+
+    @property
+    def is_judged(self) -> bool:
+        """True if values may be better or worse than the baseline's."""
+        return bool(self.better) or any(cell.outside is not None for cell in self.cells)
+
 
 class ComparisonSection(NamedTuple):
     """Rows below one heading, and a sentence below them."""
@@ -109,15 +119,9 @@ def sections(
     ends = stops(runs, alignment)
     measured = measure(runs, ends, usual_last(runs, ends), view.monitor.guide)
     found = [measured[at] for at in seen]
-    known = [
-        row
-        for row in _figures(view, found, "" if alignment is Alignment.END else ", now")
-        if any(cell.text != UNKNOWN for cell in row.cells)
-    ]
-    judged = any(
-        row.better or any(cell.outside is not None for cell in row.cells)
-        for row in known
-    )
+    now = "" if alignment is Alignment.END else ", now"
+    known = [row for row in _figures(view, found, now) if row.is_known]
+    judged = any(row.is_judged for row in known)
     return [
         ComparisonSection("figures", known, _LEGEND if judged else ""),
         *(
@@ -146,34 +150,37 @@ def _figures(
     view: View, found: Sequence[MeasuredRun], now: str
 ) -> Iterator[ComparisonRow]:
     """Yield the rows on these runs; `now` follows the labels of values at each run's end."""
-
-    def texts(label: str, *words: str) -> ComparisonRow:
-        return ComparisonRow(label, [ComparedCell(word) for word in words])
-
-    yield texts(f"state{now}", *(shown_state(view, one.run).value for one in found))
-    yield texts("step", *map(_steps, found))
-    yield texts("time so far", *(duration(one.stop.elapsed) for one in found))
+    yield _texts(f"state{now}", (shown_state(view, one.run).value for one in found))
+    yield _texts("step", map(_steps, found))
+    yield _texts("time so far", (duration(one.stop.elapsed) for one in found))
     for kind in FIGURES:
-        if not kind.indicator:
-            continue
-        figures = [one.figures[kind.id] for one in found]
-        cells = [
-            ComparedCell(
-                compact(one.value), one.value, one.unit or kind.unit, one.outside
-            )
-            if one.value is not None
-            else ComparedCell()
-            for one in figures
-        ]
-        better = 0 if incomparable(kind, found) else direction(kind, found)
-        yield ComparisonRow(kind.label, cells, better)
-        if kind.id.startswith("best"):
-            steps = [UNKNOWN if one.step is None else str(one.step) for one in figures]
-            yield texts(f"{kind.label} at step", *steps)
+        if kind.indicator:
+            yield from _of_kind(kind, found)
     ahead = (duration(remaining(one.run, view.now)) for one in found)
-    yield texts(f"ETA{now}", *ahead)
+    yield _texts(f"ETA{now}", ahead)
     counts = [_findings(view, one.run) for one in found]
     yield ComparisonRow(f"findings{now}", counts, -1, is_count=True)
+
+
+def _texts(label: str, words: Iterable[str]) -> ComparisonRow:
+    return ComparisonRow(label, [ComparedCell(word) for word in words])
+
+
+def _of_kind(kind: FigureKind, found: Sequence[MeasuredRun]) -> Iterator[ComparisonRow]:
+    """Yield a row with a figure, and one with its step if it is the best."""
+    figures = [one.figures[kind.id] for one in found]
+    better = 0 if incomparable(kind, found) else direction(kind, found)
+    yield ComparisonRow(kind.label, [_figure(one, kind) for one in figures], better)
+    if kind.id.startswith("best"):
+        steps = (UNKNOWN if one.step is None else str(one.step) for one in figures)
+        yield _texts(f"{kind.label} at step", steps)
+
+
+def _figure(one: Figure, kind: FigureKind) -> ComparedCell:
+    if one.value is None:
+        return ComparedCell()
+    unit = one.unit or kind.unit
+    return ComparedCell(compact(one.value), one.value, unit, one.outside)
 
 
 def _steps(one: MeasuredRun) -> str:
@@ -384,17 +391,27 @@ def _value_pieces(row: ComparisonRow, cell: ComparedCell, room: int) -> Pieces:
     if role is None:
         return [(_sized(text, room), "dim" if text == UNKNOWN else "value")]
     cells = max(1, min(max(_NUMBER, len(text)), room - 2))
-    change = (cell.number or 0.0) - (base.number or 0.0)
-    percent = "" if row.is_count else percentage(change, base.number or 0.0)
-    words = [_MARKS[role]]
-    if role:
-        difference = ("+" if change > 0 else "") + compact(change)
-        brief = f"{words[0]} {percent or difference}"
-        words = [f"{words[0]} {difference} {percent}".rstrip(), brief, *words]
-    left = room - cells - 1
-    fitting = next((one for one in words if len(one) <= left), words[-1])
+    words = _change_words(row, cell, role)
+    fitting = next((one for one in words if len(one) < room - cells), words[-1])
     value = text[:cells].ljust(cells)
     return [(value, "value"), (_sized(f" {fitting}", room - cells), role or "dim")]
+
+
+def _change_words(row: ComparisonRow, cell: ComparedCell, role: str) -> list[str]:
+    """Return the ways to write a change against the baseline: a sign with a difference and a
+    percentage, with one of them, alone.
+    """
+    mark, base = _MARKS[role], row.cells[0].number
+    if not role or cell.number is None or base is None:
+        return [mark]
+    change = cell.number - base
+    difference = ("+" if change > 0 else "") + compact(change)
+    percent = "" if row.is_count else percentage(change, base)
+    return [
+        f"{mark} {difference} {percent}".rstrip(),
+        f"{mark} {percent or difference}",
+        mark,
+    ]
 
 
 def percentage(change: float, base: float) -> str:

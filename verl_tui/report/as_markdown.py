@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from verl_tui.comparison.as_text import escaped, markdown_table
-from verl_tui.comparison.statistic_tables import TextTable
+from verl_tui.comparison.tables import TextTable
 from verl_tui.patterns import pattern
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.session.selection import LETTERS
