@@ -51,8 +51,7 @@ class RecordedRun:
         """Moments at which the run reached further steps."""
         self.steps = [step for _, step in marks]
         """These steps."""
-        known = [*filter(math.isfinite, chain(*(one.moments for one in self.sources)))]
-        self.span = RunSpan(min(known), max(known)) if known else None
+        self.span = _span(self.sources)
         """Time span of the run, None without steps."""
 
     def set_times(self, span: RunSpan, shift: float) -> None:
@@ -65,6 +64,11 @@ class RecordedRun:
         """Return the moment at which the run first reached a step, None if it never did."""
         marks = zip(self.moments, self.steps, strict=True)
         return next((moment for moment, reached in marks if reached >= step), None)
+
+
+def _span(sources: Iterable[RecordedSource]) -> RunSpan | None:
+    known = [*filter(math.isfinite, chain(*(one.moments for one in sources)))]
+    return RunSpan(min(known), max(known)) if known else None
 
 
 def _marks(

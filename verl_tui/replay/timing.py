@@ -12,7 +12,7 @@ from verl_tui.runs.time.step_clocks import TIMERS, clocks
 from verl_tui.runs.views.state import last_write
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from verl_tui.records import Record
     from verl_tui.runs.run import Run
@@ -33,25 +33,26 @@ class Timing:
         usual = pace(run)
         self._usual = 1.0 if usual is None else min(usual.seconds, _LONGEST)
         clock = next(iter(clocks(run)), None)
-        steps = {run.step} if run.step is not None else set()
+        steps = [run.step] if run.step is not None else []
         if not steps:
             files = [one for one in records if isinstance(one, Dump | Sample)]
-            steps = {one.step for one in files if one.step is not None}
+            steps = sorted({one.step for one in files if one.step is not None})
             clock = _of_files(files)
         self.pace: str | None = None
         """The basis of the pace in words, None if there is a clock."""
         if clock is None or clock.origin.startswith(TIMERS):
-            self.pace = (
-                "a second a step" if usual is None else f"paced by {usual.origin}"
-            )
-        self.estimated = clock is None or clock.estimated
-        """True if the times of the steps are estimated."""
-        if clock is None:
-            known = sorted(steps)
-            elapsed = [step * self._usual for step in known]
-            clock = counted_back("", known, elapsed, last_write(run) or 0.0)
-        self._clock = clock
+            self.pace = f"paced by {usual.origin}" if usual else "a second a step"
+        self._clock = clock or self._counted(steps, last_write(run) or 0.0)
         self._most = math.inf if self.pace else _BEYOND
+
+    def _counted(self, steps: Sequence[int], end: float) -> Clock:
+        elapsed = [step * self._usual for step in steps]
+        return counted_back("", steps, elapsed, end)
+
+    @property
+    def estimated(self) -> bool:
+        """True if the times of the steps are estimated."""
+        return self._clock.estimated
 
     def at(self, steps: Any) -> Any:
         """Return the times of an array of steps, nan if unknown."""
