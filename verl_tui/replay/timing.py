@@ -33,11 +33,9 @@ class Timing:
         usual = pace(run)
         self._usual = 1.0 if usual is None else min(usual.seconds, _LONGEST)
         clock = next(iter(clocks(run)), None)
-        steps = [run.step] if run.step is not None else []
-        if not steps:
-            files = [one for one in records if isinstance(one, Dump | Sample)]
-            steps = sorted({one.step for one in files if one.step is not None})
-            clock = _of_files(files)
+        steps: Sequence[int] = (run.step or 0,)
+        if run.step is None:
+            clock, steps = _of_files(records)
         self.pace: str | None = None
         """The basis of the pace in words, None if there is a clock."""
         if clock is None or clock.origin.startswith(TIMERS):
@@ -66,17 +64,22 @@ class Timing:
         return np.interp(steps, known, times) + (after - before) * self._usual
 
 
-def _of_files(files: Iterable[Dump | Sample]) -> Clock | None:
-    """Return the times at which dumps were written, None if the files were copied."""
+def _of_files(records: Iterable[Record]) -> tuple[Clock | None, Sequence[int]]:
+    """Return the times at which dumps were written, None if the files were copied; and the steps of
+    dumps and samples.
+    """
+    files = [one for one in records if isinstance(one, Dump | Sample)]
+    steps = sorted({one.step for one in files if one.step is not None})
     clock = Clock("the dumps' last change")
     known = {
         dump.step: dump.modified
         for dump in files
         if isinstance(dump, Dump) and dump.modified is not None and not dump.removed
     }
-    steps = sorted(known)
-    clock.note(steps, [known[step] for step in steps])
-    if len(clock) < 2 or len(clock) < len(steps):
-        return None
+    dated = sorted(known)
+    clock.note(dated, [known[step] for step in dated])
+    if len(clock) < 2 or len(clock) < len(dated):
+        return None, steps
     seconds = clock.times[-1] - clock.times[0]
-    return clock if seconds >= _BURST * (clock.steps[-1] - clock.steps[0]) else None
+    is_burst = seconds < _BURST * (clock.steps[-1] - clock.steps[0])
+    return None if is_burst else clock, steps
