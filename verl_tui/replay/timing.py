@@ -35,7 +35,8 @@ class Timing:
         clock = next(iter(clocks(run)), None)
         steps: Sequence[int] = (run.step or 0,)
         if run.step is None:
-            clock, steps = _of_files(records)
+            files = _files(records)
+            clock, steps = _of_files(files), sorted({one.step or 0 for one in files})
         self.pace: str | None = None
         """The basis of the pace in words, None if there is a clock."""
         if clock is None or clock.origin.startswith(TIMERS):
@@ -64,22 +65,25 @@ class Timing:
         return np.interp(steps, known, times) + (after - before) * self._usual
 
 
-def _of_files(records: Iterable[Record]) -> tuple[Clock | None, Sequence[int]]:
-    """Return the times at which dumps were written, None if the files were copied; and the steps of
-    dumps and samples.
-    """
-    files = [one for one in records if isinstance(one, Dump | Sample)]
-    steps = sorted({one.step for one in files if one.step is not None})
+def _files(records: Iterable[Record]) -> list[Dump | Sample]:
+    return [
+        one
+        for one in records
+        if isinstance(one, Dump | Sample) and one.step is not None
+    ]
+
+
+def _of_files(files: Iterable[Dump | Sample]) -> Clock | None:
+    """Return the times at which dumps were written, None if the files were copied."""
     clock = Clock("the dumps' last change")
     known = {
         dump.step: dump.modified
         for dump in files
         if isinstance(dump, Dump) and dump.modified is not None and not dump.removed
     }
-    dated = sorted(known)
-    clock.note(dated, [known[step] for step in dated])
-    if len(clock) < 2 or len(clock) < len(dated):
-        return None, steps
+    steps = sorted(known)
+    clock.note(steps, [known[step] for step in steps])
+    if len(clock) < 2 or len(clock) < len(steps):
+        return None
     seconds = clock.times[-1] - clock.times[0]
-    is_burst = seconds < _BURST * (clock.steps[-1] - clock.steps[0])
-    return None if is_burst else clock, steps
+    return clock if seconds >= _BURST * (clock.steps[-1] - clock.steps[0]) else None
