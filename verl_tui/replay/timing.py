@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Record
     from verl_tui.runs.run import Run
+    from verl_tui.runs.time.forecast import Pace
 
 _LONGEST = 3e9
 """Seconds of a step from which on its times are beyond all clocks: a century."""
@@ -31,7 +32,7 @@ class Timing:
     def __init__(self, run: Run, records: Iterable[Record]) -> None:
         """Find the clock of a run, of which these are all records."""
         usual = pace(run)
-        self._usual = 1.0 if usual is None else min(usual.seconds, _LONGEST)
+        self._usual = min(usual.seconds, _LONGEST) if usual else 1.0
         clock = next(iter(clocks(run)), None)
         steps: Sequence[int] = (run.step or 0,)
         if run.step is None:
@@ -40,13 +41,13 @@ class Timing:
         self.pace: str | None = None
         """The basis of the pace in words, None if there is a clock."""
         if clock is None or clock.origin.startswith(TIMERS):
-            self.pace = f"paced by {usual.origin}" if usual else "a second a step"
-        self._clock = clock or self._counted(steps, last_write(run) or 0.0)
+            self.pace = _words(usual)
+        self._clock = clock or self._counted(steps, last_write(run))
         self._most = math.inf if self.pace else _BEYOND
 
-    def _counted(self, steps: Sequence[int], end: float) -> Clock:
+    def _counted(self, steps: Sequence[int], end: float | None) -> Clock:
         elapsed = [step * self._usual for step in steps]
-        return counted_back("", steps, elapsed, end)
+        return counted_back("", steps, elapsed, end or 0.0)
 
     @property
     def estimated(self) -> bool:
@@ -63,6 +64,10 @@ class Timing:
         after = np.clip(steps - known[-1], 0, self._most)
         before = np.clip(known[0] - steps, 0, self._most)
         return np.interp(steps, known, times) + (after - before) * self._usual
+
+
+def _words(usual: Pace | None) -> str:
+    return f"paced by {usual.origin}" if usual is not None else "a second a step"
 
 
 def _files(records: Iterable[Record]) -> list[Dump | Sample]:
