@@ -162,33 +162,36 @@ class RunLogDirectory:
         number.
         """
         fresh: defaultdict[int, list[tuple[str, bytes]]] = defaultdict(list)
-        count = 0
         for tag in tags:
             series = run.series(tag)
-            written = self._written.scalars.get(tag, (array("q"), array("f")))
-            steps, values = written
-            known = len(steps)
+            known = len(self._written.scalars.get(tag, ((), ()))[0])
             if series is None or len(series) <= known:
                 continue
-            self._written.scalars[tag] = written
             data = floats(series.values[known:])
             new = zip(series.steps[known:], series.times[known:], strict=True)
             for at, (step, time) in enumerate(new):
                 fresh[step].append((tag, data[4 * at : 4 * at + 4]))
                 times.note(step, time)
-            steps.extend(series.steps[known:])
-            values.extend(array("f", series.values[known:]))
-            count += len(series) - known
+                self._written.add(tag, step, series.values[known + at])
         for step in sorted(fresh):
             self._out(now).scalars(step, times.at(step), fresh[step])
-        return count
+        return sum(map(len, fresh.values()))
 
     def _write_histograms(self, run: Run, times: _StepTimes, now: float) -> None:
         for key in run.histograms.keys:
-            if key in _SCORES:
-                continue
-            for step, bins in run.histograms.since(key, self._after(key)):
-                self._write_histogram(key, step, bins, times, now)
+            validation = _SCORES.get(key)
+            tag, kept = key, None
+            if (
+                validation is not None
+            ):  # scores of samples that are still kept come with them
+                tag = f"{_SCALE[validation]}/reward_dist"
+                places = (
+                    one for one in run.samples.places if one.validation is validation
+                )
+                kept = min((place.step for place in places), default=None)
+            for step, bins in run.histograms.since(key, self._after(tag)):
+                if kept is None or step < kept:
+                    self._write_histogram(tag, step, bins, times, now)
 
     def _write_histogram(
         self, tag: str, step: int, bins: Bins, times: _StepTimes, now: float
@@ -202,7 +205,6 @@ class RunLogDirectory:
 
     def _write_samples(self, run: Run, times: _StepTimes, now: float) -> None:
         """Write scores and first samples of the steps after those already written."""
-        self._write_scores(run, times, now)
         for place in run.samples.places:
             scale = _SCALE[place.validation]
             step = place.step
@@ -217,16 +219,6 @@ class RunLogDirectory:
                 tag = f"{scale}/sample_{number}"
                 self._out(now).text(step, times.at(step), tag, _markdown(sample))
                 self._written.note(tags[1], step)
-
-    def _write_scores(self, run: Run, times: _StepTimes, now: float) -> None:
-        """Write the scores of steps whose samples are no longer kept."""
-        for key, validation in _SCORES.items():
-            tag = f"{_SCALE[validation]}/reward_dist"
-            places = [one for one in run.samples.places if one.validation is validation]
-            kept = min((place.step for place in places), default=None)
-            for step, bins in run.histograms.since(key, self._after(tag)):
-                if kept is None or step < kept:
-                    self._write_histogram(tag, step, bins, times, now)
 
 
 class LogDirectories:
