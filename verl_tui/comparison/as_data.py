@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.comparison.outcomes import KINDS
 from verl_tui.comparison.setting_differences import ABSENT
+from verl_tui.plain_data import plain
 from verl_tui.runs.run_id import run_id
 from verl_tui.text import cell
 
@@ -29,7 +29,7 @@ VERSION = 1
 def as_data(comparison: Comparison) -> dict[str, Any]:
     """Return a comparison ready for JSON: no value is NaN or infinite."""
     association = comparison.association
-    found: dict[str, Any] = json_ready(
+    found: dict[str, Any] = plain(
         {
             "version": VERSION,
             "baseline": comparison.groups[0].name,
@@ -135,19 +135,6 @@ def _figures(figures: Mapping[str, Figure]) -> dict[str, Any]:
     }
 
 
-def json_ready(value: Any) -> Any:
-    """Return data for JSON, which knows neither NaN nor infinity nor objects."""
-    if isinstance(value, dict):
-        return {key: json_ready(one) for key, one in value.items()}
-    if isinstance(value, list | tuple | map):
-        return [json_ready(one) for one in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    return str(value)
-
-
 def as_csv(comparison: Comparison) -> str:
     """Return a table with one row per run: names and figures first, then the settings that
     differ.
@@ -174,9 +161,9 @@ def _cells(one: ComparedRun) -> Iterator[tuple[str, Any]]:
     for id, figure in one.measured.figures.items():
         if id == "steps":
             continue
-        yield id, json_ready(figure.value)
+        yield id, plain(figure.value)
         if KINDS[id].is_mean:
-            yield f"{id}_sd", json_ready(figure.spread)
+            yield f"{id}_sd", plain(figure.spread)
             yield f"{id}_n", figure.size or None
         if KINDS[id].has_step:
             yield f"{id}_step", figure.step
