@@ -44,7 +44,7 @@ _VERSION = b"brain.Event:2"
 _BLOCK = 2**20
 _HOLD = 2**20
 """Bytes buffered before they are written."""
-Message: TypeAlias = "Mapping[int, Any]"
+EventFields: TypeAlias = "Mapping[int, Any]"
 """A message of protobuf: field -> double, integer, text, bytes or a message."""
 _STARTED = bytes([7 << 3 | BYTES, 2, 1 << 3, 1])
 """`Event.session_log.status = START`: drops this step and later ones of earlier files."""
@@ -194,7 +194,7 @@ class EventFile:
             file.write(self._held)
         self._held.clear()
 
-    def _put(self, event: Message) -> None:
+    def _put(self, event: EventFields) -> None:
         data = encoded(event)
         header = struct.pack("<Q", len(data))
         self._held += header + checksum(header) + data + checksum(data)
@@ -210,7 +210,7 @@ def floats(values: Iterable[float]) -> bytes:
     return numbers.tobytes()
 
 
-def encoded(message: Message) -> bytes:
+def encoded(message: EventFields) -> bytes:
     """Return a message of protobuf, given by the numbers of its fields."""
     out = bytearray()
     for field, value in message.items():
