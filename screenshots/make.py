@@ -68,7 +68,7 @@ PICTURES = (
     Picture("timing", (110, 30), ("1", "t")),
     Picture("samples", (110, 30), ("1", "o")),
     Picture("metrics", (140, 36), ("1", "m")),
-    Picture("compare", (110, 30), ("f2", "space", "j", "space", "j", "space", "C")),
+    Picture("compare", (110, 30), ("f2", "space", "j", "space", "C")),
     Picture("log", (110, 30), ("1", "l")),
     Picture("sixteen", (100, 30), ("2",), theme=PLAIN.name),
     Picture("light", (100, 30), ("2",), theme="textual-light"),
@@ -86,11 +86,11 @@ class Scene:
     keys: tuple[str, ...] = ()
 
 
-RUN = "run_ppo_collapse"
+RUN = "run_grpo_high_lr"
 SCENES = (
-    *(Scene(0.8, step) for step in (500, 1500, 2500, 3500, 4500)),
-    *(Scene(1.2, step) for step in (5000, 5100, 5250)),
-    Scene(2.0, 5600),
+    *(Scene(0.8, step) for step in (20, 50, 80, 110, 130)),
+    *(Scene(1.2, step) for step in (144, 146, 150)),
+    Scene(2.0, 158),
     Scene(2.5, keys=("e",)),
     Scene(3.5, keys=("f4", "z", "space")),
     Scene(3.0, keys=("z", "f3", "enter")),

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from verl_tui.demo import Simulation, curves
-from verl_tui.demo.simulation import SUSPENSE
+from verl_tui.config import Config
+from verl_tui.demo import HISTORY, Simulation, curves
+from verl_tui.monitor import load
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,20 +36,12 @@ def fingerprints(directory: Path) -> dict[str, str]:
     }
 
 
-def steps(directory: Path, run: str) -> list[int]:
-    content = (directory / run / "verl_logs.jsonl").read_bytes()
-    return [
-        record["step"]
-        for line in content.splitlines()
-        if (record := json.loads(line))["scope"] == "rollout"
-    ]
-
-
-def grpo_steps(directory: Path) -> list[int]:
-    content = (
-        directory / "run_grpo_gsm8k" / "verl_examples" / "run_grpo_gsm8k.jsonl"
-    ).read_bytes()
-    return [json.loads(line)["step"] for line in content.splitlines()]
+def scores(directory: Path, run: str) -> dict[int, float]:
+    content = (directory / run / "verl_examples" / f"{run}.jsonl").read_bytes()
+    records = map(json.loads, content.splitlines())
+    return {
+        one["step"]: one["data"]["critic/score/mean"] for one in records if one["step"]
+    }
 
 
 @pytest.fixture
@@ -61,18 +54,27 @@ def test_history_leaves_the_cliff_ahead_which_comes_within_half_a_minute(
 ) -> None:
     simulation = Simulation(tmp_path, 7, clock)
     simulation.prepare()
-    assert grpo_steps(tmp_path) == list(range(121))
-    assert steps(tmp_path, "run_ppo_tutorial") == list(range(1, 121))
-    assert (
-        steps(tmp_path, "run_ppo_collapse")[-1]
-        == curves.COLLAPSE_STEP - SUSPENSE * curves.COLLAPSE_INTERVAL
-    )
+    assert list(scores(tmp_path, "run_grpo_gsm8k")) == list(range(1, HISTORY + 1))
     assert not simulation.finished
-    for _ in range(SUSPENSE):
+    for _ in range(30):
         clock.time += 1
         simulation.advance()
-    assert 20 <= SUSPENSE <= 30
-    assert steps(tmp_path, "run_ppo_collapse")[-1] == curves.COLLAPSE_STEP
+    found = scores(tmp_path, "run_grpo_high_lr")
+    edge = curves.COLLAPSE_STEP
+    assert min(found[step] for step in range(edge - 20, edge)) > 0.3
+    assert found[edge + 3] < 0.2
+    assert min(scores(tmp_path, "run_grpo_gsm8k").values()) > 0.2
+
+
+@pytest.mark.parametrize("seed", [0, 7, 2024])
+def test_one_run_is_healthy_and_the_other_one_collapses(
+    tmp_path: Path, clock: Clock, seed: int
+) -> None:
+    Simulation(tmp_path, seed, clock).write_all()
+    monitor = load([str(tmp_path)], Config(), NOW)
+    assert not monitor.verdicts["run_grpo_gsm8k"].findings
+    (found,) = monitor.verdicts["run_grpo_high_lr"].primary
+    assert (found.id, found.since_step) == ("policy-collapse", curves.COLLAPSE_STEP)
 
 
 def test_history_and_live_steps_are_the_same_bytes(tmp_path: Path) -> None:
@@ -91,13 +93,9 @@ def test_everything_at_once_ends_with_the_markers(tmp_path: Path, clock: Clock) 
     simulation = Simulation(tmp_path, 7, clock)
     simulation.write_all()
     assert simulation.finished
-    assert (
-        b"Final validation metrics: {"
-        in (tmp_path / "run_grpo_gsm8k" / "train.log").read_bytes()
-    )
-    for run in ("run_ppo_tutorial", "run_ppo_collapse"):
-        last = (tmp_path / run / "verl_logs.jsonl").read_bytes().splitlines()[-1]
-        assert b'"message":"training finished"' in last
+    for run in ("run_grpo_gsm8k", "run_grpo_high_lr"):
+        content = (tmp_path / run / "train.log").read_bytes()
+        assert b"Final validation metrics: {" in content
     before = fingerprints(tmp_path)
     assert not simulation.advance()
     assert fingerprints(tmp_path) == before

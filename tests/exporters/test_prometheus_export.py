@@ -14,11 +14,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from verl_tui.check import CRITICAL, exit_code, report
 from verl_tui.config import Config
 from verl_tui.exporters.endpoint import MetricsServer
-from verl_tui.exporters.prometheus import ExportLimits, ExpositionBuilder
+from verl_tui.exporters.prometheus import ExportLimits, exposition
 from verl_tui.health.finding import Episode, Finding, Severity, Verdict
 from verl_tui.monitor import Monitor, load
 from verl_tui.prometheus_names import named
-from verl_tui.records import Batch, Gpu, GpuReading, MetricRows, SourceStatus
+from verl_tui.records import Batch, MetricRows, SourceStatus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,9 +52,7 @@ def scraped(
     monitor: Monitor, limits: ExportLimits | None = None
 ) -> dict[str, dict[Labels, float]]:
     """Return what a scraper reads, by name of the series and labels."""
-    text = generate_latest(
-        ExpositionBuilder(limits or ExportLimits()).build(monitor, NOW)
-    ).decode()
+    text = generate_latest(exposition(monitor, NOW, limits or ExportLimits())).decode()
     found: dict[str, dict[Labels, float]] = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
@@ -142,14 +140,14 @@ def test_what_an_exporter_has_found_is_no_healthy_run_for_who_reads_it(
     cause = Finding("policy-collapse", Severity.CRITICAL, "it collapsed")
     over = Episode("grad-norm-spike", Severity.WARNING, 1, 1, 2)
     monitor.verdicts["a"] = Verdict((cause,), history=(over,))
-    exposition = ExpositionBuilder().build(monitor, NOW)
+    found = exposition(monitor, NOW)
     page = tmp_path / "page.prom"
-    page.write_bytes(generate_latest(exposition))
+    page.write_bytes(generate_latest(found))
     with ExitStack() as running:
         place = str(page)
         if served:
             server = running.enter_context(closing(MetricsServer("127.0.0.1", 0)))
-            server.show(exposition)
+            server.show(found)
             place = server.address
         reading = load([place], Config(), NOW)
     found = report(reading, NOW)
@@ -185,8 +183,7 @@ def test_what_is_beyond_the_limits_is_said_and_indicators_come_first(
     }
     for run in "abc":
         feed(monitor, run, {**others, "actor/ppo_kl": [0.01]})
-    builder = ExpositionBuilder(ExportLimits(runs=2, metrics=3))
-    page = builder.build(monitor, NOW)
+    page = exposition(monitor, NOW, ExportLimits(runs=2, metrics=3))
     assert page.left_out == (
         "1 run is left out: at most 2 are exported",
         "12 metrics are left out: at most 3 of a run are exported",
@@ -197,22 +194,6 @@ def test_what_is_beyond_the_limits_is_said_and_indicators_come_first(
     assert len(found["verl_actor_ppo_kl"]) == 2
     assert {"verl_custom_0", "verl_custom_1"} <= found.keys()
     assert "verl_custom_2" not in found
-
-
-def test_a_page_is_made_anew_only_where_something_has_changed(monitor: Monitor) -> None:
-    feed(monitor, "a", {"actor/ppo_kl": [0.01]})
-    builder = ExpositionBuilder()
-    first = builder.build(monitor, NOW)
-    assert builder.build(monitor, NOW + 1) is first
-    monitor.verdicts["a"] = Verdict(
-        (Finding("kl-high", Severity.WARNING, "KL is high"),)
-    )
-    second = builder.build(monitor, NOW + 1)
-    assert second is not first
-    ended = builder.build(monitor, NOW + 1e6)
-    assert ended is not second
-    monitor.apply(GpuReading(NOW, (Gpu("0", "H100", memory_used=2**30),)), NOW)
-    assert builder.build(monitor, NOW + 1e6) is not ended
 
 
 @given(
@@ -245,5 +226,5 @@ def test_a_run_that_fails_costs_no_other(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(prometheus, "response_limit", fails)
     assert scraped(monitor)["verl_average_reward"][of(run="good")] == 0.5
-    left_out = ExpositionBuilder().build(monitor, NOW).left_out
+    left_out = exposition(monitor, NOW).left_out
     assert left_out == ("bad: metrics are missing: KeyError: 'limit'",)

@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import generate_latest
 
 from verl_tui.config import Config
-from verl_tui.exporters.prometheus import ExpositionBuilder
+from verl_tui.exporters.prometheus import exposition
 from verl_tui.monitor import Monitor
 from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.sources.fields.row_batcher import MetricRow
@@ -47,7 +47,7 @@ def test_a_page_reads_back_as_what_the_logs_said(runs: tuple[str, ...]) -> None:
         monitor.apply(
             Batch(run, SourceStatus(run, "test", records=1, modified=NOW), (rows,)), NOW
         )
-    page = read_page(generate_latest(ExpositionBuilder().build(monitor, NOW)))
+    page = read_page(generate_latest(exposition(monitor, NOW)))
     found = {run: part for run, part in page.runs.items() if run}
     assert found.keys() == set(runs)
     for part in found.values():

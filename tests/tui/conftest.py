@@ -15,6 +15,7 @@ from watching import NOW
 
 from verl_tui.config import Config
 from verl_tui.demo import Simulation
+from verl_tui.demo.grpo import GrpoRun
 from verl_tui.monitor import load
 from verl_tui.on_demand import worker
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 TESTS_A_SEARCH = 40
-STEPS_WITHOUT_SAMPLES = 250
+STEPS_WITHOUT_SAMPLES = {*range(1, 130), *range(160, 251)}
 _TESTS = count(1)
 
 
@@ -54,8 +55,8 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def simulated(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
-    """The demo's three runs from beginning to end, the last step just made; one worker writes them
-    for all.
+    """The demo's two runs and a third one from beginning to end, the last step just made; one worker
+    writes them for all.
     """
     base = tmp_path_factory.getbasetemp()
     shared = base if worker_id == "master" else base.parent
@@ -70,8 +71,13 @@ def simulated(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
 def _simulate(directory: Path) -> Path:
     """Write the runs, without the samples of old steps: they take longer to read than all else."""
     Simulation(directory, 7, lambda: NOW).write_all()
-    for dump in directory.glob("run_grpo_gsm8k/rollouts/*.jsonl"):
-        if int(dump.stem) <= STEPS_WITHOUT_SAMPLES:
+    third = GrpoRun(directory / "run_grpo_seed_8", 8)
+    third.start(NOW - third.total)
+    for step in range(1, third.total + 1):
+        third.write(step, NOW - third.total + step)
+    third.finish(NOW)
+    for dump in directory.glob("run_*/rollouts/*.jsonl"):
+        if int(dump.stem) in STEPS_WITHOUT_SAMPLES:
             dump.unlink()
     for path in directory.rglob("*"):
         os.utime(path, (NOW, NOW))
@@ -80,25 +86,29 @@ def _simulate(directory: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def demo(simulated: Path) -> Monitor:
-    """The demo's three runs, read once: nothing in an app without a reading changes them."""
+    """The simulated runs, read once: nothing in an app without a reading changes them."""
     return load([str(simulated)], Config(), NOW)
 
 
 @pytest.fixture(scope="session")
 def collapse(simulated: Path) -> Monitor:
     """The demo's run that collapses."""
-    return load([str(simulated / "run_ppo_collapse")], Config(), NOW)
+    return load([str(simulated / "run_grpo_high_lr")], Config(), NOW)
 
 
 @pytest.fixture
 def apart(collapse: Monitor, monkeypatch: pytest.MonkeyPatch) -> Iterator[Monitor]:
     """The same, with findings of which none follows from another."""
-    before = collapse.verdicts["run_ppo_collapse"]
-    found = tuple(replace(one, consequence_of=None) for one in before.findings)
-    collapse.verdicts["run_ppo_collapse"] = before._replace(findings=found)
+    before = collapse.verdicts["run_grpo_high_lr"]
+    found = tuple(
+        replace(one, consequence_of=None)
+        for one in before.findings
+        if one.id != "no-signal"  # its metric is a line of another one's chart
+    )
+    collapse.verdicts["run_grpo_high_lr"] = before._replace(findings=found)
     monkeypatch.setattr(collapse, "judge", lambda _now: False)
     yield collapse
-    collapse.verdicts["run_ppo_collapse"] = before
+    collapse.verdicts["run_grpo_high_lr"] = before
 
 
 @pytest.fixture(autouse=True)

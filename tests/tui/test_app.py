@@ -116,11 +116,14 @@ async def test_keys_can_be_remapped(
     app = showing(demo)
     async with app.run_test(size=(120, 40)) as pilot:
         await press(pilot, "m")
-        assert "run_ppo_collapse" in lines(app)[0]
+        assert "run_grpo_high_lr" in lines(app)[0]
         await press(pilot, "right_square_bracket", "q")
-        assert "run_ppo_collapse" in lines(app)[0]
+        assert "run_grpo_high_lr" in lines(app)[0]
         await press(pilot, "f9")
+        await pilot.resize_terminal(200, 40)
+        await settle(pilot)
         assert "PAUSED, space goes on" in lines(app)[0]
+        await pilot.resize_terminal(120, 40)
         await press(pilot, "question_mark")
         said = [strip.text for strip in app.screen.query_one(Rows).strips]
         assert [line.split() for line in said if line.endswith(" pause")] == [

@@ -142,13 +142,13 @@ async def test_each_panel_copies_what_its_cursor_is_at(collapse: Monitor) -> Non
     app = showing(collapse)
     async with app.run_test(size=(140, 45), notifications=True) as pilot:
         await press(pilot, "ctrl+y")
-        assert app.clipboard.startswith("rollout/reward_mean step ")
+        assert app.clipboard.startswith("critic/score/mean step ")
         await press(pilot, "f3", "j", "home", "ctrl+y")
-        assert " step 50 " in app.clipboard, "the first one"
+        assert " step 1 " in app.clipboard, "the first one"
         await press(pilot, "f4", "e", "ctrl+y")
         assert app.clipboard.startswith("critical ")
         await press(pilot, "f2", "j", "ctrl+y")
-        assert "run_ppo_collapse" in app.clipboard
+        assert "run_grpo_high_lr" in app.clipboard
 
 
 # -- tables ----------------------------------------------------------------------------------------

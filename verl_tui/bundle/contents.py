@@ -18,6 +18,7 @@ from verl_tui.bundle.without_samples import without_samples
 from verl_tui.check import report
 from verl_tui.check.note import note_text
 from verl_tui.failures import note_failure
+from verl_tui.plain_data import plain
 from verl_tui.rendering.log.target import texts
 from verl_tui.runs.views.signs_of_life import worker_errors
 from verl_tui.sources.formats import completions, parquet, rollouts, sample_records
@@ -86,11 +87,16 @@ def gather(monitor: Monitor, run: Run, now: float, wanted: Wanted) -> Gathered:
     evidence = _Evidence(monitor, run, now, wanted, [])
     pieces: list[BundledFile] = []
     problems = evidence.problems
-    for what in _PARTS:
-        pieces += _gathered(what, evidence)
+    for what, files in _PARTS.items():
+        try:
+            pieces += list(files(evidence))
+        except Exception as error:  # noqa: BLE001, PERF203 - whatever it is
+            problems.append(f"{what}: {note_failure(f'gathering {what}', error)}")
     about = readme(pieces, problems)
     pieces.insert(0, BundledFile("README.txt", "what this is", about))
-    return Gathered(pieces, _words(run), problems)
+    names = " ".join((*run.keys, *run.settings))
+    words = frozenset(re.split(r"[\W_]+", names)) - {""}
+    return Gathered(pieces, words, problems)
 
 
 @dataclass(frozen=True)
@@ -138,14 +144,6 @@ class _Evidence:
 _Part: TypeAlias = "Callable[[_Evidence], Iterable[BundledFile]]"
 
 
-def _gathered(what: str, evidence: _Evidence) -> Sequence[BundledFile]:
-    try:
-        return list(_PARTS[what](evidence))
-    except Exception as error:  # noqa: BLE001 - whatever it is
-        evidence.problems.append(f"{what}: {note_failure(f'gathering {what}', error)}")
-        return []
-
-
 def _logs(run: Run, most: int, problems: list[str]) -> Iterator[tuple[str, LogEnd]]:
     """Yield the ends of a run's logs, the newest logs first; list unreadable ones among the
     problems.
@@ -181,25 +179,19 @@ def _log_pieces(logs: dict[str, LogEnd], *, samples: bool) -> Iterator[BundledFi
 
 
 def _source(state: SourceState, wanted: Wanted) -> dict[str, Any]:
-    writer = state.status.writer
-    status = {
-        **state.status._asdict(),
-        "writer": writer._asdict() if writer is not None else None,
-    }
     kept = list(state.unreadable)[-_MOST_UNREADABLE:]
     if state.status.format in _OF_SAMPLES and not wanted.samples:
         kept = [one._replace(excerpt="") for one in kept]
     return {
-        **status,
+        **state.status._asdict(),
         "format": state.status.title,
         "step": state.step,
         "segment": state.segment,
-        "unreadable_lines": [one._asdict() for one in kept],
+        "unreadable_lines": kept,
     }
 
 
 def _event_data(run: Run) -> dict[str, Any]:
-    events = [{**event._asdict(), "kind": event.kind.value} for event in run.events]
     errors = [
         {
             "path": path,
@@ -212,8 +204,11 @@ def _event_data(run: Run) -> dict[str, Any]:
         }
         for path, error in worker_errors(run)
     ]
-    restarts = [one._asdict() for one in run.restarts]
-    return {"events": events, "reported_errors": errors, "restarts": restarts}
+    return {
+        "events": list(run.events),
+        "reported_errors": errors,
+        "restarts": list(run.restarts),
+    }
 
 
 def _gpus_read(reading: GpuReading | None) -> dict[str, Any]:
@@ -238,11 +233,6 @@ def _stack_pieces(pids: Sequence[int], problems: list[str]) -> Iterator[BundledF
         )
 
 
-def _words(run: Run) -> frozenset[str]:
-    names = " ".join((*run.keys, *run.settings))
-    return frozenset(re.split(r"[\W_]+", names)) - {""}
-
-
 def _sample_pieces(of: _Evidence) -> Iterator[BundledFile]:
     found = newest_samples(of.run, of.problems)
     yield BundledFile("samples.json", "the newest samples", found)
@@ -255,7 +245,7 @@ def _settings(run: Run) -> dict[str, Any]:
 
 def _versions(of: _Evidence) -> dict[str, Any]:
     return {
-        "stated_by_the_run": [one._asdict() for one in of.stated],
+        "stated_by_the_run": of.stated,
         "installed_where_the_bundle_was_made": versions.installed(),
     }
 
@@ -267,7 +257,7 @@ def _processes(of: _Evidence) -> dict[str, Any]:
 
 def _one(name: str, about: str, content: Callable[[_Evidence], Any]) -> _Part:
     """Return what makes a part of one file."""
-    return lambda of: [BundledFile(name, about, content(of))]
+    return lambda of: [BundledFile(name, about, plain(content(of)))]
 
 
 _PARTS: Mapping[str, _Part] = {

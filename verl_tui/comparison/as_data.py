@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.comparison.outcomes import FIGURES, KINDS
+from verl_tui.comparison.outcomes import KINDS
 from verl_tui.comparison.setting_differences import ABSENT
+from verl_tui.plain_data import plain
 from verl_tui.runs.run_id import run_id
 from verl_tui.text import cell
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from verl_tui.comparison.compare import ComparedRun, Comparison
     from verl_tui.comparison.correlations import Correlation
@@ -24,70 +24,46 @@ if TYPE_CHECKING:
 
 VERSION = 1
 """Version of the JSON's schema: grows when a field is removed or changes its meaning."""
-_STEPPED = frozenset(
-    {"best_reward", "best_validation", "highest_policy_kl", "highest_reference_kl"}
-)
-"""Figures of a single step, which has a column of its own."""
 
 
 def as_data(comparison: Comparison) -> dict[str, Any]:
     """Return a comparison ready for JSON: no value is NaN or infinite."""
     association = comparison.association
+    found: dict[str, Any] = plain(
+        {
+            "version": VERSION,
+            "baseline": comparison.groups[0].name,
+            "align": comparison.alignment.name.lower(),
+            "last": comparison.last,
+            "runs": map(_run, comparison.runs),
+            "settings": [
+                _setting(setting, comparison.runs) for setting in comparison.settings
+            ],
+            "groups": map(_group, comparison.groups),
+            "differences": map(_difference, comparison.differences),
+            "correlations": map(_correlation, association.found),
+            "confounded": association.confounded,
+            "not_ranked": association.unranked,
+            "notes": comparison.notes,
+        }
+    )
+    return found
+
+
+def _run(one: ComparedRun) -> dict[str, Any]:
+    figures = _figures(one.measured.figures)
     return {
-        "version": VERSION,
-        "baseline": comparison.groups[0].name,
-        "align": comparison.alignment.name.lower(),
-        "last": comparison.last,
-        "runs": [_run(run) for run in comparison.runs],
-        "settings": [
-            _setting(setting, comparison.runs) for setting in comparison.settings
-        ],
-        "groups": [_group(group) for group in comparison.groups],
-        "differences": list(map(_difference, comparison.differences)),
-        "correlations": list(map(_correlation, association.found)),
-        "confounded": [list(keys) for keys in association.confounded],
-        "not_ranked": list(association.unranked),
-        "notes": list(comparison.notes),
+        **_head(one),
+        "id": run_id(one.run),
+        "paths": one.run.paths,
+        "figures": figures,
     }
 
 
 def _setting(setting: DifferingSetting, runs: Sequence[ComparedRun]) -> dict[str, Any]:
     values = zip(runs, setting.values, strict=True)
-    stated = {run.name: _stated(value) for run, value in values if value is not ABSENT}
+    stated = {run.name: value for run, value in values if value is not ABSENT}
     return {"label": setting.label, "values": stated}
-
-
-def _run(one: ComparedRun) -> dict[str, Any]:
-    return {
-        "name": one.name,
-        "id": run_id(one.run),
-        "paths": list(one.run.paths),
-        "group": one.group,
-        "state": one.state,
-        "step": one.measured.stop.step,
-        "total_steps": one.run.total_steps,
-        "findings": one.findings,
-        "worst": None if one.worst is None else one.worst.word,
-        "figures": {
-            id: figure_data(figure) for id, figure in one.measured.figures.items()
-        },
-    }
-
-
-def figure_data(figure: Figure) -> dict[str, Any] | None:
-    """Return a figure ready for JSON, None without a value."""
-    if figure.value is None:
-        return None
-    return {
-        "value": json_number(figure.value),
-        "sd": json_number(figure.spread),
-        "n": figure.size,
-        "not_finite": figure.not_finite,
-        "step": figure.step,
-        "key": figure.key or None,
-        "unit": figure.unit or None,
-        "outside_band": figure.outside,
-    }
 
 
 def _group(group: RunGroup) -> dict[str, Any]:
@@ -95,22 +71,21 @@ def _group(group: RunGroup) -> dict[str, Any]:
         "name": group.name,
         "runs": [member.run.name for member in group.members],
         "by": group.by or None,
-        "figures": {id: figure_data(figure) for id, figure in group.figures.items()},
+        "figures": _figures(group.figures),
     }
 
 
 def _difference(one: Difference) -> dict[str, Any]:
-    found = one.interval
     return {
         "group": one.group,
         "figure": one.figure,
-        "baseline": json_number(one.baseline),
-        "value": json_number(one.value),
-        "difference": json_number(one.change),
-        "low": None if found is None else json_number(found.low),
-        "high": None if found is None else json_number(found.high),
-        "basis": None if one.basis is None else one.basis.value,
-        "n": list(one.runs),
+        "baseline": one.baseline,
+        "value": one.value,
+        "difference": one.change,
+        "low": one.interval and one.interval.low,
+        "high": one.interval and one.interval.high,
+        "basis": one.basis and one.basis.value,
+        "n": one.runs,
         "verdict": one.verdict or None,
         "reason": one.reason or None,
     }
@@ -118,30 +93,46 @@ def _difference(one: Difference) -> dict[str, Any]:
 
 def _correlation(one: Correlation) -> dict[str, Any]:
     return {
-        "settings": list(one.settings),
+        "settings": one.settings,
         "figure": one.figure,
         "kind": "spearman" if one.levels is None else "rank-biserial",
         "coefficient": one.coefficient,
         "n": one.groups,
         "beyond_chance": one.beyond_chance,
-        "levels": None if one.levels is None else list(one.levels),
+        "levels": one.levels,
     }
 
 
-def _stated(value: object) -> object:
-    """Return a setting's value for JSON."""
-    if isinstance(value, float):
-        return json_number(value)
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    return str(value)
+def _head(one: ComparedRun) -> dict[str, Any]:
+    """Return what stands beside a run's figures."""
+    return {
+        "name": one.name,
+        "group": one.group,
+        "state": one.state,
+        "step": one.measured.stop.step,
+        "total_steps": one.run.total_steps,
+        "findings": one.findings,
+        "worst": one.worst and one.worst.word,
+    }
 
 
-def json_number(value: float | None) -> float | None:
-    """Return a number for JSON, which knows neither NaN nor infinity."""
-    if value is not None and math.isfinite(value):
-        return value
-    return None
+def _figures(figures: Mapping[str, Figure]) -> dict[str, Any]:
+    """Return figures by id, None for those without a value."""
+    return {
+        id: one.value
+        if one.value is None
+        else {
+            "value": one.value,
+            "sd": one.spread,
+            "n": one.size,
+            "not_finite": one.not_finite,
+            "step": one.step,
+            "key": one.key or None,
+            "unit": one.unit or None,
+            "outside_band": one.outside,
+        }
+        for id, one in figures.items()
+    }
 
 
 def as_csv(comparison: Comparison) -> str:
@@ -150,47 +141,29 @@ def as_csv(comparison: Comparison) -> str:
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    settings = comparison.settings
-    labels = [f"setting:{setting.label}" for setting in settings]
-    writer.writerow([*_columns(), *labels])
     for at, one in enumerate(comparison.runs):
-        stated = (setting.values[at] for setting in settings)
-        values = [*_cells(one), *("" if value is ABSENT else value for value in stated)]
+        row = dict(_cells(one))
+        for setting in comparison.settings:
+            value = setting.values[at]
+            row[f"setting:{setting.label}"] = "" if value is ABSENT else value
+        if at == 0:
+            writer.writerow(row)
         writer.writerow(
-            [cell(value) if isinstance(value, str) else value for value in values]
+            [cell(value) if isinstance(value, str) else value for value in row.values()]
         )
     return out.getvalue()
 
 
-def _columns() -> Iterator[str]:
-    yield from ("run", "group", "state", "step", "total_steps", "findings", "worst")
-    for kind in FIGURES:
-        if kind.id != "steps":
-            yield from _columns_of(kind.id)
-
-
-def _columns_of(id: str) -> Iterator[str]:
-    yield id
-    if KINDS[id].is_mean:
-        yield from (f"{id}_sd", f"{id}_n")
-    if id in _STEPPED:
-        yield f"{id}_step"
-
-
-def _cells(one: ComparedRun) -> Iterator[Any]:
-    yield from (
-        one.name,
-        one.group,
-        one.state,
-        one.measured.stop.step,
-        one.run.total_steps,
-    )
-    yield from (one.findings, None if one.worst is None else one.worst.word)
+def _cells(one: ComparedRun) -> Iterator[tuple[str, Any]]:
+    head = _head(one)
+    yield "run", head.pop("name")
+    yield from head.items()
     for id, figure in one.measured.figures.items():
         if id == "steps":
             continue
-        yield json_number(figure.value)
+        yield id, plain(figure.value)
         if KINDS[id].is_mean:
-            yield from (json_number(figure.spread), figure.size or None)
-        if id in _STEPPED:
-            yield figure.step
+            yield f"{id}_sd", plain(figure.spread)
+            yield f"{id}_n", figure.size or None
+        if KINDS[id].has_step:
+            yield f"{id}_step", figure.step

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
-from verl_tui.comparison.statistic_tables import headlines
-from verl_tui.comparison.tables import caption, tables
+from verl_tui.comparison.tables import caption, headlines, tables
 from verl_tui.patterns import pattern
 from verl_tui.text import one_line
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from verl_tui.comparison.compare import Comparison
-    from verl_tui.comparison.statistic_tables import TextTable
+    from verl_tui.comparison.tables import TextTable
 
 _GAP = "  "
 _SPECIAL = pattern(r"([\\`*_{}\[\]<>|~#])")

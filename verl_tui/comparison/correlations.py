@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import chain, combinations
-from typing import TYPE_CHECKING, NamedTuple
+import random
+from bisect import bisect_left, bisect_right
+from itertools import chain, combinations, permutations
+from operator import mul
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.comparison.differences import incomparable
 from verl_tui.comparison.outcomes import FIGURES
 from verl_tui.comparison.seeds import is_own
 from verl_tui.comparison.setting_differences import ABSENT, difference
-from verl_tui.comparison.statistics import (
-    beyond_chance,
-    rank_biserial,
-    rank_correlation,
-    ranks,
-)
+from verl_tui.comparison.statistics import t_quantile
+from verl_tui.means import clamp
 from verl_tui.runs.settings import number
 from verl_tui.runs.views.identity import short
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Sequence
 
     from verl_tui.comparison.outcomes import FigureKind
     from verl_tui.comparison.seeds import RunGroup
@@ -39,6 +36,20 @@ _OUTCOMES = tuple(
 )
 _TOGETHER = 0.8
 """Rank correlation from which on two settings are said to change together: heuristic."""
+_RARE = 0.05
+"""How often chance alone may produce something that is called beyond chance."""
+_CRITICAL = {5: 1.0, 6: 0.886, 7: 0.786, 8: 0.738, 9: 0.700, 10: 0.648}
+"""Number of pairs -> rank correlation that chance alone reaches in one case of twenty, two-sided.
+
+Exact, from all orders of so many ranks (Ramsey, Journal of Educational Statistics 14, 1989, gives
+the same table).
+"""
+_PRINTED = 5e-4
+"""Rounding of the printed table."""
+_ALL_ORDERS, _ORDERS, _TRIED = 7, 999, 30
+"""Most ranks for which all orders are tried, number of orders tried for more, and most ranks for
+which any are.
+"""
 
 
 class Correlation(NamedTuple):
@@ -54,74 +65,57 @@ class Correlation(NamedTuple):
     """Number of groups of runs that it is over."""
     beyond_chance: bool
     """True if chance alone reaches it in fewer than one case of twenty."""
-    levels: tuple[str, str] | None = None
+    levels: tuple[str, ...] | None = None
     """For a setting of two values without an order: 1 means that the second goes with more."""
 
 
 class Association(NamedTuple):
     """Which settings go with which outcomes, and which questions stay open."""
 
-    found: tuple[Correlation, ...]
+    found: Sequence[Correlation] = ()
     """The strongest first."""
-    confounded: tuple[tuple[str, ...], ...]
+    confounded: Sequence[Sequence[str]] = ()
     """Settings that change together, so that their effects cannot be separated."""
-    unranked: tuple[str, ...]
+    unranked: Sequence[str] = ()
     """Settings without an order, of more than two values."""
     reason: str = ""
     """Why there is no correlation."""
 
 
-@dataclass(frozen=True)
-class _Varying:
+class _Varying(NamedTuple):
     """A setting that differs between groups."""
 
     key: str
-    values: tuple[object, ...]
-    """One for each group, `ABSENT` where it states none."""
+    values: Sequence[float | str | None]
+    """Its value in each group, None where it states none: a number, or a text without an order."""
+    is_ordered: bool
+    partition: tuple[int, ...]
+    """Equal for settings that divide the groups in the same way; meaningless where all differ."""
 
-    @cached_property
-    def numbers(self) -> tuple[float | None, ...] | None:
-        """The values as numbers, None if it has others."""
-        found = [None if value is ABSENT else number(value) for value in self.values]
-        stated = [value for value in self.values if value is not ABSENT]
-        known = [size for size in found if size is not None and math.isfinite(size)]
-        if len(known) != len(stated):
-            return None
-        return tuple(found)
-
-    @cached_property
-    def partition(self) -> tuple[Hashable, ...]:
-        """Equal for settings that divide the groups in the same way; meaningless where all
-        differ.
-        """
-        seen: dict[str, int] = {}
-        texts = [repr(_plain(value)) for value in self.values]
-        return tuple(seen.setdefault(text, len(seen)) for text in texts)
-
-    @cached_property
+    @property
     def is_unranked(self) -> bool:
         """True for values without an order, of more than two kinds."""
-        return self.numbers is None and len(set(self.partition)) > 2
+        return not self.is_ordered and len(set(self.partition)) > 2
 
 
 def associate(groups: Sequence[RunGroup]) -> Association:
     """Return which settings go with which outcomes."""
     if len(groups) < LEAST:
-        return Association((), (), (), _too_few(len(groups)))
+        things = counted(len(groups), "group")
+        reason = f"{things} of runs: too few for rank correlations, which take {LEAST}"
+        return Association(reason=reason)
     varying = _varying(groups)
     if not varying:
-        reason = "no setting is known to differ: none can be ranked"
-        return Association((), (), (), reason)
-    confounded = _confounded(varying)
-    unranked = tuple(setting.key for setting in varying if setting.is_unranked)
+        return Association(reason="no setting is known to differ: none can be ranked")
     runs = list(chain.from_iterable(group.members for group in groups))
     found: list[Correlation] = []
     for kind in _OUTCOMES:
         if not incomparable(kind, runs):
             found += _correlations(varying, kind, groups)
     found.sort(key=_by_strength)
+    unranked = tuple(one.key for one in varying if one.is_unranked)
     reason = "" if found else "no outcome is known of five groups whose settings differ"
-    return Association(tuple(found), confounded, unranked, reason)
+    return Association(found, _confounded(varying), unranked, reason)
 
 
 def _by_strength(found: Correlation) -> tuple[bool, float, tuple[str, ...]]:
@@ -129,18 +123,31 @@ def _by_strength(found: Correlation) -> tuple[bool, float, tuple[str, ...]]:
     return not found.beyond_chance, -abs(found.coefficient), found.settings
 
 
-def _too_few(count: int) -> str:
-    things = counted(count, "group")
-    return f"{things} of runs: too few for rank correlations, which take {LEAST}"
-
-
 def _varying(groups: Sequence[RunGroup]) -> list[_Varying]:
     rows = difference([group.members[0].run.settings for group in groups])
     return [
-        _Varying(row.key, row.values)
+        _coded(row.key, row.values)
         for row in rows
         if not (row.naming or row.silent or is_own(row.key))
     ]
+
+
+def _coded(key: str, values: Sequence[object]) -> _Varying:
+    kinds = [str(_plain(value)) for value in values]
+    partition = tuple(map(list(dict.fromkeys(kinds)).index, kinds))
+    numbers = [None if value is ABSENT else number(value) for value in values]
+    is_ordered = all(
+        value is ABSENT or (size is not None and math.isfinite(size))
+        for value, size in zip(values, numbers, strict=True)
+    )
+    texts = [None if value is ABSENT else short(value) for value in values]
+    return _Varying(key, numbers if is_ordered else texts, is_ordered, partition)
+
+
+def _plain(value: object) -> tuple[str, object]:
+    """Return a value in a form in which equal ones are equal: `1e-6` as text is 1e-06."""
+    found = None if value is ABSENT else number(value)
+    return ("", found) if found is not None else (type(value).__name__, value)
 
 
 def _correlations(
@@ -148,111 +155,135 @@ def _correlations(
 ) -> Iterator[Correlation]:
     """Yield the correlations of one outcome; settings of the same order share one."""
     outcomes = [group.figures[kind.id].value for group in groups]
-    alike: dict[Hashable, list[str]] = {}
     made: dict[Hashable, Correlation] = {}
     for setting in varying:
-        if setting.numbers is None:
-            found = _two(setting, kind, outcomes)
-            order: Hashable = setting.partition
-        else:
-            found = _ranked(setting.key, setting.numbers, kind, outcomes)
-            order = _order(setting.numbers)
+        found = _correlation(setting, kind, outcomes)
         if found is None:
             continue
-        order = (order, found.levels is None)
-        alike.setdefault(order, []).append(setting.key)
-        made.setdefault(order, found)
-    for order, keys in alike.items():
-        yield made[order]._replace(settings=tuple(keys))
+        order = (setting.is_ordered, setting.partition)
+        if setting.is_ordered:
+            places = iter(ranks([one for one in setting.values if one is not None]))
+            order = (
+                True,
+                tuple(one is not None and next(places) for one in setting.values),
+            )
+        known = made.setdefault(order, found._replace(settings=()))
+        made[order] = known._replace(settings=(*known.settings, setting.key))
+    yield from made.values()
 
 
-def _order(numbers: Sequence[float | None]) -> Hashable:
-    known = [value for value in numbers if value is not None]
-    places = iter(ranks(known))
-    return tuple(None if value is None else next(places) for value in numbers)
-
-
-def _ranked(
-    key: str,
-    numbers: Sequence[float | None],
-    kind: FigureKind,
-    outcomes: Sequence[float | None],
-) -> Correlation | None:
-    """Return the rank correlation of a setting with an order, None where too few have both."""
-    known: list[float] = []
-    reached: list[float] = []
-    for value, outcome in zip(numbers, outcomes, strict=True):
-        if value is not None and outcome is not None:
-            known.append(value)
-            reached.append(outcome)
-    if len(known) < LEAST:
-        return None
-    xs = ranks(known)
-    ys = ranks(reached)
-    found = rank_correlation(xs, ys)
-    if found is None:
-        return None
-    return Correlation((key,), kind.id, found, len(known), beyond_chance(xs, ys))
-
-
-def _two(
+def _correlation(
     setting: _Varying, kind: FigureKind, outcomes: Sequence[float | None]
 ) -> Correlation | None:
-    """Return the rank-biserial correlation of a setting with two values, None for another."""
-    levels: dict[str, list[float]] = {}
-    for value, outcome in zip(setting.values, outcomes, strict=True):
-        if value is not ABSENT and outcome is not None:
-            levels.setdefault(short(value), []).append(outcome)
-    if len(levels) != 2 or sum(map(len, levels.values())) < LEAST:
+    """Return the rank correlation of a setting with an outcome, the rank-biserial one for two
+    levels; None for more levels, and where too few groups have both.
+    """
+    known = [
+        pair for pair in zip(setting.values, outcomes, strict=True) if None not in pair
+    ]
+    if len(known) < LEAST:
         return None
-    (first, ones), (second, others) = sorted(levels.items())
-    found = rank_biserial(ones, others)
-    sides = ranks([0.0] * len(ones) + [1.0] * len(others))
-    clear = beyond_chance(sides, ranks([*ones, *others]))
-    count = len(sides)
-    return Correlation((setting.key,), kind.id, found, count, clear, (first, second))
+    values, reached = zip(*known, strict=True)
+    levels = None if setting.is_ordered else tuple(sorted(set(values)))
+    if levels is not None and len(levels) != 2:
+        return None
+    xs, ys = ranks(values), ranks(reached)
+    found = rank_correlation(xs, ys) if levels is None else _rank_biserial(xs, ys)
+    if found is None:
+        return None
+    return Correlation((), kind.id, found, len(known), beyond_chance(xs, ys), levels)
 
 
-def _plain(value: object) -> object:
-    """Return a value so that equal ones are written alike."""
-    found = number(value)
-    return value if found is None else found
-
-
-def _confounded(varying: Sequence[_Varying]) -> tuple[tuple[str, ...], ...]:
+def _confounded(varying: Sequence[_Varying]) -> list[list[str]]:
     """Return the sets of settings that change together."""
-    keys = [setting.key for setting in varying]
-    together = {key: {key} for key in keys}
-    for first, second in _pairs_together(varying):
-        joined = together[first] | together[second]
-        together.update(dict.fromkeys(joined, joined))
-    sets = {id(joined): joined for joined in together.values() if len(joined) > 1}
-    return tuple(tuple(sorted(joined, key=keys.index)) for joined in sets.values())
-
-
-def _pairs_together(varying: Sequence[_Varying]) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of settings that change together."""
-    places = {setting.key: _places(setting) for setting in varying}
-    groups = len(varying[0].values)
+    together = {setting.key: {setting.key} for setting in varying}
     for first, second in combinations(varying, 2):
-        same = first.partition == second.partition
-        alike = same and len(set(first.partition)) < groups
-        if alike or _alike(places[first.key], places[second.key]):
-            yield first.key, second.key
+        if _change_together(first, second):
+            joined = together[first.key] | together[second.key]
+            together.update(dict.fromkeys(joined, joined))
+    sets = {id(joined): joined for joined in together.values() if len(joined) > 1}
+    return [[key for key in together if key in joined] for joined in sets.values()]
 
 
-def _places(setting: _Varying) -> tuple[int, ...] | None:
-    """Return the ranks of a setting that all groups state as a number."""
-    numbers = setting.numbers
-    if numbers is None:
-        return None
-    known = [value for value in numbers if value is not None]
-    if len(known) != len(numbers):
-        return None
-    return ranks(known)
-
-
-def _alike(ones: tuple[int, ...] | None, others: tuple[int, ...] | None) -> bool:
-    if ones is None or others is None:
+def _change_together(first: _Varying, second: _Varying) -> bool:
+    kinds = len(set(first.partition))
+    if first.partition == second.partition and kinds < len(first.partition):
+        return True
+    if not (first.is_ordered and second.is_ordered) or None in (
+        *first.values,
+        *second.values,
+    ):
         return False
-    return abs(rank_correlation(ones, others) or 0.0) >= _TOGETHER
+    found = rank_correlation(ranks(first.values), ranks(second.values))
+    return abs(found or 0.0) >= _TOGETHER
+
+
+# -- ranks -----------------------------------------------------------------------------------------
+
+
+def ranks(values: Sequence[Any]) -> tuple[int, ...]:
+    """Return twice the rank of each value, from 2 on, so that mean ranks of equal ones are whole
+    numbers.
+    """
+    ordered = sorted(values)
+    return tuple(
+        bisect_left(ordered, value) + bisect_right(ordered, value) + 1
+        for value in values
+    )
+
+
+def rank_correlation(xs: Sequence[int], ys: Sequence[int]) -> float | None:
+    """Return Spearman's correlation, from -1 to 1, of two rows of ranks; None where one is all the
+    same.
+    """
+    squares = _covariance(xs, xs) * _covariance(ys, ys)
+    if not squares:
+        return None
+    return clamp(_covariance(xs, ys) / math.sqrt(squares), -1.0, 1.0)
+
+
+def _rank_biserial(sides: Sequence[int], ys: Sequence[int]) -> float:
+    """Return how much more often `ys` of the greater side exceed those of the other than the
+    reverse, from -1 to 1, of all pairs.
+    """
+    chosen = [y for x, y in zip(sides, ys, strict=True) if x == max(sides)]
+    count, every = len(chosen), len(ys)
+    above = sum(chosen) - count * (every + 1)  # by Mann and Whitney's U
+    return above / (count * (every - count))
+
+
+def _covariance(xs: Sequence[int], ys: Sequence[int]) -> int:
+    """Return n squared times the covariance."""
+    products: Iterable[int] = map(mul, xs, ys)
+    return len(xs) * sum(products) - sum(xs) * sum(ys)
+
+
+def chance(count: int) -> float:
+    """Return the rank correlation of so many pairs (5 at least) that chance alone reaches in one
+    case of twenty, two-sided.
+    """
+    if count in _CRITICAL:
+        return _CRITICAL[count]
+    t = t_quantile(1 - _RARE / 2, count - 2)
+    return t / math.sqrt(count - 2 + t * t)
+
+
+def beyond_chance(xs: Sequence[int], ys: Sequence[int]) -> bool:
+    """Return whether chance alone reaches the correlation of two rows of ranks in fewer than one
+    case of twenty, equal ranks considered: two values of each side are soon in order.
+    """
+    found = rank_correlation(xs, ys)
+    count = len(xs)
+    if found is None or abs(found) < chance(count) - _PRINTED:
+        return False
+    if count > _TRIED or len(set(xs)) == len(set(ys)) == count:
+        return True
+    # All orders of few ranks, a fixed sample of the orders of many.
+    if count <= _ALL_ORDERS:
+        orders: list[Sequence[int]] = list(permutations(ys))
+    else:
+        chosen = random.Random(0)  # noqa: S311 - the same orders each time, nothing secret
+        orders = [ys, *(chosen.sample(ys, count) for _ in range(_ORDERS))]
+    known = abs(_covariance(xs, ys))
+    reached = sum(abs(_covariance(xs, order)) >= known for order in orders)
+    return reached <= _RARE * len(orders)

@@ -236,6 +236,11 @@ class FigureKind(NamedTuple):
         """True for means over the last logged values."""
         return self.measure in (final, step_time)
 
+    @property
+    def has_step(self) -> bool:
+        """True for values of a single step, which are said with it."""
+        return self.measure in (best_figure, highest)
+
 
 FIGURES: tuple[FigureKind, ...] = (
     FigureKind("final_reward", "final reward", "reward", final, 1),

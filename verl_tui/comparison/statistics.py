@@ -1,5 +1,4 @@
-"""Statistics of a few numbers: intervals, rank correlation, and how informative a run's values
-are.
+"""Statistics of a few numbers: intervals, and how informative a run's values are.
 
 Everything here is textbook material, and tests hold it against SciPy.
 """
@@ -7,47 +6,21 @@ Everything here is textbook material, and tests hold it against SciPy.
 from __future__ import annotations
 
 import math
-import random
-from bisect import bisect_left, bisect_right
 from functools import lru_cache
-from itertools import pairwise, permutations
-from operator import mul
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.means import clamp, mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 LEVEL = 0.95
 """Level of all intervals."""
 _LEAST_VALUES = 5
 """Number of a run's values below which the correlation of neighbours cannot be estimated."""
-RARE = 0.05
-"""How often chance alone may produce something that is called beyond chance."""
-_PRINTED = 5e-4
-"""Rounding of the printed table."""
-_FEW = 7
-"""Most ranks for which all orders are tried."""
-_ORDERS = 999
-"""Number of orders tried for more."""
-_TRIED = 30
-"""Most pairs for which orders are tried."""
 _NODES = 64
 """Points at which the density of Student's t is looked at."""
-_CRITICAL: dict[int, float] = {
-    5: 1.0,
-    6: 0.886,
-    7: 0.786,
-    8: 0.738,
-    9: 0.700,
-    10: 0.648,
-}
-"""Number of pairs -> rank correlation that chance alone reaches in one case of twenty, two-sided.
-
-Exact, from all orders of so many ranks (Ramsey, Journal of Educational Statistics 14, 1989, gives
-the same table).
-"""
 
 
 class Interval(NamedTuple):
@@ -171,71 +144,3 @@ def t_quantile(level: float, freedom: float) -> float:
     while (middle := (low + high) / 2) not in (low, high):
         low, high = (middle, high) if area(middle) < wanted else (low, middle)
     return math.sqrt(freedom) * math.tan(low)
-
-
-# -- ranks -----------------------------------------------------------------------------------------
-
-
-def ranks(values: Sequence[float]) -> tuple[int, ...]:
-    """Return twice the rank of each value, from 2 on, so that mean ranks of equal ones are whole
-    numbers.
-    """
-    ordered = sorted(values)
-    return tuple(
-        bisect_left(ordered, value) + bisect_right(ordered, value) + 1
-        for value in values
-    )
-
-
-def rank_correlation(xs: tuple[int, ...], ys: tuple[int, ...]) -> float | None:
-    """Return Spearman's correlation, from -1 to 1, of two rows of ranks; None where one is all the
-    same.
-    """
-    squares = _covariance(xs, xs) * _covariance(ys, ys)
-    if not squares:
-        return None
-    return clamp(_covariance(xs, ys) / math.sqrt(squares), -1.0, 1.0)
-
-
-def _covariance(xs: Sequence[int], ys: Sequence[int]) -> int:
-    """Return n squared times the covariance."""
-    products: Iterable[int] = map(mul, xs, ys)
-    return len(xs) * sum(products) - sum(xs) * sum(ys)
-
-
-def rank_biserial(ones: Sequence[float], others: Sequence[float]) -> float:
-    """Return how much more often `others` exceed `ones` than the reverse, from -1 to 1, of all
-    pairs.
-    """
-    above = sum((other > one) - (other < one) for one in ones for other in others)
-    return above / (len(ones) * len(others))
-
-
-def chance(count: int) -> float:
-    """Return the rank correlation of so many pairs (5 at least) that chance alone reaches in one
-    case of twenty, two-sided.
-    """
-    if count in _CRITICAL:
-        return _CRITICAL[count]
-    t = t_quantile(0.975, count - 2)
-    return t / math.sqrt(count - 2 + t * t)
-
-
-def beyond_chance(xs: tuple[int, ...], ys: tuple[int, ...]) -> bool:
-    """Return whether chance alone reaches the correlation of two rows of ranks in fewer than one
-    case of twenty, equal ranks considered: two values of each side are soon in order.
-    """
-    found = rank_correlation(xs, ys)
-    count = len(xs)
-    if found is None or abs(found) < chance(count) - _PRINTED:
-        return False
-    if count > _TRIED or len(set(xs)) == len(set(ys)) == count:
-        return True
-    # All orders of few ranks, a fixed sample of the orders of many.
-    orders: list[Sequence[int]] = list(permutations(ys)) if count <= _FEW else [ys]
-    if count > _FEW:
-        chosen = random.Random(0)  # noqa: S311 - the same orders each time, nothing secret
-        orders += [chosen.sample(ys, count) for _ in range(_ORDERS)]
-    known = abs(_covariance(xs, ys))
-    reached = sum(abs(_covariance(xs, order)) >= known for order in orders)
-    return reached <= RARE * len(orders)

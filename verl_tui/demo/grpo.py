@@ -1,147 +1,171 @@
-"""The simulated GRPO run: the output of verl 0.9, with metrics computed from the very rollouts it
+"""A simulated GRPO run: the output of verl 0.9, with metrics computed from the very rollouts it
 dumps.
 """
 
 from __future__ import annotations
 
+import weakref
+from pathlib import Path
 from statistics import mean, stdev
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import orjson
 import yaml
 
-from verl_tui.demo import curves, grpo_config, rollouts
-from verl_tui.demo.console import Console, validation_text
-from verl_tui.demo.filelogger import FileLogger
+from verl_tui.demo import curves
+from verl_tui.demo.console import Console, shown
+from verl_tui.demo.rollouts import (
+    GROUP,
+    PROMPTS,
+    TRAIN_SIZE,
+    VALIDATION_SIZE,
+    Rollouts,
+    dump,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
-    from verl_tui.demo.curves import GrpoStep
     from verl_tui.demo.rollouts import Rollout
 
-_FLOPS = 989e12
-"""Peak FLOP/s of the GPU, which `perf/mfu/*` refers to."""
-_PARAMETERS = 494e6
-_CACHE = (
-    "The tokenizer has new special tokens that are not in the vocabulary of the model; they are "
-    "never sampled."
-)
+_FLOPS, _PARAMETERS = 989e12, 494e6
+"""Peak FLOP/s of a GPU and parameters of the model, which `perf/mfu/actor` refers to."""
 _OVERHEAD_S = 0.02
 """Part of a step that no phase accounts for."""
+_CHANGED = {"kl_loss_coef": 0.00001, "optim": {"lr": 1e-5, "lr_warmup_steps": 0}}
+"""What makes the run collapse."""
+
+
+def configuration(name: str, *, collapses: bool) -> dict[str, Any]:
+    """Return the configuration of a run as verl's driver prints it."""
+    text = Path(__file__).with_name("config.yaml").read_text(encoding="utf-8")
+    config: dict[str, Any] = yaml.safe_load(text)
+    config["trainer"]["experiment_name"] = name
+    if collapses:
+        config["actor_rollout_ref"]["actor"] |= _CHANGED
+    return config
 
 
 class GrpoRun:
-    """A GRPO run on word problems: console, FileLogger, dumps of rollouts and validation,
-    checkpoints.
+    """A GRPO run on word problems: console, metrics, dumps of rollouts and validation, checkpoints.
+
+    Args:
+        directory: The run's own, made at its start.
+        seed: Chooses its details.
+        collapses: Whether it falls off its cliff at `curves.COLLAPSE_STEP`.
     """
 
-    def __init__(self, directory: Path, seed: int) -> None:
+    total = curves.STEPS
+    """Steps until the run is over."""
+
+    def __init__(self, directory: Path, seed: int, *, collapses: bool = False) -> None:
         self.directory = directory
-        self.total = curves.GRPO_STEPS
-        """Steps until the run is over."""
         self._seed = seed
+        self._collapses = collapses
+        self._config = configuration(directory.name, collapses=collapses)
+        self._rollouts = Rollouts(seed, collapses=collapses)
         self._validated: dict[str, float] = {}
-        self._peaks: dict[str, float] = {}
         self._console: Console
-        self._metrics: FileLogger
 
     def start(self, time: float) -> None:
         """Write everything that comes before the first step, the validation of step 0 included."""
-        self.directory.mkdir(parents=True, exist_ok=True)
-        text = yaml.safe_dump(grpo_config.resolved(), sort_keys=True)
+        trainer = self._config["trainer"]
+        file = Path(trainer["project_name"]) / f"{trainer['experiment_name']}.jsonl"
+        (self.directory / file).parent.mkdir(parents=True, exist_ok=True)
+        text = yaml.safe_dump(self._config, sort_keys=True)
         (self.directory / "config.yaml").write_text(text, encoding="utf-8")
-        self._console = Console(self.directory / "train.log", self.total)
-        self._metrics = FileLogger(
-            self.directory / grpo_config.PROJECT / f"{grpo_config.EXPERIMENT}.jsonl"
-        )
-        self._introduce(time)
+        # Opened once and left open, as verl's FileLogger has it.
+        self._metrics = (self.directory / file).open("wb", buffering=0)
+        weakref.finalize(self, self._metrics.close)
+        console = Console(self.directory / "train.log", self.total, time)
+        self._console = console
+        console.structure(self._config)
+        sizes = f"train dataset size: {TRAIN_SIZE}, val dataset size: {VALIDATION_SIZE}"
+        console.info(time, f"train and validate dataloader initialized, {sizes}")
+        console.info(time, f"Total training steps: {self.total}")
+        console.driver(f"Creating file logger at /workspace/{file}")
+        console.info(time, "all initialize finished, ready to fit")
+        console.info(time, "Training from scratch")
         self._validate(0)
-        self._console.structure(validation_text("Initial", self._validated))
+        self._print_validation("Initial")
         self._log(self._validated, 0)
-        self._console.progress(0, time)
+        console.progress(0, time)
 
-    def write(self, tick: int, time: float) -> None:
+    def write(self, step: int, time: float) -> None:
         """Write one step: its dump, its metrics, and what falls due with it.
 
         Args:
-            tick: The step, from 1.
+            step: From 1.
             time: Wall-clock time at which the step ends.
         """
-        batch = rollouts.training(tick, self._seed)
-        now = curves.grpo(tick, self._seed)
-        self._noise(tick, time, len(batch))
-        saves = tick % grpo_config.SAVE_FREQ == 0 or tick == self.total
-        if saves:
-            self._save(tick, time)
-        tests = tick % grpo_config.TEST_FREQ == 0 or tick == self.total
-        if tests:
-            self._validate(tick)
-        self._dump(f"rollouts/{tick}.jsonl", batch, tick)
-        data = trainer_metrics(tick, now, batch, self._validated if tests else {})
-        data |= phase_metrics(now, batch, saves=saves, tests=tests)
-        self._log(data | _turns(), tick)
-        self._console.progress(tick, time)
+        rng = curves.generator(self._seed, "metrics", step)
+        slip = curves.drift(step) if self._collapses else 0.0
+        batch = self._rollouts.training(step)
+        phases = curves.phases(step, rng)
+        actor = curves.actor_metrics(step, rng, slip)
+        due = {
+            task: step % self._config["trainer"][task] == 0 or step == self.total
+            for task in ("save_freq", "test_freq")
+        }
+        if due["save_freq"]:
+            self._save(step, time)
+            phases["save_checkpoint"] = 0.24 + rng.uniform(-0.02, 0.03)
+        validated = {}
+        if due["test_freq"]:
+            self._validate(step)
+            validated = self._validated
+        self._dump(f"rollouts/{step}.jsonl", batch, step)
+        timing = phase_metrics(phases, batch, self._gpus)
+        if validated:  # which V1 does not count as part of the step
+            timing["timing_s/testing"] = 0.31 + rng.uniform(-0.02, 0.04)
+        place = {
+            "training/global_step": step,
+            "training/epoch": (step - 1) * PROMPTS // TRAIN_SIZE,
+        }
+        actor |= self._of_settings(actor)
+        self._log(actor | validated | place | data_metrics(batch) | timing, step)
+        self._console.progress(step, time)
 
-    def finish(self, time: float) -> None:  # noqa: ARG002 - the tutorials stamp this line
+    def finish(self, time: float) -> None:  # noqa: ARG002 - as a run may stamp this line
         """Write the only line that marks the end of a verl run."""
-        self._console.structure(validation_text("Final", self._validated))
+        self._print_validation("Final")
         self._console.close()
         self._metrics.close()
 
-    def _introduce(self, time: float) -> None:
-        console = self._console
-        console.ray(time)
-        console.structure(grpo_config.resolved())
-        console.info(
-            time,
-            f"train and validate dataloader initialized, train dataset size: {rollouts.TRAIN_SIZE},"
-            f" val dataset size: {rollouts.VALIDATION_SIZE}",
-        )
-        console.info(time, f"Total training steps: {self.total}")
-        console.worker("WorkerDict", 20871, [_CACHE])
-        console.worker("WorkerDict", 20877, [_CACHE], repeated=7)
-        file = f"{grpo_config.PROJECT}/{grpo_config.EXPERIMENT}.jsonl"
-        console.driver(f"Creating file logger at /workspace/{file}")
-        console.info(time, "all initialize finished, ready to fit")
-        console.driver(
-            "Checkpoint tracker file does not exist: checkpoints/latest_checkpointed_iteration.txt"
-        )
-        console.info(time, "Training from scratch")
+    @property
+    def _gpus(self) -> int:
+        gpus: int = self._config["trainer"]["n_gpus_per_node"]
+        return gpus
 
-    def _noise(self, step: int, time: float, samples: int) -> None:
-        """Print other lines now and then."""
-        rng = curves.generator(self._seed, "noise", step)
-        if step % 10 == 5:
-            pending = rng.randint(0, 4)
-            running = rng.randint(6, 30)
-            finished = samples - pending - running
-            heartbeat = f"pending: {pending}, running: {running}, finished: {finished}, failure: 0"
-            self._console.info(time, heartbeat)
-        if step % 25 == 1:
-            speed = f"{rng.gauss(2400, 80):.1f}"
-            line = (
-                f"Avg generation throughput: {speed} tokens/s, Running: {rng.randint(4, 16)} reqs, "
-                "Waiting: 0 reqs"
-            )
-            self._console.worker("vLLMHttpServer", 20411, [line], repeated=7)
+    def _of_settings(self, actor: Mapping[str, float]) -> dict[str, float]:
+        settings = self._config["actor_rollout_ref"]["actor"]
+        coefficient = settings["kl_loss_coef"]
+        return {
+            "actor/kl_coef": coefficient,
+            "actor/loss": actor["actor/pg_loss"] + coefficient * actor["actor/kl_loss"],
+            "actor/lr": settings["optim"]["lr"],
+        }
 
     def _validate(self, step: int) -> None:
-        answers = rollouts.validation(step, self._seed)
+        answers = self._rollouts.validation(step)
         self._dump(f"validation/{step}.jsonl", answers, step, validated=True)
+        score = mean(answer.score for answer in answers)
         self._validated = {
-            "val-core/openai/gsm8k/reward/mean@1": mean(
-                answer.score for answer in answers
-            ),
-            "val-aux/num_turns/min": 2,
-            "val-aux/num_turns/max": 2,
+            "val-core/openai/gsm8k/reward/mean@1": score,
             "val-aux/num_turns/mean": 2.0,
         }
+
+    def _print_validation(self, title: str) -> None:
+        """Print the newest results with their dictionary in Python's notation."""
+        pairs = [
+            f"{key!r}: {shown(key, value)}" for key, value in self._validated.items()
+        ]
+        self._console.structure(f"{title} validation metrics: {{{', '.join(pairs)}}}")
 
     def _dump(
         self, name: str, batch: Sequence[Rollout], step: int, *, validated: bool = False
     ) -> None:
-        rollouts.dump(self.directory / name, batch, step, validated=validated)
+        dump(self.directory / name, batch, step, validated=validated)
         self._console.driver(f"Dumped generations to {name}")
 
     def _save(self, step: int, time: float) -> None:
@@ -149,172 +173,67 @@ class GrpoRun:
         self._console.info(time, f"Saving checkpoint to {folder}")
         (self.directory / folder / "actor").mkdir(parents=True, exist_ok=True)
         # The tracker changes when the checkpoint is complete, hence last.
-        (
-            self.directory / "checkpoints" / "latest_checkpointed_iteration.txt"
-        ).write_text(str(step), encoding="utf-8")
+        tracker = self.directory / "checkpoints" / "latest_checkpointed_iteration.txt"
+        tracker.write_text(str(step), encoding="utf-8")
 
     def _log(self, data: Mapping[str, float], step: int) -> None:
         self._console.step(data, step)
-        self._metrics.log(data, step)
-
-
-def trainer_metrics(
-    step: int, now: GrpoStep, batch: Sequence[Rollout], validated: Mapping[str, float]
-) -> dict[str, float]:
-    """Return the metrics of actor and data, in verl's order.
-
-    Args:
-        step: The step.
-        now: What the trainer measured.
-        batch: The step's rollouts.
-        validated: Results of a validation that fell due at this step, else empty.
-    """
-    actor = {
-        "actor/entropy": now.entropy,
-        "training/rollout_probs_diff_valid": 1.0,
-        "training/rollout_probs_diff_max": now.probs_diff_max,
-        "training/rollout_probs_diff_mean": now.probs_diff_mean,
-        "training/rollout_probs_diff_std": now.probs_diff_std,
-        "training/rollout_actor_probs_pearson_corr": now.pearson,
-        "actor/pg_loss": now.pg_loss,
-        "actor/kl_loss": now.kl_loss,
-        "actor/pg_clipfrac": now.pg_clipfrac,
-        "actor/ppo_kl": now.ppo_kl,
-        "actor/pg_clipfrac_lower": 0.0,
-        "actor/kl_coef": grpo_config.KL_LOSS_COEF,
-        "actor/loss": now.pg_loss + grpo_config.KL_LOSS_COEF * now.kl_loss,
-        "actor/grad_norm": now.grad_norm,
-        "actor/lr": grpo_config.LEARNING_RATE,
-        "actor/perf/max_memory_allocated_gb": now.memory_allocated_gb,
-        "actor/perf/max_memory_reserved_gb": now.memory_reserved_gb,
-        "actor/perf/cpu_memory_used_gb": now.host_memory_gb,
-        "perf/mfu/actor": 6
-        * _PARAMETERS
-        * _tokens(batch)
-        / (now.update_actor_s * grpo_config.GPUS * _FLOPS),
-    }
-    epoch = (step - 1) * rollouts.PROMPTS // rollouts.TRAIN_SIZE
-    place = {"training/global_step": step, "training/epoch": epoch}
-    return _balance(batch) | actor | dict(validated) | place | _data_metrics(batch)
+        self._metrics.write(orjson.dumps({"step": step, "data": data}) + b"\n")
 
 
 def phase_metrics(
-    now: GrpoStep, batch: Sequence[Rollout], *, saves: bool, tests: bool
+    phases: Mapping[str, float], batch: Sequence[Rollout], gpus: int
 ) -> dict[str, float]:
-    """Return the seconds of each phase and what follows from them.
-
-    Args:
-        now: What the trainer measured.
-        batch: The step's rollouts.
-        saves: Whether a checkpoint was written, which counts as part of the step.
-        tests: Whether a validation ran, which V1 does not count.
-    """
-    phases = {
-        "gen": now.gen_s,
-        "old_log_prob": now.old_log_prob_s,
-        "ref": now.ref_s,
-        "adv": now.adv_s,
-        "update_actor": now.update_actor_s,
-        **({"save_checkpoint": now.save_s} if saves else {}),
-        "update_weights": now.update_weights_s,
-    }
+    """Return the seconds of each phase and what follows from them."""
     step_s = sum(phases.values()) + _OVERHEAD_S
-    shown = {**phases, "step": step_s, **({"testing": now.testing_s} if tests else {})}
-    tokens = _tokens(batch)
-    responses = sum(rollout.response_tokens for rollout in batch)
+    tokens = sum(one.prompt_tokens + one.response_tokens for one in batch)
+    responses = sum(one.response_tokens for one in batch)
+    flops = 6 * _PARAMETERS * tokens
     return {
-        **{f"timing_s/{phase}": seconds for phase, seconds in shown.items()},
-        "timing_per_token_ms/gen": now.gen_s * 1000 / responses,
-        "timing_per_token_ms/ref": now.ref_s * 1000 / tokens,
-        "timing_per_token_ms/adv": now.adv_s * 1000 / tokens,
-        "timing_per_token_ms/update_actor": now.update_actor_s * 1000 / tokens,
+        **{f"timing_s/{phase}": seconds for phase, seconds in phases.items()},
+        "timing_s/step": step_s,
+        "timing_per_token_ms/gen": phases["gen"] * 1000 / responses,
+        "timing_per_token_ms/update_actor": phases["update_actor"] * 1000 / tokens,
+        "perf/mfu/actor": flops / (phases["update_actor"] * gpus * _FLOPS),
         "perf/total_num_tokens": tokens,
         "perf/time_per_step": step_s,
-        "perf/throughput": tokens / (step_s * grpo_config.GPUS),
+        "perf/throughput": tokens / (step_s * gpus),
     }
 
 
-def _tokens(batch: Sequence[Rollout]) -> int:
-    return sum(rollout.prompt_tokens + rollout.response_tokens for rollout in batch)
-
-
-def _balance(batch: Sequence[Rollout]) -> dict[str, float]:
-    """Return the tokens of each rank before and after the batch was balanced."""
-    share = len(batch) // grpo_config.GPUS
-    ranks = [
-        _tokens(batch[place : place + share]) for place in range(0, len(batch), share)
-    ]
-    total = sum(ranks)
-    return {
-        "global_seqlen/min": min(ranks),
-        "global_seqlen/max": max(ranks),
-        "global_seqlen/minmax_diff": max(ranks) - min(ranks),
-        "global_seqlen/balanced_min": total // grpo_config.GPUS - 3,
-        "global_seqlen/balanced_max": total // grpo_config.GPUS + 4,
-        "global_seqlen/mean": total / grpo_config.GPUS,
-    }
-
-
-def _data_metrics(batch: Sequence[Rollout]) -> dict[str, float]:
-    scores = [rollout.score for rollout in batch]
-    responses = [rollout.response_tokens for rollout in batch]
-    prompts = [rollout.prompt_tokens for rollout in batch]
-    advantages = _advantages(batch)
-    weighted = sum(
-        value * tokens for value, tokens in zip(advantages, responses, strict=True)
-    ) / sum(responses)
-    return {
-        **_summary("critic/score", scores),
+def data_metrics(batch: Sequence[Rollout]) -> dict[str, float]:
+    """Return the metrics of a batch, under verl's names."""
+    scores = [one.score for one in batch]
+    lengths = [one.response_tokens for one in batch]
+    advantages = _advantages(scores)
+    columns: dict[str, Sequence[float]] = {
+        "critic/score": scores,
         # No KL in the reward: what the policy learns from is the score itself.
-        **_summary("critic/rewards", scores),
-        **(
-            _summary("critic/advantages", advantages)
-            | {"critic/advantages/mean": weighted}
-        ),
-        **(_summary("critic/returns", advantages) | {"critic/returns/mean": weighted}),
-        **_summary("response_length", responses),
-        "response_length/clip_ratio": _longest(responses),
-        **_summary("response_length_non_aborted", responses),
-        "response_length_non_aborted/clip_ratio": _longest(responses),
-        "response/aborted_ratio": 0.0,
-        **_summary("prompt_length", prompts),
-        "prompt_length/clip_ratio": _longest(prompts),
+        "critic/rewards": scores,
+        "critic/advantages": advantages,
+        "critic/returns": advantages,
+        "response_length": lengths,
+        "prompt_length": [one.prompt_tokens for one in batch],
+    }
+    found = {
+        f"{name}/{word}": float(of(values))
+        for name, values in columns.items()
+        for word, of in (("mean", mean), ("max", max), ("min", min))
+    }
+    # V1 takes the batch's longest for the limit, so the share is never zero.
+    found["response_length/clip_ratio"] = lengths.count(max(lengths)) / len(lengths)
+    found["response/aborted_ratio"] = 0.0
+    return found | {
+        f"training/num_turns/{word}": value
+        for word, value in (("mean", 2.0), ("max", 2), ("min", 2))
     }
 
 
-def _advantages(batch: Sequence[Rollout]) -> list[float]:
+def _advantages(scores: Sequence[float]) -> list[float]:
     """Return GRPO's advantages: scores relative to their group, in units of the group's spread."""
     values = []
-    for place in range(0, len(batch), rollouts.GROUP):
-        scores = [rollout.score for rollout in batch[place : place + rollouts.GROUP]]
-        centre = mean(scores)
-        spread = stdev(scores)
-        values += [(score - centre) / (spread + 1e-6) for score in scores]
+    for place in range(0, len(scores), GROUP):
+        group = scores[place : place + GROUP]
+        centre, spread = mean(group), stdev(group)
+        values += [(score - centre) / (spread + 1e-6) for score in group]
     return values
-
-
-def _summary(name: str, values: Sequence[float]) -> dict[str, float]:
-    return {
-        f"{name}/mean": mean(map(float, values)),
-        f"{name}/max": float(max(values)),
-        f"{name}/min": float(min(values)),
-    }
-
-
-def _longest(lengths: Sequence[int]) -> float:
-    """Return V1's `clip_ratio`: the share that is as long as the batch's longest, so never zero."""
-    return lengths.count(max(lengths)) / len(lengths)
-
-
-def _turns() -> dict[str, float]:
-    return {
-        "training/num_turns/mean": 2.0,
-        "training/num_turns/max": 2,
-        "training/num_turns/min": 2,
-        "training/off_policy/trajectory_spans/mean": 1.0,
-        "training/off_policy/trajectory_spans/max": 1,
-        "training/off_policy/trajectory_spans/min": 1,
-        "training/off_policy/trajectory_staleness/mean": 0.0,
-        "training/off_policy/trajectory_staleness/max": 0,
-        "training/off_policy/trajectory_staleness/min": 0,
-    }

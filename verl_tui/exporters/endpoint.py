@@ -62,7 +62,6 @@ class MetricsServer:
             bind, port, type=socket.SOCK_STREAM
         )[0]
         self._server = _Server(family, (str(address[0]), port), login, tls)
-        self._shown: Exposition | None = None
         self._scheme = "https" if tls is not None else "http"
         self._bind = f"[{address[0]}]" if family == socket.AF_INET6 else str(address[0])
         threading.Thread(
@@ -76,8 +75,7 @@ class MetricsServer:
 
     def show(self, exposition: Exposition) -> None:
         """Answer with this exposition from now on."""
-        if exposition is not self._shown:
-            self._shown, self._server.body = exposition, generate_latest(exposition)
+        self._server.body = generate_latest(exposition)
 
     def close(self) -> None:
         """Stop, without waiting for a request under way."""

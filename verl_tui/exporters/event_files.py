@@ -16,7 +16,9 @@ from array import array
 from contextlib import suppress
 from functools import cache
 from itertools import compress, count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
 
 from verl_tui.sources.fields.protobuf import BYTES
 from verl_tui.sources.formats.tensorboard.frames import RecordSplitter, checksum, sound
@@ -28,7 +30,7 @@ from verl_tui.sources.formats.tensorboard.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from verl_tui.distributions import Bins
@@ -42,6 +44,8 @@ _VERSION = b"brain.Event:2"
 _BLOCK = 2**20
 _HOLD = 2**20
 """Bytes buffered before they are written."""
+EventFields: TypeAlias = "Mapping[int, Any]"
+"""A message of protobuf: field -> double, integer, text, bytes or a message."""
 _STARTED = bytes([7 << 3 | BYTES, 2, 1 << 3, 1])
 """`Event.session_log.status = START`: drops this step and later ones of earlier files."""
 
@@ -130,9 +134,8 @@ class EventFile:
             with suppress(FileExistsError):
                 self._path.open("xb").close()
                 break
-        self._held: list[bytes] = []
-        self._size = 0
-        self._put(_double(1, now) + _bytes(3, _VERSION))
+        self._held = bytearray()
+        self._put({1: now, 3: _VERSION})
 
     @property
     def holds(self) -> bool:
@@ -141,7 +144,7 @@ class EventFile:
 
     def start(self, step: int, time: float) -> None:
         """Declare that this step and later ones written so far are to be dropped."""
-        self._put(_head(step, time) + _STARTED)
+        self._put({1: time, 2: step, 7: {1: 1}})
 
     def scalars(
         self, step: int, time: float, values: Iterable[tuple[str, bytes]]
@@ -154,38 +157,32 @@ class EventFile:
             values: Each tag with its value, in four bytes, see `floats`.
         """
         summary = b"".join([_scalar(tag) + value for tag, value in values])
-        self._put(_head(step, time) + _bytes(5, summary))
+        self._put({1: time, 2: step, 5: summary})
 
     def histogram(self, step: int, time: float, tag: str, bins: Bins) -> None:
         """Write a histogram; its sums are those of the bins' middles, which TensorBoard does not
         show.
         """
-        counts = bins.counts
-        width = (bins.high - bins.low) / len(counts)
-        limits = [bins.low + width * at for at in range(1, len(counts))] + [bins.high]
-        middles = [limit - width / 2 for limit in limits]
-        middles_and_counts = list(zip(middles, counts, strict=True))
-        histogram = (
-            _double(1, bins.low)
-            + _double(2, bins.high)
-            + _double(3, sum(counts))
-            + _double(4, sum(middle * many for middle, many in middles_and_counts))
-            + _double(5, sum(mid * mid * many for mid, many in middles_and_counts))
-            + _bytes(6, _doubles(limits))
-            + _bytes(7, _doubles(counts))
-        )
-        value = _bytes(1, tag.encode()) + _bytes(5, histogram)
-        self._put(_head(step, time) + _bytes(5, _bytes(1, value)))
+        limits = np.linspace(bins.low, bins.high, len(bins.counts) + 1)
+        middles = (limits[1:] + limits[:-1]) / 2
+        counts = np.array(bins.counts, np.float64)
+        histogram = {
+            1: bins.low,
+            2: bins.high,
+            3: float(counts.sum()),
+            4: float(counts @ middles),
+            5: float(counts @ middles**2),
+            6: limits[1:].astype("<f8").tobytes(),
+            7: counts.astype("<f8").tobytes(),
+        }
+        self._put({1: time, 2: step, 5: {1: {1: tag, 5: histogram}}})
 
     def text(self, step: int, time: float, tag: str, text: str) -> None:
         """Write a text, which TensorBoard takes as Markdown."""
         # A tensor of one string, as `torch.utils.tensorboard.summary.text` has it.
-        shape = _bytes(2, _bytes(2, bytes([1 << 3, 1])))
-        tensor = bytes([1 << 3, 7]) + shape + _bytes(8, text.encode("utf-8", "replace"))
-        metadata = _bytes(1, _bytes(1, b"text"))
-        name = _bytes(1, (tag + TEXT).encode())
-        value = name + _bytes(8, tensor) + _bytes(9, metadata)
-        self._put(_head(step, time) + _bytes(5, _bytes(1, value)))
+        tensor = {1: 7, 2: {2: {1: 1}}, 8: text}
+        value = {1: tag + TEXT, 8: tensor, 9: {1: {1: "text"}}}
+        self._put({1: time, 2: step, 5: {1: value}})
 
     def flush(self) -> None:
         """Write the buffered records; the file is closed afterwards.
@@ -194,16 +191,14 @@ class EventFile:
             OSError: It cannot be written.
         """
         with self._path.open("ab") as file:
-            file.write(b"".join(self._held))
+            file.write(self._held)
         self._held.clear()
-        self._size = 0
 
-    def _put(self, data: bytes) -> None:
+    def _put(self, event: EventFields) -> None:
+        data = encoded(event)
         header = struct.pack("<Q", len(data))
-        record = header + checksum(header) + data + checksum(data)
-        self._held.append(record)
-        self._size += len(record)
-        if self._size > _HOLD:
+        self._held += header + checksum(header) + data + checksum(data)
+        if len(self._held) > _HOLD:
             self.flush()
 
 
@@ -215,27 +210,26 @@ def floats(values: Iterable[float]) -> bytes:
     return numbers.tobytes()
 
 
-def _doubles(values: Sequence[float]) -> bytes:
-    return struct.pack(f"<{len(values)}d", *values)
-
-
-def _head(step: int, time: float) -> bytes:
-    return _double(1, time) + bytes([2 << 3]) + _varint(step)
+def encoded(message: EventFields) -> bytes:
+    """Return a message of protobuf, given by the numbers of its fields."""
+    out = bytearray()
+    for field, value in message.items():
+        if isinstance(value, float):
+            out += bytes([field << 3 | 1]) + struct.pack("<d", value)
+        elif isinstance(value, int):
+            out += bytes([field << 3]) + _varint(value)
+        else:
+            data = value.encode("utf-8", "replace") if isinstance(value, str) else value
+            data = encoded(data) if isinstance(data, dict) else data
+            out += bytes([field << 3 | BYTES]) + _varint(len(data)) + data
+    return bytes(out)
 
 
 @cache
 def _scalar(tag: str) -> bytes:
     """Return the encoding of a scalar without its number, the only part that differs."""
-    name = _bytes(1, tag.encode("utf-8", "replace")) + bytes([2 << 3 | 5])
+    name = encoded({1: tag}) + bytes([2 << 3 | 5])
     return bytes([1 << 3 | BYTES]) + _varint(len(name) + 4) + name
-
-
-def _double(field: int, value: float) -> bytes:
-    return bytes([field << 3 | 1]) + struct.pack("<d", value)
-
-
-def _bytes(field: int, value: bytes) -> bytes:
-    return bytes([field << 3 | BYTES]) + _varint(len(value)) + value
 
 
 def _varint(value: int) -> bytes:

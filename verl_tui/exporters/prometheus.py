@@ -77,66 +77,57 @@ class Exposition(NamedTuple):
         return self.families
 
 
-class ExpositionBuilder:
-    """Builds expositions; keeps the newest as long as nothing changes."""
+def exposition(
+    monitor: Monitor, now: float, limits: ExportLimits = _LIMITS
+) -> Exposition:
+    """Return all metrics as they are now.
 
-    def __init__(self, limits: ExportLimits = _LIMITS) -> None:
-        self._limits = limits
-        self._newest: tuple[object, Exposition] = (None, Exposition())
-        """All that the newest exposition depends on, and the exposition."""
+    Args:
+        monitor: Has read and judged.
+        now: Seconds since the epoch.
+        limits: How much is exported.
+    """
+    out = _Families()
+    known = [
+        run
+        for run in monitor.runs.values()
+        if run.keys or run.samples.places or run.sources
+    ]
+    known.sort(key=lambda run: -(run.last_record or 0.0))
+    runs = known[: limits.runs]
+    out.left["runs"] = len(known) - len(runs)
+    for gpu in monitor.gpus.gpus if monitor.gpus is not None else ():
+        if gpu.memory_used is not None:
+            out.add(names.GPU_MEMORY, gpu.memory_used, device=gpu.index)
+    added = [_add(out, monitor, *one, now, limits) for one in _labelled(runs)]
+    for kind in ExportLimits._fields:
+        out.add(names.LEFT_OUT, out.left[kind], kind=kind)
+    return Exposition(
+        out.families(), (*filter(None, added), *_beyond(out.left, limits))
+    )
 
-    def build(self, monitor: Monitor, now: float) -> Exposition:
-        """Return all metrics as they are now; the same exposition as before if nothing changed.
 
-        Args:
-            monitor: Has read and judged.
-            now: Seconds since the epoch.
-        """
-        runs = [
-            (run.name, run.revision, state(run, now)) for run in monitor.runs.values()
-        ]
-        basis = (_memory(monitor), runs, dict(monitor.verdicts))
-        if basis != self._newest[0]:
-            self._newest = basis, self._exposition(monitor, now)
-        return self._newest[1]
-
-    def _exposition(self, monitor: Monitor, now: float) -> Exposition:
-        out = _Families()
-        known = [
-            run
-            for run in monitor.runs.values()
-            if run.keys or run.samples.places or run.sources
-        ]
-        known.sort(key=lambda run: -(run.last_record or 0.0))
-        runs = known[: self._limits.runs]
-        out.left["runs"] = len(known) - len(runs)
-        for index, used in _memory(monitor):
-            if used is not None:
-                out.add(names.GPU_MEMORY, used, device=index)
-        added = [
-            self._add(out, monitor, run, label, now) for label, run in _labelled(runs)
-        ]
-        for kind in ExportLimits._fields:
-            out.add(names.LEFT_OUT, out.left[kind], kind=kind)
-        missing = tuple(filter(None, added))
-        return Exposition(out.families(), (*missing, *_beyond(out.left, self._limits)))
-
-    def _add(
-        self, out: _Families, monitor: Monitor, run: Run, label: str, now: float
-    ) -> str:
-        """Add a run's metrics; return why some are missing, empty if none is."""
-        try:
-            _progress(out, run, label, now)
-            _metrics(out, run, label, self._limits.metrics)
-            _devices(out, run, label, self._limits.devices)
-            _sources(out, run, label)
-            _generation_times(out, run, label)
-            _bands(out, run, label, monitor.guide)
-            _findings(out, label, monitor.verdicts.get(run.name))
-        except Exception as error:  # noqa: BLE001 - one run's failure is no other's
-            debug_log.note_error(f"exporting {run.name}", error)
-            return f"{run.name}: metrics are missing: {type(error).__name__}: {error}"
-        return ""
+def _add(
+    out: _Families,
+    monitor: Monitor,
+    label: str,
+    run: Run,
+    now: float,
+    limits: ExportLimits,
+) -> str:
+    """Add a run's metrics; return why some are missing, empty if none is."""
+    try:
+        _progress(out, run, label, now)
+        _metrics(out, run, label, limits.metrics)
+        _devices(out, run, label, limits.devices)
+        _sources(out, run, label)
+        _generation_times(out, run, label)
+        _bands(out, run, label, monitor.guide)
+        _findings(out, label, monitor.verdicts.get(run.name))
+    except Exception as error:  # noqa: BLE001 - one run's failure is no other's
+        debug_log.note_error(f"exporting {run.name}", error)
+        return f"{run.name}: metrics are missing: {type(error).__name__}: {error}"
+    return ""
 
 
 class _Families:
@@ -178,12 +169,6 @@ class _Families:
             stem = name.removesuffix("_total") if kind == "counter" else name
             self._families[name] = Metric(stem, words, kind)
         return self._families[name]
-
-
-def _memory(monitor: Monitor) -> list[tuple[str, float | None]]:
-    """Return index and used memory of this machine's GPUs."""
-    gpus = monitor.gpus.gpus if monitor.gpus is not None else ()
-    return [(gpu.index, gpu.memory_used) for gpu in gpus]
 
 
 def _labelled(runs: Sequence[Run]) -> Iterator[tuple[str, Run]]:

@@ -24,16 +24,16 @@ from verl_tui.exporters import event_files
 from verl_tui.exporters.event_files import EventFile, floats
 from verl_tui.exporters.file_names import unique_names
 from verl_tui.failures import note_failure
-from verl_tui.records import Sample
 from verl_tui.runs.clock import moment
 from verl_tui.runs.time.step_clocks import clocks
-from verl_tui.sources.folders.dump_file import dump_at
+from verl_tui.sources.folders.place_samples import PlaceSamples
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from verl_tui.distributions import Bins
+    from verl_tui.records import Sample
     from verl_tui.runs.run import Run
     from verl_tui.runs.samples import Place
 
@@ -162,33 +162,36 @@ class RunLogDirectory:
         number.
         """
         fresh: defaultdict[int, list[tuple[str, bytes]]] = defaultdict(list)
-        count = 0
         for tag in tags:
             series = run.series(tag)
-            written = self._written.scalars.get(tag, (array("q"), array("f")))
-            steps, values = written
-            known = len(steps)
+            known = len(self._written.scalars.get(tag, ((), ()))[0])
             if series is None or len(series) <= known:
                 continue
-            self._written.scalars[tag] = written
             data = floats(series.values[known:])
             new = zip(series.steps[known:], series.times[known:], strict=True)
             for at, (step, time) in enumerate(new):
                 fresh[step].append((tag, data[4 * at : 4 * at + 4]))
                 times.note(step, time)
-            steps.extend(series.steps[known:])
-            values.extend(array("f", series.values[known:]))
-            count += len(series) - known
+                self._written.add(tag, step, series.values[known + at])
         for step in sorted(fresh):
             self._out(now).scalars(step, times.at(step), fresh[step])
-        return count
+        return sum(map(len, fresh.values()))
 
     def _write_histograms(self, run: Run, times: _StepTimes, now: float) -> None:
         for key in run.histograms.keys:
-            if key in _SCORES:
-                continue
-            for step, bins in run.histograms.since(key, self._after(key)):
-                self._write_histogram(key, step, bins, times, now)
+            validation = _SCORES.get(key)
+            tag, kept = key, None
+            if (
+                validation is not None
+            ):  # scores of samples that are still kept come with them
+                tag = f"{_SCALE[validation]}/reward_dist"
+                places = (
+                    one for one in run.samples.places if one.validation is validation
+                )
+                kept = min((place.step for place in places), default=None)
+            for step, bins in run.histograms.since(key, self._after(tag)):
+                if kept is None or step < kept:
+                    self._write_histogram(tag, step, bins, times, now)
 
     def _write_histogram(
         self, tag: str, step: int, bins: Bins, times: _StepTimes, now: float
@@ -202,7 +205,6 @@ class RunLogDirectory:
 
     def _write_samples(self, run: Run, times: _StepTimes, now: float) -> None:
         """Write scores and first samples of the steps after those already written."""
-        self._write_scores(run, times, now)
         for place in run.samples.places:
             scale = _SCALE[place.validation]
             step = place.step
@@ -217,16 +219,6 @@ class RunLogDirectory:
                 tag = f"{scale}/sample_{number}"
                 self._out(now).text(step, times.at(step), tag, _markdown(sample))
                 self._written.note(tags[1], step)
-
-    def _write_scores(self, run: Run, times: _StepTimes, now: float) -> None:
-        """Write the scores of steps whose samples are no longer kept."""
-        for key, validation in _SCORES.items():
-            tag = f"{_SCALE[validation]}/reward_dist"
-            places = [one for one in run.samples.places if one.validation is validation]
-            kept = min((place.step for place in places), default=None)
-            for step, bins in run.histograms.since(key, self._after(tag)):
-                if kept is None or step < kept:
-                    self._write_histogram(tag, step, bins, times, now)
 
 
 class LogDirectories:
@@ -376,24 +368,12 @@ def _samples(run: Run, place: Place, count: int) -> tuple[list[float], list[Samp
     Raises:
         OSError: The dump cannot be read.
     """
-    dump = run.samples.dump(place)
-    if dump is None:
-        kept = run.samples.kept(place)
-        return _finite(sample.score for sample in kept), list(kept[:count])
-    file = dump_at(dump.path, dump.step, validation=dump.validation)
     try:
-        while file.index():
-            pass
-        rows = file.count_so_far
-        first = [file.row(at) for at in range(min(count, rows))]
-        scores = _finite(fact.score for fact in file.facts(0, rows))
+        found = PlaceSamples(run.samples, place)
+        scores = [score for score, _ in found.scores() if score is not None]
+        return list(filter(math.isfinite, scores)), found.first(count)
     except FileNotFoundError:
         return [], []
-    return scores, [row for row in first if isinstance(row, Sample)]
-
-
-def _finite(scores: Iterable[float | None]) -> list[float]:
-    return [score for score in scores if score is not None and math.isfinite(score)]
 
 
 def _markdown(sample: Sample) -> str:

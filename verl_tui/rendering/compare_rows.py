@@ -7,39 +7,43 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from rich.cells import cell_len, set_cell_size
 
+from verl_tui.comparison.differences import direction, incomparable
+from verl_tui.comparison.outcomes import FIGURES, measure, usual_last, weighty
+from verl_tui.comparison.setting_differences import ABSENT, differing_settings
 from verl_tui.indicators import factor
 from verl_tui.rendering.charts.sparkline import spark_pieces, sparkline
-from verl_tui.rendering.compare_figures import UNKNOWN
 from verl_tui.rendering.session.selection import LETTERS, without_shared_start
-from verl_tui.rendering.text.numbers import compact
+from verl_tui.rendering.session.shown_state import shown_state
+from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.rendering.text.printable import middle, printable, wrapped
 from verl_tui.rendering.text.run_colours import RUNS
 from verl_tui.rendering.text.wrap import fit, fit_left
-from verl_tui.runs.views.alignment import stops
+from verl_tui.runs.views.alignment import Alignment, stops
+from verl_tui.runs.views.identity import short
+from verl_tui.runs.views.measures import differing
+from verl_tui.runs.views.state import remaining
+from verl_tui.times import duration
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from verl_tui.rendering.compare_figures import (
-        ComparedCell,
-        ComparisonRow,
-        ComparisonSection,
-    )
+    from verl_tui.comparison.outcomes import Figure, FigureKind, MeasuredRun
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
-    from verl_tui.runs.views.alignment import Alignment
 
 T = TypeVar("T")
-_MARKS = {"better": "✓", "worse": "✗"}
-"""Signs of better and worse."""
+UNKNOWN = "–"
+_MARKS = {"better": "✓", "worse": "✗", "": "="}
+"""Signs of better, worse and the same."""
+_LEGEND = "✓ better, ✗ worse than the baseline; = the same"
 _GAP = 2
-_NUMBER, _CHANGE, _SHARE = 7, 8, 6
-"""Cells of a value, of a difference and of a percentage."""
-_MARKED = 2
-"""Cells of the sign between them."""
-_USUAL = _NUMBER + 1 + _SHARE + _MARKED
-_FULL = _USUAL + 1 + _CHANGE
+_NUMBER = 7
+"""Cells of a value."""
+_USUAL = _NUMBER + 9
+"""Cells of a value with a sign and a percentage."""
+_FULL = _USUAL + 9
+"""The same with a difference."""
 _MOST = 30
 """Largest width of a column, in cells."""
 _SPARKS = "reward, own scales"
@@ -47,6 +51,181 @@ _WIDEST = 24
 """Most cells of a sparkline."""
 _LABEL = 20
 """Width of the row labels while columns need the rest, in cells."""
+
+
+class ComparedCell(NamedTuple):
+    """A value of one run."""
+
+    text: str = UNKNOWN
+    number: float | None = None
+    """The number compared with the baseline's, None if there is none."""
+    unit: str = ""
+    outside: bool | None = None
+    """True beyond the healthy band, None where no band applies."""
+
+
+class ComparisonRow(NamedTuple):
+    """One row of the table."""
+
+    label: str
+    cells: Sequence[ComparedCell]
+    """One for each run in sight."""
+    better: int = 0
+    """1 where more is better, -1 where less is, 0 where neither is, or only the band decides."""
+    is_setting: bool = False
+    """True for settings; those unlike the baseline's are marked."""
+    is_count: bool = False
+    """True for small counts, of which percentages mean nothing."""
+
+    @property
+    def unit(self) -> str:
+        """The unit, empty if the runs' units differ."""
+        units = {cell.unit for cell in self.cells if cell.number is not None}
+        return units.pop() if len(units) == 1 else ""
+
+    @property
+    def is_known(self) -> bool:
+        """True if any run has a value."""
+        return any(cell.text != UNKNOWN for cell in self.cells)
+
+    @property
+    def is_judged(self) -> bool:
+        """True if values may be better or worse than the baseline's."""
+        return bool(self.better) or any(cell.outside is not None for cell in self.cells)
+
+
+class ComparisonSection(NamedTuple):
+    """Rows below one heading, and a sentence below them."""
+
+    heading: str
+    rows: Sequence[ComparisonRow]
+    note: str = ""
+
+
+# -- content ---------------------------------------------------------------------------------------
+
+
+def sections(
+    view: View, runs: Sequence[Run], alignment: Alignment, seen: Sequence[int]
+) -> list[ComparisonSection]:
+    """Return the comparison of runs for the columns in sight.
+
+    Args:
+        view: The state of the app.
+        runs: All compared runs, the baseline first.
+        alignment: The point up to which each run counts.
+        seen: Indices of the runs in sight.
+    """
+    ends = stops(runs, alignment)
+    measured = measure(runs, ends, usual_last(runs, ends), view.monitor.guide)
+    found = [measured[at] for at in seen]
+    now = "" if alignment is Alignment.END else ", now"
+    known = [row for row in _figures(view, found, now) if row.is_known]
+    judged = any(row.is_judged for row in known)
+    return [
+        ComparisonSection("figures", known, _LEGEND if judged else ""),
+        *(
+            ComparisonSection("measured differently", (), sentence)
+            for sentence in differing(runs)
+        ),
+        _settings(runs, seen),
+    ]
+
+
+def where(runs: Sequence[Run], alignment: Alignment) -> str:
+    """Describe the point up to which the runs are compared."""
+    if alignment is Alignment.END:
+        return str(alignment.value)
+    found = stops(runs, alignment)
+    if alignment is Alignment.STEP:
+        step = next((stop.step for stop in found if stop.step is not None), None)
+        return str(alignment.value) if step is None else f"at step {step}"
+    lasted = [stop.elapsed for stop in found if stop.elapsed is not None]
+    if not lasted:
+        return "no times are known"
+    return f"{duration(max(lasted))} after their start"
+
+
+def _figures(
+    view: View, found: Sequence[MeasuredRun], now: str
+) -> Iterator[ComparisonRow]:
+    """Yield the rows on these runs; `now` follows the labels of values at each run's end."""
+    yield _texts(f"state{now}", (shown_state(view, one.run).value for one in found))
+    yield _texts("step", map(_steps, found))
+    yield _texts("time so far", (duration(one.stop.elapsed) for one in found))
+    for kind in FIGURES:
+        if kind.indicator:
+            yield from _of_kind(kind, found)
+    ahead = (duration(remaining(one.run, view.now)) for one in found)
+    yield _texts(f"ETA{now}", ahead)
+    counts = [_findings(view, one.run) for one in found]
+    yield ComparisonRow(f"findings{now}", counts, -1, is_count=True)
+
+
+def _texts(label: str, words: Iterable[str]) -> ComparisonRow:
+    return ComparisonRow(label, [ComparedCell(word) for word in words])
+
+
+def _of_kind(kind: FigureKind, found: Sequence[MeasuredRun]) -> Iterator[ComparisonRow]:
+    """Yield a row with a figure, and one with its step if it is the best."""
+    figures = [one.figures[kind.id] for one in found]
+    better = 0 if incomparable(kind, found) else direction(kind, found)
+    yield ComparisonRow(kind.label, [_figure(one, kind) for one in figures], better)
+    if kind.id.startswith("best"):
+        steps = (UNKNOWN if one.step is None else str(one.step) for one in figures)
+        yield _texts(f"{kind.label} at step", steps)
+
+
+def _figure(one: Figure, kind: FigureKind) -> ComparedCell:
+    if one.value is None:
+        return ComparedCell()
+    unit = one.unit or kind.unit
+    return ComparedCell(compact(one.value), one.value, unit, one.outside)
+
+
+def _steps(one: MeasuredRun) -> str:
+    if one.stop.step is None:
+        return UNKNOWN
+    total = one.run.total_steps
+    shown = f"/{exact_step(total)}" if total and one.stop.step == one.run.step else ""
+    return exact_step(one.stop.step) + shown
+
+
+def _findings(view: View, run: Run) -> ComparedCell:
+    verdict = view.monitor.verdicts.get(run.name)
+    if verdict is None:
+        return ComparedCell()
+    count = len(weighty(view.acknowledgements.open(run.name, verdict.primary)))
+    return ComparedCell(str(count), float(count))
+
+
+def _settings(runs: Sequence[Run], seen: Sequence[int]) -> ComparisonSection:
+    heading = "settings that differ"
+    if len(runs) == 1:
+        note = "There is only one run, so nothing differs."
+        return ComparisonSection(heading, (), note)
+    rows = [
+        ComparisonRow(
+            setting.label,
+            [ComparedCell(_shown(setting.values[at])) for at in seen],
+            is_setting=True,
+        )
+        for setting in differing_settings(runs)
+    ]
+    if rows:
+        return ComparisonSection(heading, rows)
+    known = sum(bool(run.settings) for run in runs) > 1
+    note = "All known settings are the same." if known else "No settings are known."
+    return ComparisonSection(heading, rows, note)
+
+
+def _shown(setting: object) -> str:
+    if setting is ABSENT:
+        return UNKNOWN
+    return "null" if setting is None else short(setting)
+
+
+# -- columns ---------------------------------------------------------------------------------------
 
 
 class ComparisonColumns(NamedTuple):
@@ -59,6 +238,11 @@ class ComparisonColumns(NamedTuple):
     """Indices of the runs: the baseline, then consecutive others."""
     hidden: bool = False
     """True if the baseline has no room; the others are still compared with it."""
+
+    @property
+    def room(self) -> int:
+        """Cells of a column without the gap."""
+        return self.size - _GAP
 
     def of(self, things: Sequence[T]) -> Sequence[T]:
         """Return the things of the columns that have room, given one for each in `seen`."""
@@ -76,18 +260,25 @@ def fit_columns(
         current: Index of the run that must be in sight.
         longest: Cells of the longest row label, which gets the room that the columns leave.
     """
-    label = min(_LABEL, max(6, width * 2 // 5))
-    room = max(1, width - label)
+    room = max(1, width - min(_LABEL, max(6, width * 2 // 5)))
     size = _FULL + _GAP if count * (_FULL + _GAP) <= room else _USUAL + _GAP
     fitting = max(1, min(count, room // size))
     size = min(_MOST + _GAP, room // fitting)
     label = min(longest, width - size * fitting)
     if fitting == 1:
-        return ComparisonColumns(
-            label, size, (0, current) if current else (0,), bool(current)
-        )
+        seen = (0, current) if current else (0,)
+        return ComparisonColumns(label, size, seen, bool(current))
     first = min(max(1, current - (fitting - 2)), count - fitting + 1)
     return ComparisonColumns(label, size, (0, *range(first, first + fitting - 1)))
+
+
+def longest(found: Sequence[ComparisonSection]) -> int:
+    """Return the width of the longest row label with its unit, in cells."""
+    rows = [row for section in found for row in section.rows]
+    return max((cell_len(_label(row)) for row in rows), default=0)
+
+
+# -- rows ------------------------------------------------------------------------------------------
 
 
 def heading_rows(
@@ -98,21 +289,16 @@ def heading_rows(
     row: Pieces = [(" " * columns.label, "")]
     below: Pieces = [(" " * columns.label, "")]
     for at in columns.of(columns.seen):
-        place = view.selection.place(runs[at].name)
-        letter, colour = (
-            (f"{LETTERS[place]} ", RUNS[place]) if place is not None else ("", "")
-        )
+        letter, colour = "", ""
+        if (place := view.selection.place(runs[at].name)) is not None:
+            letter, colour = f"{LETTERS[place]} ", RUNS[place]
         pointer, role = ("▸", "current") if at == current else (" ", "label")
-        room = max(1, columns.size - _GAP - len(letter))
-        name = middle(names[at], room)
-        row += [
-            (" " + pointer, "current"),
-            (letter, colour),
-            (set_cell_size(name, room), role),
-        ]
+        room = max(1, columns.room - len(letter))
+        name = set_cell_size(middle(names[at], room), room)
+        row += [(f" {pointer}", "current"), (letter, colour), (name, role)]
         word = "baseline" if at == 0 else ""
         word = printable(f"against {names[0]}" if columns.hidden else word)
-        below.append((" " * _GAP + _sized(word, columns.size - _GAP), "dim"))
+        below.append((" " * _GAP + _sized(word, columns.room), "dim"))
     return [row, below]
 
 
@@ -125,14 +311,12 @@ def reward_row(
     ends = stops(runs, alignment)
     row: Pieces = [(_sized(_SPARKS, columns.label), "label")]
     for at in columns.of(columns.seen):
-        room = columns.size - _GAP
         place = view.selection.place(runs[at].name)
         role = RUNS[place] if place is not None else "spark"
-        cells = min(room - 1, _WIDEST)
-        line = _spark(runs[at], ends[at].step, cells)
+        line = _spark(runs[at], ends[at].step, min(columns.room - 1, _WIDEST))
         row.append((" " * _GAP, ""))
         row += spark_pieces(line, role, broken="worse")
-        row.append((" " * (room - len(line)), ""))
+        row.append((" " * (columns.room - len(line)), ""))
     if not any(text.strip() for text, _ in row[1:]):
         return []
     return row
@@ -154,135 +338,80 @@ def table_rows(
         if rows:
             rows.append([])
         rows.append([(fit(section.heading, width), "heading")])
-        rows += [_row(line, columns) for line in section.lines]
-        note = _legend(section) if section.lines else section.otherwise
-        rows += [[(part, "dim")] for part in wrapped(note, width)]
+        rows += [_row(row, columns) for row in section.rows]
+        rows += [[(part, "dim")] for part in wrapped(section.note, width)]
     return rows
 
 
-def _legend(section: ComparisonSection) -> str:
-    """Explain the marks of better and worse, if the section has any."""
-    if not any(_is_judged(line) for line in section.lines):
-        return ""
-    better, worse = _MARKS["better"], _MARKS["worse"]
-    return f"{better} better, {worse} worse than the baseline; = the same"
+def _label(row: ComparisonRow) -> str:
+    return printable(row.label) + (f", {row.unit}" if row.unit else "")
 
 
-def _is_judged(line: ComparisonRow) -> bool:
-    return line.better != 0 or any(cell.outside is not None for cell in line.cells)
-
-
-def longest(found: Sequence[ComparisonSection]) -> int:
-    """Return the width of the longest row label with its unit, in cells."""
-    lines = [line for section in found for line in section.lines]
-    return max((_label_cells(line) for line in lines), default=0)
-
-
-def _label_cells(line: ComparisonRow) -> int:
-    unit = _unit(line)
-    return cell_len(printable(line.label)) + (len(unit) + 2 if unit else 0)
-
-
-def _unit(line: ComparisonRow) -> str:
-    """Return the unit of a row, empty if the runs' units differ."""
-    units = {cell.unit for cell in line.cells if cell.number is not None}
-    if len(units) != 1:
-        return ""
-    return next(iter(units))
-
-
-def _row(line: ComparisonRow, columns: ComparisonColumns) -> Pieces:
-    unit = _unit(line)
-    label = printable(line.label)
-    if line.is_setting:  # the end of a dotted name is the most informative part
+def _row(row: ComparisonRow, columns: ComparisonColumns) -> Pieces:
+    label = _label(row)
+    if row.is_setting:  # the end of a dotted name is the most informative part
         label = fit_left(label, columns.label)
-    if unit and cell_len(label) + len(unit) + 2 <= columns.label:
-        label = f"{label}, {unit}"
-    row: Pieces = [(_sized(label, columns.label), "label")]
-    base = line.cells[0]
-    room = columns.size - _GAP
-    cells = columns.of(line.cells)
+    elif cell_len(label) > columns.label:
+        label = printable(row.label)
+    pieces: Pieces = [(_sized(label, columns.label), "label")]
+    base = row.cells[0]
+    cells = columns.of(row.cells)
     for at, cell in zip(columns.of(columns.seen), cells, strict=True):
-        row.append((" " * _GAP, ""))
-        if line.is_setting:
-            text = middle(cell.text, room)
+        pieces.append((" " * _GAP, ""))
+        if row.is_setting:
             role = "differs" if cell.text != base.text else "value"
-            row.append((_sized(text, room), role))
+            text = middle(cell.text, columns.room)
+            pieces.append((_sized(text, columns.room), role))
         else:
-            baseline = base if at and base.unit == cell.unit else None
-            row += _value_pieces(cell, baseline, line, room)
-    return row
+            pieces += _value_pieces(row, cell if at else base, columns.room)
+    return pieces
 
 
-class _Change(NamedTuple):
-    """A value's change against the baseline."""
-
-    role: str
-    """`better`, `worse`, or empty for no change."""
-    absolute: float
-    base: float
-
-
-def _change(
-    cell: ComparedCell, base: ComparedCell | None, better: int
-) -> _Change | None:
-    """Return the change against the baseline, None if it cannot be judged.
-
-    Values that read the same count as unchanged.
+def _judged(cell: ComparedCell, base: ComparedCell, better: int) -> str | None:
+    """Return how a value is against the baseline's: `better`, `worse`, empty for the same; None
+    where nothing can be said. Values that read the same are the same; without a better side only
+    the edge of the healthy band is judged.
     """
-    if base is None or cell.number is None or base.number is None:
+    if cell.number is None or base.number is None or cell.unit != base.unit:
         return None
-    change = cell.number - base.number
-    if not better:
-        role = _band_role(cell.outside, base.outside)
-        if not role:
-            return None
-        return _Change(role, change, base.number)
-    if not change or cell.text == base.text:
-        return _Change("", change, base.number)
-    return _Change("better" if change * better > 0 else "worse", change, base.number)
+    if better:
+        if cell.text == base.text:
+            return ""
+        return "better" if (cell.number - base.number) * better > 0 else "worse"
+    if None in (cell.outside, base.outside) or cell.outside is base.outside:
+        return None
+    return "worse" if cell.outside else "better"
 
 
-def _band_role(outside: bool | None, base_outside: bool | None) -> str:
-    """Judge a change across the edge of the healthy band, empty if there is none."""
-    if outside is None or base_outside is None or outside is base_outside:
-        return ""
-    return "worse" if outside else "better"
-
-
-def _value_pieces(
-    cell: ComparedCell, base: ComparedCell | None, line: ComparisonRow, room: int
-) -> Pieces:
+def _value_pieces(row: ComparisonRow, cell: ComparedCell, room: int) -> Pieces:
     """Write a value with its change against the baseline, in exactly `room` cells."""
+    base = row.cells[0]
     text = printable(cell.text)
-    change = _change(cell, base, line.better)
-    if change is None:
-        plain = _sized(text, room)
-        return [(plain, "dim" if cell.text == UNKNOWN else "value")]
-    value = text.ljust(_NUMBER)
-    if room < _NUMBER + _MARKED:
-        least = max(1, room - _MARKED)
-        value = text[:least].ljust(least)
-    words = _change_words(change, room, is_count=line.is_count)
-    rest = max(0, room - len(value))
-    return [(value, "value"), (_sized(f" {words}", rest), change.role or "dim")]
+    role = None if cell is base else _judged(cell, base, row.better)
+    if role is None:
+        return [(_sized(text, room), "dim" if text == UNKNOWN else "value")]
+    cells = max(1, min(max(_NUMBER, len(text)), room - 2))
+    words = _change_words(row, cell, role)
+    fitting = next((one for one in words if len(one) < room - cells), words[-1])
+    value = text[:cells].ljust(cells)
+    return [(value, "value"), (_sized(f" {fitting}", room - cells), role or "dim")]
 
 
-def _change_words(change: _Change, room: int, *, is_count: bool) -> str:
-    """Write a change as a mark, a difference and a percentage, as far as there is room."""
-    if not change.role:
-        return "="
-    words = [_MARKS[change.role]]
-    if room >= _USUAL and (is_count or room >= _FULL):
-        words.append(signed(change.absolute))
-    if room >= _USUAL and not is_count:
-        words.append(percentage(change.absolute, change.base))
-    return " ".join(words)
-
-
-def signed(change: float) -> str:
-    """Write a difference with its sign."""
-    return ("+" if change > 0 else "") + compact(change)
+def _change_words(row: ComparisonRow, cell: ComparedCell, role: str) -> list[str]:
+    """Return the ways to write a change against the baseline: a sign with a difference and a
+    percentage, with one of them, alone.
+    """
+    mark, base = _MARKS[role], row.cells[0].number
+    if not role or cell.number is None or base is None:
+        return [mark]
+    change = cell.number - base
+    difference = ("+" if change > 0 else "") + compact(change)
+    percent = "" if row.is_count else percentage(change, base)
+    return [
+        f"{mark} {difference} {percent}".rstrip(),
+        f"{mark} {percent or difference}",
+        mark,
+    ]
 
 
 def percentage(change: float, base: float) -> str:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from array import array
 from bisect import bisect_left, bisect_right
-from itertools import accumulate, chain, islice, pairwise, repeat, starmap
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import accumulate, pairwise, repeat, starmap
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.records import (
     Batch,
@@ -20,7 +19,6 @@ from verl_tui.records import (
     Sample,
     Settings,
 )
-from verl_tui.runs.clock import ElapsedTimes
 from verl_tui.times import LATEST
 
 if TYPE_CHECKING:
@@ -62,33 +60,29 @@ class RecordedSource:
         self._final = self._statuses[-1]
         self._ends = [*accumulate(sum(map(_size, some)) for some in parts)]
         """Number of moments up to the end of each batch."""
-        self.moments = array("d")
-        """Seconds since the epoch. Before `set_times` in the order of the records, nan where
-        nothing before has a time, inf if unknown.
-        """
         sizes = np.array([*map(_size, self.records)], np.int64)
         self._indices = np.repeat(np.arange(len(sizes)), sizes)
         """Index of the record of each moment."""
         begins = np.cumsum(sizes) - sizes
         self._rows = np.arange(len(self._indices)) - begins[self._indices]
         """Index of its row in the record."""
+        self.moments: Any = np.full(len(self._indices), math.nan)
+        """Seconds since the epoch. Before `set_times` in the order of the records, nan where
+        nothing before has a time, inf if unknown.
+        """
         self._begin = 0.0
         self._taken: int | None = None
         """Number of moments taken; None before the first batch."""
 
-    @property
-    def has_steps(self) -> bool:
-        """True if the source shows which steps training has reached."""
-        return any(map(_steps, self.records))
-
-    def marks(self, *, dumps: bool = False) -> Iterator[tuple[float, int | None]]:
+    def marks(self, *, dumps: bool) -> Iterator[tuple[float, int | None]]:
         """Yield moments with the step reached, None at a restart from the beginning.
 
         Args:
             dumps: Whether dumps and all rows show steps, for want of anything better.
         """
         indices, rows = self._indices.tolist(), self._rows.tolist()
-        for moment, index, row in zip(self.moments, indices, rows, strict=True):
+        moments = self.moments.tolist()
+        for moment, index, row in zip(moments, indices, rows, strict=True):
             record = self.records[index]
             if _is_restart(record):
                 yield moment, None
@@ -103,63 +97,45 @@ class RecordedSource:
         A record with a step has the time of that step wherever it was read, others have the time of
         the record before them. A restarted source goes on from there, whatever its clock says.
         """
-        reached = math.nan
-        last = -1
-        for records, times in self._passes(timing):
-            begin = _latest(self.moments)
-            for index in records:
-                record = self.records[index]
-                own = [*islice(times, _size(record))]
-                if isinstance(record, MetricRows):
-                    own = [*accumulate(own, _later)]
-                    dated = record.progress
-                else:
-                    dated = not math.isnan(own[0])
-                    own = own if dated else [reached]
-                last = index if dated else last
-                if dated and not isinstance(record, Progress):
-                    # readers hand progress on before all else
-                    reached = _later(reached, own[-1])
-                self.moments.extend(_later(begin, moment) for moment in own)
+        import numpy as np
+
+        times = self._times(timing)
+        begin = reached = math.nan
+        last, stop = -1, 0
+        for index, record in enumerate(self.records):
+            start, stop = stop, stop + _size(record)
+            if _is_restart(record):
+                begin = np.fmax.reduce(self.moments[:start], initial=math.nan)
+            own = np.fmax.accumulate(times[start:stop])
+            if isinstance(record, MetricRows):
+                dated = record.progress
+            else:
+                dated = not math.isnan(own[0])
+                own = own if dated else np.array([reached])
+            last = index if dated else last
+            if dated and not isinstance(record, Progress):
+                # readers hand progress on before all else
+                reached = np.fmax(reached, own[-1])
+            self.moments[start:stop] = np.fmax(begin, own)
         self._find_end(last)
 
-    def _passes(self, timing: Timing) -> list[tuple[range, Iterator[float]]]:
-        """Return the indices of the records from restart to restart, with the times of their
-        moments.
+    def _times(self, timing: Timing) -> Any:
+        """Return the times as rows state them, else those of their steps, nan where there is none:
+        those before a restart no later than the first time after it.
         """
-        cuts = [i for i, record in enumerate(self.records) if i and _is_restart(record)]
-        found: list[tuple[range, Iterator[float]]] = []
-        over = math.inf
-        for first, end in reversed([*pairwise([0, *cuts, len(self.records)])]):
-            records = self.records[first:end]
-            times, begins = self._times(records, timing, over, last=not found)
-            found.append((range(first, end), iter(times)))
-            over = min(filter(math.isfinite, begins), default=over)
-        return found[::-1]
+        import numpy as np
 
-    def _times(
-        self, records: Sequence[Record], timing: Timing, over: float, *, last: bool
-    ) -> tuple[list[float], list[float]]:
-        """Return the times of records between two restarts: as a row states it, else that of its
-        step, nan where there is none; and the times of which the first is their beginning.
-
-        Args:
-            records: The records.
-            timing: Times of steps.
-            over: When the next restart began, inf for none.
-            last: True if there is none.
-        """
-        steps = sorted(set(chain.from_iterable(map(_steps, records))))
-        end = min(over, self._final.modified or over)
-        clock = timing.clock(steps, _bar(records), end, last=last)
-        stated = [pair for record in records for pair in _stated(record)]
-        by_step = timing.at(clock, [step for step, _ in stated])
-        times = [
-            time if _is_valid(time) else min(known, over)
-            for known, (_, time) in zip(by_step, stated, strict=True)
-        ]
-        begins = filter(_is_valid, (time for _, time in stated))
-        return times, [*begins, *timing.at(clock, steps[:1])]
+        pairs = [pair for record in self.records for pair in _stated(record)]
+        steps, stated = np.array(pairs, np.float64).reshape(-1, 2).T
+        valid = (stated > _EARLIEST) & (stated < LATEST)
+        times = np.where(valid, stated, timing.at(steps))
+        restarts = [i for i, one in enumerate(self.records) if i and _is_restart(one)]
+        cuts = np.searchsorted(self._indices, restarts).tolist()
+        for first, cut in reversed([*pairwise([0, *cuts])]):
+            over = np.fmin.reduce(times[cut:], initial=math.inf)
+            early = times[first:cut]
+            early[~valid[first:cut]] = np.minimum(early, over)[~valid[first:cut]]
+        return times
 
     def _find_end(self, last: int) -> None:
         """Give records behind the last step the time of the file's last change, if plausible.
@@ -169,7 +145,9 @@ class RecordedSource:
         Args:
             last: Index of the newest record with a time of its own.
         """
-        end = _latest(self.moments)
+        import numpy as np
+
+        end = np.fmax.reduce(self.moments, initial=math.nan)
         end = math.inf if math.isnan(end) else end
         if 0 < (self._final.modified or 0.0) - end <= AFTERMATH:
             end = self._final.modified or 0.0
@@ -188,9 +166,9 @@ class RecordedSource:
 
         written = self._final.modified or span.end
         last = span.end if written > span.end + AFTERMATH else max(written, span.begin)
-        moments = np.nan_to_num(np.array(self.moments), nan=span.begin, posinf=last)
+        moments = np.nan_to_num(self.moments, nan=span.begin, posinf=last)
         order = np.argsort(moments, kind="stable")
-        self.moments = array("d", (moments[order] + shift).tobytes())
+        self.moments = (moments[order] + shift).tolist()
         self._indices = self._indices[order]
         self._rows = self._rows[order]
         self._begin = span.begin + shift
@@ -207,7 +185,7 @@ class RecordedSource:
         """True if records up to a moment have not been taken."""
         taken = self._taken or 0
         if taken < len(self.moments):
-            return self.moments[taken] <= until
+            return bool(self.moments[taken] <= until)
         return self._taken is None and self._begin <= until
 
     def take(self, until: float) -> Batch | None:
@@ -282,16 +260,6 @@ def _steps(record: Record, *, dumps: bool = False) -> Sequence[int]:
     return (record.step,)
 
 
-def _bar(records: Iterable[Record]) -> ElapsedTimes:
-    """Return what a progress bar shows in some records."""
-    bar = ElapsedTimes()
-    for record in records:
-        match record:
-            case Progress(step=int(step), elapsed=float(seconds)):
-                bar.note(step, seconds)
-    return bar
-
-
 def _stated(record: Record) -> Iterator[tuple[float, float]]:
     """Yield the step and the time that a record, or each row of it, states; nan for none."""
     if isinstance(record, MetricRows):
@@ -303,23 +271,8 @@ def _stated(record: Record) -> Iterator[tuple[float, float]]:
         yield math.nan, math.nan
 
 
-def _is_valid(time: float) -> bool:
-    """Return whether the time that a row states is valid."""
-    return _EARLIEST < time < LATEST
-
-
 def _is_restart(record: Record) -> bool:
     return isinstance(record, Restart) and record.step is None
-
-
-def _latest(moments: Iterable[float]) -> float:
-    """Return the latest of some moments, nan if none is known."""
-    return max((one for one in moments if not math.isnan(one)), default=math.nan)
-
-
-def _later(reached: float, moment: float) -> float:
-    """Return the later of two moments, either of which may be nan."""
-    return reached if math.isnan(moment) or moment < reached else moment
 
 
 def _moved(record: Record, shift: float) -> Record:

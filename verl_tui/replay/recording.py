@@ -44,31 +44,15 @@ class RecordedRun:
         """Basis of the pace if the log has no times, else None."""
         self.estimated = timing.estimated
         """True if the times of the steps are estimated."""
-        marks = self._find_times(timing)
+        for source in self.sources:
+            source.find_times(timing)
+        marks = _marks(self.sources, dumps=False) or _marks(self.sources, dumps=True)
         self.moments = [moment for moment, _ in marks]
         """Moments at which the run reached further steps."""
         self.steps = [step for _, step in marks]
         """These steps."""
-        known = [*filter(math.isfinite, chain(*(one.moments for one in self.sources)))]
-        self.span = RunSpan(min(known), max(known)) if known else None
+        self.span = _span(self.sources)
         """Time span of the run, None without steps."""
-
-    def _find_times(self, timing: Timing) -> list[tuple[float, int]]:
-        """Find the times of all records; return when the run reached further steps.
-
-        Sources without progress of their own take the times of their steps from the others.
-        """
-        stepped = [source for source in self.sources if source.has_steps]
-        for source in stepped:
-            source.find_times(timing)
-        marks = _marks(stepped, dumps=False)
-        if marks:
-            moments, steps = zip(*marks, strict=True)
-            timing.reference.note(steps, moments)
-        for source in self.sources:
-            if source not in stepped:
-                source.find_times(timing)
-        return marks or _marks(self.sources, dumps=True)
 
     def set_times(self, span: RunSpan, shift: float) -> None:
         """Set the moments of all records, see `RecordedSource.set_times`."""
@@ -80,6 +64,11 @@ class RecordedRun:
         """Return the moment at which the run first reached a step, None if it never did."""
         marks = zip(self.moments, self.steps, strict=True)
         return next((moment for moment, reached in marks if reached >= step), None)
+
+
+def _span(sources: Iterable[RecordedSource]) -> RunSpan | None:
+    known = [*filter(math.isfinite, chain(*(one.moments for one in sources)))]
+    return RunSpan(min(known), max(known)) if known else None
 
 
 def _marks(
@@ -124,7 +113,9 @@ class Recording:
         begin, end = self._set_times(spans)
         firsts = [recorded.moments[0] for recorded in going]
         self.start = min(firsts, default=begin)
-        lasts = [source.moments[-1] for source in self._sources() if source.moments]
+        lasts = [
+            source.moments[-1] for source in self._sources() if len(source.moments)
+        ]
         self.end = max(lasts, default=end)
 
     def _set_times(self, spans: Sequence[RunSpan]) -> RunSpan:

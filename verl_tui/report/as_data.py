@@ -6,7 +6,7 @@ from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.comparison.as_data import as_data as comparison_data
-from verl_tui.comparison.as_data import json_number
+from verl_tui.plain_data import plain
 
 if TYPE_CHECKING:
     from verl_tui.rendering.charts.chart_data import Points
@@ -59,7 +59,7 @@ def _best(one: BestStep) -> dict[str, Any]:
         "metric": found.metric,
         "key": found.key,
         "step": found.step,
-        "value": json_number(found.value),
+        "value": plain(found.value),
         "checkpoint": _checkpoint(found.checkpoint),
         "nearest_checkpoint": _checkpoint(found.nearest),
         "latest_checkpoint": _checkpoint(found.latest),
@@ -74,7 +74,7 @@ def _samples(found: ReportedSamples) -> dict[str, Any]:
         "shown": [
             {
                 "why": one.why,
-                "score": json_number(one.score),
+                "score": plain(one.score),
                 "prompt": one.prompt,
                 "response": one.response,
                 "ground_truth": one.ground_truth,

@@ -24,7 +24,7 @@ from verl_tui.words import counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.comparison.statistic_tables import TextTable
+    from verl_tui.comparison.tables import TextTable
     from verl_tui.report.drawing import ChartDrawing
     from verl_tui.report.record import Report
     from verl_tui.report.run_charts import ReportChart

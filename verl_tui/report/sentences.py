@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.comparison.statistic_tables import TextTable
-from verl_tui.comparison.tables import tables
+from verl_tui.comparison.tables import TextTable, tables
 from verl_tui.rendering.session.selection import LETTERS
 from verl_tui.report.masked import masked
 from verl_tui.text import one_line

@@ -15,13 +15,14 @@ from watching import NOW, Typed, check_layout, loaded, names, press, settle, tex
 
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.records import Batch, MetricRows, Settings, SourceStatus
-from verl_tui.rendering.compare_figures import sections, where
 from verl_tui.rendering.compare_rows import (
     fit_columns,
     heading_rows,
     longest,
     reward_row,
+    sections,
     table_rows,
+    where,
 )
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.runs.run import Run
@@ -100,7 +101,7 @@ def row(rows: list[str], label: str) -> list[str]:
 def two(**more: Any) -> View:
     slow = run_of(
         "x-slow",
-        [0.1, 0.5, 0.4],
+        [0.1, 0.7, 0.4],
         every=60.0,
         actor__ppo_kl=0.02,
         said={LR: 1e-6, "data.seed": 1},
@@ -139,8 +140,8 @@ def test_figures_against_the_baseline() -> None:
     rows = table(two())
     assert rows[0].split() == ["▸slow", "fast"]
     assert rows[1].split() == ["baseline"]
-    assert row(rows, "reward, last") == ["0.4", "0.6", "✓", "+0.2", "+50.0%"]
-    assert row(rows, "reward, best at step") == ["2", "4"]
+    assert row(rows, "final reward") == ["0.4", "0.52", "✓", "+0.12", "+30.0%"]
+    assert row(rows, "best reward at step") == ["2", "4"]
     assert row(rows, "highest policy KL, nats/token") == ["0.02", "0.05"], (
         "both are in the healthy band"
     )
@@ -184,8 +185,8 @@ def test_rewards_of_different_scales_are_not_held_against_each_other() -> None:
     labelled.apply(
         Batch("labelled", SourceStatus("labelled", "verl console"), (with_spread,)), NOW
     )
-    assert row(table(view_of(labelled, open_)), "reward, last") == ["0.5", "3.9"]
-    assert row(table(view_of(binary, open_)), "reward, last")[2] == "✓", (
+    assert row(table(view_of(labelled, open_)), "final reward") == ["0.37", "2.97"]
+    assert row(table(view_of(binary, open_)), "final reward")[2] == "✓", (
         "nothing tells that scales differ"
     )
 

@@ -52,44 +52,44 @@ def test_every_width_is_kept_to(view: View, *, alone: bool) -> None:
         row = words(one_row(view, width, alone=alone))
         assert cell_len(row) <= width
         assert row == row.strip()
-        assert "8400" in row, "how far it is"
+        assert "300" in row, "how far it is"
 
 
 @pytest.mark.parametrize(
     ("width", "expected"),
     [
-        (20, ("run", "8400", "✖1")),
-        (50, ("8400", "✖ policy-collapse")),
+        (20, ("run", "300", "✖1")),
+        (50, ("300", "✖ policy-collapse")),
         (
             80,
             (
-                "run_ppo_collapse",
+                "run_grpo_high_lr",
                 "finished",
-                "8400",
-                "0.0631",
-                "KL 0.315",
+                "300",
+                "reward 0",
+                "KL 0.287",
                 "✖ policy-collapse",
             ),
         ),
         (
             120,
             (
-                "run_ppo_collapse",
-                "reward 0.0631 →",
-                "KL 0.315 →",
-                "✖ policy-collapse since 5000",
+                "run_grpo_high_lr",
+                "reward 0 →",
+                "KL 0.287 →",
+                "✖ policy-collapse since 144",
                 "2 GPUs 94%",
             ),
         ),
         (
             200,
             (
-                "finished  all 8400 steps",
-                "reward ▅▆▇",
+                "finished  all 300 steps",
+                "reward ▆▆▇",
                 "KL ▁▁▁",
-                "since 5000",
+                "since 144",
                 "2 GPUs 94%",
-                "sources ok",
+                "last record now",
             ),
         ),
     ],
@@ -146,7 +146,7 @@ async def test_few_rows_look_designed(collapse: Monitor) -> None:
             await settle(pilot)
             check_layout(app)
             shown = lines(app)
-            assert "8400" in shown[0]
+            assert "300" in shown[0]
             assert not {"╭", "╰"} & set(text(app)), (
                 "frames take the rows that there are"
             )
@@ -157,7 +157,7 @@ async def test_few_rows_look_designed(collapse: Monitor) -> None:
         # In a single row tab goes through the panels.
         await pilot.resize_terminal(80, 1)
         await settle(pilot)
-        assert "run_ppo_collapse" in text(app)
+        assert "run_grpo_high_lr" in text(app)
         await press(pilot, "tab")
         await settle(pilot)
         assert in_sight(app) == {"charts"}
@@ -167,4 +167,4 @@ async def test_few_rows_look_designed(collapse: Monitor) -> None:
         assert "policy-collapse" in text(app)
         await press(pilot, "escape")
         await settle(pilot)
-        assert "8400" in text(app)
+        assert "300" in text(app)

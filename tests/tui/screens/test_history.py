@@ -36,7 +36,7 @@ async def test_history_lists_what_was_raised_newest_first(collapse: Monitor) -> 
             assert isinstance(app.screen, HistoryScreen)
             check_layout(app)
             shown = text(app)
-            assert "grad-norm-rising" in shown
+            assert "clip-saturation" in shown
             assert "raised at step" in shown
             await press(pilot, "G")
             assert "repetition" in text(app) or "ref-kl-high" in text(app)
@@ -45,7 +45,7 @@ async def test_history_lists_what_was_raised_newest_first(collapse: Monitor) -> 
         # Enter goes to the step.
         await press(pilot, "A", "j", "enter")
         assert app.screen is dashboard(app)
-        assert app.view_at(NOW).cursor == 5100  # reward-low
+        assert app.view_at(NOW).cursor == 140  # length-explosion
         # An episode of a diagnosis leads to its chart while it lasts.
         await press(pilot, "0", "A", "G")
         listed = app.view_at(NOW).verdict.history[::-1]
@@ -55,7 +55,7 @@ async def test_history_lists_what_was_raised_newest_first(collapse: Monitor) -> 
             chart.data.key for chart in dashboard(app).query(Chart) if chart.display
         }
         assert "samples/repetition" in drawn
-        assert app.cursor == 4800
+        assert app.cursor == 144
 
 
 async def test_what_was_cleared_says_when(tmp_path: Path) -> None:

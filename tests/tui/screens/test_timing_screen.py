@@ -243,7 +243,7 @@ async def test_opens_and_closes(demo: Monitor) -> None:
             assert not isinstance(app.screen, TimingScreen), key
         # Other runs are a key away.
         await press(pilot, "t", "left_square_bracket")
-        assert "timing of run_ppo_tutorial" in text(app)
+        assert "timing of run_grpo_seed_8" in text(app)
 
 
 async def test_any_size(demo: Monitor) -> None:

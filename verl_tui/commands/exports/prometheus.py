@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from verl_tui.commands.arguments import CommandParser
     from verl_tui.config import Config
-    from verl_tui.exporters.prometheus import Exposition, ExpositionBuilder
+    from verl_tui.exporters.prometheus import ExportLimits, Exposition
     from verl_tui.monitor import Monitor
 
 LOGIN = "VERL_TUI_LOGIN"
@@ -114,12 +114,10 @@ def run(options: argparse.Namespace) -> int:
     config = configuration(options)
     _check(options)
     try:
-        from verl_tui.exporters.prometheus import ExportLimits, ExpositionBuilder
+        from verl_tui.exporters.prometheus import ExportLimits
     except ModuleNotFoundError as error:
         raise CommandError(_MISSING) from error
-    metrics = _JudgedMetrics(
-        ExpositionBuilder(ExportLimits(options.runs, options.metrics))
-    )
+    metrics = _JudgedMetrics(ExportLimits(options.runs, options.metrics))
     if options.textfile is None:
         return _serve(options, paths, config, metrics)
     if options.follow:
@@ -136,20 +134,20 @@ def run(options: argparse.Namespace) -> int:
 class _JudgedMetrics:
     """Judges runs and builds their metrics; reports once what the limits leave out."""
 
-    def __init__(self, builder: ExpositionBuilder) -> None:
-        self._builder = builder
+    def __init__(self, limits: ExportLimits) -> None:
+        self._limits = limits
         self._reported: tuple[str, ...] = ()
 
     def now(self, monitor: Monitor) -> Exposition:
         """Judge, and return all metrics as they are now."""
+        from verl_tui.exporters.prometheus import exposition
+
         now = time.time()
         monitor.judge(now)
-        exposition = self._builder.build(monitor, now)
-        print_messages(
-            words for words in exposition.left_out if words not in self._reported
-        )
-        self._reported = exposition.left_out
-        return exposition
+        page = exposition(monitor, now, self._limits)
+        print_messages(words for words in page.left_out if words not in self._reported)
+        self._reported = page.left_out
+        return page
 
 
 def _once(

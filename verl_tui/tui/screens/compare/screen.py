@@ -9,13 +9,14 @@ from textual.binding import Binding
 
 from verl_tui.means import clamp
 from verl_tui.rendering.choices import next_choice
-from verl_tui.rendering.compare_figures import sections, where
 from verl_tui.rendering.compare_rows import (
     fit_columns,
     heading_rows,
     longest,
     reward_row,
+    sections,
     table_rows,
+    where,
 )
 from verl_tui.rendering.text.printable import wrapped
 from verl_tui.rendering.text.run_colours import HUES

@@ -1,0 +1,26 @@
+"""Our own data as JSON knows them."""
+
+from __future__ import annotations
+
+import math
+from enum import Enum
+from typing import Any
+
+_PLAIN = (bool, int, str, type(None))
+
+
+def plain(value: Any) -> Any:
+    """Return data for JSON, which knows neither NaN nor infinity nor objects: a named tuple becomes
+    a mapping of its fields, a member of an enumeration its value.
+    """
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, dict):
+        return {key: plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple | map):
+        return [plain(one) for one in value]
+    if isinstance(value, Enum):
+        return plain(value.value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, _PLAIN) else str(value)
