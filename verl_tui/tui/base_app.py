@@ -123,7 +123,7 @@ class TerminalApp(KeyQueue[int]):
                 f"no theme is called {one_line(theme)}: there are {known}", markup=False
             )
         elif self._few_colours and not self.available_themes[theme].ansi:
-            self.theme = themes.PLAIN.name
+            self.theme = themes.PLAIN
         else:
             self.theme = theme
         self._known_theme = self.theme
@@ -151,8 +151,9 @@ class TerminalApp(KeyQueue[int]):
     def get_css_variables(self) -> dict[str, str]:
         """Return the theme's colours, changed where text would be hard to read."""
         few = not self.is_headless and self.console.color_system == "256"
-        shown = themes.of_256 if few else themes.exactly
-        self.theme_variables = themes.readable(super().get_css_variables(), shown)
+        self.theme_variables = themes.readable(
+            super().get_css_variables(), self.theme, few=few
+        )
         return self.theme_variables
 
     @property
