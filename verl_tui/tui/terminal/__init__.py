@@ -21,9 +21,9 @@ Each part below is as in Textual 8.2. Where one is missing, the app goes on as a
 - `Screen._on_timer_update`, `_screen_resized`, `App._prune`: no second layout, no waiting.
 
 `driver` (ends with its terminal, also in the middle of a frame; takes any bytes as keys):
-- `textual._xterm_parser.XTermParser._sequence_to_key_events`
-- `LinuxDriver._file`, `_loop`, `_app`, `_debug`, `_writer_thread`, `_auto_restart`,
-  `_must_signal_resume`, `_sigcont_application`, `_disable_mouse_support`, `_get_terminal_size`.
+- `textual._xterm_parser.XTermParser`
+- `LinuxDriver._file`, `_loop`, `_app`, `_debug`, `_auto_restart`, `_must_signal_resume`,
+  `_sigcont_application`, `_get_terminal_size`.
   Without any of these Textual's own driver is used.
 
 `net` (an error costs the part of the screen that it happened in, and not the app):
