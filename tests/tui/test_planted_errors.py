@@ -47,15 +47,12 @@ IN_PANELS = (
     (SamplesPanel, "has_content", ""),
     (RunsPanel, "make_room", ""),
     (Plot, "render_line", "plus"),
-    (RunsPanel, "action_sort", "f2 s"),
     (RunsPanel, "on_rows_chosen", "f2 j"),
 )
 """What panels are shown, their size, findings as text, drawings, keys and messages."""
 IN_SCREENS = (
     (ZoomScreen, "show", "enter"),
     (MetricsScreen, "redraw", "m"),
-    (MetricsScreen, "action_sort", "m s"),
-    (MetricsScreen, "action_back", "m escape"),
     (TimingScreen, "draw", "t"),
     (TimingScreen, "compose", "t"),
     (ConfigScreen, "on_mount", "c"),

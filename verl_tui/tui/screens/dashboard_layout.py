@@ -132,8 +132,10 @@ class DashboardLayout(BufferedScreen[None]):
         self._try_again()
 
     def _try_again(self) -> None:
-        restored = [panel for panel in self.arrangement.panels if panel.restore()]
-        if restored:
+        failed = [panel for panel in self.arrangement.panels if panel.failed]
+        for panel in failed:
+            panel.fail("")
+        if failed:
             self._after_layout()
 
     def show(self, view: View) -> None:
