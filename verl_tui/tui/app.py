@@ -40,21 +40,8 @@ class VerlApp(MonitorApp):
     """Watches runs in the terminal."""
 
     TITLE = "verl-tui"
-    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - Textual declares it otherwise
-        (0, "-narrow"),
-        (60, "-medium"),
-        (120, "-wide"),
-        (170, "-huge"),
-    ]
-    """Columns from which on a class holds, for which stylesheets have a layout."""
-    VERTICAL_BREAKPOINTS = [  # noqa: RUF012
-        (0, "-line"),
-        (2, "-pair"),
-        (3, "-tiny"),
-        (8, "-flat"),
-        (18, "-low"),
-        (30, "-tall"),
-    ]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-wide")]  # noqa: RUF012 - as Textual has it
+    VERTICAL_BREAKPOINTS = [(0, "-line"), (3, "-tall")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Quit", id="quit"),
         *(

@@ -24,17 +24,11 @@ if TYPE_CHECKING:
     from verl_tui.tui.widgets.role_styled import Looks
 
 
-_PLACE = """
-    &.-tiny.-narrow > #health { display: block; height: 1; }
-"""
-"""Its place in each layout of the dashboard."""
-
-
 class HealthPanel(TextPanel):
     """The findings about the shown run."""
 
     TITLE = "health"
-    PANEL = PanelSpec("health", "f4", "Health", rank=30, tab=20, css=_PLACE)
+    PANEL = PanelSpec("health", "f4", "Health", rank=30, tab=20, share=0.34)
     FOOTER = (
         ("health.unfold", "Unfold"),
         ("health.not_judged", "Other rules"),

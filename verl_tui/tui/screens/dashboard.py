@@ -151,7 +151,7 @@ class Dashboard(DashboardLayout):
         filtered = (
             self.query_one(ChartsPanel).filter or self.query_one(RunsPanel).filter
         )
-        if self.has_class("-filtering"):
+        if self.foot == "filter-bar":
             self._close_filter()
             self._filter("", *self._filtered)
             if len(self._filtered) == 1:
@@ -312,7 +312,7 @@ class Dashboard(DashboardLayout):
         if self._reads(health):
             health.action_not_judged()
             # the reasons take rows, and give them back
-            self.arrangement.let_shrink("health")
+            self.let_shrink("health")
             self.redraw()
         else:
             key = first_keys(self.app, (DashboardLayout,), "panel.health")
@@ -377,7 +377,7 @@ class Dashboard(DashboardLayout):
         text = runs.filter if self._filtered == ("runs",) else charts.filter
         bar.open(filter_label([_FILTERED[name] for name in self._filtered]), text)
         self._say_matches()
-        self.arrangement.set_class("-filtering", on=True)
+        self.set_foot("filter-bar")
 
     def _say_matches(self) -> None:
         """Say beside the typed filter how much matches it; runs count where they are listed."""
@@ -397,7 +397,7 @@ class Dashboard(DashboardLayout):
 
     @on(Input.Changed, "#filter")
     def _filter_changed(self, event: Input.Changed) -> None:
-        if self.has_class("-filtering"):
+        if self.foot == "filter-bar":
             self._filter(event.value, *self._filtered)
             self._say_matches()
 
@@ -408,9 +408,8 @@ class Dashboard(DashboardLayout):
         self.action_show_panel(self._filtered[-1])
 
     def _close_filter(self) -> None:
-        if self.has_class("-filtering"):
-            self.query_one(FilterBar).display = False
-            self.arrangement.set_class("-filtering", on=False)
+        if self.foot == "filter-bar":
+            self.set_foot("keys")
 
     def _filter(self, text: str, *names: str) -> None:
         """Filter the named panels by a text, all that can be where none is named; with several, all

@@ -65,7 +65,7 @@ class Overlay(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]):
         background: $background;
         &.-apart { background: $background 60%; }
         &.-apart:ansi { background: transparent; }
-        &.-line > *, &.-pair > * { border: none; }
+        &.-line > * { border: none; }
     }
     """
 

@@ -60,7 +60,7 @@ class HelpScreen(BufferedScreen[None], ModalScreen[None]):
         }
         &.-columns > Container { width: 168; }
         &.-narrow > Container { height: 100%; }
-        &.-line > Container, &.-pair > Container { border: none; height: 100%; }
+        &.-line > Container { border: none; height: 100%; }
     }
     """
 
