@@ -139,10 +139,7 @@ def _heights(
     needs: Mapping[str, Need], rows: int, *, frames: bool
 ) -> dict[str, tuple[int, bool]]:
     """Return the heights of panels below each other, and whether each has a frame."""
-    samples = needs.get("samples")
-    # of an evaluation there are rows of text and no charts: its samples get the rest
-    of_text = needs["charts"].rows and samples is not None and samples.rows > 1
-    rest = "samples" if of_text else "charts"
+    rest = _greedy(needs)
     given = {name: _height(need, rows, frames=frames) for name, need in needs.items()}
     del given[rest]
     while sum(tall for tall, _ in given.values()) > rows * (1 - _CHARTS):
@@ -154,6 +151,14 @@ def _heights(
         bare = framed and tall <= _FRAMED
         given[name] = (_SENTENCE, False) if bare else (tall - 1, framed)
     return {**given, rest: (rows - sum(tall for tall, _ in given.values()), frames)}
+
+
+def _greedy(needs: Mapping[str, Need]) -> str:
+    """Return the panel that gets the rest: of an evaluation there are rows of text and no charts, so
+    it is the samples.
+    """
+    of_text = needs["charts"].rows and "samples" in needs and needs["samples"].rows > 1
+    return "samples" if of_text else "charts"
 
 
 def _height(need: Need, rows: int, *, frames: bool) -> tuple[int, bool]:
