@@ -154,8 +154,8 @@ def _heights(
 
 
 def _greedy(needs: Mapping[str, Need]) -> str:
-    """Return the panel that gets the rest: of an evaluation there are rows of text and no charts, so
-    it is the samples.
+    """Return the panel that gets the rest: of an evaluation, which has rows of text and no charts,
+    the samples.
     """
     of_text = needs["charts"].rows and "samples" in needs and needs["samples"].rows > 1
     return "samples" if of_text else "charts"
