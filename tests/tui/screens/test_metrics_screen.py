@@ -23,10 +23,9 @@ from watching import (
 from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.rendering.session.preferences import StateFile, UserState
 from verl_tui.tui.panels.charts import ChartsPanel
-from verl_tui.tui.screens.metrics.grid import MetricGrid
+from verl_tui.tui.screens.metrics.grid import MetricGrid, Tile
 from verl_tui.tui.screens.metrics.metric_table import MetricTable
 from verl_tui.tui.screens.metrics.screen import MetricsScreen
-from verl_tui.tui.screens.metrics.shelf_row import Tile
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.widgets.plot import Plot
 

@@ -16,12 +16,12 @@ from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.panels.runs import BESIDE
 from verl_tui.tui.panels.samples import SamplesPanel
-from verl_tui.tui.screens.placed import Placed
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.widgets.filter_bar import FilterBar
 from verl_tui.tui.widgets.footer import Keys
 from verl_tui.tui.widgets.hint import Hint
 from verl_tui.tui.widgets.line import Line
+from verl_tui.tui.widgets.placed import Placed
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
