@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import Binding
 from textual.message import Message
 
 from verl_tui.rendering.health_layout import FindingList, HealthLayout, caption
+from verl_tui.tui.keys.act import act
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import WHY
 from verl_tui.tui.panels.panel import TextPanel
@@ -45,16 +45,8 @@ class HealthPanel(TextPanel):
     }
     HELP_SECTION = HelpSection("health, with the focus", rank=20, task=WHY)
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "space", "unfold", "Evidence and advice", id="health.unfold", show=False
-        ),
-        Binding(
-            "v",
-            "not_judged",
-            "Why rules gave no verdict",
-            id="health.not_judged",
-            show=False,
-        ),
+        act("space", "unfold", "health.unfold", "Evidence and advice"),
+        act("v", "not_judged", "health.not_judged", "Why rules gave no verdict"),
     ]
 
     class Followed(Message):

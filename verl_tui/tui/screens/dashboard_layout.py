@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len
-from textual.binding import Binding
 
 from verl_tui.rendering.arrange import LOW, NARROW, Need, arrange
 from verl_tui.rendering.status_line import status
+from verl_tui.tui.keys.act import act
 from verl_tui.tui.keys.bindings import bindings, keys_of
 from verl_tui.tui.panels.catalog import PANELS
 from verl_tui.tui.panels.charts import ChartsPanel
@@ -56,22 +56,12 @@ class DashboardLayout(BufferedScreen[None]):
     )
     """Panels in the order of the tab key."""
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("tab", "next_panel(1)", "Next panel", id="panel.next"),
-        Binding(
-            "shift+tab",
-            "next_panel(-1)",
-            "Previous panel",
-            show=False,
-            id="panel.previous",
-        ),
-        Binding("z", "zoom", "Zoom panel", id="panel.zoom"),
+        act("tab", "next_panel(1)", "panel.next", "Next panel", show=True),
+        act("shift+tab", "next_panel(-1)", "panel.previous", "Previous panel"),
+        act("z", "zoom", "panel.zoom", "Zoom panel", show=True),
         *(
-            Binding(
-                spec.key,
-                f"show_panel('{spec.name}')",
-                spec.words,
-                show=False,
-                id=f"panel.{spec.name}",
+            act(
+                spec.key, f"show_panel('{spec.name}')", f"panel.{spec.name}", spec.words
             )
             for spec in PANELS
         ),

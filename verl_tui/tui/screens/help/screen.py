@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
 from textual import on
-from textual.binding import Binding
 from textual.containers import Container
 from textual.content import Content
 from textual.screen import ModalScreen
@@ -15,6 +14,7 @@ from textual.strip import Strip
 from textual.widgets import Input
 
 from verl_tui.rendering.filter_words import Matches
+from verl_tui.tui.keys.act import act
 from verl_tui.tui.keys.bindings import first_keys
 from verl_tui.tui.screens.help.arrange import GAP, by_section, in_columns, with_words
 from verl_tui.tui.screens.help.help_rows import ROOMY, help_rows
@@ -41,8 +41,8 @@ class HelpScreen(BufferedScreen[None], ModalScreen[None]):
     """A list of all keys: of the screen in front, everywhere, then place by place."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,question_mark", "back", "Back", show=False, id="help.back"),
-        Binding("slash", "search", "Search the keys", show=False, id="help.search"),
+        act("escape,q,question_mark", "back", "help.back", "Back"),
+        act("slash", "search", "help.search", "Search the keys"),
     ]
     DEFAULT_CSS = """
     HelpScreen {
