@@ -18,7 +18,7 @@ Each part below is as in Textual 8.2. Where one is missing, the app goes on as a
 - `Widget._clear_arrangement_cache`: a grid whose rows change is laid out at once.
 - `Screen._compositor_refresh`, `_repaint_required`, `_compositor.update_widgets`: no paint before
   the screen is filled.
-- `Screen._on_timer_update`, `_screen_resized`, `App._prune`: no second layout, no waiting.
+- `Screen._on_timer_update`, `_screen_resized`: no waiting, no frame of a size before.
 
 `driver` (ends with its terminal, also in the middle of a frame; takes any bytes as keys):
 - `textual._xterm_parser.XTermParser`
@@ -27,7 +27,7 @@ Each part below is as in Textual 8.2. Where one is missing, the app goes on as a
   Without any of these Textual's own driver is used.
 
 `net` (an error costs the part of the screen that it happened in, and not the app):
-- `MessagePump._dispatch_message`, `App._handle_exception`: what handlers, callbacks and layouts
+- `MessagePump._dispatch_message`, `App._handle_exception`, `textual._context`: what handlers, callbacks and layouts
   raise. Without them Textual ends the app at the first error.
 
 `scrolling`:
