@@ -61,8 +61,8 @@ class HealthPanel(TextPanel):
         self._rows = Entries()
         self._list = FindingList()
         self._layout = HealthLayout([])
-        self._drawn: tuple[object, ...] = ()
-        """The state that was drawn last."""
+        self._name: str | None = None
+        """The run that was shown last."""
 
     def compose(self) -> ComposeResult:
         """Make the rows."""
@@ -85,22 +85,12 @@ class HealthPanel(TextPanel):
 
     def show(self, view: View) -> None:
         """Show the health of the shown run."""
-        waiting = view.run is not None and view.run.step is None
-        drawn = (
-            view.run.name if view.run else None,
-            view.run,
-            view.verdict,
-            int(view.monitor.loaded() * 100) if view.loading else None,
-            waiting,
-            view.acknowledgements.revision,
-        )
         self._list.view = view
-        if drawn == self._drawn:
-            return
-        if drawn[:1] != self._drawn[:1]:
+        name = view.run.name if view.run is not None else None
+        if name != self._name:
+            self._name = name
             self._list.forget_choices()
             self._rows.scroll_home(animate=False)
-        self._drawn = drawn
         self.redraw()
 
     def redraw(self) -> None:

@@ -27,8 +27,9 @@ Each part below is as in Textual 8.2. Where one is missing, the app goes on as a
   Without any of these Textual's own driver is used.
 
 `net` (an error costs the part of the screen that it happened in, and not the app):
-- `MessagePump._dispatch_message`, `App._handle_exception`, `textual._context`: what handlers, callbacks and layouts
-  raise. Without them Textual ends the app at the first error.
+- `MessagePump._dispatch_message`, `App._handle_exception`, `textual._context.active_message_pump`:
+  what handlers, callbacks and layouts raise, and where. Without them Textual ends the app at the
+  first error.
 
 `scrolling`:
 - `Widget._scroll_update`: a list grows without a layout of the whole screen.
