@@ -100,10 +100,8 @@ class TerminalApp(KeyQueue[int]):
         usual = super().get_driver_class()
         if usual.__name__ != "LinuxDriver":
             return usual
-        try:
-            from verl_tui.tui.terminal.driver import RobustDriver
-        except ImportError:  # another Textual has no parser of that name
-            return usual
+        from verl_tui.tui.terminal.driver import RobustDriver
+
         return RobustDriver
 
     def on_mount(self) -> None:

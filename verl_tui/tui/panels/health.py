@@ -61,7 +61,7 @@ class HealthPanel(TextPanel):
         self._rows = Entries()
         self._list = FindingList()
         self._layout = HealthLayout([])
-        self._name: str | None = None
+        self._of: str | None = None
         """The run that was shown last."""
 
     def compose(self) -> ComposeResult:
@@ -87,8 +87,8 @@ class HealthPanel(TextPanel):
         """Show the health of the shown run."""
         self._list.view = view
         name = view.run.name if view.run is not None else None
-        if name != self._name:
-            self._name = name
+        if name != self._of:
+            self._of = name
             self._list.forget_choices()
             self._rows.scroll_home(animate=False)
         self.redraw()

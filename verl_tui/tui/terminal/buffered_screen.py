@@ -112,9 +112,7 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
     def _let_go(self) -> None:
         """Paint what is drawn."""
         self._seen = True
-        paint_now = getattr(self, "_on_timer_update", None)
-        if paint_now is not None:  # else with the next beat of Textual's timer
-            paint_now()
+        self._on_timer_update()
 
     def on_resize(self, event: Resize) -> None:
         """Draw for a new size, also where another screen is in front.
@@ -171,9 +169,7 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
         if layout:
             # Textual keeps a screen's layout as long as its size is the same, even if its rules
             # have changed.
-            forget = getattr(self, "_clear_arrangement_cache", None)
-            if forget is not None:
-                forget()
+            self._clear_arrangement_cache()
         return super().refresh(repaint=repaint, layout=layout, recompose=recompose)
 
     def _refresh_layout(self, size: Size | None = None, scroll: bool = False) -> None:
@@ -182,11 +178,11 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
         Textual's layout diff uses the last widget lookup as its baseline, so a widget just shown
         is missed: restore the map of the last layout.
         """
-        compositor: Any = getattr(self, "_compositor", None)
-        if self._previous_map is not None and hasattr(compositor, "_full_map"):
+        compositor: Any = self._compositor
+        if self._previous_map is not None:
             compositor._full_map = self._previous_map
         super()._refresh_layout(size, scroll)
-        self._previous_map = getattr(compositor, "_full_map", None)
+        self._previous_map = compositor._full_map
         if self.app.screen is not self and self._seen:
             self.app.screen.refresh()  # this one may shine through
 
@@ -194,7 +190,7 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
         """Paint nothing before the screen is filled; a full repaint only once, after the layout."""
         if not self._seen:
             return
-        if self.is_current and getattr(self, "_repaint_required", False):
+        if self.is_current and self._repaint_required:
             self._repaint_required = False
             self._compositor.update_widgets({self})
         # Also of a screen that has failed: it has a sentence to paint.

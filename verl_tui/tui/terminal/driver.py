@@ -45,10 +45,6 @@ _AS_FOUND = "".join(
 _USUAL = "\x1b[<u\x1b[?7h\x1b[?25h"
 """The usual keys, lines that wrap, a cursor."""
 
-_NEEDED = ("_sigcont_application", "_get_terminal_size")
-if not all(hasattr(LinuxDriver, name) for name in _NEEDED):
-    raise ImportError("Textual's driver is not the one that ours extends")
-
 
 class RobustDriver(LinuxDriver):
     """A driver that ends with its terminal or at a signal, even while a write is blocked."""
