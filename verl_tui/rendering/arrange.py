@@ -28,7 +28,7 @@ _COLUMN = 2 / 3
 _WIDE = 120
 """Columns of a screen from which on there is room for that column."""
 _LEAST = 26
-"""Least width of it; the most is a third of the screen."""
+"""Least width of it; the most is two sevenths of the screen."""
 _SPARED = 100
 """Cells left to the charts beside it: two columns of charts with their axes."""
 
@@ -132,7 +132,7 @@ def _column(needs: Mapping[str, Need], all_: Room, names: int) -> int:
     runs = needs["runs"].rows if "runs" in needs else 0
     if all_.width < _WIDE or runs + FRAME < all_.height * _COLUMN:
         return 0
-    return max(_LEAST, min(names, all_.width - _SPARED, all_.width // 3))
+    return max(_LEAST, min(names, all_.width - _SPARED, all_.width * 2 // 7))
 
 
 def _heights(

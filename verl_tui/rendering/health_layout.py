@@ -197,16 +197,16 @@ def _stacked(blocks: Sequence[Block], rules: Sequence[Pieces]) -> HealthLayout:
 
 
 def _shorten(blocks: list[Block], writer: FindingWriter, height: int) -> bool:
-    """Cut messages until all findings fit, the first ones least; return False where not even a row
-    of each message does.
+    """Cut messages until all findings fit, the first ones least; what follows from them is left
+    out. Return False where not even a row of each message fits.
     """
-    spare = height - sum(2 + len(one.below) for one in blocks)
+    spare = height - 2 * len(blocks)
     if spare < 0 or not blocks[0].head:
         return False
     for at, one in enumerate(blocks):
         kept = 1 + min(spare, len(one.message) - 1)
         spare -= kept - 1
-        blocks[at] = one._replace(message=writer.beginning(one.message, kept))
+        blocks[at] = Block(one.head, writer.beginning(one.message, kept), [])
     return True
 
 
