@@ -96,7 +96,7 @@ async def test_without_colours_what_is_chosen_is_reversed(
         await press(pilot, "f4")
         await press(pilot, "j")
         await settle(pilot)
-        assert app.theme == themes.PLAIN.name
+        assert app.theme == themes.PLAIN
         screen = pyte.Screen(120, 40)
         pyte.Stream(screen).feed("".join(emulator(app).written))
         cells = [cell for row in screen.buffer.values() for cell in row.values()]

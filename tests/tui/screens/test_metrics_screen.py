@@ -23,10 +23,9 @@ from watching import (
 from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.rendering.session.preferences import StateFile, UserState
 from verl_tui.tui.panels.charts import ChartsPanel
-from verl_tui.tui.screens.metrics.grid import MetricGrid
+from verl_tui.tui.screens.metrics.grid import MetricGrid, Tile
 from verl_tui.tui.screens.metrics.metric_table import MetricTable
 from verl_tui.tui.screens.metrics.screen import MetricsScreen
-from verl_tui.tui.screens.metrics.shelf_row import Tile
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.widgets.plot import Plot
 
@@ -78,11 +77,6 @@ def screen(app: VerlApp) -> MetricsScreen:
     return app.screen
 
 
-def parts(app: VerlApp) -> list[MetricGrid | MetricTable]:
-    """Return charts and table, as far as there are."""
-    return [*app.screen.query(MetricGrid), *app.screen.query(MetricTable)]
-
-
 def tiles(app: VerlApp) -> list[str]:
     """Return the keys of the charts on the page, in order."""
     return [
@@ -102,7 +96,9 @@ async def drawn(pilot: Pilot[Any]) -> None:
     """Wait for what there was no time to draw at once."""
     app = pilot.app
     assert isinstance(app.screen, MetricsScreen)
-    await until(pilot, lambda: not any(part.later for part in parts(app)))
+    await until(
+        pilot, lambda: not any(grid.later for grid in app.screen.query(MetricGrid))
+    )
     await settle(pilot)
 
 

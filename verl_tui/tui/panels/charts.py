@@ -44,18 +44,12 @@ if TYPE_CHECKING:
 _AT_ONCE = 2
 """Charts that are drawn otherwise in the frame that answers a key; the others come in the next."""
 
-_PLACE = """
-    &.-tiny > #charts, &.-pair > #charts, &.-line > #charts { display: block; height: 1fr; }
-    &.-line > #charts { display: none; }
-"""
-"""Its place in each layout of the dashboard."""
-
 
 class ChartsPanel(Panel):
     """A page of charts, as many as fit; further pages hold the rest."""
 
     TITLE = "charts"
-    PANEL = PanelSpec("charts", "f3", "Charts", rank=20, tab=10, css=_PLACE)
+    PANEL = PanelSpec("charts", "f3", "Charts", rank=20, tab=10, share=1.0)
     FOOTER = (
         ("chart.read_left chart.read_right", "Read"),
         ("chart.zoom", "Full screen"),

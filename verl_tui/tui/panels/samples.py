@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding
 from textual.message import Message
 
+from verl_tui.rendering.arrange import TALL
 from verl_tui.rendering.samples.body import body_rows
 from verl_tui.rendering.samples.chosen import SampleChoice
 from verl_tui.rendering.samples.export import whole
@@ -45,10 +46,6 @@ if TYPE_CHECKING:
 
 _MOST, _LEAST = 12, 3
 """Most rows that a sample asks for, and those kept for one that is not read yet."""
-_PLACE = """
-    &.-column > #samples { column-span: 2; }
-"""
-"""Its place in each layout of the dashboard."""
 
 
 class SamplesPanel(Panel, RoleStyled):
@@ -56,7 +53,7 @@ class SamplesPanel(Panel, RoleStyled):
 
     TITLE = "samples"
     ABRIDGED = True
-    PANEL = PanelSpec("samples", "f6", "Samples", rank=50, tab=30, css=_PLACE)
+    PANEL = PanelSpec("samples", "f6", "Samples", rank=50, tab=30, share=0.25)
     FOOTER = (
         ("samples.previous samples.next", "Sample"),
         ("samples.older samples.newer", "Step"),
@@ -143,7 +140,7 @@ class SamplesPanel(Panel, RoleStyled):
         if run is None or not self.has_content(view):
             return 1
         alone = is_evaluation(run)  # then no chart wants the room
-        if not alone and not self.screen.has_class("-tall"):
+        if not alone and not self.screen.size.height >= TALL:
             return 1
         self._view = view
         self._settle()

@@ -106,7 +106,7 @@ class ZoomScreen(BufferedScreen[ChartLook]):
     ZoomScreen {
         overflow: hidden hidden;
         & > #origin { padding: 0 1; }
-        &.-line, &.-pair { & > #origin, & > Keys { display: none; } }
+        &.-line { & > #origin, & > Keys { display: none; } }
     }
     """
 

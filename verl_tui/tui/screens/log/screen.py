@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
-from textual.binding import Binding
 from textual.message import Message
 from textual.widgets import Input
 
@@ -14,6 +13,7 @@ from verl_tui.rendering.log.line_kinds import Alarms, LineKind, TextQuery
 from verl_tui.rendering.log.window import LogWindow
 from verl_tui.rendering.text.search import Search
 from verl_tui.tui.export import copy_text
+from verl_tui.tui.keys.act import act
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import WHY
 from verl_tui.tui.panels.runs import RunsPanel
@@ -47,41 +47,44 @@ class LogScreen(BufferedScreen[None], RoleStyled):
     LOOKS = looks.LOG_LINES
     HELP_SECTION = HelpSection("log", rank=40, task=WHY)
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", "Back", id="log.back"),
-        Binding("q,l", "dismiss", "Close", id="log.close"),
-        Binding("f", "follow", "Follow", id="log.follow"),
-        Binding("slash", "search", "Search", key_display="/", id="log.search"),
-        Binding("n", "hit(1)", "Next hit", id="log.next_hit"),
-        Binding("N", "hit(-1)", "Previous hit", id="log.previous_hit"),
-        Binding("e", "alarm(1)", "Next error", id="log.next_alarm"),
-        Binding("E", "alarm(-1)", "Previous error", id="log.previous_alarm"),
-        Binding(
+        act("escape", "back", "log.back", "Back", show=True),
+        act("q,l", "dismiss", "log.close", "Close", show=True),
+        act("f", "follow", "log.follow", "Follow", show=True),
+        act("slash", "search", "log.search", "Search", show=True),
+        act("n", "hit(1)", "log.next_hit", "Next hit", show=True),
+        act("N", "hit(-1)", "log.previous_hit", "Previous hit", show=True),
+        act("e", "alarm(1)", "log.next_alarm", "Next error", show=True),
+        act("E", "alarm(-1)", "log.previous_alarm", "Previous error", show=True),
+        act(
             "exclamation_mark",
             "warning(1)",
+            "log.next_warning",
             "Next warning",
-            key_display="!",
-            id="log.next_warning",
+            show=True,
         ),
-        Binding(
-            "at",
-            "warning(-1)",
-            "Previous warning",
-            key_display="@",
-            id="log.previous_warning",
-        ),
-        Binding("u", "fold", "Unfold repeated lines and prefixes", id="log.unfold"),
-        Binding("w", "wrap", "Wrap or cut lines", id="log.wrap"),
-        Binding(
+        act("at", "warning(-1)", "log.previous_warning", "Previous warning", show=True),
+        act("u", "fold", "log.unfold", "Unfold repeated lines and prefixes", show=True),
+        act("w", "wrap", "log.wrap", "Wrap or cut lines", show=True),
+        act(
             "enter",
             "whole",
+            "log.whole",
             "The whole line, or every field of a record",
-            id="log.whole",
+            show=True,
         ),
-        Binding("y", "copy", "Copy the line", id="log.copy"),
-        Binding("tab", "source(1)", "Next file", id="log.next_source"),
-        Binding("shift+tab", "source(-1)", "Previous file", id="log.previous_source"),
-        Binding("left_square_bracket", "other(-1)", "Previous run", id="log.previous"),
-        Binding("right_square_bracket", "other(1)", "Next run", id="log.next"),
+        act("y", "copy", "log.copy", "Copy the line", show=True),
+        act("tab", "source(1)", "log.next_source", "Next file", show=True),
+        act(
+            "shift+tab", "source(-1)", "log.previous_source", "Previous file", show=True
+        ),
+        act(
+            "left_square_bracket",
+            "other(-1)",
+            "log.previous",
+            "Previous run",
+            show=True,
+        ),
+        act("right_square_bracket", "other(1)", "log.next", "Next run", show=True),
     ]
     DEFAULT_CSS = """
     LogScreen {
