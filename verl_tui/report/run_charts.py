@@ -39,6 +39,8 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
 """The indicators of each family, in the order of showing."""
 OF_FINDINGS, OTHERS = "named by findings", "metrics"
 """Families for findings about other metrics, and for runs without any of these."""
+OTHER_RUN = "other-run"
+"""Role of a run without a colour."""
 COLOURED = len(LETTERS)
 """Runs that have a letter and a colour of their own."""
 MOST_GREY = 54
@@ -78,12 +80,14 @@ class ReportChart:
         first = self.curves[0].data
         if self.alone:
             return first
+        coloured = [one.data for one in self.curves if one.place is not None]
+        marks = (mark for data in coloured for mark in data.marks)
         return first._replace(
             lines=tuple(filter(None, map(_lettered, self.curves))),
             envelope=None,
             spread=(),
             beside=(),
-            alarms=(),
+            marks=tuple(mark for mark in marks if mark.role == "breach"),
             best="",
         )
 
@@ -95,7 +99,7 @@ def _lettered(curve: RunCurve) -> ChartLine | None:
         return None
     label = one_line(curve.run, 40)
     if curve.place is None:
-        return main._replace(role="raw", sign="·", label=label)
+        return main._replace(role=OTHER_RUN, sign="·", label=label, alarms=())
     role = RUNS[curve.place]
     return main._replace(role=role, sign=LETTERS[curve.place], label=label)
 

@@ -41,7 +41,7 @@ def text(rows):
 
 def test_a_diagonal_of_dots():
     layer = DotLayer(2, 1, "line")
-    layer.line([(3, 3), (2, 2), (1, 1), (0, 0)])
+    layer.spans(enumerate([(3, 3), (2, 2), (1, 1), (0, 0)]))
     assert compose([layer]) == [(("⡠⠊", "line"),)]
 
 

@@ -233,7 +233,7 @@ def test_several_lines_are_distinguished_without_colour():
         )
     )
     assert drawn[0].rstrip().endswith("a one  b two  ◆ val")
-    assert all(sum(row.count(sign) for row in drawn[1:]) == 1 for sign in "ab")
+    assert all(sum(row.count(sign) for row in drawn[1:]) > 1 for sign in "ab")
     assert sum(row.count("◆") for row in drawn[1:]) == 2
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len
 
 from verl_tui.rendering.charts.downsample import value_at
-from verl_tui.rendering.charts.line_signs import signs
+from verl_tui.rendering.charts.picture import signs
 from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.rendering.text.printable import printable
 from verl_tui.rendering.text.units import in_words, value_text
@@ -122,7 +122,6 @@ def _value(
     text = value_text(found[1], unit)
     if line.kind == "line" and 0 < data.smoothing < 1:
         average = cache.smoothed(line.points, data.smoothing)
-        average.pyramid  # noqa: B018 - it reads what has come since
         smooth = value_at(average, step)
         text += (
             f" (smooth {in_words(smooth[1], unit)[0]})" if smooth is not None else ""

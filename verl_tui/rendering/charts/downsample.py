@@ -102,45 +102,6 @@ def _no_columns(count: int) -> DotColumns:
     return DotColumns([None] * count, [None] * count, [False] * count)
 
 
-class DotRuns:
-    """The dot rows that columns of values take on a y axis, found anew only for columns that have
-    changed.
-    """
-
-    def __init__(self) -> None:
-        self._axis: tuple[Scale, int, int] | None = None
-        """The axis, its dot rows, and how many columns there are."""
-        self._columns: list[tuple[float | None, float | None]] = []
-        self._runs: list[DotSpan | None] = []
-
-    def of(
-        self,
-        lows: Sequence[float | None],
-        highs: Sequence[float | None],
-        scale: Scale,
-        rows: int,
-    ) -> list[DotSpan | None]:
-        """Return the first and last dot row of each column; those returned before stay as they
-        are.
-        """
-        columns = [*zip(lows, highs, strict=True)]
-        axis = (scale, rows, len(columns))
-        if axis != self._axis:
-            self._axis = axis
-            self._columns = [(None, None)] * len(columns)
-            self._runs = [None] * len(columns)
-        if columns == self._columns:
-            return self._runs
-        pairs = enumerate(zip(columns, self._columns, strict=True))
-        changed = [x for x, (column, before) in pairs if column != before]
-        tops = scale.dots([columns[x][1] for x in changed], rows)
-        bottoms = scale.dots([columns[x][0] for x in changed], rows)
-        self._columns, self._runs = columns, self._runs[:]
-        for x, top, bottom in zip(changed, tops, bottoms, strict=True):
-            self._runs[x] = None if top is None or bottom is None else (top, bottom)
-        return self._runs
-
-
 class Smoothed:
     """The exponential moving average of a series, itself a series; corrected for its short past at
     the beginning.
@@ -284,6 +245,16 @@ def sampled(points: Points, first: int, last: int) -> list[float]:
     return [v for v in points.values[start:stop:stride] if isfinite(v)]
 
 
+def spans(columns: DotColumns, scale: Scale, rows: int) -> list[DotSpan | None]:
+    """Return the first and the last of so many dot rows that each column takes on a y axis."""
+    tops = scale.dots(columns.highs, rows)
+    bottoms = scale.dots(columns.lows, rows)
+    return [
+        None if top is None or bottom is None else (top, bottom)
+        for top, bottom in zip(tops, bottoms, strict=True)
+    ]
+
+
 def beyond_edge(columns: DotColumns, scale: Scale | None) -> Iterator[tuple[int, int]]:
     """Yield the dot columns that hold a value the y axis does not reach: column, and 1 above it or
     -1 below.
@@ -295,6 +266,19 @@ def beyond_edge(columns: DotColumns, scale: Scale | None) -> Iterator[tuple[int,
             yield x, 1
         if low is not None and low < scale.lo and scale.beyond(low) < 0:
             yield x, -1
+
+
+def best_point(points: Points, *, lowest: bool = False) -> tuple[int, float] | None:
+    """Return step and value of the first of the highest, or lowest, finite values; None without
+    any.
+    """
+    steps = points.steps
+    seen = points.pyramid.seen
+    bounds = points.pyramid.bounds(steps[0], steps[seen - 1]) if seen else None
+    if bounds is None:
+        return None
+    best = bounds[not lowest]
+    return steps[points.values.index(best)], best
 
 
 def value_at(points: Points, step: int) -> tuple[int, float] | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 
 from verl_tui.rendering.charts.downsample import value_at
-from verl_tui.rendering.charts.line_signs import signs
+from verl_tui.rendering.charts.picture import signs
 from verl_tui.rendering.charts.symbols import SYMBOLS, fit
 from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import middle

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, Literal
 
 from verl_tui.indicators import factor
 from verl_tui.metrics import counts, describe
-from verl_tui.rendering.charts.alarms import alarms_of
 from verl_tui.rendering.charts.chart_data import (
     ALARM_ROLES,
     Alarm,
@@ -26,6 +26,7 @@ from verl_tui.runs.views.checkpoints import checkpoints, is_better_low, reached
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from verl_tui.health.finding import Episode, Finding
     from verl_tui.rendering.charts.chart_data import Points
     from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
     from verl_tui.rendering.charts.x_axes import XAxis
@@ -52,7 +53,7 @@ def chart_data(found: PlannedChart, view: View, look: ChartLook) -> ChartData:
         key=found.key,
         label=found.label,
         unit=found.unit,
-        lines=tuple(_lines(found, run, axis)),
+        lines=tuple(_lines(found, view, axis, along)),
         envelope=_envelope(found, run, axis),
         spread=_spread(found, run, axis),
         band=_band(found, view),
@@ -62,7 +63,6 @@ def chart_data(found: PlannedChart, view: View, look: ChartLook) -> ChartData:
         trendless=_is_trendless(found, view),
         beside=tuple(newest_and_best(run)) if found.points else (),
         marks=tuple(_marks(found, view, along)),
-        alarms=tuple(_alarms(found, view, along)),
         best=_best(found, run),
         cursor=None if view.cursor is None else along(view.cursor),
         axis=axis.axis,
@@ -78,12 +78,20 @@ def chart_data(found: PlannedChart, view: View, look: ChartLook) -> ChartData:
     return overlaid(data, found.indicator, view, look.axis)
 
 
-def _lines(found: PlannedChart, run: Run, axis: XAxis) -> Iterator[ChartLine]:
+def _lines(
+    found: PlannedChart, view: View, axis: XAxis, along: Callable[[int], int | None]
+) -> Iterator[ChartLine]:
     """Yield the metric itself, then what is drawn as points with it."""
+    run = view.run
+    assert run is not None
     series = run.series(found.key)
     if series is not None:
-        role = family_role(found.key, found.indicator)
-        yield ChartLine(axis.points(series), role=role, label=found.label)
+        yield ChartLine(
+            axis.points(series),
+            role=family_role(found.key, found.indicator),
+            label=found.label,
+            alarms=tuple(_alarms(found, view, along)),
+        )
     for number, key in enumerate(found.points):
         series = run.series(key)
         if series is not None:
@@ -253,10 +261,18 @@ def _marks_at_steps(found: PlannedChart, view: View) -> Iterator[Mark]:
 
 def _alarms(
     found: PlannedChart, view: View, along: Callable[[int], int | None]
-) -> Iterator[Alarm]:
-    """Yield when findings about a chart's metric held, along its x axis."""
-    for alarm in alarms_of(found, view.verdict):
-        first = along(alarm.first)
-        last = None if alarm.last is None else along(alarm.last)
-        if first is not None and (last is not None or alarm.last is None):
-            yield Alarm(alarm.severity, first, last)
+) -> list[Alarm]:
+    """Return when findings about a chart's metric held, along its x axis; the worst last."""
+    known: list[tuple[Episode | Finding, int | None]]
+    known = [(one, one.cleared_step) for one in view.verdict.history]
+    known += [(one, None) for one in view.verdict.findings]
+    alarms: set[Alarm] = set()
+    for finding, cleared in known:
+        since, key = finding.since_step, finding.key
+        if since is None or key is None or not found.shows(key):
+            continue
+        first = along(since)
+        last = None if cleared is None else along(cleared)
+        if first is not None and (last is not None or cleared is None):
+            alarms.add(Alarm(int(finding.severity), first, last))
+    return sorted(alarms, key=lambda one: (one.severity, one.first, one.last or inf))

@@ -9,17 +9,17 @@ from verl_tui.rendering.charts.axis_labels import (
     axis_rows,
     cells_of,
     label_cells,
-    label_rows,
+    row_labels,
     sides,
+    step_labels,
 )
-from verl_tui.rendering.charts.band_shade import on_band
 from verl_tui.rendering.charts.cache import ChartCache
 from verl_tui.rendering.charts.chart_row import chart_row, sparkline_row
-from verl_tui.rendering.charts.labels import sentences
+from verl_tui.rendering.charts.paint import paint
 from verl_tui.rendering.charts.path import is_path, path_rows
-from verl_tui.rendering.charts.picture import Picture
+from verl_tui.rendering.charts.picture import picture_of
 from verl_tui.rendering.charts.ranges import shown_reach, window_of
-from verl_tui.rendering.charts.symbols import SYMBOLS
+from verl_tui.rendering.charts.symbols import sentences
 from verl_tui.rendering.charts.title_row import title_row
 from verl_tui.rendering.last_result import LastResult
 
@@ -48,7 +48,6 @@ class ChartRenderer:
         self.grid = False
         """True if a dotted line leads from each number of the y axis through the plot."""
         self._plots: LastResult[list[Text]] = LastResult()
-        self._axes: LastResult[list[Text]] = LastResult()
 
     def rows(
         self,
@@ -75,7 +74,12 @@ class ChartRenderer:
             return [title]
         if shown is None:
             return [title, *sentences(data.empty, width, height - 1)]
-        return [title, *self._below_title(data, shown, width, height - 1, cursor)]
+        if height < _PLOT_FROM:
+            return [title, sparkline_row(data, width)]
+        if is_path(data, width, height):
+            size = (width, height - 1)
+            return [title, *path_rows(data, shown, size, cursor, self.cache)]
+        return [title, *self._plot(data, shown, width, height - 1, cursor)]
 
     def label_cells(self, data: ChartData, width: int, height: int) -> int:
         """Return how many cells the numbers of the y axis need in a chart of `width` x `height`."""
@@ -91,26 +95,11 @@ class ChartRenderer:
         """Return what is drawn of a chart in so many rows below its title, the rows of its plot,
         and those of its x axis.
         """
-        axes = _axis_height(height)
+        axes = (height >= 3) + (height >= 6)
         height -= axes
         if height < _ENVELOPE_FROM and data.around:
             data = data._replace(envelope=None, spread=())
         return self.cache.without_flat_envelope(data, *shown), height, axes
-
-    def _below_title(
-        self,
-        data: ChartData,
-        shown: tuple[int, int],
-        width: int,
-        height: int,
-        cursor: int | None,
-    ) -> list[Text]:
-        """Draw a sparkline, a path, or the plot with its axes."""
-        if height == 1:
-            return [sparkline_row(data, width)]
-        if is_path(data, width, height + 1):
-            return path_rows(data, shown, (width, height), cursor, self.cache)
-        return self._plot(data, shown, width, height, cursor)
 
     def _plot(
         self,
@@ -125,46 +114,19 @@ class ChartRenderer:
         other = self.cache.scale(data.right, *shown, right=True) if data.right else None
         left, right = sides(data, (scale, other), width, height)
         self.left = cells_of(left)
-        cells = width - self.left - cells_of(right)
-        self.window = window = window_of(data, shown, cells * 2)
-        picture = Picture(data, (scale, other), window, cells, height)
-        if self.grid:
-            picture.rule(label_rows(scale, height))
-        picture.collect(self.cache, shades=self.shades)
-        picture.point_at(cursor)
+        size = (width - self.left - cells_of(right), height)
+        self.window = window_of(data, shown, size[0] * 2)
+        picture = picture_of(data, (scale, other), self.window, self.cache)
         self.cache.forget_unused()
+        grid = [*row_labels(scale, height)] if self.grid else []
         plot = self._plots.of(
-            (picture.content, left, right, self.shades),
-            lambda: self._painted(picture, left, right),
+            (picture, size, cursor, self.shades, grid),
+            lambda: paint(picture, size, cursor, shades=self.shades, grid=grid),
         )
-        axis = (data.marks, data.axis, window, cells, axes, self.left)
-        return plot + self._axes.of(
-            axis, lambda: self._axis_rows(data, window, cells, axes)
-        )
-
-    def _painted(
-        self, picture: Picture, left: list[Text], right: list[Text]
-    ) -> list[Text]:
-        """Paint a picture between its y axes."""
-        drawn = picture.paint()
-        for y in picture.in_band if self.shades else ():
-            drawn[y] = on_band(drawn[y])
-        return [a + b + c for a, b, c in zip(left, drawn, right, strict=True)]
-
-    def _axis_rows(
-        self, data: ChartData, window: Window, cells: int, count: int
-    ) -> list[Text]:
-        """Write the x axis, below the left corner of the plot."""
-        marks = axis_marks(data.marks, window, cells)
-        rows: list[Text] = []
-        for row in axis_rows(data.axis, window, cells, count, marks):
-            corner = ("" if rows else SYMBOLS.corner).rjust(self.left)[: self.left]
-            rows.append(((corner, "rule"), *row))
-        return rows
-
-
-def _axis_height(height: int) -> int:
-    """Return the rows of the x axis below a plot, of so many for both."""
-    if height < 3:
-        return 0
-    return 1 if height < 6 else 2
+        marks = axis_marks(data.marks, self.window, size[0])
+        taken = marks.keys() if axes == 1 else frozenset[int]()
+        labels = step_labels(data.axis, self.window, size[0], taken)
+        return [
+            *(a + b + c for a, b, c in zip(left, plot, right, strict=True)),
+            *axis_rows(labels, data.axis.label, (size[0], axes), self.left, marks),
+        ]

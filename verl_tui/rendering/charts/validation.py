@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.rendering.charts.best_value import best_point
-from verl_tui.rendering.charts.downsample import value_at
+from verl_tui.rendering.charts.downsample import best_point, value_at
 from verl_tui.rendering.charts.symbols import SYMBOLS
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.runs.views.checkpoints import is_better_low

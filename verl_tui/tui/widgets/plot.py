@@ -12,9 +12,9 @@ from textual.geometry import Region, Size
 from textual.message import Message
 from textual.strip import Strip
 
-from verl_tui.rendering.charts.band_shade import ON_BAND
 from verl_tui.rendering.charts.chart_data import ChartData
 from verl_tui.rendering.charts.downsample import neighbour
+from verl_tui.rendering.charts.paint import ON_BAND
 from verl_tui.rendering.charts.path import neighbour_on_path
 from verl_tui.rendering.charts.ranges import extent
 from verl_tui.rendering.charts.renderer import ChartRenderer
