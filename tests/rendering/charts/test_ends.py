@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from run_views import make_run
 from test_braille import Column
@@ -13,7 +15,9 @@ from verl_tui.rendering.charts.plan import ChartLook, single_metric
 from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.session.snapshot import View
-from verl_tui.runs.run import Run
+
+if TYPE_CHECKING:
+    from verl_tui.runs.run import Run
 
 VALUES = [0.0, 0.2, 0.9, 0.4, 0.3, 0.5]
 DATA = ChartData("r", lines=(ChartLine(Column(range(6), VALUES), role="reward"),))

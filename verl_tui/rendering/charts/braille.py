@@ -6,7 +6,7 @@ column the first and last dot row that it sets, counted from the top, or None.
 
 from __future__ import annotations
 
-from itertools import groupby
+from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -137,7 +137,7 @@ def fill_gaps(spans: Sequence[DotSpan | None]) -> list[DotSpan | None]:
     """Fill the empty columns between spans with spans that lead over evenly, as for an area."""
     filled = list(spans)
     known = [(x, span) for x, span in enumerate(spans) if span is not None]
-    for (x0, before), (x1, span) in zip(known, known[1:], strict=False):
+    for (x0, before), (x1, span) in pairwise(known):
         for x in range(x0 + 1, x1):
             share = (x - x0) / (x1 - x0)
             top, bottom = (

@@ -175,8 +175,8 @@ def _end(
 def alarmed(
     columns: DotColumns, alarms: Sequence[Alarm], window: Window, band: Band
 ) -> dict[int, AlarmRole]:
-    """Return the dot columns that findings are about: those outside the healthy band while a finding
-    held, each up to the next value.
+    """Return the dot columns that findings are about: those outside the healthy band while a
+    finding held, each up to the next value.
 
     If nothing in a finding's stretch is outside the band, the finding is about something else: then
     the whole stretch is. A value outside the band is no finding by itself: bands are rules of
