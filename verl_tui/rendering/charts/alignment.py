@@ -8,8 +8,8 @@ from collections import Counter
 from statistics import median
 from typing import TYPE_CHECKING
 
-from verl_tui.rendering.charts.chart_row import name_cells
 from verl_tui.rendering.charts.ranges import extent
+from verl_tui.rendering.charts.title_row import name_cells
 from verl_tui.rendering.text.numbers import exact_step
 from verl_tui.rendering.text.short_names import distinct_names
 

@@ -14,13 +14,12 @@ from verl_tui.rendering.charts.axis_labels import (
     step_labels,
 )
 from verl_tui.rendering.charts.cache import ChartCache
-from verl_tui.rendering.charts.chart_row import chart_row, sparkline_row
 from verl_tui.rendering.charts.paint import paint
 from verl_tui.rendering.charts.path import is_path, path_rows
 from verl_tui.rendering.charts.picture import picture_of
 from verl_tui.rendering.charts.ranges import shown_reach, window_of
 from verl_tui.rendering.charts.symbols import sentences
-from verl_tui.rendering.charts.title_row import title_row
+from verl_tui.rendering.charts.title_row import chart_row, sparkline_row, title_row
 from verl_tui.rendering.last_result import LastResult
 
 if TYPE_CHECKING:
