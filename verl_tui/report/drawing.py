@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.rendering.charts.axes import fill_window
 from verl_tui.rendering.charts.cache import ChartCache
 from verl_tui.rendering.charts.picture import picture_of
-from verl_tui.rendering.charts.ranges import shown_reach
 from verl_tui.report.run_charts import OTHER_RUN
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def drawing_of(chart: ReportChart) -> ChartDrawing | None:
     """Return the drawing of a chart, None where it has no point or no number at all."""
     cache = ChartCache()
     data = chart.overlaid
-    shown = shown_reach(data)
+    shown = data.shown
     if shown is None:
         return None
     data = cache.smoothed_by_noise(data, shown, _CELLS)

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections import Counter
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from verl_tui.rendering.charts.ranges import extent
+from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.title_row import name_cells
 from verl_tui.rendering.text.numbers import exact_step
 from verl_tui.rendering.text.short_names import distinct_names
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from verl_tui.rendering.charts.chart_data import ChartData
+    from verl_tui.rendering.charts.page import ChartPage
+    from verl_tui.rendering.charts.plan import ChartLook
+    from verl_tui.rendering.session.snapshot import View
 
 
 _FAR = 3
@@ -33,7 +36,7 @@ def on_one_axis(charts: Sequence[ChartData]) -> list[ChartData]:
     """Return charts that all show the steps from the first to the last that any of them shows,
     except for those far from the others, which keep an axis of their own, with a note.
     """
-    known = [(data, found) for data in charts if (found := extent(data)) is not None]
+    known = [(data, found) for data in charts if (found := data.extent) is not None]
     far = _far_off(known)
     ends = [found for data, found in known if data.key not in far]
     if not ends:
@@ -69,7 +72,7 @@ def _points(data: ChartData) -> int:
 
 
 def _with_own_steps(data: ChartData) -> ChartData:
-    first, last = extent(data) or (0, 0)
+    first, last = data.extent or (0, 0)
     words = f"steps {exact_step(first)} to {exact_step(last)}"
     return data._replace(notes=data.notes or (words, "other steps"))
 
@@ -118,3 +121,45 @@ class Gutters:
         for column, cells in needed:
             self._cells[column] = max(cells, self._cells.get(column, 0))
         return self._cells
+
+
+class HasLabels(Protocol):
+    """Something that draws a chart with numbers at its y axis."""
+
+    def label_cells(self, data: ChartData, width: int, height: int) -> int:
+        """Return how many cells the numbers need to show data in a size."""
+
+
+def page_data(
+    page: ChartPage,
+    room: tuple[int, int],
+    view: View,
+    look: ChartLook,
+    charts: Sequence[HasLabels],
+    gutters: Gutters,
+) -> list[ChartData]:
+    """Return the data of each chart of a page.
+
+    Args:
+        page: Which charts these are.
+        room: Width and height of the page in cells.
+        view: What there is to show.
+        look: How charts are drawn.
+        charts: What draws them, as far as there are some yet.
+        gutters: How wide the numbers at the y axes were.
+    """
+    data = on_one_axis([chart_data(plan, view, look) for plan in page.charts])
+    tiles = page.tiles(*room)
+    if all(tile.height == 1 for tile in tiles):
+        widths = [tile.width for tile in tiles]
+        return with_short_names(data, widths)
+    needed = [
+        (tile.column, chart.label_cells(one, tile.width, tile.height))
+        for chart, one, tile in zip(charts, data, tiles, strict=False)
+    ]
+    subject = (view.run, page.charts, room, look.log_y, look.usual_y)
+    cells = gutters.of(subject, needed)
+    return [
+        one._replace(gutter=cells.get(tile.column, 0))
+        for one, tile in zip(data, tiles, strict=True)
+    ]

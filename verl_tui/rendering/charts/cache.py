@@ -14,9 +14,10 @@ from verl_tui.rendering.charts.downsample import (
     Downsampled,
     Smoothed,
     sampled,
+    usual_range,
+    value_range,
 )
 from verl_tui.rendering.charts.noise import ENOUGH, weight_for
-from verl_tui.rendering.charts.ranges import values_between, values_shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -186,3 +187,34 @@ def _is_of_one_metric(data: ChartData) -> bool:
     curves = [line for line in data.all_lines if line.kind == "line"]
     of_runs = all(one.sign and not one.right for one in curves)
     return len(curves) == 1 or (bool(curves) and of_runs)
+
+
+def values_between(
+    data: ChartData, first: int, last: int
+) -> tuple[float, float] | None:
+    """Return the least and the greatest value of all series between two steps, None without any."""
+    sources = [*[line.points for line in data.lines], *data.around]
+    reach = usual_range if data.usual_y else value_range
+    for positive in (True, False) if data.log_y else (False,):
+        ranges = [reach(points, first, last, positive=positive) for points in sources]
+        known = [one for one in ranges if one]
+        if known:
+            lows, highs = zip(*known, strict=True)
+            return min(lows), max(highs)
+    return None
+
+
+def values_shown(data: ChartData, first: int, last: int) -> tuple[float, float] | None:
+    """Return the least and the greatest value to be shown between two steps, None without any: also
+    the target and the edges of the healthy band where they are near.
+    """
+    found = values_between(data, first, last)
+    if found is None:
+        return None
+    lo, hi = found
+    reach = (hi / 2 - lo / 2) or max(abs(lo), abs(hi)) / 4
+    known = [edge for edge in (*data.band, data.target) if edge is not None]
+    edges = [edge for edge in known if lo / 2 - reach <= edge / 2 <= hi / 2 + reach]
+    if data.log_y:
+        edges = [edge for edge in edges if edge > 0]
+    return min([lo, *edges]), max([hi, *edges])

@@ -185,6 +185,33 @@ class ChartData(NamedTuple):
         return self.lines + (self.right.lines if self.right is not None else ())
 
     @property
+    def extent(self) -> tuple[int, int] | None:
+        """The first and last step of its own, None without a point."""
+        sources = [line.points for line in self.all_lines]
+        known = [one.steps for one in (*sources, *self.around) if one.steps]
+        if not known:
+            return None
+        first, last = self.first_step, self.last_step
+        if first is None:
+            first = min(steps[0] for steps in known)
+        if last is None:
+            last = max(steps[-1] for steps in known)
+        return first, max(first, last)
+
+    @property
+    def shown(self) -> tuple[int, int] | None:
+        """The first and last step on the x axis, None without a point: those of charts around it
+        are shown, too.
+        """
+        own = self.extent
+        if own is None or self.reach is None:
+            return own
+        return (
+            own[0] if self.first_step is not None else min(own[0], self.reach[0]),
+            own[1] if self.last_step is not None else max(own[1], self.reach[1]),
+        )
+
+    @property
     def around(self) -> tuple[Points, ...]:
         """The series behind the lines."""
         return (*(self.envelope or ()), *self.spread)

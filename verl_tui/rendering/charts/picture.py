@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.rendering.charts.axes import Scale
 from verl_tui.rendering.charts.downsample import DotColumns, best_point
-from verl_tui.rendering.charts.roles import HUES
 from verl_tui.rendering.charts.symbols import SYMBOLS
+from verl_tui.rendering.text.family_colours import FAMILIES
 from verl_tui.rendering.text.hues import BEHIND
+from verl_tui.rendering.text.run_colours import RUNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -153,7 +154,7 @@ def _drawn(
 
 def faint(role: str) -> str:
     """Return the role of the values behind the averages of a line."""
-    return role + BEHIND if role in HUES else "raw"
+    return role + BEHIND if role in (*FAMILIES, *RUNS) else "raw"
 
 
 def _end(

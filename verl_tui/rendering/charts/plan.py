@@ -33,6 +33,24 @@ _GROUPS = (
     "timing", "engine", "async", "memory", "system", "data", "other", "progress",
 )  # fmt: skip
 
+_PARTNERS = {
+    "reward": ("policy_kl", "reference_kl", "response_length"),
+    "policy_kl": ("policy_loss", "reward"),
+    "reference_kl": ("reward", "policy_kl"),
+    "policy_loss": ("policy_kl", "reference_kl", "grad_norm"),
+    "value_loss": ("policy_loss", "reward"),
+    "entropy": ("policy_kl", "reward"),
+    "response_length": ("truncated_share", "reward"),
+    "truncated_share": ("response_length", "reward"),
+    "grad_norm": ("policy_loss", "policy_kl"),
+    "clip_fraction": ("policy_kl", "grad_norm"),
+    "throughput": ("step_time", "response_length"),
+    "step_time": ("throughput", "response_length"),
+    "generation_time": ("response_length", "step_time"),
+    "gpu_utilization": ("throughput", "step_time"),
+}
+"""By indicator, the best first: verl's tutorials draw the loss and the policy KL into one chart."""
+
 
 class ChartLook(NamedTuple):
     """How charts are drawn."""
@@ -252,3 +270,18 @@ def _plan(
     if indicator is not None:
         label = INDICATORS[indicator].label
     return PlannedChart(key, label, metric.unit, indicator, envelope, points, spread)
+
+
+def second_metric(
+    found: PlannedChart, plans: Sequence[PlannedChart]
+) -> PlannedChart | None:
+    """Return what belongs into a chart, the reward's where nothing else does; None where the run
+    has neither.
+    """
+    wanted = _PARTNERS.get(found.indicator or "", ("reward", "policy_kl"))
+    by_name = {
+        plan.indicator: plan
+        for plan in plans
+        if plan.indicator is not None and plan.key != found.key
+    }
+    return next((by_name[name] for name in wanted if name in by_name), None)

@@ -14,14 +14,14 @@ from verl_tui.rendering.charts.chart_data import (
     ChartLine,
     Mark,
 )
-from verl_tui.rendering.charts.over_kl import kl_beside, over_kl
 from verl_tui.rendering.charts.overlaid_runs import overlaid
 from verl_tui.rendering.charts.validation import newest_and_best
-from verl_tui.rendering.charts.x_axes import on_axis
+from verl_tui.rendering.charts.x_axes import kl_key, on_axis
 from verl_tui.rendering.text.family_colours import family_role
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.runs.time.throughput import generation_latency, steps_per_minute
 from verl_tui.runs.views.checkpoints import checkpoints, is_better_low, reached
+from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -276,3 +276,31 @@ def _alarms(
         if first is not None and (last is not None or cleared is None):
             alarms.add(Alarm(int(finding.severity), first, last))
     return sorted(alarms, key=lambda one: (one.severity, one.first, one.last or inf))
+
+
+def kl_beside(found: PlannedChart, run: Run, look: ChartLook) -> str | None:
+    """Return the KL that a chart is drawn over as a path, None where it is not: only rewards and
+    scores are.
+    """
+    is_score = describe(found.key).group in ("reward", "validation")
+    if look.axis != "kl" or not (
+        is_score or found.indicator in ("reward", "validation")
+    ):
+        return None
+    return kl_key(run)
+
+
+def over_kl(data: ChartData, run: Run, key: str | None) -> ChartData:
+    """Return the chart of a reward as its path over a KL, the chart itself where that is None."""
+    over = run.series(key or "")
+    main = data.main
+    if key is None or over is None or main is None:
+        return data
+    return data._replace(
+        label=f"{data.title} over KL",
+        lines=(main._replace(over=over, kind="line"),),
+        envelope=None,
+        spread=(),
+        beside=(),
+        notes=(f"KL: {one_line(key)}",),
+    )

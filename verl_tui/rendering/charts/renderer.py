@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from verl_tui.rendering.charts.axes import FEW_STEPS, fill_window, fit_window
 from verl_tui.rendering.charts.axis_labels import (
     axis_marks,
     axis_rows,
@@ -17,7 +18,6 @@ from verl_tui.rendering.charts.cache import ChartCache
 from verl_tui.rendering.charts.paint import paint
 from verl_tui.rendering.charts.path import is_path, path_rows
 from verl_tui.rendering.charts.picture import picture_of
-from verl_tui.rendering.charts.ranges import shown_reach, window_of
 from verl_tui.rendering.charts.symbols import sentences
 from verl_tui.rendering.charts.title_row import chart_row, sparkline_row, title_row
 from verl_tui.rendering.last_result import LastResult
@@ -63,7 +63,7 @@ class ChartRenderer:
         if width < 1 or height < 1:
             return []
         self.window = None
-        shown = shown_reach(data)
+        shown = data.shown
         if height == 1 and not data.in_row:
             return [chart_row(data, width, cursor, focus=focus)]
         if shown is not None and height >= _PLOT_FROM:
@@ -82,7 +82,7 @@ class ChartRenderer:
 
     def label_cells(self, data: ChartData, width: int, height: int) -> int:
         """Return how many cells the numbers of the y axis need in a chart of `width` x `height`."""
-        shown = shown_reach(data)
+        shown = data.shown
         if shown is None or height < _PLOT_FROM:
             return 0
         data, rows, _ = self._within(data, shown, height - 1)
@@ -114,7 +114,9 @@ class ChartRenderer:
         left, right = sides(data, (scale, other), width, height)
         self.left = cells_of(left)
         size = (width - self.left - cells_of(right), height)
-        self.window = window_of(data, shown, size[0] * 2)
+        # few steps, and a stretch of the past, take the whole width
+        past = data.last_step is not None or shown[1] - shown[0] < FEW_STEPS
+        self.window = (fill_window if past else fit_window)(*shown, size[0] * 2)
         picture = picture_of(data, (scale, other), self.window, self.cache)
         self.cache.forget_unused()
         grid = [*row_labels(scale, height)] if self.grid else []

@@ -19,7 +19,6 @@ from verl_tui.rendering.charts.downsample import (
     value_range,
 )
 from verl_tui.rendering.charts.picture import signs
-from verl_tui.rendering.charts.ranges import extent, spark_reach
 from verl_tui.rendering.charts.sparkline import spark_column, spark_pieces, sparkline
 from verl_tui.rendering.charts.symbols import SYMBOLS, fit
 from verl_tui.rendering.text.numbers import compact
@@ -40,7 +39,7 @@ _LEAST_NAME = 6
 """Cells below which the name of a run says nothing."""
 _LEAST_LETTERS = 3
 """Cells of a line's name that are better than no name."""
-_READING, _SCORE = 10, 11
+_READING, _SCORE = 9, 9
 """Cells kept for value and trend, and for a score, so that a sparkline stays as long while their
 digits change.
 """
@@ -59,17 +58,23 @@ def title_row(
     mark = f"{SYMBOLS.focus} " if focus else ""
     score, smoothing = score_beside_curve(data, cursor), _smoothing_words(data)
     notes: list[Pieces] = [[(fit(note, len(note)), "target")] for note in data.notes]
-    said = [smoothing, score, notes]
+    names = _names_or_key(data, cursor)
+    said = [smoothing, score, notes, names]
     # the unit gives way to all of these
     needed = sum(cells_of(ways[-1]) + 2 for ways in said if ways)
+    room = width - len(mark) - cell_len(data.title) - 2
     value = value_pieces(data, cursor)
-    if len(mark) + cell_len(data.title) + 2 + cells_of(value) + needed > width:
+    if cells_of(value) + needed > room:
         value = value_pieces(data, cursor, unit=False)
+    if value and cursor is not None and sum(bool(one.sign) for one in data.lines) > 1:
+        where = value[-1][0].strip()
+        if cell_len(where) + 2 + cells_of(names[-1]) <= room:
+            value = [(where, "cursor")]  # its value is among those of the runs
     left = _named_value(data, width, mark, value)
     room = width - cells_of(left)
     if room < 0:
         left = [(fit(text_of(left), width), "value")]
-    aside = _aside([*said, _names_or_key(data, cursor)], room - 2)
+    aside = _aside(said, room - 2)
     if aside:
         left += [(" " * (room - cells_of(aside)), ""), *aside]
     return tuple([part for part in left if part[0]])
@@ -94,7 +99,7 @@ def _aside(groups: Sequence[Sequence[Pieces]], room: int) -> Pieces:
         room += cells_of(group[-1])
         longest = next(way for way in group if cells_of(way) <= room)
         room -= cells_of(longest)
-        row += [_GAP, *longest] if row else longest
+        row += [_GAP, *longest] if row and longest else longest
     return row
 
 
@@ -153,7 +158,7 @@ def _drawn(line: ChartLine, data: ChartData) -> tuple[float, float] | None:
     """Return the range that a line takes on the y axis; None on a logarithmic one, which shows even
     small changes.
     """
-    shown = extent(data)
+    shown = data.extent
     if shown is None or data.log_y:
         return None
     return (usual_range if data.usual_y else value_range)(line.points, *shown)
@@ -199,8 +204,8 @@ def _names_or_key(data: ChartData, cursor: int | None) -> list[Pieces]:
         sizes = [*range(max(longest, _LEAST_LETTERS), _LEAST_LETTERS - 1, -1)]
         sizes += [0] * (cursor is not None)
         ways = [names for cells in sizes if (names := _names(data, cursor, cells))]
-    key = [(fit(data.key, len(data.key)), "key")]
-    return ways or ([] if data.title == data.key else [key])
+    key: Pieces = [(fit(data.key, len(data.key)), "key")]
+    return ways or ([] if data.title == data.key else [key, []])
 
 
 def _names(data: ChartData, cursor: int | None, letters: int) -> Pieces:
@@ -247,13 +252,15 @@ def chart_row(
     # keys often differ at their ends only, words do not
     name = (middle if "/" in name else fit)(name, cells)
     row: Pieces = [(set_cell_size(name, cells + 1), "focused" if focus else "title")]
-    score = [*score_beside_curve(data, cursor)[-1:]]
-    kept = max(_SCORE, *map(cells_of, score), 0) + 2 if score else 0
-    if room - kept < 2 * _LEAST_SPARK:
+    score: Pieces = []
+    for words in score_beside_curve(data, cursor)[-1:]:
+        score = [(text.removeprefix(f"{SYMBOLS.points[0]} "), of) for text, of in words]
+    kept = max(_SCORE, cells_of(score)) + 2 if score else 0
+    if room - kept < _LEAST_SPARK:
         kept = 0
     row += sparkline_row(data, room - kept)
     if kept:
-        row += [(" " * (kept - cells_of(score[0])), ""), *score[0]]
+        row += [(" " * (kept - cells_of(score)), ""), *score]
     return (*row, (" " * (width - cells_of(row) - cells_of(reading)), ""), *reading)
 
 
@@ -264,10 +271,16 @@ def sparkline_row(data: ChartData, width: int) -> Text:
     line = data.main
     if line is None:
         return ((" " * width, ""),)
-    zoom = spark_reach(data)
-    cells = spark_pieces(sparkline(line.points, width, **zoom).ljust(width), line.role)
+    shown = (data.shown or data.reach) if data.reach else None
+    ends = shown or (data.first_step, data.last_step)
+    cells = spark_pieces(
+        sparkline(line.points, width, ends=ends, shared=bool(shown)).ljust(width),
+        line.role,
+    )
     for mark in data.marks:
-        column = spark_column(line.points, width, mark.step, **zoom)
+        column = spark_column(
+            line.points, width, mark.step, ends=ends, shared=bool(shown)
+        )
         if mark.role == "breach" and column is not None:
             cells[column] = (SYMBOLS.breach, mark.style)
     return join(cells)

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.exporters.csv import CsvColumn, exact
 from verl_tui.rendering.charts.downsample import Smoothed
-from verl_tui.rendering.charts.over_kl import kl_beside
 from verl_tui.rendering.charts.overlaid_runs import others
-from verl_tui.rendering.charts.planned_data import chart_data
+from verl_tui.rendering.charts.planned_data import chart_data, kl_beside
 from verl_tui.rendering.charts.x_axes import on_axis, steps_of
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
 
-from verl_tui.rendering.charts.alignment import Gutters
+from verl_tui.rendering.charts.alignment import Gutters, page_data
 from verl_tui.rendering.charts.page import (
     ChartFilter,
     ChartPage,
@@ -16,7 +16,6 @@ from verl_tui.rendering.charts.page import (
     list_charts,
     rows_of_evaluation,
 )
-from verl_tui.rendering.charts.page_data import page_data
 from verl_tui.rendering.charts.plan import ChartLook
 from verl_tui.rendering.charts.values import reading
 from verl_tui.rendering.filter_words import Matches

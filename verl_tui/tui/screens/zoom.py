@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 from textual.binding import Binding
 
-from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, plan_charts
+from verl_tui.rendering.charts.plan import (
+    ChartLook,
+    PlannedChart,
+    plan_charts,
+    second_metric,
+)
 from verl_tui.rendering.charts.planned_data import chart_data, with_right
-from verl_tui.rendering.charts.second_axis import second_metric
 from verl_tui.rendering.charts.values import reading
 from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.rendering.text.numbers import exact_step

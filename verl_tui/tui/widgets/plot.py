@@ -16,7 +16,6 @@ from verl_tui.rendering.charts.chart_data import ChartData
 from verl_tui.rendering.charts.downsample import neighbour
 from verl_tui.rendering.charts.paint import ON_BAND
 from verl_tui.rendering.charts.path import neighbour_on_path
-from verl_tui.rendering.charts.ranges import extent
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.text.family_colours import FAMILIES
 from verl_tui.rendering.text.hues import with_faint
@@ -285,7 +284,7 @@ class Plot(RoleStyled, can_focus=True):
 
     def action_read_end(self, direction: int) -> None:
         """Move the cursor to the first (-1) or last (1) point shown."""
-        shown = extent(self._data)
+        shown = self._data.extent
         if shown is not None:
             self._move(shown[0] if direction < 0 else shown[1])
 
@@ -304,7 +303,7 @@ class Plot(RoleStyled, can_focus=True):
         if offset is None or window is None or offset.x < left:
             return
         step = window.step((offset.x - left) * 2)
-        shown = extent(self._data)
+        shown = self._data.extent
         if shown is not None:
             self._move(min(max(step, shown[0]), shown[1]))
 
