@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import escape
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.session.selection import LETTERS
@@ -52,8 +53,8 @@ def svg(
         name: Begins the ids in it, so that they are unique in a page.
         alone: True for a file of its own, with its style and the names of the runs.
     """
-    lettered = alone and not chart.alone
-    runs = [one for one in chart.curves if lettered and one.place is not None]
+    runs = [one for one in chart.curves if one.place is not None]
+    runs = runs if alone and not chart.alone else []
     height = HEIGHT + len(runs) * _ROW
     space = ' xmlns="http://www.w3.org/2000/svg"' if alone else ""
     size = f' width="{WIDTH}" height="{height}"' if alone else ""
@@ -67,8 +68,7 @@ def svg(
         parts.append(f"<style>{CHART_STYLE}</style>")
         parts.append(f'<rect class="ground" width="{WIDTH}" height="{height}"/>')
     parts += [*_grid(drawing, chart), *_curves(drawing), *_signs(drawing)]
-    if not chart.alone:
-        parts += _letters(drawing)
+    parts += _letters(drawing)
     for at, run in enumerate(runs):
         place = run.place or 0
         label = escape(f"{LETTERS[place]}  {line(run.run)[:70]}")
@@ -100,8 +100,7 @@ def _class(role: str) -> str:
 
 def _grid(drawing: ChartDrawing, chart: ReportChart) -> Iterator[str]:
     """Yield what lies behind the curves: healthy band, grid, the axes and their labels."""
-    scale, axis = drawing.scale, drawing.data.axis
-    window = drawing.picture.window
+    scale = drawing.scale
     low, high = drawing.picture.band
     if low is not None or high is not None:
         bottom = 0.0 if low is None else scale.fraction(low)
@@ -117,6 +116,15 @@ def _grid(drawing: ChartDrawing, chart: ReportChart) -> Iterator[str]:
             yield f'<path class="grid" d="M{_LEFT} {_number(y)}H{_RIGHT}"/>'
             yield f"<text {at}>{escape(text)}</text>"
     yield f'<path class="axis" d="M{_LEFT} {_TOP}V{_BOTTOM}H{_RIGHT}"/>'
+    yield from _steps(drawing)
+    yield f'<text x="{_RIGHT}" y="{_BOTTOM + 30}" text-anchor="end">step</text>'
+    unit = f"{chart.title}, {chart.unit}" if chart.unit else chart.title
+    yield f'<text x="4" y="11">{escape(line(unit)[:60])}</text>'
+
+
+def _steps(drawing: ChartDrawing) -> Iterator[str]:
+    """Yield the labels of the x axis."""
+    axis, window = drawing.data.axis, drawing.picture.window
     apart = window.columns // (2 * _TICKS)
     for step in window.ticks(apart, time=axis.time, zero=axis.zero):
         share = window.column(step) / (window.columns - 1)
@@ -124,9 +132,6 @@ def _grid(drawing: ChartDrawing, chart: ReportChart) -> Iterator[str]:
         if 0 <= share <= 1:
             yield f'<path class="axis" d="M{_number(_x(share))} {_BOTTOM}v4"/>'
             yield f"<text {at}>{escape(axis.write(step))}</text>"
-    yield f'<text x="{_RIGHT}" y="{_BOTTOM + 30}" text-anchor="end">step</text>'
-    unit = f"{chart.title}, {chart.unit}" if chart.unit else chart.title
-    yield f'<text x="4" y="11">{escape(line(unit)[:60])}</text>'
 
 
 def _curves(drawing: ChartDrawing) -> Iterator[str]:
@@ -136,24 +141,23 @@ def _curves(drawing: ChartDrawing) -> Iterator[str]:
     for shade in picture.shades:
         kind = _class(picture.main_role)
         yield f'<path class="area {kind}" d="{_area(shade, drawing.scale)}z"/>'
-    # what is behind comes first, then the lines, then what findings are about
     drawn = [(one, _stretches(one)) for one in picture.lines]
     for one, stretches in drawn:
         last = len(one.columns.lows) - 1
         yield f'<path class="{_class(one.role)}" d="{_path(stretches, last)}"/>'
-    for one, stretches in drawn:
-        last = len(one.columns.lows) - 1
         for role in dict.fromkeys(one.alarms.values()):
             path = _path(_alarmed(stretches, one, role), last)
             yield f'<path class="{_class(role + BEHIND * one.behind)}" d="{path}"/>'
     yield "</g>"
     for one, stretches in drawn:
-        points = [point for stretch in stretches for point in stretch]
-        if _has_markers(one, points):
-            for x, y in points:
-                share = x / (len(one.columns.lows) - 1)
-                at = f'cx="{_number(_x(share))}" cy="{_number(_y(y))}"'
-                yield f'<circle class="dot {_class(one.role)}" {at} r="2.4"/>'
+        yield from _markers(one, [*chain.from_iterable(stretches)])
+
+
+def _markers(drawn: DrawnLine, points: Sequence[Point]) -> Iterator[str]:
+    last = len(drawn.columns.lows) - 1
+    for x, y in points if _has_markers(drawn, points) else ():
+        at = f'cx="{_number(_x(x / last))}" cy="{_number(_y(y))}"'
+        yield f'<circle class="dot {_class(drawn.role)}" {at} r="2.4"/>'
 
 
 def _has_markers(drawn: DrawnLine, points: Sequence[Point]) -> bool:
@@ -243,6 +247,12 @@ def _signs(drawing: ChartDrawing) -> Iterator[str]:
             yield f'<path class="mark checkpoint" d="M{x} {_BOTTOM - 4}l3 4-3 4-3-4z"/>'
         else:
             yield f'<path class="mark {event.style}" d="M{x} {_BOTTOM - 9}l5 9h-10z"/>'
+    if drawing.picture.best is not None:
+        column, value = drawing.picture.best
+        y = _y(drawing.scale.fraction(value)) - 3
+        x = _number(_x(column / (window.columns - 1)))
+        at = f'x="{x}" y="{_number(y)}" text-anchor="middle"'
+        yield f'<text class="sign {_class(drawing.picture.main_role)}" {at}>★</text>'
     odds = drawing.odds
     for share in odds[:: max(1, len(odds) // _MOST_ODD)]:
         at = f'x="{_number(_x(share))}" y="{_BOTTOM - 3}" text-anchor="middle"'
@@ -258,30 +268,25 @@ def _sign(mark: DrawnMark, drawing: ChartDrawing) -> Iterator[str]:
     elif mark.role == "target" and not scale.beyond(mark.value or 0.0):
         across = f"M{_LEFT} {_number(_y(height))}H{_RIGHT}"
         yield f'<path class="target" d="{across}"/>'
-    elif mark.role == "best":
-        at = f'x="{x}" y="{_number(_y(height) - 3)}" text-anchor="middle"'
-        yield f'<text class="sign {_class(drawing.picture.main_role)}" {at}>★</text>'
 
 
 def _letters(drawing: ChartDrawing) -> Iterator[str]:
     """Yield the letters of the runs at the ends of their curves, apart from each other."""
     last = drawing.picture.window.columns - 1
-    lines = [one for one in drawing.picture.lines if one.sign and not one.behind]
-    shifts = [way * at * _LETTER for at in range(len(lines) + 1) for way in (1, -1)]
     placed: list[tuple[float, float]] = []
-    for one in reversed(lines):
-        if one.end is None or one.role == OTHER_RUN:
+    for one in reversed(drawing.picture.lines):
+        if one.end is None or not one.sign or one.role == OTHER_RUN:
             continue
         x = _x(one.end[0] / last) + 6
-        own = _y(one.scale.fraction(one.end[1])) + 4
-        near = [other for at, other in placed if abs(at - x) < _LETTER]
-        free = (
-            own + shift
-            for shift in shifts
-            if _TOP <= own + shift <= _BOTTOM + 4
-            and all(abs(own + shift - other) >= _LETTER for other in near)
-        )
-        y = next(free, own)
-        placed.append((x, y))
-        at = f'x="{_number(x)}" y="{_number(y)}"'
+        y = _y(one.scale.fraction(one.end[1])) + 4
+        placed.append((x, _beside(y, [b for a, b in placed if abs(a - x) < _LETTER])))
+        at = f'x="{_number(x)}" y="{_number(placed[-1][1])}"'
         yield f'<text class="end {one.role}" {at}>{one.sign}</text>'
+
+
+def _beside(y: float, taken: Sequence[float]) -> float:
+    """Return the nearest place apart from those that are taken."""
+    shifts = [way * at * _LETTER for at in range(len(taken) + 2) for way in (1, -1)]
+    places = (y + shift for shift in shifts if _TOP <= y + shift <= _BOTTOM + 4)
+    apart = (at for at in places if all(abs(at - one) >= _LETTER for one in taken))
+    return next(apart, y)

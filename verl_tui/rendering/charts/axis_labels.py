@@ -84,7 +84,7 @@ def axis_rows(
     name: str,
     size: tuple[int, int],
     left: int,
-    marks: Mapping[int, Glyph] | None = None,
+    marks: Mapping[int, Glyph],
 ) -> list[Text]:
     """Write the x axis in one or two rows, below the left corner of a plot: rule with ticks and
     marks, and labels.
@@ -107,7 +107,7 @@ def axis_rows(
         free = start + len(label)
     if rows > 1 and width - free > len(name) + 2:
         text[width - len(name) :] = [(c, "key") for c in name]
-    for cell, mark in (marks or {}).items():
+    for cell, mark in marks.items():
         rule[cell] = (mark.text, mark.style)
     corners = (SYMBOLS.corner.rjust(left)[:left], " " * left)
     written = zip(corners, (rule, text), strict=True)

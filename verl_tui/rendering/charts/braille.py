@@ -164,6 +164,16 @@ def compose(
 
 def _row(layers: Sequence[DotLayer], y: int, glyphs: Mapping[int, Glyph]) -> Text:
     """Write one row of a picture."""
+    cells = _dotted(layers, y)
+    for x, glyph in glyphs.items():
+        if 0 <= x < len(cells):
+            there, style = cells[x]
+            text = there if glyph.yields and there != " " else glyph.text
+            cells[x] = (text, (glyph.blends and style) or glyph.style)
+    return join(cells)
+
+
+def _dotted(layers: Sequence[DotLayer], y: int) -> list[tuple[str, str]]:
     width = layers[0].width
     masks = [0] * width
     styles = [""] * width
@@ -173,16 +183,7 @@ def _row(layers: Sequence[DotLayer], y: int, glyphs: Mapping[int, Glyph]) -> Tex
             if row[x] and not (masks[x] and layer.backdrop):
                 styles[x] = styles[x] or layer.style
                 masks[x] |= row[x]
-    cells = [(_BRAILLE[m], style) for m, style in zip(masks, styles, strict=True)]
-    for x, glyph in glyphs.items():
-        if 0 <= x < width:
-            there, style = cells[x]
-            keeps_dots = glyph.yields and there != " "
-            cells[x] = (
-                there if keeps_dots else glyph.text,
-                (glyph.blends and style) or glyph.style,
-            )
-    return join(cells)
+    return [(_BRAILLE[mask], style) for mask, style in zip(masks, styles, strict=True)]
 
 
 def join(cells: Iterable[tuple[str, str]]) -> Text:

@@ -85,24 +85,16 @@ def paint(
         painting.glyphs[y] = dict.fromkeys(range(size[0]), _GRID)
     painting.shade(picture)
     for mark in picture.marks:
-        if mark.role in LINE_STYLES and not (shades and mark.role == "band"):
+        if not (shades and mark.role == "band"):
             painting.across(mark, picture.scale)
     for line in picture.lines:
         painting.line(line)
     for line in picture.lines:
         painting.end(line)
-    for mark in picture.marks:
-        if mark.role == "best" and picture.scale is not None:
-            glyph = Glyph(SYMBOLS.best, picture.main_role)
-            painting.put(
-                mark.column or 0, painting.row(mark.value, picture.scale), glyph
-            )
+    painting.best(picture)
     if cursor is not None:
         painting.point_at(picture.window.column(cursor) // 2)
-    rows = painting.rows()
-    for y in _rows_in_band(picture, size[1]) if shades else ():
-        rows[y] = tuple([(text, style + ON_BAND) for text, style in rows[y]])
-    return rows
+    return _on_band(painting.rows(), picture) if shades else painting.rows()
 
 
 _GRID = Glyph(SYMBOLS.grid, "rule", yields=True, blends=True)
@@ -158,20 +150,23 @@ class Painting:
 
     def across(self, mark: DrawnMark, scale: Scale | None) -> None:
         """Draw a straight line, or say which way its value lies that the y axis does not reach."""
-        place = mark.column
-        if mark.value is not None and scale is not None:
+        if mark.value is None or scale is None:
+            place = mark.column or 0
+        else:
             place = self.row(mark.value, scale)
             if not scale.lo <= mark.value <= scale.hi:
-                # At the left: what moves towards its target comes near it at the right.
-                above = mark.value > scale.hi
-                arrow = SYMBOLS.rising if above else SYMBOLS.falling
-                text = arrow + compact(mark.value)
-                for cell, sign in enumerate(
-                    text if len(text) * 4 <= self.size[0] else arrow
-                ):
-                    self.put(cell * 2, place, Glyph(sign, mark.role))
+                self._point_beyond(mark, mark.value, place, scale)
                 return
-        self.layers.append(straight_line(mark.role, *self.size, place or 0))
+        self.layers.append(straight_line(mark.role, *self.size, place))
+
+    def _point_beyond(
+        self, mark: DrawnMark, value: float, place: int, scale: Scale
+    ) -> None:
+        # At the left: what moves towards its target comes near it at the right.
+        arrow = SYMBOLS.rising if value > scale.hi else SYMBOLS.falling
+        text = arrow + compact(value)
+        for cell, sign in enumerate(text if len(text) * 4 <= self.size[0] else arrow):
+            self.put(cell * 2, place, Glyph(sign, mark.role))
 
     def line(self, line: DrawnLine) -> None:
         """Draw a line, its stretches that a finding is about in the colour of that; then its signs,
@@ -184,17 +179,23 @@ class Painting:
         for role in dict.fromkeys(line.alarms.values()):
             layer = self.layer(role + BEHIND * line.behind, backdrop=line.behind)
             layer.spans((x, joined[x]) for x, of in line.alarms.items() if of == role)
+        glyph = Glyph(line.sign, line.role)
         if line.points:
-            self._mark_points(own, Glyph(line.sign, line.role))
+            self._mark_points(own, glyph)
         elif line.sign:
-            # Letters next to each other in the alphabet stand three cells apart.
-            for cell in range(ord(line.sign) * 3 % _STAMP, self.size[0], _STAMP):
-                if (span := joined[cell * 2]) is not None:
-                    self.put(cell * 2, sum(span) // 2, Glyph(line.sign, line.role))
+            self._mark_line(joined, glyph)
         self._beyond(line.columns, line.scale, line.role)
         for x, odd in enumerate(line.columns.odds):
             if odd:
                 self.put(x, self.dots - 1, Glyph(SYMBOLS.broken, "odd"))
+
+    def _mark_line(self, joined: list[DotSpan | None], glyph: Glyph) -> None:
+        """Put the letter of a line on it; those next to each other in the alphabet stand three
+        cells apart.
+        """
+        for cell in range(ord(glyph.text) * 3 % _STAMP, self.size[0], _STAMP):
+            if (span := joined[cell * 2]) is not None:
+                self.put(cell * 2, sum(span) // 2, glyph)
 
     def _mark_points(self, own: list[DotSpan | None], glyph: Glyph) -> None:
         """Mark the newest point and as many as stand apart: more would hide the lines."""
@@ -210,6 +211,13 @@ class Painting:
         for x, way in beyond_edge(columns, scale):
             arrow = SYMBOLS.rising if way > 0 else SYMBOLS.falling
             self.put(x, 0 if way > 0 else self.dots - 1, Glyph(arrow, role))
+
+    def best(self, picture: Picture) -> None:
+        """Mark the best value."""
+        if picture.best is not None and picture.scale is not None:
+            x, value = picture.best
+            y = self.row(value, picture.scale)
+            self.put(x, y, Glyph(SYMBOLS.best, picture.main_role))
 
     def end(self, line: DrawnLine) -> None:
         """Mark the end of a line by its letter, that of the only one by a dot that can be seen,
@@ -227,15 +235,23 @@ class Painting:
             self.put(x, y, Glyph(SYMBOLS.single, line.role, blends=True))
 
 
+def _on_band(rows: list[Text], picture: Picture) -> list[Text]:
+    for y in _rows_in_band(picture, len(rows)):
+        rows[y] = tuple([(text, style + ON_BAND) for text, style in rows[y]])
+    return rows
+
+
 def _rows_in_band(picture: Picture, rows: int) -> range:
     """Return the rows of cells at least half of which are in the band, but at least one for a
     narrower band.
     """
-    (low, high), scale = picture.band, picture.scale
-    if scale is None or (low is None and high is None):
+    scale = picture.scale
+    if scale is None or picture.band == (None, None):
         return range(0)
-    low = scale.lo if low is None else low
-    high = scale.hi if high is None else high
+    low, high = (
+        end if edge is None else edge
+        for edge, end in zip(picture.band, scale[:2], strict=True)
+    )
     if high < scale.lo or low > scale.hi:
         return range(0)
     top, bottom = (row or 0 for row in scale.dots([high, low], rows * 4))

@@ -120,13 +120,19 @@ def path_rows(
     picture = _PathPainting(data, scales, (width, height))
     for path in paths:
         picture.draw(path)
-    picture.mark(paths, cursor)
-    values = scales[0].ticks(max(2, width // 14))
-    cells = [min(width - 1, int(scales[0].fraction(v) * width)) for v in values]
-    labels = zip(cells, distinct_texts(values), strict=True)
+    for path in paths:
+        picture.mark(path, cursor)
     rows = [a + b for a, b in zip(left, picture.rows(), strict=True)]
-    fitting = placed(((cell, text) for cell, text in labels if text), width - 3)
-    return [*rows, *axis_rows(fitting, "KL", (width, axes), taken)]
+    labels = placed(_labels(scales[0], width), width - 3)
+    return [*rows, *axis_rows(labels, "KL", (width, axes), taken, {})]
+
+
+def _labels(scale: Scale, width: int) -> Iterator[tuple[int, str]]:
+    """Yield the cells of round values, and how they are written."""
+    values = scale.ticks(max(2, width // 14))
+    for value, text in zip(values, distinct_texts(values), strict=True):
+        if text:
+            yield min(width - 1, int(scale.fraction(value) * width)), text
 
 
 def _scales(
@@ -188,28 +194,35 @@ class _PathPainting(Painting):
             layers[own].straight(before or place, place)
             before = place
 
-    def mark(self, paths: Sequence[_DrawnPath], cursor: int | None) -> None:
-        """Mark where paths begin and end, the best value, findings, and the cursor."""
-        for line, sign, points, behind in paths:
-            if not points:
-                continue
-            self.put(*self._dot(points[0]), Glyph(SYMBOLS.start, line.role))
-            main = line is self._data.main
-            if main and self._data.best:
-                best = best_point(line.points, lowest=self._data.best == "lowest")
-                at = _at_step(behind or points, best[0] if best else None)
-                if at is not None and best is not None and at.step == best[0]:
-                    self.put(*self._dot(at), Glyph(SYMBOLS.best, line.role))
-            for mark in self._data.marks if main else ():
-                at = _at_step(points, mark.step)
-                if mark.role == "breach" and at is not None:
-                    self.put(*self._dot(at), Glyph(SYMBOLS.breach, mark.style))
-            role = _role_at(line, points[-1].step)
-            self.put(*self._dot(points[-1]), Glyph(sign or SYMBOLS.single, role))
-            at = _at_step(points, cursor)
-            if main and at is not None:
-                self.point_at(self._dot(at)[0] // 2)
-                self.put(*self._dot(at), Glyph(SYMBOLS.points[1], "cursor"))
+    def mark(self, path: _DrawnPath, cursor: int | None) -> None:
+        """Mark where a path begins and ends, the best value, findings, and the cursor."""
+        line, sign, points, _ = path
+        if not points:
+            return
+        self._put(points[0], Glyph(SYMBOLS.start, line.role))
+        main = line is self._data.main
+        if main:
+            self._mark_steps(path)
+        end = Glyph(sign or SYMBOLS.single, _role_at(line, points[-1].step))
+        self._put(points[-1], end)
+        if main and (at := _at_step(points, cursor)) is not None:
+            self.point_at(self._dot(at)[0] // 2)
+            self._put(at, Glyph(SYMBOLS.points[1], "cursor"))
+
+    def _mark_steps(self, path: _DrawnPath) -> None:
+        line, _, points, behind = path
+        if self._data.best:
+            best = best_point(line.points, lowest=self._data.best == "lowest")
+            at = _at_step(behind or points, best[0] if best else None)
+            if at is not None and best is not None and at.step == best[0]:
+                self._put(at, Glyph(SYMBOLS.best, line.role))
+        for mark in self._data.marks:
+            at = _at_step(points, mark.step)
+            if mark.role == "breach" and at is not None:
+                self._put(at, Glyph(SYMBOLS.breach, mark.style))
+
+    def _put(self, point: PathPoint, glyph: Glyph) -> None:
+        self.put(*self._dot(point), glyph)
 
     def _dot(self, point: PathPoint) -> tuple[int, int]:
         columns = self.size[0] * 2

@@ -64,10 +64,10 @@ class DrawnShade(NamedTuple):
 
 
 class DrawnMark(NamedTuple):
-    """A sign at a value, a line across at one, or upright at a dot column."""
+    """A straight line: across at a value, or upright at a dot column."""
 
     role: str
-    """`best`, `target`, `band` or `restart`."""
+    """`target`, `band` or `restart`."""
     column: int | None = None
     value: float | None = None
 
@@ -82,6 +82,8 @@ class Picture(NamedTuple):
     window: Window
     scale: Scale | None
     band: Band = (None, None)
+    best: tuple[int, float] | None = None
+    """Dot column and value of the main line's best."""
     main_role: str = ""
 
 
@@ -101,7 +103,8 @@ def picture_of(
     lines.sort(key=lambda line: (not line.behind, not line.points))
     marks = [*_marks(data, scale, window)]
     role = data.main.role if data.main else ""
-    return Picture(lines, shades, marks, window, scale, data.band, role)
+    best = _best(data, scale, window)
+    return Picture(lines, shades, marks, window, scale, data.band, best, role)
 
 
 # -- lines -----------------------------------------------------------------------------------------
@@ -249,12 +252,19 @@ def _marks(data: ChartData, scale: Scale | None, window: Window) -> Iterator[Dra
             yield DrawnMark("band", value=edge)
     if data.target is not None:
         yield DrawnMark("target", value=data.target)
+
+
+def _best(
+    data: ChartData, scale: Scale | None, window: Window
+) -> tuple[int, float] | None:
+    """Return dot column and value of the best value, None where there is none or it is out of
+    sight.
+    """
     line = data.main
-    if data.best and line is not None and len(line.points.steps) >= _SOME:
-        best = best_point(line.points, lowest=data.best == "lowest")
-        if (
-            best is not None
-            and not scale.beyond(best[1])
-            and window.start <= best[0] <= window.end
-        ):
-            yield DrawnMark("best", window.column(best[0]), best[1])
+    if not data.best or line is None or len(line.points.steps) < _SOME:
+        return None
+    best = best_point(line.points, lowest=data.best == "lowest")
+    if best is None or scale is None or scale.beyond(best[1]):
+        return None
+    seen = window.start <= best[0] <= window.end
+    return (window.column(best[0]), best[1]) if seen else None

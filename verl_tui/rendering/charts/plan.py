@@ -128,7 +128,7 @@ class PlannedChart(NamedTuple):
         spread = self.spread.quantiles if self.spread is not None else ()
         return (self.key, *(self.envelope or ()), *self.points, *spread)
 
-    def shows(self, key: str) -> bool:
+    def shows(self, key: str | None) -> bool:
         """Return whether a metric is in this chart."""
         if self.spread is not None and key in self.spread.parts:
             return True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import inf
 from typing import TYPE_CHECKING, Literal
 
 from verl_tui.indicators import factor
@@ -268,14 +267,14 @@ def _alarms(
     known += [(one, None) for one in view.verdict.findings]
     alarms: set[Alarm] = set()
     for finding, cleared in known:
-        since, key = finding.since_step, finding.key
-        if since is None or key is None or not found.shows(key):
+        since = finding.since_step
+        if since is None or not found.shows(finding.key):
             continue
-        first = along(since)
-        last = None if cleared is None else along(cleared)
-        if first is not None and (last is not None or cleared is None):
-            alarms.add(Alarm(int(finding.severity), first, last))
-    return sorted(alarms, key=lambda one: (one.severity, one.first, one.last or inf))
+        first, last = along(since), along(since if cleared is None else cleared)
+        if first is not None and last is not None:
+            end = None if cleared is None else last
+            alarms.add(Alarm(int(finding.severity), first, end))
+    return sorted(alarms, key=lambda alarm: (alarm.severity, alarm.first))
 
 
 def kl_beside(found: PlannedChart, run: Run, look: ChartLook) -> str | None:

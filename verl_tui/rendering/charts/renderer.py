@@ -69,16 +69,7 @@ class ChartRenderer:
         if shown is not None and height >= _PLOT_FROM:
             data = self.cache.smoothed_by_noise(data, shown, width)
         title = title_row(data, width, cursor, focus=focus)
-        if height == 1:
-            return [title]
-        if shown is None:
-            return [title, *sentences(data.empty, width, height - 1)]
-        if height < _PLOT_FROM:
-            return [title, sparkline_row(data, width)]
-        if is_path(data, width, height):
-            size = (width, height - 1)
-            return [title, *path_rows(data, shown, size, cursor, self.cache)]
-        return [title, *self._plot(data, shown, width, height - 1, cursor)]
+        return [title, *self._below(data, shown, width, height - 1, cursor)]
 
     def label_cells(self, data: ChartData, width: int, height: int) -> int:
         """Return how many cells the numbers of the y axis need in a chart of `width` x `height`."""
@@ -99,6 +90,23 @@ class ChartRenderer:
         if height < _ENVELOPE_FROM and data.around:
             data = data._replace(envelope=None, spread=())
         return self.cache.without_flat_envelope(data, *shown), height, axes
+
+    def _below(
+        self,
+        data: ChartData,
+        shown: tuple[int, int] | None,
+        width: int,
+        height: int,
+        cursor: int | None,
+    ) -> list[Text]:
+        """Draw what is below the title: a sparkline, a path, or the plot with its axes."""
+        if shown is None or not height:
+            return sentences(data.empty, width, height)
+        if height + 1 < _PLOT_FROM:
+            return [sparkline_row(data, width)]
+        if is_path(data, width, height + 1):
+            return path_rows(data, shown, (width, height), cursor, self.cache)
+        return self._plot(data, shown, width, height, cursor)
 
     def _plot(
         self,

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.text.piece import Pieces
 
 _GAP = ("  ", "")
+_MORE = (f" {SYMBOLS.ellipsis}", "key")
 _OF = " of "
 _LEAST_NAME = 6
 """Cells below which the name of a run says nothing."""
@@ -56,20 +57,11 @@ def title_row(
     right, as far as they fit. With a cursor the values are those at its step.
     """
     mark = f"{SYMBOLS.focus} " if focus else ""
-    score, smoothing = score_beside_curve(data, cursor), _smoothing_words(data)
     notes: list[Pieces] = [[(fit(note, len(note)), "target")] for note in data.notes]
     names = _names_or_key(data, cursor)
-    said = [smoothing, score, notes, names]
-    # the unit gives way to all of these
-    needed = sum(cells_of(ways[-1]) + 2 for ways in said if ways)
-    room = width - len(mark) - cell_len(data.title) - 2
-    value = value_pieces(data, cursor)
-    if cells_of(value) + needed > room:
-        value = value_pieces(data, cursor, unit=False)
-    if value and cursor is not None and sum(bool(one.sign) for one in data.lines) > 1:
-        where = value[-1][0].strip()
-        if cell_len(where) + 2 + cells_of(names[-1]) <= room:
-            value = [(where, "cursor")]  # its value is among those of the runs
+    score = score_beside_curve(data, cursor)
+    said = [_smoothing_words(data), score, notes, names]
+    value = _fitting_value(data, cursor, width - len(mark), said)
     left = _named_value(data, width, mark, value)
     room = width - cells_of(left)
     if room < 0:
@@ -78,6 +70,24 @@ def title_row(
     if aside:
         left += [(" " * (room - cells_of(aside)), ""), *aside]
     return tuple([part for part in left if part[0]])
+
+
+def _fitting_value(
+    data: ChartData, cursor: int | None, width: int, said: Sequence[Sequence[Pieces]]
+) -> Pieces:
+    """Return the value, without its unit where that makes room for what else there is to say; only
+    where the cursor is if the values of several runs are named.
+    """
+    needed = sum(cells_of(ways[-1]) + 2 for ways in said if ways)
+    room = width - cell_len(data.title) - 2
+    value = value_pieces(data, cursor)
+    if cells_of(value) + needed > room:
+        value = value_pieces(data, cursor, unit=False)
+    if value and cursor is not None and sum(bool(one.sign) for one in data.lines) > 1:
+        where = value[-1][0].strip()
+        if cell_len(where) + 2 + cells_of(_names(data, cursor, 0)) <= room:
+            return [(where, "cursor")]
+    return value
 
 
 def _aside(groups: Sequence[Sequence[Pieces]], room: int) -> Pieces:
@@ -198,14 +208,17 @@ def _names_or_key(data: ChartData, cursor: int | None) -> list[Pieces]:
     need no names the metric's key.
     """
     kinds = [line.kind for line in data.all_lines]
-    ways: list[Pieces] = []
-    if cursor is not None or len(set(kinds)) < len(kinds):
-        longest = max((cell_len(line.label) for line in data.all_lines), default=0)
-        sizes = [*range(max(longest, _LEAST_LETTERS), _LEAST_LETTERS - 1, -1)]
-        sizes += [0] * (cursor is not None)
-        ways = [names for cells in sizes if (names := _names(data, cursor, cells))]
-    key: Pieces = [(fit(data.key, len(data.key)), "key")]
-    return ways or ([] if data.title == data.key else [key, []])
+    letters = _names(data, cursor, 0)
+    if not letters or (cursor is None and len(set(kinds)) == len(kinds)):
+        key = [(fit(data.key, len(data.key)), "key")]
+        return [] if data.title == data.key else [key, []]
+    longest = max(cell_len(line.label) for line in data.all_lines)
+    sizes = range(max(longest, _LEAST_LETTERS), _LEAST_LETTERS - 1, -1)
+    ways = [_names(data, cursor, cells) for cells in sizes]
+    if cursor is not None:
+        fewer = range(len(letters) - 2, 0, -2)
+        ways += [letters, *([*letters[:n], _MORE] for n in fewer)]
+    return ways
 
 
 def _names(data: ChartData, cursor: int | None, letters: int) -> Pieces:
@@ -217,15 +230,20 @@ def _names(data: ChartData, cursor: int | None, letters: int) -> Pieces:
     for line, sign in sorted(signs(data), key=lambda pair: pair[0].sign or "~"):
         if not sign:
             continue
-        metric = data.right if line.right and data.right is not None else data
-        found = value_at(line.points, cursor) if cursor is not None else None
         # names of runs differ at their ends
         name = (middle if line.sign else fit)(line.label, letters)
-        words = [name, "right" * (line.right and letters > 0)]
-        words += [in_words(found[1], metric.unit)[0]] if found else []
-        names.append((("  " if names else "") + sign, line.role))
-        names.append((" " + " ".join(filter(None, words)), "value"))
+        words = [sign, name, "right" * (line.right and letters > 0)]
+        words.append(_number_at(data, line, cursor))
+        said = " ".join(filter(None, words)).removeprefix(sign)
+        names += [(("  " if names else "") + sign, line.role), (said, "value")]
     return names
+
+
+def _number_at(data: ChartData, line: ChartLine, cursor: int | None) -> str:
+    """Return the number of a line at the cursor, empty where there is none."""
+    metric = data.right if line.right and data.right is not None else data
+    found = value_at(line.points, cursor) if cursor is not None else None
+    return in_words(found[1], metric.unit)[0] if found else ""
 
 
 # -- a chart in one row ----------------------------------------------------------------------------
@@ -248,19 +266,18 @@ def chart_row(
     room = width - cells - 2 - max(_READING, cells_of(reading))
     if room < _LEAST_SPARK:
         return title_row(data, width, cursor, focus=focus)
-    name = (f"{SYMBOLS.focus} " if focus else "") + (data.short or data.title)
+    name = f"{SYMBOLS.focus} " * focus + (data.short or data.title)
     # keys often differ at their ends only, words do not
     name = (middle if "/" in name else fit)(name, cells)
     row: Pieces = [(set_cell_size(name, cells + 1), "focused" if focus else "title")]
-    score: Pieces = []
-    for words in score_beside_curve(data, cursor)[-1:]:
-        score = [(text.removeprefix(f"{SYMBOLS.points[0]} "), of) for text, of in words]
-    kept = max(_SCORE, cells_of(score)) + 2 if score else 0
-    if room - kept < _LEAST_SPARK:
-        kept = 0
-    row += sparkline_row(data, room - kept)
-    if kept:
+    score = [words[0] for words in score_beside_curve(data, cursor)[-1:]]
+    score = [(text.removeprefix(f"{SYMBOLS.points[0]} "), of) for text, of in score]
+    kept = max(_SCORE, cells_of(score)) + 2
+    if score and room - kept >= _LEAST_SPARK:
+        row += sparkline_row(data, room - kept)
         row += [(" " * (kept - cells_of(score)), ""), *score]
+    else:
+        row += sparkline_row(data, room)
     return (*row, (" " * (width - cells_of(row) - cells_of(reading)), ""), *reading)
 
 
