@@ -19,6 +19,7 @@ SINGLE = 2.0**-23
 """Differences up to this share of a value count as none: event files round to 24 bits, other logs
 of the same run do not.
 """
+_MANY_STEPS = 100
 _ROUNDING = 1e-9
 """Rounding error of a division, as a share of a tick."""
 _KEEP = 0.35
@@ -266,14 +267,15 @@ class Window(NamedTuple):
 
 def fit_window(first: int, last: int, columns: int) -> Window:
     """Return the window that shows everything so far, and has room for some more before it has to
-    grow: at most an eighth of it is to come.
+    grow: at most a fifth of it is to come, of a hundred steps and more an eighth.
 
     How many steps it shows depends on no width, so that charts side by side show the same. A new
     point then changes the last column only, until the window grows.
     """
     steps = max(last - first + 1, 2)
+    parts = 8 if steps > _MANY_STEPS else 4
     unit = 1
-    while unit * 16 <= steps:
+    while unit * parts * 2 <= steps:
         unit *= 2
     return fill_window(first, first + -(-steps // unit) * unit - 1, columns)
 

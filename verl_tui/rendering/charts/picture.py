@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         Points,
     )
 
-Band = tuple[float | None, float | None]
+HealthyRange = tuple[float | None, float | None]
 _SOME = 3
 """Fewest points for one to be marked as the best."""
 _LOOK_BACK = 100
@@ -81,7 +81,7 @@ class Picture(NamedTuple):
     marks: Sequence[DrawnMark]
     window: Window
     scale: Scale | None
-    band: Band = (None, None)
+    band: HealthyRange = (None, None)
     best: tuple[int, float] | None = None
     """Dot column and value of the main line's best."""
     main_role: str = ""
@@ -177,7 +177,7 @@ def _end(
 
 
 def alarmed(
-    columns: DotColumns, alarms: Sequence[Alarm], window: Window, band: Band
+    columns: DotColumns, alarms: Sequence[Alarm], window: Window, band: HealthyRange
 ) -> dict[int, AlarmRole]:
     """Return the dot columns that findings are about: those outside the healthy band while a
     finding held, each up to the next value.
@@ -197,7 +197,7 @@ def alarmed(
     return found
 
 
-def _outside(columns: DotColumns, band: Band, stretch: range) -> Iterator[int]:
+def _outside(columns: DotColumns, band: HealthyRange, stretch: range) -> Iterator[int]:
     """Yield the dot columns of a stretch that are outside the band."""
     least = -inf if band[0] is None else band[0]
     most = inf if band[1] is None else band[1]

@@ -61,7 +61,7 @@ def title_row(
     names = _names_or_key(data, cursor)
     score = score_beside_curve(data, cursor)
     said = [_smoothing_words(data), score, notes, names]
-    value = _fitting_value(data, cursor, width - len(mark), said)
+    value = _fitting_value(data, cursor, width - len(mark), said[:3])
     left = _named_value(data, width, mark, value)
     room = width - cells_of(left)
     if room < 0:
@@ -78,11 +78,9 @@ def _fitting_value(
     """Return the value, without its unit where that makes room for what else there is to say; only
     where the cursor is if the values of several runs are named.
     """
-    needed = sum(cells_of(ways[-1]) + 2 for ways in said if ways)
     room = width - cell_len(data.title) - 2
-    value = value_pieces(data, cursor)
-    if cells_of(value) + needed > room:
-        value = value_pieces(data, cursor, unit=False)
+    ways = [value_pieces(data, cursor, unit=unit) for unit in (True, False)]
+    value = max(ways, key=lambda way: len(_chosen(said, room - cells_of(way) - 2)))
     if value and cursor is not None and sum(bool(one.sign) for one in data.lines) > 1:
         where = value[-1][0].strip()
         if cell_len(where) + 2 + cells_of(_names(data, cursor, 0)) <= room:
@@ -99,11 +97,8 @@ def _aside(groups: Sequence[Sequence[Pieces]], room: int) -> Pieces:
             first.
         room: Cells there are.
     """
-    chosen: list[Sequence[Pieces]] = []
-    for group in groups:
-        if group and cells_of(group[-1]) + len(_GAP[0]) * bool(chosen) <= room:
-            chosen.append(group)
-            room -= cells_of(group[-1]) + len(_GAP[0]) * (len(chosen) > 1)
+    chosen = _chosen(groups, room)
+    room -= _cells(chosen)
     row: Pieces = []
     for group in chosen:
         room += cells_of(group[-1])
@@ -111,6 +106,20 @@ def _aside(groups: Sequence[Sequence[Pieces]], room: int) -> Pieces:
         room -= cells_of(longest)
         row += [_GAP, *longest] if row and longest else longest
     return row
+
+
+def _chosen(groups: Sequence[Sequence[Pieces]], room: int) -> list[Sequence[Pieces]]:
+    """Return the groups of which the shortest ways fit."""
+    chosen: list[Sequence[Pieces]] = []
+    for group in groups:
+        if group and _cells([*chosen, group]) <= room:
+            chosen.append(group)
+    return chosen
+
+
+def _cells(groups: Sequence[Sequence[Pieces]]) -> int:
+    """Return the cells that the shortest ways take, a gap between them."""
+    return sum(cells_of(group[-1]) + 2 for group in groups) - 2
 
 
 def _named_value(data: ChartData, width: int, mark: str, value: Pieces) -> Pieces:
