@@ -19,7 +19,6 @@ from verl_tui.rendering.charts.downsample import Smoothed, usual_range, value_ra
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.runs.pyramid import Pyramid
 from verl_tui.tui.widgets.chart import Chart
-from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
 
 
 class Column:
@@ -121,7 +120,7 @@ def test_no_spike_is_hidden(values, usual, log, smoothing):
 
 async def test_outliers_are_arrows_at_the_edge_of_the_large_chart():
     points = wave(s100=1000.0, s250=-1000.0)
-    app = Screen(ZoomedChart(chart_of(points, usual_y=True)))
+    app = Screen(Chart(chart_of(points, usual_y=True)))
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.pause()
         lines = app.lines
@@ -136,12 +135,11 @@ async def test_outliers_are_arrows_at_the_edge_of_the_large_chart():
 # -- windows of the past ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("widget", [Chart, ZoomedChart])
-async def test_a_zoom_into_the_past_shows_its_steps_from_side_to_side(widget):
-    app = Screen(widget(chart_of(wave(1000), first_step=203, last_step=311)))
+async def test_a_zoom_into_the_past_shows_its_steps_from_side_to_side():
+    app = Screen(Chart(chart_of(wave(1000), first_step=203, last_step=311)))
     async with app.run_test(size=(90, 24)) as pilot:
         await pilot.press("tab", "home")
-        window, left = app.chart.plot_area()
+        window, left = app.chart.drawing.window, app.chart.drawing.left
         assert window.start == 203
         assert window.column(311) == window.columns - 1
         assert app.chart.cursor == 203

@@ -80,12 +80,20 @@ def _fitting_value(
     """
     room = width - cell_len(data.title) - 2
     ways = [value_pieces(data, cursor, unit=unit) for unit in (True, False)]
-    value = max(ways, key=lambda way: len(_chosen(said, room - cells_of(way) - 2)))
+    value = max(ways, key=lambda way: _said_with(way, said, room))
     if value and cursor is not None and sum(bool(one.sign) for one in data.lines) > 1:
         where = value[-1][0].strip()
         if cell_len(where) + 2 + cells_of(_names(data, cursor, 0)) <= room:
             return [(where, "cursor")]
     return value
+
+
+def _said_with(
+    value: Pieces, said: Sequence[Sequence[Pieces]], room: int
+) -> tuple[bool, int]:
+    """Return whether a value leaves the name whole, and how much can be said beside it."""
+    room -= cells_of(value)
+    return room >= 0, len(_chosen(said, room - 2))
 
 
 def _aside(groups: Sequence[Sequence[Pieces]], room: int) -> Pieces:

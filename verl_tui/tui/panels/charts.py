@@ -26,8 +26,8 @@ from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import LEARN
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.panels.spec import PanelSpec
+from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.chart_tiles import ChartTiles
-from verl_tui.tui.widgets.plot import Plot
 from verl_tui.tui.widgets.start_log import StartLog
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from verl_tui.rendering.charts.chart_data import ChartData
     from verl_tui.rendering.charts.plan import PlannedChart
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.tui.widgets.chart import Chart
 
 _AT_ONCE = 2
 """Charts that are drawn otherwise in the frame that answers a key; the others come in the next."""
@@ -62,7 +61,7 @@ class ChartsPanel(Panel):
         ("chart.next chart.previous", "Chart"),
     )
     HELP_SECTION = HelpSection(
-        "charts, with the focus", (Plot,), rank=10, charts=True, task=LEARN
+        "charts, with the focus", (Chart,), rank=10, charts=True, task=LEARN
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "step(1)", "Next chart", show=False, id="chart.next"),
@@ -322,7 +321,7 @@ class ChartsPanel(Panel):
             if not self._is_covered():
                 self._draw()
 
-    def step_at(self, plot: Plot, position: int) -> int | None:
+    def step_at(self, plot: Chart, position: int) -> int | None:
         """Return the step of a position on the x axis of a chart, None where it is not known."""
         run = self._view.run if self._view is not None else None
         return step_at(run, plot.data.key, self.look, position)

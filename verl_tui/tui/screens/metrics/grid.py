@@ -12,6 +12,7 @@ from textual.message import Message
 
 from verl_tui.means import clamp
 from verl_tui.rendering.charts.alignment import Gutters, on_one_axis
+from verl_tui.rendering.charts.chart_data import ChartData
 from verl_tui.rendering.charts.plan import single_metric
 from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.metrics.groups import LEAST_HEIGHT, grid_shape, shelves
@@ -19,7 +20,6 @@ from verl_tui.rendering.metrics.header_lines import shelf_words
 from verl_tui.rendering.metrics.shown import BUDGET
 from verl_tui.tui.screens.metrics.shelf_row import ShelfRow, Tile, mount_later
 from verl_tui.tui.terminal.net import ContainedWidget
-from verl_tui.tui.widgets.chart import ChartData
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
 
+from verl_tui.rendering.charts.chart_data import ChartData
 from verl_tui.tui.terminal.net import ContainedWidget
-from verl_tui.tui.widgets.chart import Chart, ChartData
+from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.line import Line
 
 if TYPE_CHECKING:
@@ -56,11 +57,13 @@ class Tile(Chart, can_focus=False, inherit_bindings=False):
             self._chosen = False
             self.show(ChartData("", empty=""))
 
+    @property
+    def _looks_focused(self) -> bool:
+        return self._chosen
+
     def draw(self, width: int, height: int) -> list[Text]:
         """Return its rows; of the chosen chart the title is marked."""
-        rows = self._drawing.rows(
-            self._data, width, height, cursor=self._cursor, focus=self._chosen
-        )
+        rows = super().draw(width, height)
         if self._chosen and rows:
             rows[0] = tuple(map(_marked, rows[0]))
         return rows
