@@ -121,8 +121,3 @@ def test_a_window_shows_its_steps(first, length, columns):
             < window.step(window.column(step)) + window.per
         )
     assert len(window.ticks(10)) <= columns / 20 + 2
-
-
-def test_the_end_of_300_steps_fills_the_plot():
-    window = fit_window(261, 300, 266)
-    assert (window.end, window.column(300)) == (300, 265)

@@ -277,7 +277,10 @@ def fit_window(first: int, last: int, columns: int) -> Window:
     unit = 1
     while unit * parts * 2 <= steps:
         unit *= 2
-    return fill_window(first, first + -(-steps // unit) * unit - 1, columns)
+    room = -(-steps // unit) * unit
+    columns = max(2, columns)
+    per = -(-room // columns)
+    return Window(first, per, Fraction(columns, -(-room // per)), columns)
 
 
 def fill_window(first: int, last: int, columns: int) -> Window:
