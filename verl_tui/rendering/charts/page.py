@@ -6,19 +6,17 @@ from bisect import bisect_right
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.finding import Verdict
 from verl_tui.metrics import counts
 from verl_tui.rendering.charts.chart_data import ChartData
 from verl_tui.rendering.charts.overlaid_runs import counterpart
-from verl_tui.rendering.charts.plan import ChartLook, plan_charts
-from verl_tui.rendering.charts.validation import score_beside
+from verl_tui.rendering.charts.plan import plan_charts
 from verl_tui.rendering.session.source_status import nothing_yet
 from verl_tui.runs.views.state import is_evaluation
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence
 
-    from verl_tui.rendering.charts.plan import PlannedChart
+    from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
 
@@ -54,22 +52,6 @@ class ChartFilter(NamedTuple):
     """
 
 
-class ChartList(NamedTuple):
-    """Everything that the list of a run's charts depends on."""
-
-    run: Run | None = None
-    keys: int = 0
-    filter: ChartFilter = ChartFilter()
-    wanted: tuple[str, ...] = ()
-    pins: tuple[str, ...] = ()
-    beside: str | None = None
-    """The validation score that is drawn into the chart of the reward."""
-    in_rows: frozenset[str] = frozenset()
-    """Metrics for which one row each is enough."""
-    revealed: str | None = None
-    """Metric to show as a chart even if a row would be enough."""
-
-
 class ChartPlace(NamedTuple):
     """The place of a chart: the number of its column, and cells."""
 
@@ -80,54 +62,19 @@ class ChartPlace(NamedTuple):
     height: int
 
 
-class PageContent(NamedTuple):
-    """Everything but the room that a page of charts is drawn from: equal contents look equal."""
-
-    listing: ChartList = ChartList()
-    look: ChartLook = ChartLook()
-    revision: int = 0
-    cursor: int | None = None
-    verdict: Verdict = Verdict()
-    loading: bool = False
-    selection: int = 0
-    selected: tuple[tuple[str, int], ...] = ()
-    """Names and revisions of the runs that are laid over the shown one."""
-    instead: str = ""
-    """Says why there is no chart, and how long ago its files were written; empty where metrics are
-    logged.
+def page_content(
+    view: View, look: ChartLook, filter_: ChartFilter, revealed: str | None
+) -> object:
+    """Return everything but the room that a page of charts is drawn from: equal contents look
+    equal.
     """
-
-    @classmethod
-    def of(
-        cls,
-        view: View,
-        look: ChartLook,
-        filter_: ChartFilter,
-        revealed: str | None = None,
-    ) -> PageContent:
-        """Return the content of a view, with a metric that is to be seen as a chart."""
-        run = view.run
-        listing = ChartList(
-            run,
-            len(run.keys) if run is not None else 0,
-            filter_,
-            tuple(view.monitor.config.charts),
-            view.pins,
-            score_beside(run) if run is not None else None,
-            keys_in_rows(view),
-            revealed,
-        )
-        return cls(
-            listing,
-            look,
-            run.revision if run else 0,
-            view.cursor,
-            view.verdict,
-            view.loading,
-            view.selection.revision,
-            tuple([(other.name, other.revision) for other in view.selected]),
-            "" if listing.keys else nothing_yet(view),
-        )
+    run = view.run
+    if run is None or not run.keys:
+        return run, filter_, nothing_yet(view)
+    selected = [(other.name, other.revision) for other in view.selected]
+    listed = (filter_, revealed, tuple(view.monitor.config.charts), view.pins)
+    state = (view.cursor, view.verdict, view.loading, view.selection.revision)
+    return run, run.revision, look, listed, state, selected
 
 
 def list_charts(

@@ -10,10 +10,10 @@ from verl_tui.rendering.charts.alignment import Gutters, page_data
 from verl_tui.rendering.charts.page import (
     ChartFilter,
     ChartPage,
-    PageContent,
     PlacedPage,
     empty_chart,
     list_charts,
+    page_content,
     rows_of_evaluation,
 )
 from verl_tui.rendering.charts.plan import ChartLook
@@ -93,8 +93,10 @@ class ChartsPanel(Panel):
         self.lenient = False
         """True if a filter that no metric matches is meant for something else, and leaves all."""
         self._view: View | None = None
-        self._content = PageContent()
+        self._content: object = None
         """The content that was drawn last."""
+        self._filtered = ChartFilter()
+        """The filter of the page."""
         self._page = ChartPage()
         """The page that is shown."""
         self._revealed: str | None = None
@@ -121,22 +123,21 @@ class ChartsPanel(Panel):
 
     def show(self, view: View) -> None:
         """Draw the page's charts, if any has changed."""
-        before = self._content
-        content = PageContent.of(view, self.look, self._filter, self._revealed)
+        before = self._view
+        content = page_content(view, self.look, self._filter, self._revealed)
         self._show_log(view)
-        if content == before and view.run is not None:
+        if content == self._content:
             return  # a reading of the GPUs, or the clock, changes no chart
-        if self._view is not None and self._is_covered():
+        if before is not None and self._is_covered():
             # shown again when it is visible again; until then the last view stays
             return
         self._view = view
-        self._content = content
-        if content.cursor != before.cursor:
+        if before is None or view.cursor != before.cursor:
             self.look = with_step_in_sight(self.look, view.run, view.cursor)
-        if content.listing.filter != before.listing.filter:
+        if self._filter != self._filtered:
+            self._filtered = self._filter
             self._turn_to(0)
-        if content.listing != before.listing:
-            self._page = self._page._replace(listed=self.listed(view))
+        self._page = self._page._replace(listed=self.listed(view))
         self._draw()
 
     def _show_log(self, view: View) -> None:
@@ -219,7 +220,7 @@ class ChartsPanel(Panel):
         """Show in each chart what it is of, and say below them how they are drawn."""
         self._tiles.fill(self._data(view), at_once, in_layout=in_layout)
         self._give_focus()
-        self._content = self._content._replace(look=self.look)
+        self._content = page_content(view, self.look, self._filter, self._revealed)
         if self._tiles.display:
             self.subtitle(self._page.caption(self.look, view, self.filter))
 

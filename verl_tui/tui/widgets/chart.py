@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.strip import Strip
 
 from verl_tui.rendering.charts.chart_data import ChartData
-from verl_tui.rendering.charts.cursor_values import CursorValue, cursor_values
+from verl_tui.rendering.charts.cursor_values import cursor_values
 from verl_tui.rendering.charts.downsample import neighbour
 from verl_tui.rendering.charts.paint import ON_BAND
 from verl_tui.rendering.charts.path import neighbour_on_path
@@ -206,13 +206,13 @@ class Chart(RoleStyled, can_focus=True):
         """Return how many cells the numbers at the y axis need to show data in a size."""
         return self.drawing.label_cells(data, width, height)
 
-    def cursor_values(self, at: int | None = None) -> list[CursorValue]:
+    def cursor_values(self, at: int | None = None) -> list[str]:
         """Return what the cursor reads, `at` this step on an axis of time; nothing while there is
         no cursor.
         """
         if self._cursor is None or not self._data.all_lines:
             return []
-        return cursor_values(self._data, self._cursor, self.drawing.cache, at)
+        return [*cursor_values(self._data, self._cursor, self.drawing.cache, at)]
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Return rows of the content."""
