@@ -122,18 +122,6 @@ class ChartPage(NamedTuple):
             return self.listed[self.first : self.starts[at]]
         return self.listed[self.first :]
 
-    @property
-    def grid(self) -> tuple[int, int]:
-        """Columns and slots."""
-        return self.columns, self.slots
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The arrangement of the page: equal where the charts stand in the same places."""
-        in_rows = sum(chart.in_row for chart in self.charts)
-        used = len(self.charts) - in_rows if in_rows else 0
-        return *self.grid, self.rows, used, in_rows, self.across
-
     def fitted(self, width: int, height: int, key: str | None) -> ChartPage:
         """Return the page for a size in cells: the one that shows a metric, if one is named, else
         the same as far as there is one.
@@ -215,23 +203,6 @@ def _index(charts: Sequence[PlannedChart], key: str | None) -> int | None:
     if not key:
         return None
     return next((i for i, chart in enumerate(charts) if chart.shows(key)), None)
-
-
-class PlacedPage(NamedTuple):
-    """What the last layout of the screen has placed."""
-
-    room: tuple[int, int] = (0, 0)
-    """Width and height in cells."""
-    shape: tuple[int, ...] = ()
-    """The arrangement of the page."""
-    shown: int = 0
-    """Charts of the page."""
-    there: int = 0
-    """Charts that could be placed: further ones may be on their way."""
-
-    def is_like(self, other: PlacedPage) -> bool:
-        """Return whether the charts stand in the same order, in a room of any size."""
-        return (self.shape, self.there) == (other.shape, other.there)
 
 
 def empty_chart(view: View, filter_: str) -> ChartData:

@@ -58,15 +58,16 @@ def title_row(
     """
     mark = f"{SYMBOLS.focus} " if focus else ""
     notes: list[Pieces] = [[(fit(note, len(note)), "target")] for note in data.notes]
-    names = _names_or_key(data, cursor)
-    score = score_beside_curve(data, cursor)
-    said = [_smoothing_words(data), score, notes, names]
-    value = _fitting_value(data, cursor, width - len(mark), said[:3])
+    said = [_smoothing_words(data), score_beside_curve(data, cursor), notes]
+    value = _fitting_value(data, cursor, width - len(mark), said)
     left = _named_value(data, width, mark, value)
+    names = _names_or_key(data, cursor)
+    # the values of several runs come first, the key last
+    said.insert(0 if cursor is not None and names and names[-1] else 3, names)
     room = width - cells_of(left)
     if room < 0:
         left = [(fit(text_of(left), width), "value")]
-    aside = _aside(said, room - 2)
+    aside = _aside(said, room)
     if aside:
         left += [(" " * (room - cells_of(aside)), ""), *aside]
     return tuple([part for part in left if part[0]])
@@ -75,25 +76,18 @@ def title_row(
 def _fitting_value(
     data: ChartData, cursor: int | None, width: int, said: Sequence[Sequence[Pieces]]
 ) -> Pieces:
-    """Return the value, without its unit where that makes room for what else there is to say; only
-    where the cursor is if the values of several runs are named.
+    """Return the value, without its unit where that leaves the name whole, or makes room for what
+    else there is to say; only where the cursor is if the values of several runs are named.
     """
     room = width - cell_len(data.title) - 2
-    ways = [value_pieces(data, cursor, unit=unit) for unit in (True, False)]
-    value = max(ways, key=lambda way: _said_with(way, said, room))
-    if value and cursor is not None and sum(bool(one.sign) for one in data.lines) > 1:
-        where = value[-1][0].strip()
-        if cell_len(where) + 2 + cells_of(_names(data, cursor, 0)) <= room:
+    if cursor is not None and sum(bool(one.sign) for one in data.lines) > 1:
+        where = text_of(value_pieces(data, cursor)[-1:]).strip()
+        if where and cell_len(where) + 2 + cells_of(_names(data, cursor, 0)) <= room:
             return [(where, "cursor")]
-    return value
-
-
-def _said_with(
-    value: Pieces, said: Sequence[Sequence[Pieces]], room: int
-) -> tuple[bool, int]:
-    """Return whether a value leaves the name whole, and how much can be said beside it."""
-    room -= cells_of(value)
-    return room >= 0, len(_chosen(said, room - 2))
+    ways = [value_pieces(data, cursor, unit=unit) for unit in (True, False)]
+    rooms = [room - cells_of(way) for way in ways]
+    fits = [(left >= 0, len(_chosen(said, left))) for left in rooms]
+    return ways[fits[1] > fits[0]]
 
 
 def _aside(groups: Sequence[Sequence[Pieces]], room: int) -> Pieces:
@@ -106,12 +100,12 @@ def _aside(groups: Sequence[Sequence[Pieces]], room: int) -> Pieces:
         room: Cells there are.
     """
     chosen = _chosen(groups, room)
-    room -= _cells(chosen)
+    room -= sum(_cost(group[-1]) for group in chosen)
     row: Pieces = []
     for group in chosen:
-        room += cells_of(group[-1])
-        longest = next(way for way in group if cells_of(way) <= room)
-        room -= cells_of(longest)
+        room += _cost(group[-1])
+        longest = next(way for way in group if _cost(way) <= room)
+        room -= _cost(longest)
         row += [_GAP, *longest] if row and longest else longest
     return row
 
@@ -120,14 +114,15 @@ def _chosen(groups: Sequence[Sequence[Pieces]], room: int) -> list[Sequence[Piec
     """Return the groups of which the shortest ways fit."""
     chosen: list[Sequence[Pieces]] = []
     for group in groups:
-        if group and _cells([*chosen, group]) <= room:
+        if group and _cost(group[-1]) <= room:
             chosen.append(group)
+            room -= _cost(group[-1])
     return chosen
 
 
-def _cells(groups: Sequence[Sequence[Pieces]]) -> int:
-    """Return the cells that the shortest ways take, a gap between them."""
-    return sum(cells_of(group[-1]) + 2 for group in groups) - 2
+def _cost(way: Pieces) -> int:
+    """Return the cells of a way to say something, with a gap before it."""
+    return cells_of(way) + 2 if way else 0
 
 
 def _named_value(data: ChartData, width: int, mark: str, value: Pieces) -> Pieces:
@@ -245,7 +240,7 @@ def _names(data: ChartData, cursor: int | None, letters: int) -> Pieces:
     names: Pieces = []
     # Runs stand in the order of their letters, whichever of them is shown.
     for line, sign in sorted(signs(data), key=lambda pair: pair[0].sign or "~"):
-        if not sign:
+        if not sign or (not letters and line.kind == "points"):
             continue
         # names of runs differ at their ends
         name = (middle if line.sign else fit)(line.label, letters)

@@ -10,7 +10,7 @@ from verl_tui.rendering.charts.alignment import Gutters, page_data
 from verl_tui.rendering.charts.page import (
     ChartFilter,
     ChartPage,
-    PlacedPage,
+    ChartPlace,
     empty_chart,
     list_charts,
     page_content,
@@ -39,6 +39,10 @@ if TYPE_CHECKING:
     from verl_tui.rendering.charts.plan import PlannedChart
     from verl_tui.rendering.session.snapshot import View
 
+_Placed = tuple[tuple[int, int], list[ChartPlace], int]
+"""What the last layout has placed: a room, where its charts are, and how many charts there were;
+further ones may be on their way.
+"""
 _AT_ONCE = 2
 """Charts that are drawn otherwise in the frame that answers a key; the others come in the next."""
 
@@ -105,7 +109,7 @@ class ChartsPanel(Panel):
         """
         self._focus: int | None = None
         """Slot to be given the focus when the page is drawn: 0 or -1."""
-        self._placed = PlacedPage()
+        self._placed: _Placed = ((0, 0), [], 0)
         self._gutters = Gutters()
         self._tiles = ChartTiles(self._lay_out)
         self._start_log = StartLog()
@@ -190,7 +194,7 @@ class ChartsPanel(Panel):
             return  # too early, or the app is ending
         self._page = self._page.fitted(*tiles.size, self._revealed)
         tiles.have(self._page.slots)
-        if self._placing(self._placed.room) != self._placed:
+        if self._placing(self._placed[0]) != self._placed:
             tiles.refresh(layout=True)
         else:
             self._fill(view, at_once, in_layout=False)
@@ -204,17 +208,17 @@ class ChartsPanel(Panel):
         self._placed = self._placing(size)
         view = self._view
         slots = self._page.slots
-        if view is not None and self._placed.there < slots:
+        if view is not None and self._placed[2] < slots:
             self.call_later(self._tiles.have, slots)
         if view is not None and self._placed != before:
-            at_once = None if self._placed.is_like(before) else _AT_ONCE
+            alike = len(self._placed[1]) == len(before[1]) and before[2]
+            at_once = None if alike else _AT_ONCE
             self._fill(view, at_once, in_layout=True)
-        return [tile[1:] for tile in self._page.tiles(*size)]
+        return [tile[1:] for tile in self._placed[1]]
 
-    def _placing(self, room: tuple[int, int]) -> PlacedPage:
+    def _placing(self, room: tuple[int, int]) -> _Placed:
         """Return what a layout places of the page in a room."""
-        page = self._page
-        return PlacedPage(room, page.shape, len(page.charts), len(self._tiles.children))
+        return room, self._page.tiles(*room), len(self._tiles.children)
 
     def _fill(self, view: View, at_once: int | None, *, in_layout: bool) -> None:
         """Show in each chart what it is of, and say below them how they are drawn."""
@@ -230,7 +234,7 @@ class ChartsPanel(Panel):
         if not page.charts:
             return [empty_chart(view, self.filter)]
         return page_data(
-            page, self._placed.room, view, self.look, self.charts, self._gutters
+            page, self._placed[0], view, self.look, self.charts, self._gutters
         )
 
     def _give_focus(self) -> None:
