@@ -5,12 +5,10 @@ equally wide, so that one step is in the same column of the screen in all charts
 from __future__ import annotations
 
 from collections import Counter
-from statistics import median
 from typing import TYPE_CHECKING, Protocol
 
 from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.title_row import name_cells
-from verl_tui.rendering.text.numbers import exact_step
 from verl_tui.rendering.text.short_names import distinct_names
 
 if TYPE_CHECKING:
@@ -22,59 +20,13 @@ if TYPE_CHECKING:
     from verl_tui.rendering.session.snapshot import View
 
 
-_FAR = 3
-"""How many times as many steps as most charts show one may lie beyond them: heuristic, they would
-be squeezed into a quarter of the axis.
-"""
-_DENSE = 8
-"""Points from which on a chart counts among those that would be squeezed: heuristic."""
-_MOST_OF = 3
-"""Fewest charts that show where most of them are."""
-
-
 def on_one_axis(charts: Sequence[ChartData]) -> list[ChartData]:
-    """Return charts that all show the steps from the first to the last that any of them shows,
-    except for those far from the others, which keep an axis of their own, with a note.
-    """
-    known = [(data, found) for data in charts if (found := data.extent) is not None]
-    far = _far_off(known)
-    ends = [found for data, found in known if data.key not in far]
+    """Return charts that all show the steps from the first to the last that any of them shows."""
+    ends = [data.extent for data in charts if data.extent is not None]
     if not ends:
         return [*charts]
     firsts, lasts = zip(*ends, strict=True)
-    reach = (min(firsts), max(lasts))
-    return [
-        _with_own_steps(data) if data.key in far else data._replace(reach=reach)
-        for data in charts
-    ]
-
-
-def _far_off(known: Sequence[tuple[ChartData, tuple[int, int]]]) -> frozenset[str]:
-    """Return the keys of charts that would squeeze the others if all shared one axis.
-
-    Args:
-        known: Charts, each with the first and the last step that it shows.
-    """
-    dense = [found for data, found in known if _points(data) >= _DENSE]
-    if len(dense) < _MOST_OF:
-        return frozenset()
-    first, last = (median(ends) for ends in zip(*dense, strict=True))
-    room = _FAR * max(1, last - first)
-    least = first - room
-    most = last + room
-    return frozenset(
-        data.key for data, (start, stop) in known if start < least or stop > most
-    )
-
-
-def _points(data: ChartData) -> int:
-    return max([len(line.points.steps) for line in data.lines], default=0)
-
-
-def _with_own_steps(data: ChartData) -> ChartData:
-    first, last = data.extent or (0, 0)
-    words = f"steps {exact_step(first)} to {exact_step(last)}"
-    return data._replace(notes=data.notes or (words, "other steps"))
+    return [data._replace(reach=(min(firsts), max(lasts))) for data in charts]
 
 
 def with_short_names(
@@ -91,10 +43,14 @@ def with_short_names(
     return [
         data._replace(
             short=short[name],
-            in_row=data.in_row and not (sparklines and _points(data) == 1),
+            in_row=data.in_row and not (sparklines and _is_point(data)),
         )
         for data, name in zip(charts, names, strict=True)
     ]
+
+
+def _is_point(data: ChartData) -> bool:
+    return max([len(line.points.steps) for line in data.lines], default=0) == 1
 
 
 class Gutters:

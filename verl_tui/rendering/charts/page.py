@@ -151,11 +151,9 @@ class ChartPage(NamedTuple):
         in_rows = sum(chart.in_row for chart in self.charts)
         lines = -(-in_rows // self.across)
         used = -(-(count - in_rows) // columns)
-        rows = (
-            self.rows
-            if (height - lines) // self.rows >= _LEAST_HEIGHT
-            else max(1, used)
-        )
+        rows = max(1, used)
+        if (height - lines) // self.rows >= _LEAST_HEIGHT:
+            rows = self.rows
         each, over = divmod(height - lines, rows)
         if each < _PLOT_HEIGHT and over <= height * _SPARE:
             # one form for all, rather than a few charts that look unlike the others
@@ -333,15 +331,9 @@ def rows_last(
     varying: list[PlannedChart] = []
     rows: list[PlannedChart] = []
     for chart in charts:
-        (rows if _takes_a_row(chart, in_rows, kept) else varying).append(chart)
+        stays = chart.key in kept or chart.indicator in kept
+        in_row = not stays and all(key in in_rows for key in chart.keys)
+        (rows if in_row else varying).append(chart)
     if not rows or not varying:
         return tuple(charts)
     return (*varying, *(chart._replace(in_row=True) for chart in rows))
-
-
-def _takes_a_row(
-    chart: PlannedChart, in_rows: Container[str], kept: Container[str]
-) -> bool:
-    if chart.key in kept or chart.indicator in kept:
-        return False
-    return all(key in in_rows for key in chart.keys)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 
-from verl_tui.rendering.text.printable import wrapped
+from verl_tui.rendering.text.printable import printable, wrapped
+from verl_tui.rendering.text.wrap import fit as cut
 
 if TYPE_CHECKING:
     from verl_tui.rendering.charts.braille import Text
@@ -44,17 +45,8 @@ SYMBOLS = Symbols()
 
 
 def fit(text: str, cells: int) -> str:
-    """Return text from a log on one line of at most `cells` cells, what cannot be printed replaced,
-    with an ellipsis.
-    """
-    text = text[: 4 * max(0, cells) + 4]
-    if not text.isprintable():
-        text = "".join(c if c.isprintable() else "?" for c in text)
-    if cell_len(text) <= cells:
-        return text
-    if cells > 0:
-        return set_cell_size(text, cells - 1).rstrip() + SYMBOLS.ellipsis
-    return ""
+    """Return text from a log on one line of at most `cells` cells."""
+    return cut(printable(text), cells)
 
 
 def sentences(text: str, width: int, rows: int) -> list[Text]:
@@ -63,7 +55,7 @@ def sentences(text: str, width: int, rows: int) -> list[Text]:
     for sentence in text.split("\n"):
         lines += wrapped(sentence, width)
     if len(lines) > rows > 0:
-        lines[rows - 1] = fit(lines[rows - 1] + " " * width, width - 1)
+        lines[rows - 1] = cut(lines[rows - 1] + " " * width, width - 1)
     above = max(0, rows - len(lines)) // 2
     filled = [*[""] * above, *lines, *[""] * rows][:rows]
     centred = (" " * ((width - cell_len(line)) // 2) + line for line in filled)
