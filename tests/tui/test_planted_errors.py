@@ -29,7 +29,7 @@ from verl_tui.tui.screens.config.screen import ConfigScreen
 from verl_tui.tui.screens.metrics.screen import MetricsScreen
 from verl_tui.tui.screens.rows.timing import TimingScreen
 from verl_tui.tui.screens.zoom import ZoomScreen
-from verl_tui.tui.widgets.plot import Plot
+from verl_tui.tui.widgets.chart import Chart
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,7 +46,7 @@ IN_PANELS = (
     (FindingList, "lay_out", ""),
     (SamplesPanel, "has_content", ""),
     (RunsPanel, "needed", ""),
-    (Plot, "render_line", "plus"),
+    (Chart, "render_line", "plus"),
     (RunsPanel, "on_rows_chosen", "f2 j"),
 )
 """What panels are shown, their size, findings as text, drawings, keys and messages."""

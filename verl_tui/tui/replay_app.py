@@ -14,7 +14,7 @@ from verl_tui.tui.app import VerlApp
 from verl_tui.tui.keys.act import act
 from verl_tui.tui.keys.bindings import first_keys
 from verl_tui.tui.screens.dashboard import Dashboard
-from verl_tui.tui.widgets.plot import Plot
+from verl_tui.tui.widgets.chart import Chart
 
 if TYPE_CHECKING:
     from textual.binding import BindingType
@@ -180,7 +180,7 @@ class ReplayApp(VerlApp):
             self._go(moment)
         else:
             finding, left = (
-                first_keys(self, (Dashboard, Plot), name)
+                first_keys(self, (Dashboard, Chart), name)
                 for name in ("finding.next", "chart.read_left")
             )
             self.notify(

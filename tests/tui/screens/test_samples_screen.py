@@ -22,8 +22,8 @@ from watching import (
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.samples.screen import SamplesScreen
 from verl_tui.tui.screens.zoom import ZoomScreen
+from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.document_rows import DocumentRows
-from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -123,7 +123,7 @@ async def test_the_charts_cursor_leads_to_the_samples_of_its_step(run: Path) -> 
         await pilot.resize_terminal(100, 30)
         await press(pilot, "f3", "enter", "left", "left", "left", "o")
         assert isinstance(app.screen_stack[-2], ZoomScreen)
-        step = app.screen_stack[-2].query_one(ZoomedChart).cursor
+        step = app.screen_stack[-2].query_one(Chart).cursor
         assert step is not None
         assert step < 4
         await until(pilot, lambda: at(app) == (step, False, 0))

@@ -20,9 +20,8 @@ from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.dashboard_layout import DashboardLayout
-from verl_tui.tui.widgets.chart import Chart
+from verl_tui.tui.widgets.chart import READING, Chart
 from verl_tui.tui.widgets.filter_bar import FilterBar
-from verl_tui.tui.widgets.plot import READING
 
 if TYPE_CHECKING:
     from textual.binding import BindingType
@@ -330,7 +329,7 @@ class Dashboard(DashboardLayout):
     def _cursor(self, event: Chart.CursorMoved) -> None:
         step = event.step
         if step is not None:
-            step = self.query_one(ChartsPanel).step_at(event.plot, step)
+            step = self.query_one(ChartsPanel).step_at(event.chart, step)
             if step is None:
                 return  # the times of its steps are unknown
         self.post_message(MoveCursor(step))

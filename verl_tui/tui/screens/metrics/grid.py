@@ -12,6 +12,7 @@ from textual.message import Message
 from verl_tui.means import clamp
 from verl_tui.rendering.arrange import Room
 from verl_tui.rendering.charts.alignment import Gutters, on_one_axis
+from verl_tui.rendering.charts.chart_data import ChartData
 from verl_tui.rendering.charts.plan import single_metric
 from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.metrics.groups import (
@@ -23,7 +24,7 @@ from verl_tui.rendering.metrics.groups import (
 from verl_tui.rendering.metrics.header_lines import shelf_words
 from verl_tui.rendering.metrics.shown import BUDGET
 from verl_tui.tui.terminal.net import ContainedWidget
-from verl_tui.tui.widgets.chart import Chart, ChartData
+from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.line import Line
 from verl_tui.tui.widgets.placed import Placed
 
@@ -61,11 +62,13 @@ class Tile(Chart, can_focus=False, inherit_bindings=False):
             self.chosen = chosen
             self._redraw()
 
+    @property
+    def _looks_focused(self) -> bool:
+        return self.chosen
+
     def draw(self, width: int, height: int) -> list[Text]:
         """Return its rows; of the chosen chart the title is marked."""
-        rows = self._drawing.rows(
-            self._data, width, height, cursor=self._cursor, focus=self.chosen
-        )
+        rows = super().draw(width, height)
         if self.chosen and rows:
             rows[0] = tuple(
                 (text, "cursor" if role == "focused" else role)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.tui.keys.act import act
 from verl_tui.tui.keys.chart_keys import KEYS
-from verl_tui.tui.widgets.plot import READING
+from verl_tui.tui.widgets.chart import READING
 
 if TYPE_CHECKING:
     from textual.binding import BindingType

@@ -203,7 +203,7 @@ class MetricsScreen(MetricsLayout):
             step = None
         else:
             step = step_at(
-                self._view.run, event.plot.data.key, self._charts.look, position
+                self._view.run, event.chart.data.key, self._charts.look, position
             )
         if step is not None or position is None:
             self.post_message(MoveCursor(step))
