@@ -78,7 +78,7 @@ async def quiet(pilot: Pilot[Any]) -> None:
     await until(pilot, lambda: screen.window.reader.idle)
     await settle(pilot)  # the last notice may have asked for more
     await until(
-        pilot, lambda: screen.window.reader.idle and screen.window.seeker.search is None
+        pilot, lambda: screen.window.reader.idle and screen.window.search is None
     )
     await settle(pilot)
 
@@ -103,7 +103,7 @@ async def test_errors_one_after_the_other(log: Path) -> None:
         for key in ("e", "e", "E", "exclamation_mark", "at"):
             await pilot.press(key)
             await quiet(pilot)
-            said.append(marked(pilot)[7:20])
+            said.append(marked(pilot)[9:22])
         assert said == [
             "ValueError: t",
             "ValueError: t",
@@ -140,7 +140,7 @@ async def test_search(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         await pilot.press("escape", "escape")
         await settle(pilot)
         assert isinstance(app.screen, LogScreen)
-        assert app.screen.window.seeker.query is None
+        assert app.screen.window.query is None
         # The line that is chosen is copied.
         await press(pilot, "slash", Typed("step:99 "), "enter")
         await quiet(pilot)

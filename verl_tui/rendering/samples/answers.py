@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.records import Sample
-    from verl_tui.rendering.samples.marks import MarkedSpan
     from verl_tui.rendering.samples.speakers import TextChunk
+    from verl_tui.rendering.text.piece import MarkedSpan
 
 _BRACES = pattern(r"(?P<boxed>\\(?:boxed|fbox)\s{0,3}\{)|\\.|[{}]", re.DOTALL)
 _HASHES = pattern(r"####[^\S\n]*(?P<answer>\$?-?\d[\d.,]*|[^\s#][^\n#]{0,80}\s*\Z)")

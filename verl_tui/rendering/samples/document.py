@@ -18,12 +18,12 @@ from verl_tui.rendering.samples.marks import (
     TAG,
     TOKEN_ROLE,
     over,
-    pieces,
     repeated,
     special,
 )
 from verl_tui.rendering.samples.speakers import parse_both, turn_words
 from verl_tui.rendering.text.numbers import compact
+from verl_tui.rendering.text.piece import pieces
 from verl_tui.rendering.text.printable import cut
 from verl_tui.rendering.text.wrap import ELLIPSIS, spans
 from verl_tui.words import counted
@@ -33,9 +33,8 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Sample
     from verl_tui.rendering.samples.answers import Answer
-    from verl_tui.rendering.samples.marks import MarkedSpan
     from verl_tui.rendering.samples.speakers import TextChunk
-    from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.rendering.text.piece import MarkedSpan, Pieces
     from verl_tui.rendering.text.search import Search
 
 PARTS = ("prompt", "response", "truth", "fields")

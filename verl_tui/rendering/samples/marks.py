@@ -1,11 +1,10 @@
 """Marks in a sample's text: search hits, tokens of chat templates, repetition.
 
-Marks are spans `(start, end, role)`, ascending and disjoint. All functions take linear time.
+All functions take linear time.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.samples.signs import template_signs
@@ -15,9 +14,7 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Iterator, Sequence
 
-    from verl_tui.rendering.text.piece import Pieces
-
-MarkedSpan = tuple[int, int, str]
+    from verl_tui.rendering.text.piece import MarkedSpan
 
 TAG = "tag"
 TOKEN_ROLE = "token"  # noqa: S105 - a role, no password
@@ -101,19 +98,3 @@ def over(lower: Sequence[MarkedSpan], upper: Sequence[MarkedSpan]) -> list[Marke
         if begin < end:
             result.append((begin, end, role))
     return result + list(upper[at:])
-
-
-def pieces(
-    text: str, start: int, end: int, spans: Sequence[MarkedSpan], plain: str
-) -> Pieces:
-    """Return a part of a text as pieces with roles, `plain` without a mark."""
-    row: Pieces = []
-    at = max(0, bisect_right(spans, (start, len(text) + 1, "")) - 1)
-    for first, last, role in spans[at:]:
-        if first >= end:
-            break
-        if last > start:
-            row.append((text[start:first], plain))
-            row.append((text[max(first, start) : min(last, end)], role))
-            start = last
-    return [piece for piece in (*row, (text[start:end], plain)) if piece[0]]

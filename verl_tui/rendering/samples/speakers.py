@@ -14,7 +14,7 @@ from verl_tui.rendering.samples.signs import signs
 from verl_tui.rendering.text.numbers import compact
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from verl_tui.rendering.samples.signs import Sign
 
@@ -145,8 +145,7 @@ def turn_words(
     Scores are named only if there are as many as turns: otherwise it is unknown which belongs to
     which.
     """
-    spoken = (one for one in chunks if one.speaker == "assistant")
-    turns = list(dict.fromkeys(one.turn for one in spoken if not one.token))
+    turns = _turns(chunks)
     if len(turns) < 2:
         return {}
     words = {turn: f"turn {at} of {len(turns)}" for at, turn in enumerate(turns, 1)}
@@ -159,6 +158,12 @@ def turn_words(
                 turn: f"{words[turn]}, {kind} {compact(one)}" for turn, one in named
             }
     return words
+
+
+def _turns(chunks: Iterable[TextChunk]) -> list[int]:
+    """Return the numbers of the turns in which the model says something, in order."""
+    spoken = (one for one in chunks if one.speaker == "assistant")
+    return list(dict.fromkeys(one.turn for one in spoken if not one.token))
 
 
 def _numbers(value: object) -> Sequence[float]:
