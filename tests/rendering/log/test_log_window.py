@@ -86,5 +86,5 @@ def test_files_of_a_run_in_turn(opened: Callable[..., Opened], log: Path) -> Non
     assert shown.words()[-1].endswith("1200")
     assert "train.log 1/2" in shown.place()
     shown.window.next_source(1)
-    assert shown.words() == ["       1 another"]
+    assert shown.words() == ["     1 another"]
     assert "other.log 2/2" in shown.place()

@@ -103,7 +103,7 @@ async def test_errors_one_after_the_other(log: Path) -> None:
         for key in ("e", "e", "E", "exclamation_mark", "at"):
             await pilot.press(key)
             await quiet(pilot)
-            said.append(marked(pilot)[9:22])
+            said.append(marked(pilot)[7:20])
         assert said == [
             "ValueError: t",
             "ValueError: t",

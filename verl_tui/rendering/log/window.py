@@ -25,8 +25,8 @@ LogQuery = Alarms | StepLine | TextQuery
 
 ROOMY = 60
 """Least width of rows with the numbers of lines and with names in full."""
-_NUMBER = 7
-"""Cells of a line's number."""
+_SHORTEST = 8
+"""Bytes that the lines of a log have at least on average."""
 
 
 class LogWindow:
@@ -135,7 +135,8 @@ class LogWindow:
             return None
 
     def _log_rows(self, pager: Pager, width: int, height: int) -> list[Pieces]:
-        numbers = _NUMBER if width >= ROOMY else 0
+        most = max(1000, pager.log.size // _SHORTEST)  # lines
+        numbers = len(str(most)) + 1 if width >= ROOMY else 0
         matches, search = None, None
         if self.query is not None:
             matches, search = self.query.found, self.query.search

@@ -478,5 +478,5 @@ def _fields(sample: Sample) -> str:
         elif value is not None:
             lines.append(f"{name}: {value}")
     if sample.group is not None:
-        lines.append(f"group: {sample.group}")
+        numbers.append(f"group {sample.group}")
     return "\n".join([" · ".join(numbers)] * bool(numbers) + lines).strip("\n")
