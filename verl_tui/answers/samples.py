@@ -55,50 +55,44 @@ def samples_of(
     if not known:
         _refuse(reading, validation)
         return None
-    place = (
-        known[-1] if around is None else min(known, key=partial(_distance, step=around))
-    )
-    step = _opened(samples, place)
-    chosen = _chosen_of(samples, known if around is None else (), step, count, order)
-    if not reading.whole and not _is_enough(known, around, count, chosen, order):
+    places = known[::-1]
+    if around is not None:
+        nearest = partial(_distance, step=around)
+        places = [min(known, key=nearest)]
+    chosen = _chosen(samples, places, count, order)
+    newest = chosen[-1][0] if chosen else _opened(samples, places[0])
+    fewer = order == "last" and len(chosen) < count
+    beyond = fewer if around is None else known[0].step > around
+    if beyond and not reading.whole:
         return None
+    shown = sum(one is newest for one, _ in chosen)
     return {
         **reading.part,
         "order": order,
-        "step": place.step,
-        "validation": place.validation,
-        "total": len(step),
-        "left_out": len(step) - _count(step, chosen),
+        "step": newest.place.step,
+        "validation": newest.place.validation,
+        "total": len(newest),
+        "left_out": len(newest) - shown,
         "samples": [_described(one, index, full=full) for one, index in chosen],
     }
 
 
-def _is_enough(
-    known: Sequence[Place],
-    around: int | None,
-    count: int,
-    chosen: Sequence[tuple[StepSamples, int]],
-    order: str,
-) -> bool:
-    """Return whether the end of a log holds all samples that are asked for."""
-    if around is not None:
-        return known[0].step <= around
-    return order != "last" or len(chosen) == count
-
-
-def _count(step: StepSamples, chosen: Sequence[tuple[StepSamples, int]]) -> int:
-    """Return how many of the chosen samples are of a step."""
-    return sum(one is step for one, _ in chosen)
-
-
-def _chosen_of(
-    samples: Samples, known: Sequence[Place], step: StepSamples, count: int, order: str
+def _chosen(
+    samples: Samples, places: Sequence[Place], count: int, order: str
 ) -> list[tuple[StepSamples, int]]:
-    """Return the samples of a step by their scores, or the last, also of the places before it."""
-    if order == "last":
-        before = known[: known.index(step.place)] if step.place in known else ()
-        return _newest(samples, step, before, count)
-    return [(step, at) for at in _by_score(step, count, best=order == "best")]
+    """Return samples of the first place by their scores; or the last ones, if they are too few also
+    of the places behind it.
+    """
+    found: list[tuple[StepSamples, int]] = []
+    for place in places:
+        step = _opened(samples, place)
+        if order != "last":
+            return [(step, at) for at in _by_score(step, count, best=order == "best")]
+        indices = range(len(step))[-(count - len(found)) :]
+        found = [*((step, at) for at in indices), *found]
+        if len(found) >= count:
+            break
+    return found
 
 
 def _refuse(reading: Reading, validation: bool | None) -> None:
@@ -137,21 +131,6 @@ def _opened(samples: Samples, place: Place) -> StepSamples:
         return StepSamples(samples, place)
     except OSError as error:
         raise NothingError(f"{one_line(str(error.filename))}: {why(error)}") from error
-
-
-def _newest(
-    samples: Samples, step: StepSamples, before: Sequence[Place], count: int
-) -> list[tuple[StepSamples, int]]:
-    """Return the last samples of a step, and if they are too few, those of earlier steps."""
-    found = [(step, i) for i in range(max(0, len(step) - count), len(step))]
-    for place in reversed(before):
-        if len(found) >= count:
-            break
-        earlier = _opened(samples, place)
-        lacking = count - len(found)
-        indices = range(max(0, len(earlier) - lacking), len(earlier))
-        found = [(earlier, i) for i in indices] + found
-    return found
 
 
 def _by_score(step: StepSamples, count: int, *, best: bool) -> list[int]:
