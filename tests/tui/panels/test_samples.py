@@ -110,13 +110,9 @@ async def test_the_number_of_a_step_and_its_place_are_distinguished() -> None:
     async with app.run_test(size=(100, 14)) as pilot:
         await pilot.pause()
         await pilot.press("N")
-        assert (
-            app.subtitle_words == "step 2 · 2 of 3 with samples · f follows · o opens"
-        )
+        assert app.subtitle_words == "step 2, 2 of 3 · f follows · o opens"
         app.panel.show(view_of(steps_of_three(1, 2, 3, 5)))
-        assert (
-            app.subtitle_words == "step 2 · 2 of 4 with samples · f follows · o opens"
-        )
+        assert app.subtitle_words == "step 2, 2 of 4 · f follows · o opens"
 
 
 async def test_follows_the_newest_step_until_the_user_moves() -> None:
@@ -136,9 +132,7 @@ async def test_follows_the_newest_step_until_the_user_moves() -> None:
         add(run, sample(30, 0))
         app.panel.show(view_of(run))
         assert app.shown == (10, 0)
-        assert (
-            app.subtitle_words == "step 10 · 1 of 3 with samples · f follows · o opens"
-        )
+        assert app.subtitle_words == "step 10, 1 of 3 · f follows · o opens"
         await pilot.press("f")
         assert app.shown == (30, 0)
         await pilot.press("f")

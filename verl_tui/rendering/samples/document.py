@@ -142,7 +142,7 @@ class Document:
         self._roomy = height >= _ROOMY
         self._folded = folded
         self._unfolds = unfolds
-        self._parts = _parts(sample, raw=raw)
+        self._parts = _parts(sample, raw=raw, grouped=unfolds is None)
         self.hits: list[Hit] = []
         """All hits in prompt and response, in the order of the rows."""
         for at, part in enumerate(self._parts[:2] if searches else ()):
@@ -387,13 +387,13 @@ def _merged_hits(text: str, searches: Iterable[Search]) -> list[tuple[int, int]]
     return merged
 
 
-def _parts(sample: Sample, *, raw: bool) -> list[_Text]:
+def _parts(sample: Sample, *, raw: bool, grouped: bool) -> list[_Text]:
     asked, answered = _said(sample.prompt.strip("\n"), sample.response.strip("\n"), raw)
     truth: tuple[str, Sequence[MarkedSpan]] = (sample.ground_truth or "", ())
     if not raw:
         answered = answered._replace(turns=turn_words(answered.chunks, sample.extras))
         truth = truth_text(sample, answered.chunks)
-    fields = _fields(sample)
+    fields = _fields(sample if grouped else sample._replace(group=None))
     parts = [asked, answered, _Text("truth", truth[0].strip("\n"), 1, truth[1])]
     parts.append(_Text("fields", fields, 1))
     return [one for one in parts if one.text]

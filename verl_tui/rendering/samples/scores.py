@@ -50,12 +50,12 @@ class StepScores:
             return "▲", "good"
         return "▼", "critical" if score < 0 else "warning"
 
-    def score_words(self, fact: SampleFacts) -> Piece:
+    def score_words(self, fact: SampleFacts, word: str = "score ") -> Piece:
         """Return a sample's score with its glyph, and the role."""
         if fact.score is None:
             return "no score", "dim"
         glyph, role = self.mark(fact)
-        return f"{glyph} score {compact(fact.score)}", role
+        return f"{glyph} {word}{compact(fact.score)}", role
 
     def group_words(self, group: str | None) -> str:
         """Say how many of a prompt's samples are right, or their mean; empty without a group."""

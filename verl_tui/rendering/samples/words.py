@@ -30,8 +30,8 @@ _VERL_WRITES = (
     "and trainer.validation_data_dir=DIR"
 )
 _OTHERS_WRITE = ", TRL and ms-swift with log_completions=True"
-_LONGEST_STRIP = 20
-"""Most cells of a glyph for each sample of a prompt."""
+_LEAST_STRIP, _LONGEST_STRIP = 5, 20
+"""Least cells of glyphs for samples, and most for those of a prompt."""
 
 
 def step_words(
@@ -79,9 +79,9 @@ def list_words(browse: Browse) -> tuple[Pieces, Pieces]:
     return left, right
 
 
-def sample_words(browse: Browse, listing: SampleListing) -> Pieces:
+def sample_words(browse: Browse) -> Pieces:
     """Describe the sample that is shown, and how it stands among those of its prompt."""
-    index = browse.index
+    listing, index = browse.listing, browse.index
     if index is None or browse.page is None:
         return []
     count = max(browse.page.count, len(listing.facts))
@@ -90,7 +90,7 @@ def sample_words(browse: Browse, listing: SampleListing) -> Pieces:
     if fact is None:
         return pieces
     score, role = listing.scores.score_words(fact)
-    pieces += [(" · ", "dim"), (score, role)]
+    pieces.append((f" · {score}", role))
     mates = listing.mates(fact)
     if len(mates) > 1 and fact.group is not None:
         of_group = f"{mates.index(index) + 1}/{len(mates)}"
@@ -104,9 +104,9 @@ def strip(
     listing: SampleListing, index: int, among: Sequence[int], width: int
 ) -> Pieces:
     """Return a glyph for each score, as many as fit around the sample at `index`, which stands in
-    brackets; none where no sample has a score.
+    brackets; none where no sample has a score, or without room.
     """
-    if not listing.scores.scores:
+    if not listing.scores.scores or width < _LEAST_STRIP:
         return []
     at = among.index(index) if index in among else 0
     room = max(1, width - 2)
@@ -133,16 +133,16 @@ def group_strip(browse: Browse) -> Pieces:
 def short_row(browse: Browse, sample: Sample, place: Place, width: int) -> Pieces:
     """Return the step, the score and the answer of a sample, or the end of its response."""
     fact = browse.fact
-    score = browse.listing.scores.score_words(fact) if fact is not None else ("", "")
+    scores = browse.listing.scores
     words = excerpt(sample.response)
-    row: Pieces = [("sample ", "label"), score]
+    row: Pieces = [("sample ", "label")]
     if width >= 60:
         kind = " of a validation" if place.validation else ""
-        step = f"of step {exact_step(place.step)}{kind} "
-        group = browse.listing.scores.group_words(
-            fact.group if fact is not None else None
-        )
-        row[1:] = [(step, "dim"), score, (f" · {group}" if group else "", "dim")]
+        row.append((f"of step {exact_step(place.step)}{kind} ", "dim"))
+    if fact is not None:
+        row.append(scores.score_words(fact, "" if width < 60 else "score "))
+        group = scores.group_words(fact.group) if width >= 60 else ""
+        row.append((f" · {group}" if group else "", "dim"))
     row.append((" · answer " if words.answer else "  ", "dim"))
     return cut([*row, words.piece(max(1, width - cells_of(row)))], width, ELLIPSIS)
 
@@ -163,8 +163,8 @@ def caption(
         kind = [
             one.step for one in samples.places if one.validation is place.validation
         ]
-        at = f"{kind.index(place.step) + 1} of {len(kind)} with samples"
-        words = [f"step {place.step}", at, f"{keys['samples.follow']} follows"]
+        at = f"{kind.index(place.step) + 1} of {len(kind)}"
+        words = [f"step {place.step}, {at}", f"{keys['samples.follow']} follows"]
     if samples.dropped:
         words.insert(0, f"{samples.dropped:,} older samples dropped")
     return " · ".join((*words, f"{keys['samples.open']} opens"))

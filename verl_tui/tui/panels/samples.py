@@ -19,6 +19,7 @@ from verl_tui.rendering.samples.words import (
     why_none,
 )
 from verl_tui.rendering.text.numbers import exact_step
+from verl_tui.rendering.text.piece import cells_of
 from verl_tui.runs.views.state import is_evaluation
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import SAMPLES
@@ -226,14 +227,12 @@ class SamplesPanel(SampleMoves, Panel):
         place, index = browse.shown or (None, 0)
         if place is None:
             return
-        listing = browse.listing
-        words = sample_words(browse, listing)
-        kind = [(" · validation", "accent")] if place.validation else []
-        step = [(f"step {exact_step(place.step)}", "strong"), (" · ", "dim")]
-        among = range(len(listing.facts))
-        self._header.show(
-            [*step, *words, *kind], strip(listing, index, among, width // 3)
-        )
+        left = [(f"step {exact_step(place.step)} · ", "strong"), *sample_words(browse)]
+        left += [(" · validation", "accent")] if place.validation else []
+        # step, sample and score are never left out for the others' scores
+        room = min(width // 3, width - 1 - cells_of(left[:3]))
+        among = range(len(browse.listing.facts))
+        self._header.show(left, strip(browse.listing, index, among, room))
 
     @property
     def _whole(self) -> bool:

@@ -252,7 +252,7 @@ class SamplesScreen(SampleMoves, BufferedScreen[None], RoleStyled):
             return
         browse.read_ahead()
         sample = browse.sample  # the newest request is read first
-        said = words.sample_words(browse, browse.listing)
+        said = words.sample_words(browse)
         strip = words.group_strip(browse)
         if sample is None:
             self._line.show([("reading … ", "warning"), *said], strip)
