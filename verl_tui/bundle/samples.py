@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.sources.folders.place_samples import PlaceSamples
+from verl_tui.on_demand.samples import StepSamples
 
 if TYPE_CHECKING:
     from verl_tui.records import Sample
@@ -22,7 +22,8 @@ def newest_samples(run: Run, problems: list[str]) -> list[dict[str, Any]]:
     found: list[Sample] = []
     for place in reversed(run.samples.places[-_PLACES:]):
         try:
-            found += PlaceSamples(run.samples, place).first(MOST - len(found))
+            step = StepSamples(run.samples, place, rows=MOST)
+            found += step.first(MOST - len(found))
         except OSError as error:
             problems.append(
                 f"samples of step {place.step}: {(error.strerror or str(error)).lower()}"

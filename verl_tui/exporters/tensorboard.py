@@ -24,9 +24,9 @@ from verl_tui.exporters import event_files
 from verl_tui.exporters.event_files import EventFile, floats
 from verl_tui.exporters.file_names import unique_names
 from verl_tui.failures import note_failure
+from verl_tui.on_demand.samples import StepSamples
 from verl_tui.runs.clock import moment
 from verl_tui.runs.time.step_clocks import clocks
-from verl_tui.sources.folders.place_samples import PlaceSamples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -369,8 +369,8 @@ def _samples(run: Run, place: Place, count: int) -> tuple[list[float], list[Samp
         OSError: The dump cannot be read.
     """
     try:
-        found = PlaceSamples(run.samples, place)
-        scores = [score for score, _ in found.scores() if score is not None]
+        found = StepSamples(run.samples, place)
+        scores = [score for score in found.scores() if score is not None]
         return list(filter(math.isfinite, scores)), found.first(count)
     except FileNotFoundError:
         return [], []

@@ -49,7 +49,8 @@ async def test_what_is_seen(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert "following" in shown[0]
         assert "6 rows · score 0.5 ± 0.5 · dead groups 0%" in shown[1]
         assert "group 1: 1/3" in shown[2]
-        assert "[✗]✓✗  1 of 3 right" in shown[2]
+        assert "1 of 3 right" in shown[2]
+        assert "[✗]✓✗" in shown[2]
         await until(pilot, lambda: "answer 4-5" in text(app))  # a row of the list
         for words in (
             "1 prompt",
@@ -58,7 +59,7 @@ async def test_what_is_seen(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             "answer 4-0",
             "3 ground truth",
             "42",
-            "acc  0",
+            "acc 0",
         ):
             assert words in text(app)
         # What has not changed is not sent.
