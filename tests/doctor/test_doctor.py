@@ -10,7 +10,7 @@ import pytest
 from verl_tui.cli import main
 from verl_tui.config import Config
 from verl_tui.doctor.evidence import format_evidence
-from verl_tui.doctor.machine import terminal
+from verl_tui.doctor.machine import change_notices, terminal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -176,3 +176,8 @@ def test_the_terminal_is_described(
 ) -> None:
     found = terminal(Config(), variables)
     assert (found["colours"], found["characters"]) == (colours, characters)
+
+
+def test_notices_are_tried(tmp_path: Path) -> None:
+    assert change_notices(tmp_path)["problem"] is None
+    assert "looked at once a second" in change_notices(tmp_path / "none")["problem"]

@@ -24,7 +24,7 @@ from verl_tui.sources.formats import filelogger, lines
 from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 
@@ -269,7 +269,7 @@ def test_a_restart_is_reported_though_reading_failed_at_that_moment(log, monkeyp
 
 
 class FollowedLive:
-    """A directory that is followed on a clock of its own."""
+    """A directory that is followed without notices, on a clock of its own."""
 
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = NOW
@@ -278,6 +278,11 @@ class FollowedLive:
         self._feed = Feed([str(path)])
         self._stop = threading.Event()
 
+        def no_notices(*_: object, **__: object) -> Iterator[object]:
+            yield from ()
+            raise OSError("inotify's limit is reached")
+
+        monkeypatch.setattr("watchfiles.watch", no_notices)
         monkeypatch.setattr("verl_tui.sources.feed.POLL", 0.01)
 
     def follow(

@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     from verl_tui.bundle.versions import installed
     from verl_tui.doctor.as_text import doctor_text
     from verl_tui.doctor.examination import VERSION, examine, exit_of, wrong
-    from verl_tui.doctor.machine import nvml, terminal
+    from verl_tui.doctor.machine import change_notices, notices_folder, nvml, terminal
     from verl_tui.monitor import Monitor, load
 
     now = time.time()
@@ -58,6 +58,7 @@ def run(options: argparse.Namespace) -> int:
         **examine(monitor or Monitor(config), now),
         "terminal": terminal(config),
         "nvml": nvml(now),
+        "notices": change_notices(notices_folder(paths)),
         "config": about,
     }
     found["wrong"] = wrong(found)

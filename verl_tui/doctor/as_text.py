@@ -36,6 +36,7 @@ def doctor_text(found: Mapping[str, Any]) -> str:
     lines += _part("waiting for", found["waiting"])
     lines += _part("terminal", _terminal(found["terminal"]))
     lines += _part("GPUs", _gpus(found["nvml"]))
+    lines += _part("notices of the file system", _notices(found["notices"]))
     lines += _part("configuration", _config(found["config"]))
     lines += _part(
         "packages", [", ".join(f"{k} {v}" for k, v in versions["packages"].items())]
@@ -103,6 +104,11 @@ def _gpus(nvml: Mapping[str, Any]) -> list[str]:
         for one in nvml["devices"]
     ]
     return [f"driver {nvml['driver'] or 'of unknown version'}", *devices]
+
+
+def _notices(notices: Mapping[str, Any]) -> list[str]:
+    limits = ", ".join(f"{name} {value:,}" for name, value in notices["limits"].items())
+    return [notices["problem"] or "they come", *([limits] if limits else [])]
 
 
 def _config(config: Mapping[str, Any]) -> list[str]:

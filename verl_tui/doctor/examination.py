@@ -77,8 +77,10 @@ def changes(config: Config) -> dict[str, Any]:
 
 def wrong(found: Mapping[str, Any]) -> list[str]:
     """Return a sentence for everything in a report that is wrong."""
-    problem = found["config"]["problem"]
-    sentences = [f"config: {problem}"] if problem else []
+    parts = ("config", "notices")
+    sentences = [
+        f"{part}: {found[part]['problem']}" for part in parts if found[part]["problem"]
+    ]
     sentences += found["not_found"]
     sentences += [
         f"{one['path']}: {one['reason']}"

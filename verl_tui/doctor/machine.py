@@ -6,17 +6,21 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from verl_tui.given_files import is_there
 from verl_tui.rendering.text.ascii_terminal import keeps_to_ascii
 from verl_tui.sources.host.gpus import HANGS, GpuSource, in_time
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from verl_tui.config import Config
 
+_INOTIFY = Path("/proc/sys/fs/inotify")
+_LIMITS = ("max_user_watches", "max_user_instances", "max_queued_events")
 _VARIABLES = ("TERM", "COLORTERM", "TERM_PROGRAM", "NO_COLOR", "LANG", "LC_ALL")
 _COLOURS: Mapping[str | None, str] = {
     None: "none",
@@ -104,4 +108,44 @@ def _driver() -> str | None:
     try:
         return one_line(str(pynvml.nvmlSystemGetDriverVersion()), 40)
     except pynvml.NVMLError:
+        return None
+
+
+def notices_folder(paths: Sequence[str]) -> Path:
+    """Return the directory in which change notices are tested: the first of the paths that is one,
+    or its parent.
+    """
+    for path in map(Path, paths):
+        if is_there(path):
+            return path if path.is_dir() else path.parent
+    return Path()
+
+
+def change_notices(folder: Path) -> dict[str, Any]:
+    """Return whether the file system tells of changes in a directory, and the limits on that."""
+    import watchfiles
+
+    limits = {name: value for name in _LIMITS if (value := _limit(name)) is not None}
+    problem = None
+    try:
+        watching = watchfiles.watch(
+            folder,
+            rust_timeout=1,
+            yield_on_timeout=True,
+            debounce=1,
+            step=1,
+            recursive=False,
+        )
+        next(watching)
+    except (OSError, RuntimeError, ValueError) as error:
+        problem = (
+            f"{one_line(str(error), 200)}; files are looked at once a second instead"
+        )
+    return {"problem": problem, "limits": limits}
+
+
+def _limit(name: str) -> int | None:
+    try:
+        return int((_INOTIFY / name).read_text())
+    except (OSError, ValueError):
         return None

@@ -24,22 +24,27 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from watchfiles import Change
 
     from verl_tui.records import Batch, Preview
     from verl_tui.sources.discovery.found import FoundFile, FoundRun
     from verl_tui.sources.http.engines import EngineSource
     from verl_tui.sources.source import Source
 
-POLL = 0.5
-"""Seconds between checks of the files' sizes."""
+POLL = 1.0
+"""Seconds between checks of the files' sizes: network file systems send no notices."""
 _SOON = 0.05
 """Seconds between checks for the first answer of a server."""
 _RESCAN = 3.0
-"""Seconds between searches for new files and runs."""
+"""Seconds between searches for new files and runs without a notice."""
 _QUIET = 10.0
 """Seconds without growth after which a last line without an end is taken as complete."""
 _COLD = 600.0
 """Seconds without growth after which a file is checked only with the rescan."""
+_MOST_WATCHED = 256
+"""Directories watched by notices; inotify allows some thousand per user, others need theirs."""
 
 
 class Feed:
@@ -219,36 +224,27 @@ class Feed:
         next_scan = clock()
         while not stop.is_set():
             if _is_due(next_scan, clock()):
-                last = self._search(stop, deliver, clock, last)
+                discovery = self._rescanned(last)
+                changed = discovery != last
+                last = discovery
+                if changed:
+                    deliver(discovery)
+                self._deliver_first(stop, deliver)
                 next_scan = clock() + _RESCAN
-            awaited = self._served.awaited
-            if stop.wait(_SOON if awaited else POLL):
-                break
-            if awaited and self._served.grown:
-                next_scan = clock()
-            self._deliver(stop, deliver, clock(), self._active(clock()))
+                self._deliver(stop, deliver, clock(), list(self._readers.values()))
+                for _, engine in self._new_engines(clock()):
+                    engine.start()
+                if changed:
+                    deliver(replace(discovery, read=True))
+                self._watch_writers(clock())
+            for added in self._wait(stop):
+                if added:
+                    next_scan = clock()
+                self._deliver(stop, deliver, clock(), self._active(clock()))
+                if _is_due(next_scan, clock()):
+                    break
         if self._engines is not None:
             self._engines.end()
-
-    def _search(
-        self,
-        stop: threading.Event,
-        deliver: Callable[[Batch | Discovery | Preview | Reread], None],
-        clock: Callable[[], float],
-        last: Discovery | None,
-    ) -> Discovery:
-        """Search for new runs, and read all that there is; return what was found."""
-        discovery = self._rescanned(last)
-        if discovery != last:
-            deliver(discovery)
-        self._deliver_first(stop, deliver)
-        self._deliver(stop, deliver, clock(), list(self._readers.values()))
-        for _, engine in self._new_engines(clock()):
-            engine.start()
-        if discovery != last:
-            deliver(replace(discovery, read=True))
-        self._watch_writers(clock())
-        return discovery
 
     def _rescanned(self, last: Discovery | None) -> Discovery:
         """Search for new runs; an error is reported and costs nothing that was found."""
@@ -302,6 +298,35 @@ class Feed:
         """Return the sources that grew lately, and all that come over a network."""
         return [one for one in self._readers.values() if _is_warm(one, now)]
 
+    def _wait(self, stop: threading.Event) -> Iterator[bool]:
+        """Yield at each notice of the file system and each poll; true if there may be new files."""
+        if self._served.awaited:
+            yield stop.wait(_SOON) or self._served.grown
+            return
+        import watchfiles  # 40 ms, after the first frame
+
+        known = sorted(self._finder.directories)
+        directories = [path for path in known if is_folder(path) and _is_text(path)]
+        if directories:
+            notices = watchfiles.watch(
+                *directories[:_MOST_WATCHED],
+                watch_filter=None,
+                debounce=100,
+                stop_event=stop,
+                rust_timeout=int(POLL * 1000),
+                yield_on_timeout=True,
+                recursive=False,
+                raise_interrupt=False,
+            )
+            try:
+                for changes in notices:
+                    yield _any_new(changes)
+            except (OSError, RuntimeError, ValueError):
+                # No notices (inotify's limit is reached, a directory vanished): polling goes on.
+                pass
+        if not stop.wait(POLL):
+            yield False
+
     def _add(self, run: FoundRun) -> None:
         """Start to read the files of a run that are not read yet."""
         name = self._owners.name(run)
@@ -347,6 +372,17 @@ def _key(file: FoundFile) -> str:
     """Return a file's place; a directory is one for each format of the files in it."""
     of_steps = is_folder(file.path)
     return f"{_kind(file)} {file.path}" if of_steps else str(file.path)
+
+
+def _any_new(changes: set[tuple[Change, str]]) -> bool:
+    from watchfiles import Change
+
+    return any(kind is not Change.modified for kind, _ in changes)
+
+
+def _is_text(path: Path) -> bool:
+    """True if a path is valid UTF-8: all others get no notices and are only polled."""
+    return not any("\ud800" <= sign <= "\udfff" for sign in str(path))
 
 
 def _is_due(at: float, now: float) -> bool:

@@ -68,12 +68,16 @@ MOST_DIRECTORIES = 20_000
 class DirectoryWalk:
     """One walk through the directories at and below a path that the user named."""
 
-    def __init__(self, top: Path, probe: Probe, reports: Reports) -> None:
+    def __init__(
+        self, top: Path, probe: Probe, reports: Reports, directories: set[Path]
+    ) -> None:
+        """Read nothing yet; `directories` receives those in which files may appear or grow."""
         self.top = top
         self._probe = probe
         self._reports = reports
         self._entered: set[tuple[int, int]] = set()
         """Device and inode of the directories read."""
+        self._directories = directories
         self._taken: set[Path] = set()
         """Logs that have been found."""
         self.walked: set[Path] = set()
@@ -198,6 +202,7 @@ class DirectoryWalk:
         if identity in self._entered or len(self._entered) >= MOST_DIRECTORIES:
             return False
         self._entered.add(identity)
+        self._directories.add(directory)
         return True
 
 

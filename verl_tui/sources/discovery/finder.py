@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -112,6 +113,8 @@ class Finder:
 
     def _begin(self) -> None:
         self._probe.begin()
+        self.directories: set[Path] = set()
+        """Directories in which something may appear or grow."""
         self._homes: list[CheckpointHome] = []
         self._folders: list[Folder] = []
         self._passed_over: list[PassedOver] = []
@@ -141,6 +144,8 @@ class Finder:
             pass
         if not glob.has_magic(expanded):
             return []
+        fixed = Path(re.split(r"[*?\[]", expanded)[0] or ".")
+        self.directories.add(fixed if is_folder(fixed) else fixed.parent)
         found = glob.glob(expanded, recursive=True)  # noqa: PTH207 - absolute patterns too
         return sorted(set(map(one_spelling, found)))
 
@@ -158,6 +163,7 @@ class Finder:
 
     def _find_file(self, path: Path) -> None:
         """Add the run of a file that the user named."""
+        self.directories.add(path.parent)
         name = one_line(str(path))
         path = _main_log(path)
         try:
@@ -175,7 +181,7 @@ class Finder:
     def _find_below(self, path: Path) -> None:
         """Add the runs at and below a directory, and what is passed over there."""
         name = one_line(str(path))
-        walk = DirectoryWalk(path, self._probe, self._reports)
+        walk = DirectoryWalk(path, self._probe, self._reports, self.directories)
         found = walk.runs()
         if (reason := self._probe.closed.pop(path, None)) is not None:
             self._problems.append(f"{name}: {reason}")
@@ -237,6 +243,7 @@ class Finder:
             logs += is_file(entry) and self._probe.known(path) is not None
             if is_settings(path):
                 found.append(settings_file(path))
+        self.directories.update(one.path for one in found if one.format is not None)
         return [one for one in found if one.format is None or logs == 1]
 
 
