@@ -14,6 +14,8 @@ from verl_tui.words import counted
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
+LOCAL = "step"
+"""May count within the epoch if other records state a global step as well."""
 _SURE = names("step")
 _RANKS = {name: rank for rank, name in enumerate((*_SURE, *names("unsure_step")))}
 _TOTALS = names("total")
@@ -109,6 +111,10 @@ class StepTracker:
         """Total of steps that a record stated last."""
         self.step = 0
         """Step of the last record."""
+        self._local: int | None = None
+        """Last `step`, which restarts each epoch if there is a `global_step` too."""
+        self._offset: int | None = None
+        """`global_step - step` of the last record that stated both."""
         self.known = False
         """True once a record has stated its step."""
         self._counting = _Counting()
@@ -124,15 +130,19 @@ class StepTracker:
 
     @property
     def relative(self) -> bool:
-        """True if steps depend on earlier records: counted, or taken from a field that rises."""
-        return bool(self._counting.records or self._measured or self._no_step)
+        """True if steps depend on earlier records: counted, taken from a field that rises, or
+        within epochs.
+        """
+        rising = bool(self._measured or self._no_step)
+        return bool(self._counting.records or rising or self._offset)
 
     @property
     def standing(self) -> object:
         """The total, where records state their steps and nothing else depends on those before;
         None where more does.
         """
-        return ("total", self.total) if self.known and not self.relative else None
+        absolute = self.known and not self.relative and self._offset is None
+        return ("total", self.total) if absolute else None
 
     @property
     def note(self) -> str | None:
@@ -175,7 +185,7 @@ class StepTracker:
             and (is_sure_name(name) or self._rises(step, name, keys or ()))
         ):
             self.known = True
-            self.step = step
+            self.step = self._globally(step, name, record)
         elif not self.known and keys is not None:
             self.step = self._counting.step(
                 keys, record.get(fields.epoch or ""), self.step
@@ -194,6 +204,29 @@ class StepTracker:
         self.known = False
         return False
 
+    def _globally(self, step: int, name: str, record: Mapping[str, Any]) -> int:
+        """Return the global step of a record that states a step.
+
+        If other records state both, `step` may count within the epoch or be the global one
+        already: the one nearest to the run's step is taken, and a step that goes back starts an
+        epoch.
+        """
+        local = integer(record.get(LOCAL))
+        if local is None:
+            return step
+        previous = self._local
+        self._local = local
+        if name != LOCAL:
+            self._offset = step - local
+            return step
+        if self._offset is None:
+            return local
+        if previous is not None and local < previous and abs(local - self.step) > 1:
+            nearest = local + self._offset
+            if nearest < self.step:
+                self._offset = self.step + 1 - local
+        return min((local, local + self._offset), key=lambda at: abs(at - self.step))
+
 
 class TracksSteps:
     """What a decoder says of the steps that it tracks."""
@@ -207,7 +240,7 @@ class TracksSteps:
 
     @property
     def counts_steps(self) -> bool:
-        """True if steps depend on the records before."""
+        """True if steps depend on the records before: they were counted, or count within epochs."""
         return self._place.relative
 
 

@@ -76,15 +76,15 @@ def readings(window: int, *, ours: bool) -> str:
         ]
     machines = "|".join(sorted(MACHINES - {prometheus_names.GPU_MEMORY}))
     computed = (
-        f'label_replace({query.format(window=window)}, "{KEY}", {_text(key)}, "", "")'
+        f'label_replace({query.replace("WINDOW", str(window))}, "{KEY}", {_text(key)}, "", "")'
         for query, key in asked
     )
     return " or ".join((f'{{__name__=~"{machines}"}}', *computed))
 
 
 _NODE_LOAD = (
-    '100 * (1 - sum by (instance) (rate(node_cpu_seconds_total{{mode=~"idle|iowait"}}'
-    "[{window}s])) / sum by (instance) (rate(node_cpu_seconds_total[{window}s])))"
+    '100 * (1 - sum by (instance) (rate(node_cpu_seconds_total{mode=~"idle|iowait"}'
+    "[WINDOWs])) / sum by (instance) (rate(node_cpu_seconds_total[WINDOWs])))"
 )
 
 
@@ -92,11 +92,12 @@ def _combined(name: str) -> tuple[str, str]:
     """Return what asks for a figure of several processes, as one of theirs on a page is made, and
     its key. An engine's name may have `_` for `:`.
     """
-    series = f'{{{{__name__=~"{name.replace(":", "[:_]")}"}}}}'
+    spellings = "|".join(dict.fromkeys((name, name.replace(":", "_"))))
+    series = f'{{__name__=~"{spellings}"}}'
     if name.endswith("_bucket"):
         return _quantile(0.95, series, "le"), f"{name.removesuffix('_bucket')}/p95"
     if name.endswith("_total") and not KEPT_TOTALS.fullmatch(name):
-        rate = f"sum(rate({series}[{{window}}s]))"
+        rate = f"sum(rate({series}[WINDOWs]))"
         return rate, f"{name.removesuffix('_total')}_per_second"
     if name.startswith("tq_partition"):
         return f"avg by (task_name) ({series})", name
@@ -104,7 +105,7 @@ def _combined(name: str) -> tuple[str, str]:
 
 
 def _quantile(share: float, buckets: str, by: str) -> str:
-    rate = f"rate({buckets}[{{window}}s])"
+    rate = f"rate({buckets}[WINDOWs])"
     return f"histogram_quantile({share}, sum by ({by}) ({rate}))"
 
 
