@@ -21,7 +21,7 @@ from verl_tui.sources.formats.console.blocks import BlockReader
 from verl_tui.sources.formats.console.dicts import DictReader
 from verl_tui.sources.formats.console.engines import EngineReader
 from verl_tui.sources.formats.console.errors import ErrorReader
-from verl_tui.sources.formats.console.prefixes import Parted, parted, printed
+from verl_tui.sources.formats.console.prefixes import LineParts, parted, printed
 from verl_tui.sources.formats.console.printed_tables import PrintedTables
 from verl_tui.sources.formats.console.samples import SampleReader
 from verl_tui.sources.formats.console.settings import SettingsReader
@@ -264,7 +264,7 @@ class ConsoleDecoder:
             if has_text:
                 self._read_part(self._prefix, part)
 
-    def _parted(self, line: bytes) -> Parted:
+    def _parted(self, line: bytes) -> LineParts:
         # A sample that began with nothing added has nothing added to its lines.
         is_bare = self._sample.begun and not self._added
         return printed(line) if is_bare else parted(line)

@@ -33,7 +33,7 @@ torchrun's `--tee`; `mpirun --tag-output`; SkyPilot; `srun --label`, pdsh by add
 """
 
 
-class Parted(NamedTuple):
+class LineParts(NamedTuple):
     """A line in its parts."""
 
     added: bytes
@@ -43,18 +43,18 @@ class Parted(NamedTuple):
     text: bytes
 
 
-def printed(line: bytes) -> Parted:
+def printed(line: bytes) -> LineParts:
     """Return the parts of a line as it was printed, to which nothing was added."""
     return _parted(line, 0)
 
 
-def parted(line: bytes) -> Parted:
+def parted(line: bytes) -> LineParts:
     """Return the parts of a line without colours."""
     added = _ADDED.match(line)
     return _parted(line, added.end() if added is not None else 0)
 
 
-def _parted(line: bytes, at: int) -> Parted:
+def _parted(line: bytes, at: int) -> LineParts:
     prefix = _PROCESS.match(line, at)
     end = prefix.end() if prefix is not None else at
-    return Parted(line[:at], line[at:end], line[end:])
+    return LineParts(line[:at], line[at:end], line[end:])
