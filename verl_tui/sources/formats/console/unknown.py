@@ -142,9 +142,8 @@ class UnknownTrainer:
         if len(found) < _ENOUGH or any(b.step < a.step for a, b in pairwise(found)):
             return False
         shared = set.intersection(*(set(row.keys) for row in found))
-        return len(shared) >= _SHARED and any(
-            _METRIC.search(key.encode()) for key in shared
-        )
+        named = _METRIC.search("\n".join(shared).encode()) is not None
+        return named and len(shared) >= _SHARED
 
 
 def form_in(text: bytes) -> Form | None:
