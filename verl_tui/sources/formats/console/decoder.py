@@ -27,7 +27,6 @@ from verl_tui.sources.formats.console.samples import SampleReader
 from verl_tui.sources.formats.console.settings import SettingsReader
 from verl_tui.sources.formats.console.stated import stated
 from verl_tui.sources.formats.console.step_lines import (
-    KEPT_BY_WANDB,
     STEP,
     StepLineReader,
     cut_note,
@@ -248,7 +247,7 @@ class ConsoleDecoder:
 
     def _read_line(self, line: bytes, number: int) -> None:
         """Read the parts of a line between its carriage returns: each overwrote the one before."""
-        self._is_cut = len(line) >= KEPT_BY_WANDB and is_cut(line)
+        self._is_cut = is_cut(line)
         line = _plain(line)
         behind = number == self._number
         self._number = number

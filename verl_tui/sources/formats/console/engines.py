@@ -97,16 +97,21 @@ def _address(place: str, host: str) -> str | None:
     found = _PLACE.fullmatch(place)
     if found is None or not 0 < int(found[3]) < 2**16:
         return None
-    name = found[1] or found[2]
+    ip = _reachable(found[1] or found[2], host)
+    if ip is None or not _is_a_machine(ip) or (ip.is_loopback and host):
+        return None
+    return f"http://{f'[{ip}]' if ip.version == 6 else ip}:{int(found[3])}/metrics"
+
+
+def _reachable(name: str, host: str) -> IPv4Address | IPv6Address | None:
+    """Return the address to connect to for the one that an engine listens at, None for others."""
     try:
         ip = ip_address("127.0.0.1" if name == "localhost" else name)
         if ip.is_unspecified:  # it listens on all interfaces of its machine
             ip = ip_address(host or ("::1" if ip.version == 6 else "127.0.0.1"))
     except ValueError:
         return None
-    if not _is_a_machine(ip) or (ip.is_loopback and host):
-        return None
-    return f"http://{f'[{ip}]' if ip.version == 6 else ip}:{int(found[3])}/metrics"
+    return ip
 
 
 def _is_a_machine(ip: IPv4Address | IPv6Address) -> bool:

@@ -119,28 +119,33 @@ class SampleReader:
             part: The line.
             step: Last step seen; the sample belongs to the one after it.
         """
-        own = bool(self._lines) and prefix.strip() == self._prefix.strip()
         found = _FIELD.match(part)
         field = _field(found)
-        if own and self.begun and field in _OF_FORKS:
-            found = field = None  # a model wrote it
-        samples: Sequence[Sample] = ()
+        if field in _OF_FORKS and self.holds(prefix):
+            field = None  # a model wrote it
+        behind = part[found.end() :] if found is not None else b""
         if field in ("prompt", "truth"):
             samples = self.held(step)
             self._prefix, self._is_verls = prefix, field == "prompt"
             self._lines, self._count = {}, 0
-        elif not own:
+            self._open(field, behind)
+            return samples
+        if not self._lines or prefix.strip() != self._prefix.strip():
             return ()
-        elif found is None:
+        if field is None:
             return self._further(part, step)
-        elif self._is_verls and self._field is None:
+        if self._is_verls and self._field is None:
             return self.held(step)
+        self._open(field, behind)
+        return ()
+
+    def _open(self, field: str, part: bytes) -> None:
+        """Begin a field with what stands behind its name; a score is whole at once."""
         self._validating |= field == "output"
-        self._field = _NAMES.get(field or "", field)
-        self._add(part[found.end() if found is not None else 0 :])
+        self._field = _NAMES.get(field, field)
+        self._add(part)
         if field == "score":
             self._field = None
-        return samples
 
     def _further(self, part: bytes, step: int | None) -> Sequence[Sample]:
         """Take a line that begins no field."""

@@ -183,7 +183,8 @@ def unread_note(values: int) -> str | None:
 
 def is_cut(line: bytes) -> bool:
     """Return whether a line of a console is as long as W&B lets lines become."""
-    return len(line.decode("utf-8", "replace")) == KEPT_BY_WANDB
+    is_long = len(line) >= KEPT_BY_WANDB
+    return is_long and len(line.decode("utf-8", "replace")) == KEPT_BY_WANDB
 
 
 def without_last(line: bytes) -> bytes:

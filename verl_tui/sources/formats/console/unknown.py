@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.row_batcher import MetricRow
@@ -137,7 +137,7 @@ class UnknownTrainer:
         ascend.
         """
         reader = BlockReader(form)
-        rows = [row for line in self.lines for row in reader.feed(line) or ()]
+        rows = chain.from_iterable(reader.feed(line) or () for line in self.lines)
         found = [row for row in rows if isinstance(row, MetricRow)]
         if len(found) < _ENOUGH or any(b.step < a.step for a, b in pairwise(found)):
             return False

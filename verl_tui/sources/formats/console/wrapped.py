@@ -129,7 +129,8 @@ class WrappedDecoder(CollectedDecoder):
         if not self._may_be_wrapped:
             return super().decode(line, number)
         row = line.removesuffix(b"\r")
-        self._look(row, number)
+        self._look(row)
+        self._may_be_wrapped &= self._is_wrapped or number <= _FIRST_ROWS
         out: list[MetricRow | Record] = []
         if not self._is_wrapped:
             self._knows_steps = self._knows_steps or bool(self._rows)
@@ -140,14 +141,16 @@ class WrappedDecoder(CollectedDecoder):
             out += self._completed(cut=_begins(row))
         self._first = self._first if self._rows else number
         self._rows.append(row)
-        return [*out, *(self._completed() if self._ends(row) else ())]
+        if self._ends(row):
+            out += self._completed()
+        return out
 
     def _ends(self, row: bytes) -> bool:
         """Return whether a line ends with a row, as far as that row tells."""
         is_short = _characters(row) < self._width - 1
         return self._is_wrapped and (is_short or len(self._rows) >= _MOST_ROWS)
 
-    def _look(self, row: bytes, number: int) -> None:
+    def _look(self, row: bytes) -> None:
         """Find out from a row whether the log is wrapped, and how wide the terminal was."""
         if self._rows and not self._goes_on:
             self._goes_on = _is_within(self._rows[-1], row)
@@ -156,8 +159,7 @@ class WrappedDecoder(CollectedDecoder):
             self._look_at_wider(width)
         if width == self._width and row[-1:].isalnum() and len(self._full) < _ENOUGH:
             self._full.add(_DIGITS.sub(b"", row))
-        is_late = number > _FIRST_ROWS and not self._is_wrapped
-        if is_late or self._width > _WIDEST or _NEVER_SHOWN.match(row) is not None:
+        if self._width > _WIDEST or _NEVER_SHOWN.match(row) is not None:
             self._may_be_wrapped = False
 
     def _look_at_wider(self, width: int) -> None:
