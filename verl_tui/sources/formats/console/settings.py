@@ -25,7 +25,7 @@ from verl_tui.sources.fields.setting_values import (
     is_training,
     scalar,
 )
-from verl_tui.sources.formats.console.repeated import unrepeated
+from verl_tui.sources.formats.console.prefixes import unrepeated
 from verl_tui.sources.formats.console.word_search import any_of
 from verl_tui.text import one_line
 
