@@ -120,10 +120,8 @@ class CollectedDecoder(ConsoleDecoder):
                 excerpt = one_line(line.decode("utf-8", "replace"), 200)
                 yield Unreadable(number, reason, excerpt)
             return
-        text = self._pieces.pop(entry.stream, b"") + entry.text
-        is_piece = len(entry.text) >= _PIECE and not entry.text.endswith(b"\n")
-        if is_piece and len(text) < LONGEST_LINE and len(self._pieces) < _MOST_STREAMS:
-            self._pieces[entry.stream] = text
+        text = self._whole(entry)
+        if text is None:
             return
         for printed in text.removesuffix(b"\n").split(b"\n"):
             for record in super().decode(printed, number + self._more):
@@ -137,6 +135,15 @@ class CollectedDecoder(ConsoleDecoder):
         if time is not None and not self._passed_on <= time < self._passed_on + _EACH:
             self._passed_on = time
             yield Pulse(time, "")
+
+    def _whole(self, entry: _Entry) -> bytes | None:
+        """Return the text of an entry with the pieces before it, None while more are to come."""
+        text = self._pieces.pop(entry.stream, b"") + entry.text
+        is_piece = len(entry.text) >= _PIECE and not entry.text.endswith(b"\n")
+        if is_piece and len(text) < LONGEST_LINE and len(self._pieces) < _MOST_STREAMS:
+            self._pieces[entry.stream] = text
+            return None
+        return text
 
 
 def _entry(line: bytes) -> _Entry | None:

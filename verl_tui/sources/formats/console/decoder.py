@@ -21,13 +21,12 @@ from verl_tui.sources.formats.console.blocks import BlockReader
 from verl_tui.sources.formats.console.dicts import DictReader
 from verl_tui.sources.formats.console.engines import EngineReader
 from verl_tui.sources.formats.console.errors import ErrorReader
-from verl_tui.sources.formats.console.prefixes import Parted, parted, printed
+from verl_tui.sources.formats.console.prefixes import LineParts, parted, printed
 from verl_tui.sources.formats.console.printed_tables import PrintedTables
 from verl_tui.sources.formats.console.samples import SampleReader
 from verl_tui.sources.formats.console.settings import SettingsReader
 from verl_tui.sources.formats.console.stated import stated
 from verl_tui.sources.formats.console.step_lines import (
-    KEPT_BY_WANDB,
     STEP,
     StepLineReader,
     cut_note,
@@ -187,21 +186,27 @@ class ConsoleDecoder:
 
     def _take(self, line: bytes, number: int, *, idle: bool) -> None:
         """Read a line as far as it changes anything; note trouble that may be repeated."""
-        if self._sample.is_busy:
-            if self._adds_to_sample(line, number, idle=idle):
-                return
-            idle = False
-        if idle and self._noise.counts(line, number):
+        is_busy = self._sample.is_busy
+        if is_busy and self._adds_to_sample(line, number, idle=idle):
             return
-        if idle and self._noise.says_nothing(line):
-            self._out += self._timestamps.read(line)
+        idle = idle and not is_busy
+        if idle and self._passes_over(line, number):
             return
         self._repeat()
         before = len(self._out)
         self._read_line(line, number)
         waits = self._sample.is_busy or not self._is_idle(number + 1)
-        if idle and len(self._out) > before and not waits:
+        if idle and not waits:
             self._noise.note(line, self._out[before:])
+
+    def _passes_over(self, line: bytes, number: int) -> bool:
+        """Count a line that changes nothing, or read its time only; return whether it is one."""
+        if self._noise.counts(line, number):
+            return True
+        if self._noise.says_nothing(line):
+            self._out += self._timestamps.read(line)
+            return True
+        return False
 
     def _adds_to_sample(self, line: bytes, number: int, *, idle: bool) -> bool:
         """Take a line that is nothing but a sample's; return whether it is one."""
@@ -242,29 +247,30 @@ class ConsoleDecoder:
 
     def _read_line(self, line: bytes, number: int) -> None:
         """Read the parts of a line between its carriage returns: each overwrote the one before."""
-        self._is_cut = len(line) >= KEPT_BY_WANDB and is_cut(line)
+        self._is_cut = is_cut(line)
         line = _plain(line)
         behind = number == self._number
         self._number = number
         if not self._sample.begun:
             self._out += self._timestamps.read(line)
-        parts = line.split(b"\r")
-        is_whole = len(parts) == 1 and not (behind or self._blank)
-        for i, written in enumerate(parts):
-            part = written
-            if behind and i == 0:
-                # Behind a bar are the last characters of a longer one.
-                has_text = bool(part.strip())
-            else:
-                added, prefix, part = self._parted(part) if i == 0 else printed(part)
-                self._added = added if i == 0 else self._added
-                self._prefix = prefix or (self._prefix if i else b"")
-                waits = self._sample.is_busy
-                has_text = bool(part) or waits if is_whole else self._overwrites(part)
-            if has_text:
-                self._read_part(self._prefix, part)
+        first, *later = line.split(b"\r")
+        if behind:
+            # Behind a bar are the last characters of a longer one.
+            has_text = bool(first.strip())
+        else:
+            overwritten = bool(later) or self._blank
+            self._added, self._prefix, first = self._parted(first)
+            waits = bool(first) or self._sample.is_busy
+            has_text = self._overwrites(first) if overwritten else waits
+        if has_text:
+            self._read_part(self._prefix, first)
+        for part in later:
+            _, prefix, text = printed(part)
+            self._prefix = prefix or self._prefix
+            if self._overwrites(text):
+                self._read_part(self._prefix, text)
 
-    def _parted(self, line: bytes) -> Parted:
+    def _parted(self, line: bytes) -> LineParts:
         # A sample that began with nothing added has nothing added to its lines.
         is_bare = self._sample.begun and not self._added
         return printed(line) if is_bare else parted(line)

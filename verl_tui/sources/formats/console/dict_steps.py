@@ -313,8 +313,7 @@ class StepResolver:
             if one.training:
                 counted += 1
                 step = max(start + math.ceil(stride * counted), least)
-                if self._per_epoch and one.epoch and math.isfinite(one.epoch):
-                    step = round(one.epoch * self._per_epoch)
+                step = self._at_epoch(one.epoch) or step
             elif self._last is not None:
                 step = self._last
             else:
@@ -330,6 +329,12 @@ class StepResolver:
             self.total = total if at < total else None
         in_order = training == 1 and self._kept_back is False
         return (self.at or 0) if in_order else 0
+
+    def _at_epoch(self, epoch: float | None) -> int:
+        """Return the step at an epoch, 0 where the console does not say how many one has."""
+        if epoch is None or not self._per_epoch or not math.isfinite(epoch):
+            return 0
+        return round(epoch * self._per_epoch)
 
     def _before(self) -> int | None:
         """Return the step to count the dicts from, None if the console does not show it."""

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Progress, Restart
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
-from verl_tui.sources.formats.console.bar_restarts import BarRestarts
-from verl_tui.sources.formats.console.bars import DRAWN, elapsed
+from verl_tui.sources.formats.console.bars import DRAWN, BarRestarts, elapsed
 from verl_tui.sources.formats.console.dict_steps import PrintedDict, StepResolver
 from verl_tui.sources.formats.console.printed_dicts import ReadDict, read_dict
 from verl_tui.sources.formats.console.trainer_detector import TrainerDetector

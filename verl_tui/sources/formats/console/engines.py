@@ -69,9 +69,11 @@ class EngineReader:
             if prefix not in self._starting:
                 return
             self._starting.discard(prefix)
+        self._take(prefix, kind, found[kind].decode("latin-1").split(", "))
+
+    def _take(self, prefix: bytes, kind: str, places: list[str]) -> None:
         host = _IP.search(prefix)
         on = host[1].decode() if host is not None else ""
-        places = found[kind].decode("latin-1").split(", ")
         new = [one for place in places if (one := _address(place.strip("'"), on))]
         if new:
             actor = _ACTOR.match(prefix)
@@ -86,8 +88,7 @@ class EngineReader:
 
 
 def _address(place: str, host: str) -> str | None:
-    """Return the address of an engine's metrics, None if it cannot be reached: clouds serve
-    credentials at link-local addresses.
+    """Return the address of an engine's metrics, None if it cannot be reached.
 
     Args:
         place: Host and port as printed.
@@ -96,17 +97,26 @@ def _address(place: str, host: str) -> str | None:
     found = _PLACE.fullmatch(place)
     if found is None or not 0 < int(found[3]) < 2**16:
         return None
-    name = found[1] or found[2]
+    ip = _reachable(found[1] or found[2], host)
+    if ip is None or not _is_a_machine(ip) or (ip.is_loopback and host):
+        return None
+    return f"http://{f'[{ip}]' if ip.version == 6 else ip}:{int(found[3])}/metrics"
+
+
+def _reachable(name: str, host: str) -> IPv4Address | IPv6Address | None:
+    """Return the address to connect to for the one that an engine listens at, None for others."""
     try:
         ip = ip_address("127.0.0.1" if name == "localhost" else name)
         if ip.is_unspecified:  # it listens on all interfaces of its machine
             ip = ip_address(host or ("::1" if ip.version == 6 else "127.0.0.1"))
     except ValueError:
         return None
+    return ip
+
+
+def _is_a_machine(ip: IPv4Address | IPv6Address) -> bool:
+    """Return True if an engine may listen at `ip`; clouds serve credentials at link-local ones."""
     plain = (ip.ipv4_mapped if isinstance(ip, IPv6Address) else None) or ip
     is_reserved = isinstance(plain, IPv4Address) and plain.is_reserved
-    if plain.is_link_local or plain.is_multicast or plain.is_unspecified or is_reserved:
-        return None
-    if ip.is_loopback and host:
-        return None
-    return f"http://{f'[{ip}]' if ip.version == 6 else ip}:{int(found[3])}/metrics"
+    odd = plain.is_link_local or plain.is_multicast or plain.is_unspecified
+    return not (odd or is_reserved)

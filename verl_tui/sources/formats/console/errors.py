@@ -15,7 +15,7 @@ from verl_tui.records import Event, EventKind
 from verl_tui.sources.formats.console import events, failed_phase
 from verl_tui.sources.formats.console.events import form_of, shown, turning_point
 from verl_tui.sources.formats.console.failed_phase import PhaseReader
-from verl_tui.sources.formats.console.repeated import unrepeated
+from verl_tui.sources.formats.console.prefixes import unrepeated
 from verl_tui.sources.formats.console.word_search import any_of
 from verl_tui.text import one_line
 

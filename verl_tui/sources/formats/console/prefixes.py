@@ -1,10 +1,10 @@
-"""What stands before the text of a console's line: Ray's and torchrun's names of the process that
-printed it, and before those the additions of containers, schedulers and log collectors.
+"""What stands before the text of a console's line, and Ray's count behind it: names of the process
+that printed it, and before those the additions of containers, schedulers and log collectors.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import AnyStr, NamedTuple
 
 from verl_tui.patterns import pattern
 
@@ -32,8 +32,14 @@ _ADDED = pattern(
 torchrun's `--tee`; `mpirun --tag-output`; SkyPilot; `srun --label`, pdsh by address; `ts`.
 """
 
+_REPEATED = r"\[repeated (\d+)x across cluster\]"
+_IN_TEXT = pattern(_REPEATED)
+_IN_BYTES = pattern(_REPEATED.encode())
+"""Ray's note behind a line that many processes printed."""
+_MOST_DIGITS = 9
 
-class Parted(NamedTuple):
+
+class LineParts(NamedTuple):
     """A line in its parts."""
 
     added: bytes
@@ -43,18 +49,26 @@ class Parted(NamedTuple):
     text: bytes
 
 
-def printed(line: bytes) -> Parted:
+def printed(line: bytes) -> LineParts:
     """Return the parts of a line as it was printed, to which nothing was added."""
     return _parted(line, 0)
 
 
-def parted(line: bytes) -> Parted:
+def parted(line: bytes) -> LineParts:
     """Return the parts of a line without colours."""
     added = _ADDED.match(line)
     return _parted(line, added.end() if added is not None else 0)
 
 
-def _parted(line: bytes, at: int) -> Parted:
+def _parted(line: bytes, at: int) -> LineParts:
     prefix = _PROCESS.match(line, at)
     end = prefix.end() if prefix is not None else at
-    return Parted(line[:at], line[at:end], line[end:])
+    return LineParts(line[:at], line[at:end], line[end:])
+
+
+def unrepeated(line: AnyStr) -> tuple[AnyStr, int]:
+    """Return a line without the note, and how often the note says that it was printed."""
+    found = _IN_TEXT.search(line) if isinstance(line, str) else _IN_BYTES.search(line)
+    if found is None:
+        return line, 1
+    return line[: found.start()].rstrip(), max(1, int(found[1][:_MOST_DIGITS]))

@@ -21,6 +21,7 @@ from verl_tui.sources.fields.sample import LONGEST_TEXT
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Mapping, Sequence
 
 _LONGEST = 2000
@@ -29,13 +30,14 @@ _FIELD = pattern(
     rb"(?:\[(?P<verl>prompt|response|output|ground_truth|score)\]"
     rb"|(?P<truth>Golden answers:|Target:(?= \S{1,40} \| Numbers: )|\[Ground Truth\]:?)"
     rb"|(?P<extracted>Extracted (?:answer|equation):)"
-    rb"|(?P<response>Solution string:|\[Model Response\]:?)"
+    rb"|(?P<response_of_fork>Solution string:|\[Model Response\]:?)"
     rb"|(?P<check>\[(?:Structure Validation|Model Answer Parsing|Content Validation)\]:?)) ?"
 )
 """Begins a field of a sample, or a check of a fork's, which ends one; `output` is EasyR1's name of
 a response, which it prints of validations alone (logger/gen_logger.py).
 """
-_NAMES = {"output": "response", "ground_truth": "truth"}
+_OF_FORKS = ("truth", "extracted", "response_of_fork", "check")
+_NAMES = {"output": "response", "ground_truth": "truth", "response_of_fork": "response"}
 _VALUE = pattern(rb"\[(\w{1,60})\] ([^\n]{0,2000})$")
 """A further value of the reward function."""
 BEGIN = "[prompt]"
@@ -117,29 +119,33 @@ class SampleReader:
             part: The line.
             step: Last step seen; the sample belongs to the one after it.
         """
-        own = bool(self._lines) and prefix.strip() == self._prefix.strip()
         found = _FIELD.match(part)
-        if found and own and self.begun and found["verl"] is None:
-            found = None  # a model wrote it
-        field = (found["verl"] or b"").decode() or found.lastgroup if found else None
-        samples: Sequence[Sample] = ()
+        field = _field(found)
+        if field in _OF_FORKS and self.holds(prefix):
+            field = None  # a model wrote it
+        behind = part[found.end() :] if found is not None else b""
         if field in ("prompt", "truth"):
             samples = self.held(step)
             self._prefix, self._is_verls = prefix, field == "prompt"
             self._lines, self._count = {}, 0
-        elif not own:
+            self._open(field, behind)
+            return samples
+        if not self._lines or prefix.strip() != self._prefix.strip():
             return ()
-        elif found is None:
+        if field is None:
             return self._further(part, step)
-        elif self._is_verls and self._field is None:
+        if self._is_verls and self._field is None:
             return self.held(step)
-        assert found is not None
+        self._open(field, behind)
+        return ()
+
+    def _open(self, field: str, part: bytes) -> None:
+        """Begin a field with what stands behind its name; a score is whole at once."""
         self._validating |= field == "output"
-        self._field = _NAMES.get(field or "", field)
-        self._add(part[found.end() :])
+        self._field = _NAMES.get(field, field)
+        self._add(part)
         if field == "score":
             self._field = None
-        return samples
 
     def _further(self, part: bytes, step: int | None) -> Sequence[Sample]:
         """Take a line that begins no field."""
@@ -239,6 +245,13 @@ def _parted(text: str) -> tuple[str, str]:
         if found:
             return prompt, response
     return "", text
+
+
+def _field(found: re.Match[bytes] | None) -> str | None:
+    """Return the field that begins, by verl's own name or by the group of a fork's."""
+    if found is None:
+        return None
+    return found["verl"].decode() if found["verl"] is not None else found.lastgroup
 
 
 def _float(text: str) -> float | None:

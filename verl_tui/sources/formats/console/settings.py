@@ -25,7 +25,7 @@ from verl_tui.sources.fields.setting_values import (
     is_training,
     scalar,
 )
-from verl_tui.sources.formats.console.repeated import unrepeated
+from verl_tui.sources.formats.console.prefixes import unrepeated
 from verl_tui.sources.formats.console.word_search import any_of
 from verl_tui.text import one_line
 
@@ -52,9 +52,9 @@ _CUT = "the printed configuration is cut, or other output cuts into it: it is no
 _OF_CALL = rb"(?:Namespace|Config|Arguments|Args)\("
 _NEVER = pattern(rb"(?!)")
 _ALWAYS = pattern(b"")
-_ARGUMENT = pattern(r"(\w+)=(.*?)(?=, \w+=|\)\s*$)")
-_LINE = pattern(r"(?m)^\s*(\w+)=(.*?),?$")
-_DOTTED = pattern(r"(?m)^\s{2}(\w+) \.{2,} (.*)$")
+_ARGUMENT = pattern(r"[(,] ?(\w{1,80})=")
+_LINE = pattern(r"\s{0,40}(\w{1,80})=(.*)$")
+_DOTTED = pattern(r"\s{2}(\w+) \.{2,} (.*)$")
 _ENUM = pattern(r"<[\w.]+: ('[^']*'|\d+)>")
 _UNWRITTEN = pattern(r"(?<=: )(?:<[^<>]*>|nan|inf|-inf)(?=[,}\n])")
 """Values whose `repr` is no literal."""
@@ -185,14 +185,21 @@ def _printed_dict(text: str) -> dict[str, Any] | None:
     return found if is_nested or is_training(found) else {}
 
 
-def _listed(argument: re.Pattern[str], text: str) -> dict[str, Any]:
-    """Return the arguments of a list or a call, as literals or plain text."""
-    found = argument.finditer(text)
-    return _of_training({one[1]: _value(one[2].strip()) for one in found})
+def _called(text: str) -> dict[str, Any]:
+    """Return the arguments of a call on one line, maybe behind other text."""
+    _, *parts = _ARGUMENT.split(text.rstrip().removesuffix(")"))
+    return _of_training(dict(zip(parts[::2], map(_value, parts[1::2]), strict=True)))
+
+
+def _listed(line: re.Pattern[str], text: str) -> dict[str, Any]:
+    """Return the arguments of a list of lines."""
+    found = filter(None, map(line.match, text.split("\n")))
+    return _of_training({one[1]: _value(one[2].removesuffix(",")) for one in found})
 
 
 def _value(written: str) -> Any:
-    written = _ENUM.sub(r"\1", written)
+    """Return an argument as a literal, or as plain text."""
+    written = _ENUM.sub(r"\1", written.strip())
     if written in ("None", "null", "") or " at 0x" in written:
         return None
     found = literal(written)
@@ -244,7 +251,7 @@ _FORMS = (
         pattern(rb"\}\s*$"),
         _printed_dict,
     ),
-    _Form(pattern(_OF_CALL + rb"\s*\S"), _NEVER, _ALWAYS, partial(_listed, _ARGUMENT)),
+    _Form(pattern(_OF_CALL + rb"\s*\S"), _NEVER, _ALWAYS, _called),
     _Form(
         pattern(_OF_CALL + rb"\s*$"),
         pattern(rb"^\s*(?:\w+=|\)\s*$)"),

@@ -15,9 +15,8 @@ import orjson
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.columns import packed
 from verl_tui.sources.fields.row_batcher import MetricRow
-from verl_tui.sources.formats.console.prefixes import ANOTHER
+from verl_tui.sources.formats.console.prefixes import ANOTHER, unrepeated
 from verl_tui.sources.formats.console.printed_dicts import read_dict
-from verl_tui.sources.formats.console.repeated import unrepeated
 from verl_tui.text import safe
 from verl_tui.words import counted
 
@@ -183,7 +182,8 @@ def unread_note(values: int) -> str | None:
 
 def is_cut(line: bytes) -> bool:
     """Return whether a line of a console is as long as W&B lets lines become."""
-    return len(line.decode("utf-8", "replace")) == KEPT_BY_WANDB
+    is_long = len(line) >= KEPT_BY_WANDB
+    return is_long and len(line.decode("utf-8", "replace")) == KEPT_BY_WANDB
 
 
 def without_last(line: bytes) -> bytes:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.row_batcher import MetricRow
@@ -137,14 +137,13 @@ class UnknownTrainer:
         ascend.
         """
         reader = BlockReader(form)
-        rows = [row for line in self.lines for row in reader.feed(line) or ()]
+        rows = chain.from_iterable(reader.feed(line) or () for line in self.lines)
         found = [row for row in rows if isinstance(row, MetricRow)]
         if len(found) < _ENOUGH or any(b.step < a.step for a, b in pairwise(found)):
             return False
         shared = set.intersection(*(set(row.keys) for row in found))
-        return len(shared) >= _SHARED and any(
-            _METRIC.search(key.encode()) for key in shared
-        )
+        named = _METRIC.search("\n".join(shared).encode()) is not None
+        return named and len(shared) >= _SHARED
 
 
 def form_in(text: bytes) -> Form | None:

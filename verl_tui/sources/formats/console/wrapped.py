@@ -129,7 +129,8 @@ class WrappedDecoder(CollectedDecoder):
         if not self._may_be_wrapped:
             return super().decode(line, number)
         row = line.removesuffix(b"\r")
-        self._look(row, number)
+        self._look(row)
+        self._may_be_wrapped &= self._is_wrapped or number <= _FIRST_ROWS
         out: list[MetricRow | Record] = []
         if not self._is_wrapped:
             self._knows_steps = self._knows_steps or bool(self._rows)
@@ -140,28 +141,35 @@ class WrappedDecoder(CollectedDecoder):
             out += self._completed(cut=_begins(row))
         self._first = self._first if self._rows else number
         self._rows.append(row)
-        ends = _characters(row) < self._width - 1 or len(self._rows) >= _MOST_ROWS
-        if self._is_wrapped and ends:
+        if self._ends(row):
             out += self._completed()
         return out
 
-    def _look(self, row: bytes, number: int) -> None:
+    def _ends(self, row: bytes) -> bool:
+        """Return whether a line ends with a row, as far as that row tells."""
+        is_short = _characters(row) < self._width - 1
+        return self._is_wrapped and (is_short or len(self._rows) >= _MOST_ROWS)
+
+    def _look(self, row: bytes) -> None:
         """Find out from a row whether the log is wrapped, and how wide the terminal was."""
-        width = _characters(row)
         if self._rows and not self._goes_on:
             self._goes_on = _is_within(self._rows[-1], row)
+        width = _characters(row)
         if width > self._width:
-            self._wider += 1
-            is_broken = self._wider < _TOO_MANY and width > self._width + 1
-            if not (self._is_wrapped and is_broken):
-                # Before a row that is wider by one the last may have lost a space.
-                self._goes_on = self._goes_on and width == self._width + 1
-                self._width, self._wider, self._full = width, 0, set()
+            self._look_at_wider(width)
         if width == self._width and row[-1:].isalnum() and len(self._full) < _ENOUGH:
             self._full.add(_DIGITS.sub(b"", row))
-        is_late = number > _FIRST_ROWS and not self._is_wrapped
-        if is_late or self._width > _WIDEST or _NEVER_SHOWN.match(row) is not None:
+        if self._width > _WIDEST or _NEVER_SHOWN.match(row) is not None:
             self._may_be_wrapped = False
+
+    def _look_at_wider(self, width: int) -> None:
+        """Learn from a row that is wider than all before; in a wrapped log it is a broken one."""
+        self._wider += 1
+        if self._is_wrapped and self._wider < _TOO_MANY and width > self._width + 1:
+            return
+        # Before a row that is wider by one the last may have lost a space.
+        self._goes_on = self._goes_on and width == self._width + 1
+        self._width, self._wider, self._full = width, 0, set()
 
     def _may_go_on(self, row: bytes) -> bool:
         """Return whether a row may be the first of a record: then the next one tells."""
