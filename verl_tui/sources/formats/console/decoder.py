@@ -195,8 +195,8 @@ class ConsoleDecoder:
         self._repeat()
         before = len(self._out)
         self._read_line(line, number)
-        waits = self._sample.is_busy or not self._is_idle(number + 1)
-        if idle and not waits:
+        may_repeat = idle and len(self._out) > before and not self._sample.is_busy
+        if may_repeat and self._is_idle(number + 1):
             self._noise.note(line, self._out[before:])
 
     def _passes_over(self, line: bytes, number: int) -> bool:
