@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from pathlib import PurePath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from verl_tui.metrics import describe
 from verl_tui.runs.table import origin_of
@@ -19,26 +18,6 @@ if TYPE_CHECKING:
 
 
 ESTIMATED = "its steps are estimated: no source states them"
-
-
-class Share(NamedTuple):
-    """The points of a metric that one source gave."""
-
-    status: SourceStatus
-    points: int
-    """Points whose value it gave; where several files are one log, those of all of them."""
-
-
-def shares(run: Run, key: str) -> tuple[Share, ...]:
-    """Return the sources that a metric's points come from, the one that gave most first."""
-    series = run.series(key)
-    if series is None:
-        return ()
-    counted = Counter(map(origin_of, series.orders))
-    found = ((_status(run, source), points) for source, points in counted.most_common())
-    return tuple(
-        Share(status, points) for status, points in found if status is not None
-    )
 
 
 def leading(run: Run) -> Mapping[str, int]:
@@ -58,28 +37,21 @@ def has_estimated_steps(run: Run) -> bool:
     return bool(told) and all(status.counts_steps for status in told)
 
 
-def origin(run: Run, key: str, step: int) -> SourceStatus | None:
-    """Return the source that gave a metric's value at exactly this step, None where there is no
-    such point.
-    """
-    series = run.series(key)
-    at = bisect_left(series.steps, step) if series is not None else 0
-    if series is None or series.steps[at : at + 1].tolist() != [step]:
-        return None
-    return _status(run, origin_of(series.orders[at]))
-
-
 def provenance_words(run: Run, key: str) -> tuple[str, ...]:
     """Return a few words for each source of a metric, the one that gave most first: format, file,
-    points.
+    and the points whose value it gave; several files that are one log count together.
     """
-    found = shares(run, key)
-    total = sum(share.points for share in found)
-    names = [f"{share.status.title} {_short(share.status.path)}" for share in found]
+    series = run.series(key)
+    counted = Counter(map(origin_of, series.orders if series is not None else ()))
+    found = [
+        (f"{status.title} {_short(status.path)}", points)
+        for source, points in counted.most_common()
+        if (status := _status(run, source)) is not None
+    ]
     if len(found) < 2:
-        return tuple(names)
-    counts = [f"({share.points} of {total})" for share in found]
-    return tuple(map("{} {}".format, names, counts))
+        return tuple(name for name, _ in found)
+    total = sum(points for _, points in found)
+    return tuple(f"{name} ({points} of {total})" for name, points in found)
 
 
 def _short(path: str) -> str:

@@ -111,17 +111,17 @@ class DirectoryWalk:
             return []
         entries = self._entries(directory)
         wandb = wandb_id(Path(directory.name)) or wandb or kept_by_wandb(entries)
-        here = Folder(directory, extras=extras_in(directory, self._probe), wandb=wandb)
-        if depth and here.extras and _holds_no_log(directory):
+        here = Folder(directory, extras_in(directory, self._probe), wandb=wandb)
+        if depth and here.files and _holds_no_log(directory):
             return [here]
         self.walked.add(directory)
         if is_home(entries):
             self.homes.append(CheckpointHome(directory, self.top))
         below = self._read(entries, here, depth)
-        here.anchors += error_logs(here)
+        here.files += error_logs(here)
         state = trainer_state.in_checkpoints(directory, entries)
         if state is not None:
-            here.anchors.append(FoundFile(state, trainer_state))
+            here.files.append(FoundFile(state, trainer_state))
         if wandb:
             note_log(here, f"{WANDB}/{wandb}")
         self._drop_stepless(here, below)
@@ -132,7 +132,7 @@ class DirectoryWalk:
     ) -> list[Folder]:
         """Add the files in a directory to the run here; return what lies below it."""
         below: list[Folder] = []
-        dumped = bool(here.extras)
+        dumped = bool(here.files)
         if stored := mlflow_run(entries):
             self._add_file(stored, here)
             return below  # all that lies beside it is read with it
@@ -142,7 +142,7 @@ class DirectoryWalk:
                 if depth < _DEEPEST and not _is_no_run(path, here):
                     below += self._walk(path, depth + 1, here.wandb)
             elif is_settings(path):
-                here.extras.append(settings_file(path))
+                here.files.append(settings_file(path))
             elif not _is_no_log(path, dumped=dumped):
                 self._add_file(path, here)
         return below
@@ -167,8 +167,7 @@ class DirectoryWalk:
             self._note_unknown(written)
             return
         self._taken.add(path)
-        kept = here.anchors if known.is_log else here.extras
-        kept.append(known._replace(path=path))
+        here.files.append(known._replace(path=path))
 
     def _note_unknown(self, path: Path) -> None:
         why = self._probe.why_unknown(path)
@@ -218,7 +217,7 @@ def _is_no_log(path: Path, *, dumped: bool) -> bool:
 
 def _is_no_run(path: Path, here: Folder) -> bool:
     """Return whether a folder is bookkeeping, or holds a step's samples of the run around it."""
-    dumped = any(file.format is rollouts for file in here.extras)
+    dumped = any(file.format is rollouts for file in here.files)
     of_dump = dumped and rollouts.step_in(path.name) is not None
     of_wandb = path.name == "logs" and bool(here.wandb)
     return of_dump or of_wandb or (is_skipped(path.name) and path.name != _HYDRA)
@@ -241,7 +240,7 @@ def _take_worse(folder: Folder, better: set[str]) -> list[Path]:
         for one in folder.anchors
         if not one.sure and _log_names(one).isdisjoint(better)
     ]
-    folder.anchors = [one for one in folder.anchors if one not in worse]
+    folder.files = [one for one in folder.files if one not in worse]
     return [one.path for one in worse]
 
 

@@ -95,7 +95,7 @@ class Finder:
         for spec in self.specs:
             if pipe.is_meant(spec):
                 stdin = FoundFile(pipe.PATH, pipe)
-                self._folders.append(Folder(pipe.PATH, extras=[stdin], stem="stdin"))
+                self._folders.append(Folder(pipe.PATH, [stdin], stem="stdin"))
                 continue
             for path in self._expand(spec):
                 self._find(path)
@@ -173,8 +173,7 @@ class Finder:
             sentences.append(f"{name}: {error}")
             return
         folder = Folder(path.parent, [file], stem=stem(path))
-        folder.anchors.extend(error_logs(folder))
-        folder.extras = self._beside(file)
+        folder.files += [*error_logs(folder), *self._beside(file)]
         self._homes += homes_around(path.parent)
         self._folders.append(folder)
 

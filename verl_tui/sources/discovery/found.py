@@ -74,8 +74,7 @@ class Folder:
     """Files of what may be one run, while the tree is walked."""
 
     directory: Path
-    anchors: list[FoundFile] = field(default_factory=list)
-    extras: list[FoundFile] = field(default_factory=list)
+    files: list[FoundFile] = field(default_factory=list)
     stem: str = ""
     """Name of its files if it shares its directory with other runs."""
     wandb: str = ""
@@ -91,9 +90,14 @@ class Folder:
         return self.stem or self.directory.name
 
     @property
-    def files(self) -> list[FoundFile]:
-        """All its files, logs first."""
-        return [*self.anchors, *self.extras]
+    def anchors(self) -> list[FoundFile]:
+        """Its logs."""
+        return [file for file in self.files if file.is_log]
+
+    @property
+    def extras(self) -> list[FoundFile]:
+        """Its other files."""
+        return [file for file in self.files if not file.is_log]
 
     @property
     def logs(self) -> set[tuple[str, str]]:
@@ -152,7 +156,9 @@ def log_name(file: FoundFile) -> str:
 
 def note_log(folder: Folder, log: str) -> None:
     """Note that a folder's logs are parts of one of a name."""
-    folder.anchors = [file._replace(log=log) for file in folder.anchors]
+    folder.files = [
+        file._replace(log=log) if file.is_log else file for file in folder.files
+    ]
 
 
 def stem(path: Path) -> str:
@@ -179,10 +185,9 @@ def merge_into(here: Folder, runs: Iterable[Folder]) -> Folder:
     """
     for folder in runs:
         own = bool(consoles(here))
-        here.anchors += [
-            file for file in folder.anchors if not (own and _is_console_copy(file))
+        here.files += [
+            file for file in folder.files if not (own and _is_console_copy(file))
         ]
-        here.extras += folder.extras
     return here
 
 

@@ -13,7 +13,6 @@ lie in one place. Places and names decide, never the figures in the files:
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from functools import lru_cache
 from pathlib import Path
@@ -50,13 +49,6 @@ if TYPE_CHECKING:
 
 _START = pattern(r"[A-Z][a-z]{2}\d\d_\d\d-\d\d-\d\d_")
 """Default name of a folder of events: time and host of the start."""
-_GENERIC = pattern(
-    r"(?:logs?|out|outputs?|console|stdout|metrics|runs?|tb|tensorboard(?:_logs?)?|events|wandb"
-    r"|swanlog|samples|rollouts?|dumps?|validations?|results?|csv|train|slurm|data)"
-    r"(?:[_-]?(?:logs?|data|dir|files|dumps?))?",
-    re.IGNORECASE,
-)
-"""Names of folders that say what lies in them, not which run it is."""
 _NUMBER = pattern(r"(\d+)")
 _VERSION = pattern(r"v\d{1,6}-\d{8}-\d{6}")
 """ms-swift's directories, one a start: `out/v0-20261122-182019`, `out/v1-20261122-182521`, …
@@ -97,9 +89,7 @@ def grouped_runs(
         units = [merge_into(here, own)] if here.anchors or own else []
     units, kept = assign_by_id(units, kept, reports)
     units = [*units, *assign_by_title(units, kept, _all_names(units))]
-    if here.anchors:
-        return units
-    return _with_extras(here, units)
+    return units if here.anchors else _with_extras(here, units)
 
 
 def _join_logs(here: Folder, runs: list[Folder]) -> list[Folder]:
@@ -172,7 +162,7 @@ def _take_extras(here: Folder, below: list[Folder]) -> None:
     """Add the samples and settings of folders without a log to the run here."""
     for folder in below:
         if not folder.anchors and folder.wandb in ("", here.wandb):
-            here.extras.extend(folder.extras)
+            here.files += folder.files
 
 
 def _split_by_wandb(
@@ -196,7 +186,7 @@ def _top(here: Folder, below: Folder) -> str:
 def _is_one_run(here: Folder, own: list[Folder], kept: list[Folder]) -> bool:
     """True if a directory with all below it is one run."""
     runs = [*own, *kept]
-    parts = len(runs) > 1 and all(_GENERIC.fullmatch(_top(here, run)) for run in runs)
+    parts = len(runs) > 1 and all(naming.says_content(_top(here, run)) for run in runs)
     return bool(here.files or parts) and one_log_each([here, *own])
 
 
@@ -204,16 +194,14 @@ def _with_extras(here: Folder, units: list[Folder]) -> list[Folder]:
     """Add the samples or settings of a directory without a log to the runs below it."""
     if not units:
         return [here] if here.extras else []
-    if len(units) == 1:
-        if not here.extras:
-            return units
-        return [merge_into(here, units)]
     samples = [file for file in here.extras if file.format is not None]
-    if not samples:
+    if len(units) == 1 and here.extras:
+        return [merge_into(here, units)]
+    if len(units) == 1 or not samples:
         return units
     place = samples[0].path
     directory = place if is_folder(place) else place.parent
-    return [*units, Folder(directory, extras=samples)]
+    return [*units, Folder(directory, samples)]
 
 
 def _join_same_names(own: list[Folder]) -> list[Folder]:
@@ -238,14 +226,14 @@ def _join_same_names(own: list[Folder]) -> list[Folder]:
 def _names(folder: Folder) -> list[str]:
     """Return the names that may identify a run: its folder's, and its log's if verl chose it."""
     last = folder.name
-    nameless = _GENERIC.fullmatch(last)
+    nameless = naming.says_content(last)
     stems = [
         stem(file.path)
         for file in folder.anchors
         if nameless or file.format is filelogger
     ]
     names = dict.fromkeys([last, *stems])
-    return [name for name in names if not _GENERIC.fullmatch(name)]
+    return [name for name in names if not naming.says_content(name)]
 
 
 def _all_names(units: Iterable[Folder]) -> Mapping[str, Sequence[Folder]]:
@@ -271,7 +259,7 @@ def _split(here: Folder) -> list[Folder]:
         else:
             name = stem(file.path)
         folder = stems.setdefault(name, Folder(here.directory, stem=name))
-        folder.anchors.append(file)
+        folder.files.append(file)
     return list(stems.values())
 
 

@@ -17,14 +17,17 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_THINGS = (
+    r"logs?|out|outputs?|console|stdout|metrics|runs|tb|tensorboard(?:_logs?)?|events|wandb"
+    r"|swanlog|samples|rollouts?|dumps?|validations?|results?|csv|train|slurm|data"
+)
+_CONTENT = pattern(
+    rf"(?:run|{_THINGS})(?:[_-]?(?:logs?|data|dir|files|dumps?))?", re.IGNORECASE
+)
 _NOTHING = pattern(
-    r"(?:logs?|exps?|experiments?|out|outputs?|outdir|console|stdout|stderr|metrics|runs|tb"
-    r"|tensorboard(?:_logs?)?|events|wandb"
-    r"|swanlog|files|samples|rollouts?|dumps?|results?|csv|train(?:ing|er)?|main(?:_ppo)?|nohup"
-    r"|slurm|data|default|tmp"
-    r"|checkpoints?|ckpts?|attempt_\d+|rank[._-]?#?\d*|version_\d+|none|null|none_\w+"
-    r"|trainer_state|latest(?:-run)?"
-    r"|checkpoint-\d+|global_step_\d+)"
+    rf"(?:{_THINGS}|exps?|experiments?|outdir|stderr|files|train(?:ing|er)|main(?:_ppo)?|nohup"
+    r"|default|tmp|checkpoints?|ckpts?|attempt_\d+|rank[._-]?#?\d*|version_\d+|none|null"
+    r"|none_\w+|trainer_state|latest(?:-run)?|checkpoint-\d+|global_step_\d+)"
     r"(?:[._-]?(?:logs?|data|dir|files|dumps?|out(?:put)?|metrics))?"
     r"|verl[_-]?(?:logs?|demo)?",
     re.IGNORECASE,
@@ -56,6 +59,11 @@ _STANDS_FOR_ONE = pattern(
 """What stands where a name would: in usage texts, templates and lines of programs."""
 _NO_NAME = "(no name)"
 _UNSAID = {"none", "null", "", "???", "true", "false", "str", "optional[str]", "=", ":"}
+
+
+def says_content(name: str) -> bool:
+    """True if a folder's name says what lies in it, not which run it is."""
+    return _CONTENT.fullmatch(name) is not None
 
 
 def is_generic(name: str) -> bool:

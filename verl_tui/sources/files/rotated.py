@@ -197,8 +197,6 @@ class RotatedTail:
         if not isinstance(tail, Tail) or tail.is_there() or not tail.identity:
             return
         older = parts(self.path)
-        if not any(map(tail.has_become, older)) and _is_copy(tail, self.path):
-            return
         for at in reversed(range(len(older))):
             found = _continued(tail, older[at])
             if found is not None:
@@ -206,16 +204,6 @@ class RotatedTail:
                 self._waiting = deque(older[at + 1 :])
                 self._measure()
                 return
-
-
-def _is_copy(tail: Tail, path: Path) -> bool:
-    """Return whether another file lies in the place of the one that has been read, and goes on
-    where that was read.
-    """
-    try:
-        return not tail.has_become(path) and tail.is_continued_by(path)
-    except OSError:
-        return False
 
 
 def _continued(tail: Tail, part: Path) -> Tail | CompressedTail | None:
