@@ -1,4 +1,4 @@
-"""The columns that a rule judges on one run: its metrics, exemptions and what its condition finds."""
+"""The columns that a rule judges on one run: its metrics, exemptions, what its condition finds."""
 
 from __future__ import annotations
 
