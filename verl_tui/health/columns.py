@@ -29,9 +29,17 @@ from verl_tui.indicators import INDICATORS, factor
 from verl_tui.runs.views.devices import logs_device_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+    from collections.abc import (
+        Callable,
+        Hashable,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
 
     from verl_tui.health.conditions.condition import Breach, Judged
+    from verl_tui.health.exemptions import Exemption
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
@@ -83,7 +91,7 @@ class Columns:
     ) -> FindingHistory:
         """Judge one metric, or the mean of several, without those that are exempt."""
         rule = self.rule
-        reasons = [_exemption(context, rule, key) for key in keys]
+        reasons = [_exempt(context, rule, [key], FOR_WHOLE_RUN) for key in keys]
         keys = [*compress(keys, (reason is None for reason in reasons))]
         if not keys:
             return FindingHistory(reasons[0], ())
@@ -97,7 +105,7 @@ class Columns:
         if needs is None and open_breach(breaches) is not None:
             now = _told(context, rule, keys[0], known, limit)
         else:
-            now = _exempt_now(context, rule, keys) or needs
+            now = _exempt(context, rule, keys, BY_VALUES) or needs
         return FindingHistory(now, breaches, key=keys[0])
 
     def _judge_column(
@@ -152,17 +160,15 @@ def _other_dialect(rule: Rule, spoken: str) -> str | None:
     return f"judges only logs with {_whose(rule.dialects)} names; these are {_whose((spoken,))}"
 
 
-def _exemption(context: RuleContext, rule: Rule, key: str) -> str | None:
-    """Return why a rule does not apply to a metric in the whole run, None if it does."""
-    names = (name for name in rule.unless if name not in BY_VALUES)
-    reasons = (FOR_WHOLE_RUN[name](context, key) for name in names)
-    return next(filter(None, reasons), None)
-
-
-def _exempt_now(context: RuleContext, rule: Rule, keys: Sequence[str]) -> str | None:
-    """Return why a rule applies to none of the metrics by their values so far."""
-    for name in filter(BY_VALUES.__contains__, rule.unless):
-        reasons = [BY_VALUES[name](context, key) for key in keys]
+def _exempt(
+    context: RuleContext,
+    rule: Rule,
+    keys: Sequence[str],
+    exemptions: Mapping[str, Exemption],
+) -> str | None:
+    """Return why a rule applies to none of the metrics, None if it does to one."""
+    for name in filter(exemptions.__contains__, rule.unless):
+        reasons = [exemptions[name](context, key) for key in keys]
         if all(reasons):
             return reasons[0]
     return None
@@ -180,7 +186,7 @@ def _not_exempt(
     def is_exempt(step: int) -> bool:
         found = known.exempt.get(step)
         if found is None:
-            found = _exempt_now(context.at(step), rule, keys) is not None
+            found = _exempt(context.at(step), rule, keys, BY_VALUES) is not None
             if step != series.steps[-1]:  # the newest point may still change
                 known.exempt[step] = found
         return found

@@ -96,19 +96,6 @@ class Judge:
             self._by_numbers = ()
             self.run.forget_series()
 
-    def _result(self, one: RuleOnRun, context: RuleContext) -> _RuleResult:
-        """Return what a rule says; it says nothing of numbers that are too large for its sums."""
-        try:
-            return one.judge(context)
-        except (OverflowError, FloatingPointError):
-            return NotJudged(one.rule.id, TOO_LARGE)
-
-    def _note_failure(self, id: str, error: Exception) -> None:
-        """Write down once why a rule fails; it may do so at every step."""
-        if id not in self._failed:
-            self._failed.add(id)
-            debug_log.note_error(f"rule {id} on {self.run.name}", error)
-
     def _judge(
         self, judges: Sequence[RuleOnRun], context: RuleContext
     ) -> tuple[list[Finding | NotJudged], list[Episode]]:
@@ -116,21 +103,28 @@ class Judge:
         results: dict[str, list[_RuleResult]] = {}
         episodes: list[Episode] = []
         for one in judges:
-            id = one.rule.id
-            if id in self.guide.silenced:
-                result: _RuleResult = NotJudged(id, "silenced in your settings")
-            else:
-                try:
-                    result = self._result(one, context)
-                    episodes += one.episodes
-                except Exception as error:  # noqa: BLE001 - shown; affects no other rule
-                    result = NotJudged(id, failure(error))
-                    self._note_failure(id, error)
-            results.setdefault(id, []).append(result)
+            result = self._result(one, context)
+            results.setdefault(one.rule.id, []).append(result)
+            episodes += one.episodes
         merged: list[Finding | NotJudged] = []
         for id, variants in results.items():
             merged += _merge(id, variants)
         return merged, episodes
+
+    def _result(self, one: RuleOnRun, context: RuleContext) -> _RuleResult:
+        """Return what a rule says; it says nothing of numbers that are too large for its sums."""
+        id = one.rule.id
+        if id in self.guide.silenced:
+            return NotJudged(id, "silenced in your settings")
+        try:
+            return one.judge(context)
+        except (OverflowError, FloatingPointError):
+            return NotJudged(id, TOO_LARGE)
+        except Exception as error:  # noqa: BLE001 - shown; affects no other rule
+            if id not in self._failed:  # it may fail at every step
+                self._failed.add(id)
+                debug_log.note_error(f"rule {id} on {self.run.name}", error)
+            return NotJudged(id, failure(error))
 
 
 def _judges(guide: Guide, *, alive: bool) -> Sequence[RuleOnRun]:
