@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
 from verl_tui import debug_log
 from verl_tui.health.consequences import step_before, with_causes, with_first_moves
-from verl_tui.health.diagnosed import DiagnosisOnRun
 from verl_tui.health.diagnoses import DIAGNOSES
 from verl_tui.health.diagnoses.dead_groups import may_be_constant
 from verl_tui.health.finding import (
@@ -36,11 +34,7 @@ if TYPE_CHECKING:
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
 
-_RuleResult: TypeAlias = "Finding | tuple[Finding, ...] | NotJudged | None"
-
-
-_RuleJudge: TypeAlias = "RuleOnRun | DiagnosisOnRun"
-"""A rule or a diagnosis with its state for one run."""
+_RuleResult: TypeAlias = "Sequence[Finding] | NotJudged"
 
 
 class Judge:
@@ -49,7 +43,7 @@ class Judge:
     def __init__(self, guide: Guide, run: Run) -> None:
         self.guide = guide
         self.run = run
-        self._by_numbers: Sequence[_RuleJudge] = ()
+        self._by_numbers: Sequence[RuleOnRun] = ()
         """Empty until the run is judged, and while it rests."""
         self._by_time = _judges(guide, alive=True)
         self._revision: int | None = None
@@ -102,49 +96,40 @@ class Judge:
             self._by_numbers = ()
             self.run.forget_series()
 
-    def _result(self, one: _RuleJudge, context: RuleContext) -> _RuleResult:
-        """Return what a rule says; it says nothing of numbers that are too large for its sums."""
-        try:
-            return one.judge(context)
-        except (OverflowError, FloatingPointError):
-            return NotJudged(one.rule.id, TOO_LARGE)
-
-    def _note_failure(self, id: str, error: Exception) -> None:
-        """Write down once why a rule fails; it may do so at every step."""
-        if id not in self._failed:
-            self._failed.add(id)
-            debug_log.note_error(f"rule {id} on {self.run.name}", error)
-
     def _judge(
-        self, judges: Sequence[_RuleJudge], context: RuleContext
+        self, judges: Sequence[RuleOnRun], context: RuleContext
     ) -> tuple[list[Finding | NotJudged], list[Episode]]:
         """Return the results of rules, the variants of one rule merged, and their episodes."""
         results: dict[str, list[_RuleResult]] = {}
         episodes: list[Episode] = []
         for one in judges:
-            id = one.rule.id
-            if id in self.guide.silenced:
-                result: _RuleResult = NotJudged(id, "silenced in your settings")
-            else:
-                try:
-                    result = self._result(one, context)
-                    episodes += one.episodes
-                except Exception as error:  # noqa: BLE001 - shown; affects no other rule
-                    result = NotJudged(id, failure(error))
-                    self._note_failure(id, error)
-            results.setdefault(id, []).append(result)
+            result = self._result(one, context)
+            results.setdefault(one.rule.id, []).append(result)
+            episodes += one.episodes
         merged: list[Finding | NotJudged] = []
         for id, variants in results.items():
             merged += _merge(id, variants)
         return merged, episodes
 
+    def _result(self, one: RuleOnRun, context: RuleContext) -> _RuleResult:
+        """Return what a rule says; it says nothing of numbers that are too large for its sums."""
+        id = one.rule.id
+        if id in self.guide.silenced:
+            return NotJudged(id, "silenced in your settings")
+        try:
+            return one.judge(context)
+        except (OverflowError, FloatingPointError):
+            return NotJudged(id, TOO_LARGE)
+        except Exception as error:  # noqa: BLE001 - shown; affects no other rule
+            if id not in self._failed:  # it may fail at every step
+                self._failed.add(id)
+                debug_log.note_error(f"rule {id} on {self.run.name}", error)
+            return NotJudged(id, failure(error))
 
-def _judges(guide: Guide, *, alive: bool) -> Sequence[_RuleJudge]:
+
+def _judges(guide: Guide, *, alive: bool) -> Sequence[RuleOnRun]:
     """Return fresh rules and diagnoses: those that depend on the clock, or on the numbers alone."""
-    known: list[_RuleJudge] = [
-        DiagnosisOnRun(rule) if rule.condition == "diagnosis" else RuleOnRun(rule)
-        for rule in guide.rules
-    ]
+    known = map(RuleOnRun, guide.rules)
     return [one for one in known if one.alive is alive]
 
 
@@ -185,26 +170,18 @@ def _merge(id: str, variants: list[_RuleResult]) -> Sequence[Finding | NotJudged
 
     The worst of several findings on one metric counts, the first among equals.
     """
-    reasons = dict.fromkeys(
-        one.reason for one in variants if isinstance(one, NotJudged)
-    )
-    if all(isinstance(one, NotJudged) for one in variants):
+    unjudged = [one.reason for one in variants if isinstance(one, NotJudged)]
+    reasons = dict.fromkeys(unjudged)
+    if len(unjudged) == len(variants):
         return [NotJudged(id, "; ".join(reasons))]
     worst: dict[str | None, Finding] = {}
-    for finding in chain.from_iterable(map(_findings, variants)):
-        known = worst.setdefault(finding.key, finding)
-        if finding.severity > known.severity:
-            worst[finding.key] = finding
+    for variant in variants:
+        for finding in () if isinstance(variant, NotJudged) else variant:
+            known = worst.setdefault(finding.key, finding)
+            if finding.severity > known.severity:
+                worst[finding.key] = finding
     broken = "; ".join(filter(failed, reasons))
-    if broken:
-        return [*worst.values(), NotJudged(id, broken)]
-    return list(worst.values())
-
-
-def _findings(result: _RuleResult) -> Iterable[Finding]:
-    """Return the findings in a result."""
-    several = result if isinstance(result, tuple) else (result,)
-    return (one for one in several if isinstance(one, Finding))
+    return [*worst.values(), *([NotJudged(id, broken)] if broken else ())]
 
 
 def _exported(run: Run, guide: Guide, known: Iterable[Finding]) -> Iterator[Finding]:

@@ -236,18 +236,10 @@ def gains(values: Sequence[float]) -> bool:
     if gain <= _SURE * error:
         return False
     stride = max(size, len(values) // _MOST)
-    low = math.inf
-    high = fmean(now)
-    for at in range(0, len(values) - size + 1, stride):
-        stretch = _finite(values[at : at + size])
-        if not stretch:
-            continue
-        mean = fmean(stretch)
-        low = min(low, mean)
-        high = max(high, mean)
-        if gain < _GOOD_PART * (high - low):
-            return False  # the rest of a long past can only widen the range
-    return True
+    starts = range(0, len(values) - size + 1, stride)
+    stretches = [_finite(values[at : at + size]) for at in starts]
+    means = [fmean(one) for one in (now, *stretches) if one]
+    return gain >= _GOOD_PART * (max(means) - min(means))
 
 
 def _all_parts(context: RuleContext, reward: Series) -> str | None:

@@ -11,7 +11,7 @@ from verl_tui.runs.time.forecast import Pace, pace
 from verl_tui.runs.views.state import State, state
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from verl_tui.health.guide import Guide
     from verl_tui.runs.run import Run
@@ -75,12 +75,6 @@ class RuleContext(NamedTuple):
         """
         series = self.known(key)
         return [] if series is None else finite(series.values[-newest:])
-
-    def revisions(self, keys: Iterable[str | None]) -> Hashable:
-        """Return all that metrics up to the step `end` depend on but for their newest points."""
-        found = [self.run.series(key) for key in keys if key is not None]
-        known = [(one.key, one.revision) for one in found if one is not None]
-        return self.end, tuple(known)
 
     def at(self, step: int) -> RuleContext:
         """Return the context with the numbers known at a step; settings, names and state are those

@@ -268,19 +268,15 @@ def component_imbalance(context: RuleContext, _: Rule) -> InBlocks | str:
 
 def _find(blocks: Blocks, of: InBlocks) -> Onsets:
     parts = [_part(blocks, i) for i in range(1, len(of.keys))]
-    begins = np.zeros(len(blocks), bool)
     every = np.arange(of.needs - 1, len(blocks))
-    begins[[at for at, _ in _imbalances(blocks, parts, every)]] = True
+    # The first part that carries the reward counts.
+    found = dict(reversed([*_imbalances(blocks, parts, every)]))
+    begins = np.isin(np.arange(len(blocks)), [*found])
 
     def told(at: int, since: int) -> Told:
-        _, found = next(_imbalances(blocks, parts, np.array([at])))
-        return _told(blocks, of, found, at)._replace(since=since)
+        return _told(blocks, of, found[at], at)._replace(since=since)
 
-    def sign(at: int) -> Onset:
-        _, found = next(_imbalances(blocks, parts, np.array([at])))
-        return Onset(_since(blocks, found, at), begins, told)
-
-    return Onsets(begins, sign)
+    return Onsets(begins, lambda at: Onset(_since(blocks, found[at], at), begins, told))
 
 
 def _imbalances(

@@ -30,7 +30,7 @@ from verl_tui.runs.settings import number as as_number
 from verl_tui.trainers import writers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from verl_tui.health.conditions.windows import Numbers
     from verl_tui.health.guide import Rule
@@ -194,13 +194,6 @@ _LEARNT = 0.25
 """One that has once given this much of its full score is not that hard: the policy has lost it.
 Heuristic.
 """
-_SAMPLES = (
-    "samples/dead_groups",
-    "samples/groups_all_right",
-    "samples/groups_all_wrong",
-    "samples/unique_share",
-    _GROUPS,
-)
 _ROUNDING = 1e-6
 """Share of their size by which scores of one value differ: single precision leaves no more."""
 _COLD = 0.3
@@ -314,16 +307,6 @@ def may_be_constant(context: RuleContext, step: int) -> bool:
     return _always_dead(then) and _may_be_one_score(then)
 
 
-def seen_by(context: RuleContext) -> Hashable:
-    """Return all that a cause at a past step depends on: while this stays the same, so does the
-    cause.
-    """
-    figures = ("reward", "reward_std", "truncated_share")
-    indicators = map(context.indicators.get, figures)  # the reward's ends come with it
-    names = map(context.names.get, (*_SAMPLES, *SHARES))
-    return context.revisions((*indicators, *names)), _temperature(context)
-
-
 def _at_its_top(reward: Sequence[float]) -> bool:
     """Return whether the reward is next to the top of its scale and, but for 1, far above its
     beginning.
@@ -393,7 +376,7 @@ def dead_groups(context: RuleContext, rule: Rule) -> FindingHistory | str:
     if judged.needs is not None:
         return FindingHistory(judged.needs, judged.breaches)
     remark = partial(_remark, rule.severity)
-    found = FindingHistory(None, judged.breaches, remark, seen_by(context))
+    found = FindingHistory(None, judged.breaches, remark)
     if judged.open is None or step is None:
         return found
     message, *evidence = judged.report(rule.title + share.words, context.duration)

@@ -8,7 +8,7 @@ from verl_tui.health.finding import number
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from verl_tui.health.blocks import Blocks
     from verl_tui.health.conditions.condition import Breach
@@ -46,6 +46,10 @@ class Told(NamedTuple):
     """Other advice than that of its words."""
     certain: bool = True
     """Whether it goes into the history."""
+    message: str = ""
+    """In place of that of its words."""
+    leads: bool = True
+    """Whether it is enough to explain what its rule explains `if_first`."""
 
 
 class Remark(NamedTuple):
@@ -64,10 +68,10 @@ class FindingHistory(NamedTuple):
     """All so far, oldest first."""
     remark: Callable[[RuleContext], Remark] | None = None
     """What was known of a breach when it was raised, by the context of that step."""
-    seen: Hashable = None
-    """All that remarks depend on besides the step."""
     sentences: bool = False
     """Whether the words of breaches are whole sentences, and do not follow the rule's title."""
+    key: str | None = None
+    """The log's own key of the metric that was judged."""
 
 
 class Onset(NamedTuple):

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from verl_tui.health.blocks import last_known, lately, noises
-from verl_tui.health.conditions.trend import trends
 from verl_tui.health.conditions.windows import rolling
 from verl_tui.health.diagnoses.diagnosis import (
     InBlocks,
@@ -244,11 +243,7 @@ def _find_explosion(blocks: Blocks, of: InBlocks) -> Onsets:
             key=of.keys[0],
         )
 
-    climbs = np.zeros(len(blocks), bool)
-    for lag in _LAGS:
-        ends = np.arange(lag - 1, len(blocks))
-        climbs[ends] |= ~(trends(length, lag, ends)[1] < 0.999 * _TREND_T)
-    climbs &= last_known(length) >= _CLIMB * lately(length, _LAGS[-1])
+    climbs: Flags = last_known(length) >= _CLIMB * lately(length, _LAGS[-1])
     return Onsets(climbs, at)
 
 

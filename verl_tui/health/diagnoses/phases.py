@@ -4,16 +4,14 @@ that takes nearly the whole step; one beside generating and training that takes 
 
 from __future__ import annotations
 
-import math
 import re
 from functools import lru_cache, partial
-from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
-from verl_tui.health.blocks import lately
-from verl_tui.health.conditions.windows import rows
+from verl_tui.health.conditions.windows import rolling
 from verl_tui.health.diagnoses.diagnosis import (
     WORDS,
     InBlocks,
@@ -28,10 +26,8 @@ from verl_tui.patterns import NamePattern
 from verl_tui.runs.time.step_timing import breakdown, valid_durations
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from verl_tui.health.blocks import Blocks
-    from verl_tui.health.conditions.windows import Flags
+    from verl_tui.health.conditions.windows import Flags, Numbers
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
@@ -67,24 +63,35 @@ _OVER = 1.25
 """Below a quarter more than usual it is over."""
 
 
-class _Slow(NamedTuple):
-    """A phase that is slower than it was."""
+class _Phase(NamedTuple):
+    """The times of a phase at each block; more than the whole step is no part of it: a sum over
+    workers, or another unit.
+    """
 
-    added: float
-    """Seconds a step."""
     column: int
-    usual: float
+    levels: Numbers
+    tokens: Numbers
+    usual: Numbers
     """Seconds before."""
-    each: float
+    each: Numbers
     """Seconds a token before, 0 where tokens are not known."""
 
-    def holds(self, blocks: Blocks) -> Flags:
-        """Return which blocks are slow."""
-        tokens = blocks.levels[1]
-        least = self.each * np.where(tokens > 0, tokens, 0.0)
-        found: Flags = blocks.levels[self.column] >= _OVER * np.maximum(
-            least, self.usual
-        )
+    def added(self, step: Numbers) -> Numbers:
+        """Return by how much it is slower than it was, 0 where it is not, by the step's times.
+
+        Longer responses take longer: that is no fault of the phase.
+        """
+        now = rolling(self.levels, _NOW, np.minimum)
+        each = rolling(_per_token(self.levels, self.tokens), _NOW, np.fmin)
+        added = now - self.usual
+        found = (self.usual > 0) & (now >= _SLOWER * self.usual)
+        found &= (added >= _SHARE * step) & ~(self.levels > _WHOLE * step)
+        return np.where(found & ~(each < _SLOWER * self.each), added, 0.0)
+
+    def holds(self, at: int) -> Flags:
+        """Return which blocks are slow compared with what was usual at one of them."""
+        least = self.each[at] * np.where(self.tokens > 0, self.tokens, 0.0)
+        found: Flags = self.levels >= _OVER * np.maximum(least, self.usual[at])
         return found
 
 
@@ -104,33 +111,38 @@ def slow_phase(context: RuleContext, _: Rule) -> InBlocks | str:
 
 
 def _find(blocks: Blocks, of: InBlocks) -> Onsets:
-    phases = range(2, len(of.keys))
-    begins = np.zeros(len(blocks), bool)
-    for i in phases:
-        begins |= _may_be_slow(blocks, i)
+    step, tokens = blocks.levels[:2]
+    phases = [
+        _Phase(i, one, tokens, _usual(one), _usual(_per_token(one, tokens)))
+        for i, one in enumerate(blocks.levels[2:], 2)
+    ]
+    added = np.array([one.added(step) for one in phases])
 
     def at(place: int) -> Onset | None:
-        known = blocks[: place + 1]
-        # of several phases the one that costs most
-        slow = max(filter(None, (_slow(known, i) for i in phases)), default=None)
-        lasts = slow.holds(blocks) if slow is not None else begins
-        if slow is None or not lasts[place]:
+        slow = phases[int(added[:, place].argmax())]  # that which costs most
+        lasts = slow.holds(place)
+        if not lasts[place]:
             return None
         before = np.flatnonzero(~lasts[:place])
         begun = min(before[-1] + 1 if len(before) else 0, place)
-        return Onset(int(blocks.first[begun]), lasts, partial(_told, blocks, of, slow))
+        usual = float(slow.usual[place])
+        told = partial(_told, blocks, of, slow.column, usual)
+        return Onset(int(blocks.first[begun]), lasts, told)
 
+    begins: Flags = np.logical_or.reduce(added > 0)
     return Onsets(begins, at)
 
 
-def _told(blocks: Blocks, of: InBlocks, slow: _Slow, at: int, since: int) -> Told:
-    key = of.keys[slow.column]
-    step, now = blocks.levels[[0, slow.column], at].tolist()
+def _told(
+    blocks: Blocks, of: InBlocks, column: int, usual: float, at: int, since: int
+) -> Told:
+    key = of.keys[column]
+    step, now = blocks.levels[[0, column], at].tolist()
     is_part = key != of.keys[0] and step > 0
     facts = {
-        "usual": slow.usual,
+        "usual": usual,
         "now": now,
-        "times": now / slow.usual,
+        "times": now / usual,
         "share": f", {now / step:.0%} of the step" if is_part else "",
     }
     return Told(facts, since=since, key=key)
@@ -151,55 +163,26 @@ def _is_phase(key: str) -> bool:
     )
 
 
-def _may_be_slow(blocks: Blocks, i: int) -> Flags:
-    """Return at which blocks `_slow` may find a phase."""
-    levels, step = blocks.levels[i], blocks.levels[0]
-    now = lately(levels, _NOW)
-    found: Flags = (now >= _SHARE * step) & (now >= _SLOWER * blocks.lowest[i])
-    found &= ~(levels > _WHOLE * step)
-    begun = blocks[1 : 1 + _PAST].known(i)
-    first = median(begun) if len(begun) >= _LEAST_PAST else math.inf
-    # With the whole of both stretches behind it, its usual time is known at once.
-    places = np.flatnonzero(found)
-    places = places[places >= _PAST + _NOW + _GAP]
-    past = np.median(rows(levels, _PAST, places - _NOW - _GAP), axis=1)
-    found[places] = ~(now[places] < _SLOWER * np.minimum(past, first))
+def _per_token(levels: Numbers, tokens: Numbers) -> Numbers:
+    """Return the times for one token, nan where tokens are unknown."""
+    return levels / np.where(tokens > 0, tokens, np.nan)
+
+
+def _usual(levels: Numbers) -> Numbers:
+    """Return the usual level at each block: the less of that of the last blocks before, and of the
+    first, by which what creeps is measured; 0 where too few are known. The very first warms up.
+    """
+    whole = _PAST + _NOW + _GAP
+    padded = np.append(np.full(whole + 1, np.nan), levels[1:])
+    past = np.sort(sliding_window_view(padded, _PAST)[1 : len(levels) + 1], axis=1)
+    known = (~np.isnan(past)).sum(axis=1)
+    rows = np.arange(len(past))
+    half = np.maximum(0, known - 1)
+    middle = (past[rows, half // 2] + past[rows, (half + 1) // 2]) / 2
+    middle[known < _LEAST_PAST] = np.nan
+    middle[whole:] = np.fmin(middle[whole:], middle[whole : whole + 1])
+    found: Numbers = np.nan_to_num(middle)
     return found
-
-
-def _slow(blocks: Blocks, i: int) -> _Slow | None:
-    """Return by how much the phase of a column is slower than it was, None where it is not."""
-    newest = blocks[-_NOW:]
-    levels: list[float] = newest.levels[i].tolist()
-    now, step = min(levels), float(blocks.levels[0][-1])
-    # More than the whole step is no part of it: a sum over workers, or another unit.
-    if not now >= _SHARE * step or levels[-1] > _WHOLE * step:
-        return None
-    # The usual time is that of the last blocks before, or of the first, by which what creeps is
-    # measured. The very first block warms up.
-    end = len(blocks) - _NOW - _GAP
-    past = blocks[max(1, end - _PAST) : end], blocks[1 : min(end, 1 + _PAST)]
-    usual = _usual([stretch.known(i) for stretch in past])
-    if not usual or now < _SLOWER * usual or not now - usual >= _SHARE * step:
-        return None
-    # Longer responses take longer: that is no fault of the phase.
-    each = _usual([_per_token(stretch, i) for stretch in past])
-    is_slower = min(_per_token(newest, i), default=math.inf) >= _SLOWER * each
-    return _Slow(now - usual, i, usual, each) if is_slower else None
-
-
-def _per_token(blocks: Blocks, i: int) -> Sequence[float]:
-    """Return the times of a phase for one token, without the blocks whose tokens are unknown."""
-    tokens, levels = blocks.levels[1], blocks.levels[i]
-    is_known = (tokens > 0) & ~np.isnan(levels)
-    each: list[float] = (levels[is_known] / tokens[is_known]).tolist()
-    return each
-
-
-def _usual(stretches: Sequence[Sequence[float]]) -> float:
-    """Return the least of the medians of stretches that are long enough, 0 where there is none."""
-    usual = [median(levels) for levels in stretches if len(levels) >= _LEAST_PAST]
-    return max(0.0, min(usual, default=0.0))
 
 
 _WORK = NamePattern(

@@ -10,7 +10,6 @@ from verl_tui.health.diagnoses.diagnosis import FindingHistory, Remark, Told, di
 from verl_tui.health.finding import Severity
 from verl_tui.health.inputs import column_of
 from verl_tui.health.reward import (
-    gaining_components,
     has_learnt,
     no_part_lost,
     right_or_wrong,
@@ -72,15 +71,11 @@ def repetition(context: RuleContext, rule: Rule) -> FindingHistory | str:
     breached = [one for one in judged if one.shift.open is not None]
     # The first figure that has breaches counts: they go together.
     known = [one.shift.breaches for one in (*breached, *judged)]
-    reward = context.indicators.get("reward")
-    parts = gaining_components(context.run, reward)
-    keys = (*map(context.names.get, _SCORED), *parts, reward)
     remark = partial(_remark, rule.severity)
     return FindingHistory(
         _told(context, breached, remark(context)) if breached else None,
         next(filter(None, known), ()),
         remark,
-        context.revisions(keys),
     )
 
 
