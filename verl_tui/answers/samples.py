@@ -8,8 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.answers.run_reading import NothingError
+from verl_tui.records import Sample
 from verl_tui.sources.files.paths import why
-from verl_tui.sources.folders.place_samples import PlaceSamples
+from verl_tui.sources.folders.dump_file import dump_at
 from verl_tui.text import one_line
 from verl_tui.words import number
 
@@ -17,12 +18,51 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.answers.run_reading import Reading
+    from verl_tui.records import SampleFacts
     from verl_tui.runs.samples import Place, Samples
 
 LONG = 2 * 2**20
 """Bytes from which on a log is read from its end for the newest samples."""
 SHOWN = 500
 """Characters of each text, unless all are asked for."""
+
+
+class _Step:
+    """The samples of one place, in memory or in a dump; only those asked for are decoded whole."""
+
+    def __init__(self, samples: Samples, place: Place) -> None:
+        self.place = place
+        dump = samples.dump(place)
+        self._kept = samples.kept(place) if dump is None else ()
+        self._file = None
+        if dump is not None:
+            self._file = dump_at(dump.path, dump.step, validation=dump.validation)
+            while self._file.index():
+                pass
+
+    def __len__(self) -> int:
+        if self._file is None:
+            return len(self._kept)
+        return self._file.count_so_far
+
+    def scores(self) -> Iterator[tuple[float | None, int]]:
+        """Yield the score of each sample with its index."""
+        if self._file is None:
+            yield from ((sample.score, at) for at, sample in enumerate(self._kept))
+            return
+        start = 0
+        while start < len(self):
+            stop = self._file.span(start)
+            facts: Sequence[SampleFacts] = self._file.facts(start, stop)
+            yield from ((fact.score, fact.index) for fact in facts)
+            start = stop
+
+    def sample(self, index: int) -> Sample | None:
+        """Return a sample, None for a row that cannot be read."""
+        if self._file is None:
+            return self._kept[index]
+        row = self._file.row(index)
+        return row if isinstance(row, Sample) else None
 
 
 def samples_of(
@@ -76,7 +116,7 @@ def _is_enough(
     known: Sequence[Place],
     around: int | None,
     count: int,
-    chosen: Sequence[tuple[PlaceSamples, int]],
+    chosen: Sequence[tuple[_Step, int]],
     order: str,
 ) -> bool:
     """Return whether the end of a log holds all samples that are asked for."""
@@ -85,14 +125,14 @@ def _is_enough(
     return order != "last" or len(chosen) == count
 
 
-def _count(step: PlaceSamples, chosen: Sequence[tuple[PlaceSamples, int]]) -> int:
+def _count(step: _Step, chosen: Sequence[tuple[_Step, int]]) -> int:
     """Return how many of the chosen samples are of a step."""
     return sum(one is step for one, _ in chosen)
 
 
 def _chosen_of(
-    samples: Samples, known: Sequence[Place], step: PlaceSamples, count: int, order: str
-) -> list[tuple[PlaceSamples, int]]:
+    samples: Samples, known: Sequence[Place], step: _Step, count: int, order: str
+) -> list[tuple[_Step, int]]:
     """Return the samples of a step by their scores, or the last, also of the places before it."""
     if order == "last":
         before = known[: known.index(step.place)] if step.place in known else ()
@@ -131,16 +171,16 @@ def _distance(place: Place, step: int) -> tuple[int, int, bool]:
     return abs(place.step - step), -place.step, place.validation
 
 
-def _opened(samples: Samples, place: Place) -> PlaceSamples:
+def _opened(samples: Samples, place: Place) -> _Step:
     try:
-        return PlaceSamples(samples, place)
+        return _Step(samples, place)
     except OSError as error:
         raise NothingError(f"{one_line(str(error.filename))}: {why(error)}") from error
 
 
 def _newest(
-    samples: Samples, step: PlaceSamples, before: Sequence[Place], count: int
-) -> list[tuple[PlaceSamples, int]]:
+    samples: Samples, step: _Step, before: Sequence[Place], count: int
+) -> list[tuple[_Step, int]]:
     """Return the last samples of a step, and if they are too few, those of earlier steps."""
     found = [(step, i) for i in range(max(0, len(step) - count), len(step))]
     for place in reversed(before):
@@ -153,7 +193,7 @@ def _newest(
     return found
 
 
-def _by_score(step: PlaceSamples, count: int, *, best: bool) -> list[int]:
+def _by_score(step: _Step, count: int, *, best: bool) -> list[int]:
     """Return the indices of the samples with the lowest scores, or the highest; the first among
     equals. Samples without a score do not count.
     """
@@ -171,7 +211,7 @@ def _by_score(step: PlaceSamples, count: int, *, best: bool) -> list[int]:
     ]
 
 
-def _described(step: PlaceSamples, index: int, *, full: bool) -> dict[str, Any]:
+def _described(step: _Step, index: int, *, full: bool) -> dict[str, Any]:
     sample = step.sample(index)
     at = {"step": step.place.step, "validation": step.place.validation, "index": index}
     if sample is None:
