@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -114,20 +113,6 @@ def test_a_configuration_comes_through_a_pipe() -> None:
     with subprocess.Popen(words, stdout=subprocess.PIPE) as writer:
         assert writer.stdout is not None
         assert load_config(Path(f"/dev/fd/{writer.stdout.fileno()}")).refresh == 7.0
-
-
-def test_a_table_goes_into_a_pipe_whose_reader_comes_later(
-    run: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(given_files, "PATIENCE", 30.0)
-    codes: list[int] = []
-    words = ["export", "csv", "run.log", "-o", "pipe"]
-    writing = threading.Thread(target=lambda: codes.append(main(words)))
-    writing.start()
-    with (run / "pipe").open() as pipe:
-        assert pipe.read() == "step,critic/score/mean\n1,0.5\n"
-    writing.join()
-    assert codes == [0]
 
 
 def test_no_state_is_kept_in_what_is_no_file(run: Path) -> None:

@@ -6,7 +6,6 @@ import errno
 import os
 import select
 import stat
-import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,9 +13,6 @@ if TYPE_CHECKING:
 
 PATIENCE = 10.0
 """Seconds to wait for a process at the other end of a pipe."""
-_OFTEN = 0.05
-"""Seconds between two checks whether there is one."""
-
 
 NO_LINK = "is a link, and nothing is written through one"
 
@@ -63,26 +59,17 @@ def read_given(path: Path, most: int) -> bytes:
         return found
 
 
-def await_reader(path: Path) -> int:
+def writable(path: Path) -> int:
     """Return a descriptor for writing to something other than a regular file.
 
     Raises:
         OSError: It cannot be written to, or it is a pipe that nobody reads.
     """
-    until = time.monotonic() + PATIENCE
-    while (descriptor := _opened(path)) is None:
-        if time.monotonic() > until:
-            raise OSError(errno.ENXIO, "nobody reads this pipe", str(path))
-        time.sleep(_OFTEN)
-    os.set_blocking(descriptor, True)
-    return descriptor
-
-
-def _opened(path: Path) -> int | None:
-    """Return a descriptor to write to, None for a pipe that nobody reads yet."""
     try:
-        return os.open(path, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
+        descriptor = os.open(path, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
     except OSError as error:
         if error.errno == errno.ENXIO and stat.S_ISFIFO(path.stat().st_mode):
-            return None
+            raise OSError(errno.ENXIO, "nobody reads this pipe", str(path)) from None
         raise
+    os.set_blocking(descriptor, True)
+    return descriptor

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from verl_tui.health.conditions import KINDS, make
-from verl_tui.health.conditions.condition import Column, Condition, Judged
-from verl_tui.health.conditions.falls import Cliff, Vanish
-from verl_tui.health.conditions.spread import Shift
+from verl_tui.health.conditions import KINDS
+from verl_tui.health.conditions.condition import Column, Judged
+from verl_tui.health.conditions.falls import cliff, vanish
+from verl_tui.health.conditions.spread import shift
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.health.inputs import COMBINATIONS, column_of
 from verl_tui.runs.series import Series
@@ -23,19 +23,22 @@ if TYPE_CHECKING:
     from verl_tui.health.conditions.condition import Breach
 
 RULES = [rule for rule in load_guide().rules if rule.condition in KINDS]
-OTHERS: dict[str, Condition] = {
-    "cliff of few points": Cliff(10, 2, 2, 0.6, sigmas=5.0, unlike_all=True),
-    "cliff of one point": Cliff(10, 1, 0, 0.75, sigmas=1.0, unlike_all=True),
-    "vanish": Vanish(share=0.4, back=0.5, recent=5, within=40),
-    "shift up": Shift(window=30, least=4, recent=2, way=0.2),
-    "shift down": Shift(window=30, least=4, recent=2, way=-0.15),
-}
-CONDITIONS: dict[str, Callable[[tuple[int, ...]], Condition]] = {
+CONDITIONS: dict[str, Callable[[Column, tuple[int, ...]], Judged]] = {
     **{
-        rule.name: (lambda marks, rule=rule: make(rule, 1.0, marks))  # type: ignore[misc]
+        rule.name: lambda one, marks, rule=rule: KINDS[rule.condition].judge(  # type: ignore[misc]
+            one, rule, rule.threshold, marks
+        )
         for rule in RULES
     },
-    **{name: (lambda _, one=one: one) for name, one in OTHERS.items()},  # type: ignore[misc]
+    "cliff of few points": lambda one, _: cliff(
+        one, 10, 2, 2, 0.6, 5.0, unlike_all=True
+    ),
+    "cliff of one point": lambda one, _: cliff(
+        one, 10, 1, 0, 0.75, 1.0, unlike_all=True
+    ),
+    "vanish": lambda one, _: vanish(one, 0.4, 0.5, 5, 40),
+    "shift up": lambda one, _: shift(one, 30, 4, 2, 0.2),
+    "shift down": lambda one, _: shift(one, 30, 4, 2, -0.15),
 }
 
 
@@ -77,11 +80,10 @@ def test_what_is_found_up_to_a_point_depends_on_nothing_after_it(name: str) -> N
         values = hostile(seed)
         chance = np.random.default_rng(seed)
         marks = (int(chance.integers(1, len(values) + 1)),) if seed % 2 else ()
-        condition = CONDITIONS[name](marks)
-        whole = breaches(Judged(condition, column(values)))
+        whole = breaches(CONDITIONS[name](column(values), marks))
         for stop in chance.integers(1, len(values) + 1, 8).tolist():
             known = [one for one in whole if one.raised <= stop]
-            before = breaches(Judged(condition, column(values[:stop])))
+            before = breaches(CONDITIONS[name](column(values[:stop]), marks))
             assert [one[:3] for one in before] == [one[:3] for one in known]
             for one, later in zip(before, known, strict=True):
                 # One that comes back soon after is the same: it is cleared later, or not at all.
@@ -95,7 +97,7 @@ def test_what_is_found_up_to_a_point_depends_on_nothing_after_it(name: str) -> N
 @pytest.mark.parametrize("name", CONDITIONS)
 def test_what_holds_is_said_in_words(name: str) -> None:
     for seed in range(6):
-        judged = Judged(CONDITIONS[name](()), column(hostile(seed)))
+        judged = CONDITIONS[name](column(hostile(seed)), ())
         if judged.open is not None:
             assert all(judged.report("x", "{} steps".format))
             assert type(judged.open.since) is int
@@ -108,7 +110,7 @@ FOUND = json.loads((Path(__file__).parent / "breaches.json").read_text())
 @pytest.mark.parametrize("case", FOUND, ids=[one["rule"] for one in FOUND])
 def test_breaches_of_a_column(case: dict[str, Any]) -> None:
     values = [value for value, count in case["values"] for _ in range(count)]
-    found = breaches(Judged(CONDITIONS[case["rule"]](()), column(values)))
+    found = breaches(CONDITIONS[case["rule"]](column(values), ()))
     assert [[one.since, one.raised, one.cleared] for one in found] == case["breaches"]
 
 

@@ -20,16 +20,14 @@ from planted import (
 )
 from rule_cases import CASES, Case
 
-from verl_tui.health.conditions.stays import Stays
+from verl_tui.health.conditions import KINDS, Kind
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.health.judge import Judge
 from verl_tui.health.reward import all_at_top
 from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from verl_tui.health.conditions.condition import Column, Spell
+    from verl_tui.health.conditions.condition import Column, Judged
 
 _NAMES = [f"{case.rule}-{i}" for i, case in enumerate(CASES)]
 
@@ -138,10 +136,10 @@ def test_a_value_dancing_on_its_threshold_is_one_finding() -> None:
 def test_a_rule_that_raises_is_shown_as_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     run = planted({"ppo/kl_div": [0.3] * 30}, TUTORIAL)
 
-    def broken(*_: object) -> None:
+    def broken(*_: object) -> Judged:
         raise RuntimeError("boom")
 
-    monkeypatch.setattr("verl_tui.health.conditions.restarts.Streak.spells", broken)
+    monkeypatch.setitem(KINDS, "streak", Kind(broken))
     verdict = judge(run)
     assert "kl-high" in ids(verdict)
     assert reason(verdict, "circuit-breaker-kl") == "failed: RuntimeError('boom')"
@@ -168,14 +166,14 @@ def test_only_metrics_with_new_points_are_judged_again() -> None:
     judge_ = Judge(load_guide(), run)
     judge_.verdict(1.0)
     judged: list[Column] = []
-    original = Stays.spells
+    original = KINDS["above"].judge
 
-    def counting(self: Stays, column: Column) -> Iterator[Spell]:
+    def counting(column: Column, *others: Any) -> Judged:
         judged.append(column)
-        return original(self, column)
+        return original(column, *others)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Stays, "spells", counting)
+        patch.setitem(KINDS, "above", Kind(counting))
         run.apply(batch(rows({"rollout/sample_count": [1.0]}, [501], 500)), now=0.0)
         judge_.verdict(2.0)
         assert not judged

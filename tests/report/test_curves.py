@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from reported import KL, LENGTH, REWARD, report_of, rising
 
-from verl_tui.report.drawing import COLUMNS, picture_of
+from verl_tui.report.drawing import COLUMNS, drawing_of
 
 if TYPE_CHECKING:
     from verl_tui.report.record import Report
@@ -57,30 +57,30 @@ def test_of_many_runs_the_baseline_and_the_best_have_colours() -> None:
 
 def test_a_breach_is_drawn_in_the_colour_of_the_finding_within_its_steps() -> None:
     kl = [0.01] * 40 + [0.8] * 20
-    drawn = picture_of(report_of({"a": {REWARD: rising(), KL: kl}}).charts[1])
+    drawn = drawing_of(report_of({"a": {REWARD: rising(), KL: kl}}).charts[1])
     assert drawn is not None
-    assert drawn.band is not None
-    alarmed = [one for one in drawn.strokes if one.role == "critical"]
-    assert alarmed
-    assert min(alarmed[0].x) >= (COLUMNS - 1) * 38 / 59
-    assert "critical" in {mark.role for mark in drawn.marks}
+    assert drawn.picture.band != (None, None)
+    (line,) = drawn.picture.lines
+    assert set(line.alarms.values()) == {"critical"}
+    assert min(line.alarms) >= (COLUMNS - 1) * 38 / 59
+    assert "critical" in {mark.style for mark in drawn.data.marks}
 
 
 def test_values_that_are_no_numbers_break_the_curve_and_are_marked() -> None:
     values = rising()
     values[30] = nan
-    drawn = picture_of(report_of({"a": {REWARD: values}}).charts[0])
+    drawn = drawing_of(report_of({"a": {REWARD: values}}).charts[0])
     assert drawn is not None
     assert len(drawn.odds) == 1
-    assert len(drawn.strokes[0].starts) == 1
 
 
 def test_noise_is_smoothed_with_the_values_behind_for_few_runs_only() -> None:
     noisy = [0.5 + 0.3 * ((at * 7919) % 101 / 101 - 0.5) for at in range(600)]
-    few = picture_of(report_of({name: {REWARD: noisy} for name in "ab"}).charts[0])
-    many = picture_of(report_of({name: {REWARD: noisy} for name in "abcde"}).charts[0])
+    few = drawing_of(report_of({name: {REWARD: noisy} for name in "ab"}).charts[0])
+    many = drawing_of(report_of({name: {REWARD: noisy} for name in "abcde"}).charts[0])
     assert few is not None
     assert many is not None
     assert few.smoothing == many.smoothing > 0
-    assert {one.role for one in few.strokes if one.behind} >= {"run-1", "run-2"}
-    assert not any(one.behind for one in many.strokes)
+    behind = {one.role for one in few.picture.lines if one.behind}
+    assert behind == {"run-1-raw", "run-2-raw"}
+    assert not any(one.behind for one in many.picture.lines)

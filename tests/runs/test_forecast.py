@@ -218,7 +218,6 @@ def test_shares_of_epochs_tell_where_they_are_not_rounded() -> None:
         ([], None, 5, None),
         ([5], None, 6, None),
         ([1, 5, 6], None, 7, None),
-        ([10, 20, 30, 34], None, 34, 40),  # a run of 34 steps ends with a validation
         ([10, 20, 30, 34], None, 35, None),
         ([10, 20, 24], None, 24, None),
         ([3, 6], 0, 7, None),

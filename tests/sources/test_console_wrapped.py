@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from log_reading import feed_in_pieces, read_run, values
 
 from verl_tui.sources.formats.console import reader as console
+from verl_tui.sources.formats.console.collected import CollectedDecoder
 from verl_tui.sources.formats.console.wrapped import WrappedDecoder
 
 if TYPE_CHECKING:
@@ -138,42 +140,27 @@ SETTINGS = [
 ]
 
 
-class Lines:
-    """Decodes nothing, and remembers the lines that it was given."""
-
-    note = program = None
-    engines = reported = ()
-
-    def __init__(self) -> None:
-        self.lines: list[tuple[bytes, int]] = []
-
-    def decode(self, line: bytes, number: int) -> Sequence[object]:
-        self.lines.append((line, number))
-        return ()
-
-    def decode_all(self, text: bytes, number: int) -> Sequence[object]:
-        self.lines += [
-            (line, number + i) for i, line in enumerate(text.split(b"\n")[:-1])
-        ]
-        return ()
-
-    last = decode
-
-    def early(self, line: bytes) -> int:
-        return len(line)
-
-    def held(self) -> Sequence[object]:
-        return ()
-
-    restart = held
-
-
 def given_on(text: str) -> list[tuple[bytes, int]]:
-    lines = Lines()
-    decoder = WrappedDecoder(lines)
-    list(decoder.decode_all(text.encode(), 1))
-    list(decoder.held())
-    return lines.lines
+    lines: list[tuple[bytes, int]] = []
+
+    def keep(_: object, line: bytes, number: int) -> Sequence[object]:
+        lines.append((line, number))
+        return ()
+
+    def keep_all(_: object, text: bytes, number: int) -> Sequence[object]:
+        lines.extend(
+            (line, number + i) for i, line in enumerate(text.split(b"\n")[:-1])
+        )
+        return ()
+
+    with (
+        patch.object(CollectedDecoder, "decode", keep),
+        patch.object(CollectedDecoder, "decode_all", keep_all),
+    ):
+        decoder = WrappedDecoder()
+        list(decoder.decode_all(text.encode(), 1))
+        list(decoder.held())
+    return lines
 
 
 @pytest.mark.parametrize(

@@ -73,30 +73,6 @@ def test_trls_ppo_prints_a_step_before_the_bar_goes_on_to_it(tmp_path: Path) -> 
     assert run.sources[str(path)].status.title == "TRL console"
 
 
-def rloo_of_trl(step: int, total: int) -> str:
-    """Return what TRL's RLOO prints of a step, from 0, whose bar says half of what it does."""
-
-    def bar_at(at: int) -> str:
-        return bar(at, total) if at <= total else f"\r{at}it [00:05,  1.25s/it]"
-
-    logs = {"objective/rlhf_reward": step / 4, "lr": 1e-06, "epoch": 0.1}
-    cleared = "\r" + " " * 23 + "\r"
-    return f"{cleared}{logs}\n{bar_at(step)}{bar_at(step + 1)}"
-
-
-def test_a_bar_that_goes_on_beyond_its_length_tells_steps_but_no_total(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "train.log"
-    steps = "".join(rloo_of_trl(step, 3) for step in range(6))
-    path.write_text(bar(0, 3) + steps + "\n")
-    run = read_run(path)
-    assert values(run, "objective/rlhf_reward") == {at: at / 4 for at in range(6)}
-    assert (run.step, run.total_steps) == (6, None)
-    assert state(run, 0.0) is not State.FINISHED
-    assert not run.sources[str(path)].status.note
-
-
 @pytest.mark.parametrize("bars", [(-1, 0), (0,), (-1,), ()])
 @pytest.mark.parametrize("first", ["", bar(0, 4)])
 def test_the_steps_of_trls_ppo_without_clearings(
@@ -205,45 +181,6 @@ def test_the_bar_that_was_cleared_for_a_dict_is_missing_in_a_copy(
     assert values(run, "loss") == {at: at / 8 for at in logged}
     assert (run.step, run.total_steps) == (total, total)
     assert state(run, 0.0) is State.FINISHED
-
-
-def closing(steps: int, seconds: float) -> str:
-    logs = {
-        "train_runtime": seconds,
-        "train_steps_per_second": round(steps / seconds, 3),
-    }
-    return f"{logs | {'train_loss': 0.1, 'epoch': 1.0}}\n"
-
-
-PLANNED = "  Num Epochs = 2\n  Total optimization steps = {}\n"
-UNSLOTH = "   \\\\   /|    Num examples = 900 | Num Epochs = 1 | Total steps = {}\n"
-DUMPED = "GRPOConfig(\n_n_gpu=1,\nmax_steps={},\nseed=1,\n)\n"
-
-
-@pytest.mark.parametrize(
-    ("said", "end", "steps", "every", "first"),
-    [
-        ("", closing(350, 4100.0), 350, 10, False),
-        ("", closing(356, 2500.5), 356, 25, False),
-        ("", closing(90, 700.0), 90, 10, True),
-        ("", closing(30, 700.0), 30, 1, False),
-        (PLANNED, "{'train_runtime': 9.5, 'epoch': 1.0}\n", 800, 20, False),
-        (PLANNED, "", 800, 20, False),
-        (UNSLOTH, "{'train_runtime': 9.5, 'epoch': 0.3}\n", 120, 5, False),
-        (DUMPED, "{'train_runtime': 9.5, 'epoch': 0.3}\n", 120, 5, False),
-        ("--max_steps {}\n", "{'train_runtime': 9.5, 'epoch': 0.3}\n", 120, 5, False),
-        ("agent.max_steps=6{}\n", closing(350, 4100.0), 350, 10, False),
-    ],
-)
-def test_without_a_bar_the_end_or_the_plan_tells_the_interval(
-    said: str, end: str, steps: int, every: int, first: bool, tmp_path: Path
-) -> None:
-    logged = [at for at in range(1, steps + 1) if is_logged(at, every, first=first)]
-    path = tmp_path / "train.log"
-    path.write_text(said.format(steps) + "".join(map(printed, logged)) + end)
-    run = read_run(path)
-    assert values(run, "loss") == {at: at / 8 for at in logged}
-    assert "are estimated" in (run.sources[str(path)].status.note or "")
 
 
 def test_without_a_dict_a_bar_that_begins_again_is_another_attempt(
@@ -543,21 +480,3 @@ def test_without_a_bar_the_trainers_word_tells_that_it_goes_on(tmp_path: Path) -
     run = read_run(path)
     assert [mark.step for mark in run.restarts] == [3]
     assert list(values(run, "loss")) == [1, 2, 3, 4]
-
-
-def test_without_a_bar_an_epoch_that_goes_back_is_a_training_begun_again(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "train.log"
-    path.write_text(kept_back(range(4, 24, 4)) + kept_back(range(12, 32, 4)))
-    run = read_run(path)
-    assert [mark.step for mark in run.restarts] == [3]
-    assert values(run, "loss") == {
-        1: 0.5,
-        2: 1.0,
-        3: 1.5,
-        4: 2.0,
-        5: 2.5,
-        6: 3.0,
-        7: 3.5,
-    }

@@ -178,8 +178,8 @@ def test_a_directory_without_a_log_tells_what_was_looked_at(tmp_path):
     discovery = Finder([str(tmp_path)]).scan()
     assert discovery.runs == ()
     assert discovery.waiting == (
-        f"{tmp_path}: no log in this directory yet: train.log is empty so far, "
-        "notes0.txt, notes1.txt, notes2.txt and 2 more are of no known format",
+        f"{tmp_path}: no log in this directory yet: train.log: empty so far; "
+        "notes0.txt, notes1.txt, notes2.txt and 2 more: of no known format",
     )
 
 

@@ -194,14 +194,11 @@ def test_a_growing_dump_is_read_on(home: Path) -> None:
     drain(source)
     append(path, row(1.0)[:-20])
     assert reported(drain(source)) == [], "half a row is none"
-    before = source.status().bytes_read
     append(path, row(1.0)[-20:], row(1.0))
     records = drain(source)
     assert reported(records) == [(1, 2 / 3)]
     assert dumped(records) == [1]
-    assert source.status().bytes_read - before == path.stat().st_size - before, (
-        "and not from the beginning"
-    )
+    assert source.status().bytes_read == path.stat().st_size
     append(path, row(1.0).rstrip("\n"))
     assert reported(drain(source)) == [(1, 0.75)], "a whole row needs no end"
     append(path, "\n", row(0.0))
@@ -293,12 +290,10 @@ def test_figures_of_a_part_say_so(home: Path, monkeypatch: pytest.MonkeyPatch) -
     source = DumpSource(home)
     run = run_of(source)
     status = source.status()
-    assert status.note == "read for figures: 1 whole, 2 in part, 6 not"
+    assert status.note == "read for figures: 0 whole, 5 in part, 4 not"
     assert status.bytes_read == status.size <= 12_000
-    assert values(run, "samples/count")[9] == 40
-    assert len(values(run, "samples/score")) == 3
+    assert list(values(run, "samples/score")) == [1, 3, 5, 7, 9]
     share = values(run, "samples/read_share")
-    assert 9 not in share
     assert all(0.3 < one < 0.8 for one in share.values())
     assert set(values(run, "samples/dead_groups").values()) == {0.0}
     write(home, 10, row(0.5) * 10)

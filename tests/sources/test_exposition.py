@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 from pathlib import Path
 
@@ -12,8 +11,6 @@ from hypothesis import strategies as st
 from log_reading import read_run
 from prometheus_client.parser import text_string_to_metric_families
 
-from verl_tui.config import Config
-from verl_tui.monitor import load
 from verl_tui.records import MetricRows, Unreadable
 from verl_tui.runs.views.devices import logged_devices
 from verl_tui.sources.fields.row_batcher import MetricRow
@@ -113,42 +110,10 @@ def test_a_file_that_is_replaced_is_a_further_scrape(tmp_path: Path) -> None:
     assert found == {"tokens_per_second": 30.0}
 
 
-SEVERAL = b"""# TYPE r gauge
-r{run="a"} 1
-r{run="b/../c"} 2
-r{project="p",experiment_name="grpo"} 3
-r{project="q",experiment_name="grpo"} 4
-# TYPE DCGM_FI_DEV_GPU_UTIL gauge
-DCGM_FI_DEV_GPU_UTIL{gpu="0",Hostname="node-1"} 88
-# TYPE verl_exporter_left_out gauge
-verl_exporter_left_out{kind="runs"} 0
-"""
-
-
-def test_of_several_runs_on_standard_input_one_is_shown_and_the_rest_is_said() -> None:
-    reader = exposition.reader(Path("nowhere.prom"))
-    reader.feed(b'# TYPE r gauge\nshared 5\nr{run="a"} 1\nr{run="b"} 2\n')
-    assert values(list(reader.finish())) == {"r": 1.0, "shared": 5.0}
-    assert "holds 2 runs; the first one is shown" in (reader.note or "")
-
-
-@pytest.mark.parametrize("named", ["", "node.prom", "node.prom.gz"])
-def test_each_run_of_a_file_is_a_run(tmp_path: Path, named: str) -> None:
-    path = tmp_path / (named or "node.prom")
-    path.write_bytes(gzip.compress(SEVERAL) if path.suffix == ".gz" else SEVERAL)
-    monitor = load([str(tmp_path / named)], Config(), 1000.0)
-    assert monitor.sentences == ()
-    machines = monitor.runs.keys() - {"a", "b/../c", "p/grpo", "q/grpo"}
-    shown = {
-        name: list(run.tail("r", 1))
-        for name, run in monitor.runs.items()
-        if name not in machines
-    }
-    assert shown == {"a": [1.0], "b/../c": [2.0], "p/grpo": [3.0], "q/grpo": [4.0]}
-    (nobodys,) = machines
-    assert [
-        one.gpu.utilization for one in logged_devices(monitor.runs[nobodys])[0]
-    ] == [88.0]
+def test_a_file_of_several_runs_is_not_mixed_up() -> None:
+    (flaw,) = read(b'# TYPE r gauge\nshared 5\nr{run="a"} 1\nr{run="b"} 2\n')
+    assert isinstance(flaw, Unreadable)
+    assert flaw.reason.startswith("holds 2 runs")
 
 
 def test_a_saved_page_is_a_run_with_devices(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import time
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pytest
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from prometheus_server import Sample
+
+    from verl_tui.sources.http.addresses import Address
 
 pytestmark = [pytest.mark.prometheus, needs_prometheus]
 PATIENCE = 30.0
@@ -326,12 +329,23 @@ def test_of_several_runs_that_go_on_none_is_said_to_use_the_machines(
     assert not logged_devices(monitor.runs["a"])[0]
 
 
+class Counted(Client):
+    """Counts what it asks."""
+
+    asked = 0
+
+    def ask(self, address: Address, *, form: str | None = None) -> bytes:
+        self.asked += 1
+        return super().ask(address, form=form)
+
+
 def test_a_run_is_followed_and_its_points_come_once(tmp_path: Path) -> None:
     end = now()
     gather: dict[str, list[int]] = {}
     with serving(tmp_path, [*trained("grpo", 40, end), *cluster(40, end)]) as address:
         place = addresses.parse_address(address)
-        server = Server(place, Client())
+        client = Counted()
+        server = Server(place, client)
         for moment in (
             end - 20 * SCRAPE + 2,
             end - 10 * SCRAPE + 2,
@@ -340,14 +354,14 @@ def test_a_run_is_followed_and_its_points_come_once(tmp_path: Path) -> None:
         ):
             server.ask(moment)
         run = server.runs["grpo"]
-        for record in (record for records in run.waiting for record in records):
+        for record in chain.from_iterable(iter(run.take, ())):
             if isinstance(record, MetricRows):
                 for key in record.keys:
                     gather.setdefault(key, []).extend(record.steps)
     assert gather["critic/score/mean"] == list(range(40))
     assert sorted(gather["vllm:num_requests_running"]) == list(range(40))
-    # Four questions find the runs, two load one, three a minute find more, one follows all.
-    assert server.api.asked == (4 + 2) + (3 + 1) + 0 + (3 + 1)
+    # Three questions a minute find runs, one asks for a run, one for machines and engines.
+    assert client.asked == 5 + 5 + 0 + 5
 
 
 def test_a_resumed_run_begins_anew_where_its_steps_go_back(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from verl_tui.sources.discovery.finder import Discovery
 
+NOW = 1_790_000_000.0
 Talk = "Callable[[socket.socket, str], None]"
 BREAKS_OFF = "breaks off in the middle of its answer"
 UNTOLD = b"HTTP/1.1 200 OK\r\n\r\n"
@@ -310,7 +311,7 @@ def test_what_cannot_be_reached_is_said_and_costs_the_others_nothing(
             "answers with a page without metrics",
         ),
         (
-            answer(b'{"status": "success", "data": 1}'),
+            answer(b'{"status": "success", "data": {"result": []}}'),
             "is a Prometheus server that has nothing of a training so far",
         ),
         (answer(b"\xff\xfe\x00 junk"), "answers with a page without metrics"),
@@ -466,11 +467,10 @@ def test_a_server_that_finds_a_question_too_large_is_asked_for_less() -> None:
         path = request.split()[1]
         form = request.rpartition("\r\n")[2]
         large = b'{"status": "error", "error": "query processing would load too many samples into memory"}'
-        if path.startswith("/api/v1/series"):
-            series = [{"__name__": "verl_training_steps_total", "run": "a"}]
-            connection.sendall(
-                answer(json.dumps({"status": "success", "data": series}).encode())
-            )
+        if "verl_training_step" in form and "max+by" in form:
+            steps = {"metric": {"run": "a"}, "values": [[NOW - 3600, "1"], [NOW, "9"]]}
+            data = {"status": "success", "data": {"result": [steps]}}
+            connection.sendall(answer(json.dumps(data).encode()))
         elif "query_range" in path and "run%3D%22a%22" in form and "step=15" in form:
             connection.sendall(answer(large, "422 Unprocessable Entity"))
         else:
@@ -478,7 +478,7 @@ def test_a_server_that_finds_a_question_too_large_is_asked_for_less() -> None:
             connection.sendall(answer(json.dumps(data).encode()))
 
     with listening(talk) as address:
-        poller = Poller(addresses.parse_address(address), lambda: 1_790_000_000.0)
+        poller = Poller(addresses.parse_address(address), lambda: NOW)
         poller.ask()
     assert poller.problem is None
     forms = [parse_qs(one.rpartition("\r\n")[2]) for one in asked if "run%3D" in one]

@@ -21,7 +21,7 @@ from verl_tui.sources.fields.nested_samples import GAP
 from verl_tui.sources.fields.sample import read_sample
 from verl_tui.sources.fields.token_gap import token_gap
 from verl_tui.sources.formats.console import reader as console
-from verl_tui.sources.formats.console.guesses import NOTE, entry_for
+from verl_tui.sources.formats.console.unknown import NOTE, entry_for
 from verl_tui.trainers import trainers
 
 RAY = "\x1b[36m(entrypoint pid=4711)\x1b[0m "

@@ -31,7 +31,7 @@ from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.dashboard import Dashboard
 from verl_tui.tui.screens.help.screen import HelpScreen
 from verl_tui.tui.screens.rows.sources import SourcesScreen
-from verl_tui.tui.widgets.plot import Plot
+from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ BINDINGS = [
         VerlApp,
         Dashboard,
         ChartsPanel,
-        Plot,
+        Chart,
         HealthPanel,
         SamplesPanel,
         RunsPanel,

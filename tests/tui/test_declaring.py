@@ -17,7 +17,6 @@ import pytest
 
 import verl_tui
 from verl_tui.tui.panels.catalog import PANELS
-from verl_tui.tui.panels.spec import PanelSpec
 from verl_tui.tui.screens.catalog import SCREENS
 
 if TYPE_CHECKING:
@@ -106,10 +105,6 @@ def test_a_panel_says_its_place_in_a_layout(seen: Seen) -> None:
     assert len(seen["wide in sight"]) == len(PANELS), (
         "one run needs no list, and it takes nobody's place"
     )
-
-
-def test_a_panel_without_a_place_is_out_of_sight() -> None:
-    assert PanelSpec("tide", "f11", "Tide").rules == "& > #tide { display: none; }"
 
 
 SAYS = """

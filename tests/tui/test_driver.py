@@ -14,9 +14,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from textual.events import Key, MouseDown, Paste
+from textual.events import Key
 
-from verl_tui.tui.terminal.driver import KeyParser
+from verl_tui.tui.terminal.driver import Ear
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,9 +25,6 @@ pytestmark = pytest.mark.pty
 
 DEADLINE = 20.0
 APP = """
-import select
-import signal
-import sys
 import time
 from textual.app import App
 from verl_tui.tui.terminal import driver
@@ -47,31 +44,6 @@ class Echo(App):
                 self._driver.write("w" * 100_000)
         if event.key == "z":
             self.action_suspend_process()
-        if event.key == "s":
-            end = self._driver.close
-            def pause():
-                self._driver.close = end
-                self._driver.write("<parting>")
-                select.select([0], [], [])
-                self._driver.write("<last words>")
-                end()
-            self._driver.close = pause
-            self.action_suspend_process()
-        if event.key == "n":
-            close = self._driver.close
-            def interrupted():
-                self._driver.close = close
-                signal.raise_signal(signal.SIGCONT)
-                close()
-            self._driver.close = interrupted
-            signal.raise_signal(signal.SIGCONT)
-        if event.key == "c":
-            def within_a_write(frame, event, _):
-                if event == "call" and frame.f_code.co_name == "notify":
-                    sys.setprofile(None)
-                    signal.raise_signal(signal.SIGCONT)
-            sys.setprofile(within_a_write)
-            self._driver.write("<written>")
         if event.key == "q":
             self.exit(0)
 
@@ -173,44 +145,8 @@ def terminal() -> Iterator[Terminal]:
     ],
 )
 def test_what_is_no_key_is_nothing(sent: str) -> None:
-    heard = list(KeyParser().feed(f"a{sent}k"))
+    heard = list(Ear().hear(f"a{sent}k".encode()))
     assert [key.key for key in heard if isinstance(key, Key)] == ["a", "k"]
-
-
-def test_a_paste_whose_end_is_lost_ends() -> None:
-    parser = KeyParser(pause=0.0)
-    assert [
-        *parser.feed("\x1b[20"),
-        *parser.feed("0~some"),
-        *parser.feed(" words"),
-    ] == []
-    (paste,) = parser.tick()
-    assert isinstance(paste, Paste)
-    assert paste.text == "some words"
-    (key,) = parser.feed("q")
-    assert isinstance(key, Key)
-    (late,) = KeyParser(pause=0.0).feed("\x1b[200~a\x1b[201~")
-    assert isinstance(late, Paste)
-
-
-def test_a_paste_that_pauses_goes_on() -> None:
-    parser = KeyParser(pause=60.0)
-    heard = [
-        *parser.feed("\x1b[200~some"),
-        *parser.tick(),
-        *parser.feed(" words\x1b[201~q"),
-    ]
-    assert [type(one) for one in heard] == [Paste, Key]
-
-
-@pytest.mark.parametrize("size", ["24;80;0;0", "0;0;0;0"])
-def test_a_mouse_that_moves_in_cells(size: str) -> None:
-    parser = KeyParser()
-    list(parser.feed(f"\x1b[48;{size}t"))
-    assert parser.mouse_pixels
-    (down,) = parser.feed("\x1b[<0;5;7M")
-    assert isinstance(down, MouseDown)
-    assert (down.x, down.y) == (4, 6)
 
 
 def test_an_app_is_sent_the_size_that_it_has_where_the_terminal_has_none(
@@ -282,15 +218,6 @@ def test_to_be_stopped_and_to_go_on(terminal: Terminal) -> None:
     assert terminal.restored()
 
 
-def test_to_go_on_while_something_is_written(terminal: Terminal) -> None:
-    os.write(terminal.fd, b"c")
-    terminal.until(lambda: terminal.output.count(b"\x1b[?7l") == 2)
-    assert b"<written>" in terminal.output
-    terminal.press(b"q")
-    assert terminal.end() == 0
-    assert terminal.restored()
-
-
 def test_to_step_back_and_to_go_on(terminal: Terminal) -> None:
     os.write(terminal.fd, b"z")
     terminal.stopped()
@@ -298,30 +225,6 @@ def test_to_step_back_and_to_go_on(terminal: Terminal) -> None:
     terminal.send(signal.SIGCONT)
     terminal.until(lambda: terminal.output.count(b"\x1b[?7l") == 2)
     assert not terminal.restored()
-    terminal.press(b"q")
-    assert terminal.end() == 0
-    assert terminal.restored()
-
-
-def test_a_terminal_that_is_reported_to_pause_as_it_is_handed_over(
-    terminal: Terminal,
-) -> None:
-    os.write(terminal.fd, b"s")
-    terminal.until(lambda: b"<parting>" in terminal.output)
-    os.write(terminal.fd, b"\x13\n")
-    terminal.stopped()
-    assert b"<last words>" in terminal.output
-    assert terminal.restored()
-    terminal.send(signal.SIGCONT)
-    terminal.until(lambda: terminal.output.count(b"\x1b[?7l") == 2)
-    terminal.press(b"q")
-    assert terminal.end() == 0
-    assert terminal.restored()
-
-
-def test_a_signal_whose_handler_is_interrupted_by_another(terminal: Terminal) -> None:
-    os.write(terminal.fd, b"n")
-    terminal.until(lambda: terminal.output.count(b"\x1b[?7l") == 3)
     terminal.press(b"q")
     assert terminal.end() == 0
     assert terminal.restored()

@@ -29,7 +29,7 @@ from verl_tui.tui.screens.config.screen import ConfigScreen
 from verl_tui.tui.screens.metrics.screen import MetricsScreen
 from verl_tui.tui.screens.rows.timing import TimingScreen
 from verl_tui.tui.screens.zoom import ZoomScreen
-from verl_tui.tui.widgets.plot import Plot
+from verl_tui.tui.widgets.chart import Chart
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,17 +45,14 @@ IN_PANELS = (
     (HealthPanel, "needed", ""),
     (FindingList, "lay_out", ""),
     (SamplesPanel, "has_content", ""),
-    (RunsPanel, "make_room", ""),
-    (Plot, "render_line", "plus"),
-    (RunsPanel, "action_sort", "f2 s"),
+    (RunsPanel, "needed", ""),
+    (Chart, "render_line", "plus"),
     (RunsPanel, "on_rows_chosen", "f2 j"),
 )
 """What panels are shown, their size, findings as text, drawings, keys and messages."""
 IN_SCREENS = (
     (ZoomScreen, "show", "enter"),
     (MetricsScreen, "redraw", "m"),
-    (MetricsScreen, "action_sort", "m s"),
-    (MetricsScreen, "action_back", "m escape"),
     (TimingScreen, "draw", "t"),
     (TimingScreen, "compose", "t"),
     (ConfigScreen, "on_mount", "c"),
@@ -147,7 +144,7 @@ async def test_the_report_has_the_traceback_and_no_secret(
     async with app.run_test(size=(120, 40)) as pilot:
         await press(pilot, "ctrl+r")
         assert notices(app) == ["no error to report"]
-        monkeypatch.setattr(GpusPanel, "has_content", broken)
+        monkeypatch.setattr(GpusPanel, "needed", broken)
         with debug_log.recording(log, Mask({})):
             app.tick()
             await press(pilot, "ctrl+r")

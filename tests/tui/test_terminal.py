@@ -36,7 +36,7 @@ from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.screens.catalog import SCREENS
 from verl_tui.tui.screens.dashboard import Dashboard
 from verl_tui.tui.terminal import themes
-from verl_tui.tui.widgets.plot import Plot
+from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ async def test_without_colours_what_is_chosen_is_reversed(
         await press(pilot, "f4")
         await press(pilot, "j")
         await settle(pilot)
-        assert app.theme == themes.PLAIN.name
+        assert app.theme == themes.PLAIN
         screen = pyte.Screen(120, 40)
         pyte.Stream(screen).feed("".join(emulator(app).written))
         cells = [cell for row in screen.buffer.values() for cell in row.values()]
@@ -156,7 +156,7 @@ async def test_every_action_has_a_name_whatever_has_the_focus(demo: Monitor) -> 
         for panel in dashboard(app).query(Panel):
             for binding in named(app, type(panel)):
                 assert f"{panel.TITLE}: {binding.description}".lower() in offered
-        for binding in named(app, Plot):
+        for binding in named(app, Chart):
             assert f"charts: {binding.description}".lower() in offered
         assert offered["samples: best sample"] == "b"
         assert not {"maximize", "minimize", "keys", "focus next"} & set(offered)

@@ -8,9 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.answers.run_reading import NothingError
+from verl_tui.on_demand.samples import StepSamples
 from verl_tui.records import Sample
 from verl_tui.sources.files.paths import why
-from verl_tui.sources.folders.dump_file import dump_at
 from verl_tui.text import one_line
 from verl_tui.words import number
 
@@ -18,51 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.answers.run_reading import Reading
-    from verl_tui.records import SampleFacts
     from verl_tui.runs.samples import Place, Samples
 
 LONG = 2 * 2**20
 """Bytes from which on a log is read from its end for the newest samples."""
 SHOWN = 500
 """Characters of each text, unless all are asked for."""
-
-
-class _Step:
-    """The samples of one place, in memory or in a dump; only those asked for are decoded whole."""
-
-    def __init__(self, samples: Samples, place: Place) -> None:
-        self.place = place
-        dump = samples.dump(place)
-        self._kept = samples.kept(place) if dump is None else ()
-        self._file = None
-        if dump is not None:
-            self._file = dump_at(dump.path, dump.step, validation=dump.validation)
-            while self._file.index():
-                pass
-
-    def __len__(self) -> int:
-        if self._file is None:
-            return len(self._kept)
-        return self._file.count_so_far
-
-    def scores(self) -> Iterator[tuple[float | None, int]]:
-        """Yield the score of each sample with its index."""
-        if self._file is None:
-            yield from ((sample.score, at) for at, sample in enumerate(self._kept))
-            return
-        start = 0
-        while start < len(self):
-            stop = self._file.span(start)
-            facts: Sequence[SampleFacts] = self._file.facts(start, stop)
-            yield from ((fact.score, fact.index) for fact in facts)
-            start = stop
-
-    def sample(self, index: int) -> Sample | None:
-        """Return a sample, None for a row that cannot be read."""
-        if self._file is None:
-            return self._kept[index]
-        row = self._file.row(index)
-        return row if isinstance(row, Sample) else None
 
 
 def samples_of(
@@ -94,50 +55,44 @@ def samples_of(
     if not known:
         _refuse(reading, validation)
         return None
-    place = (
-        known[-1] if around is None else min(known, key=partial(_distance, step=around))
-    )
-    step = _opened(samples, place)
-    chosen = _chosen_of(samples, known if around is None else (), step, count, order)
-    if not reading.whole and not _is_enough(known, around, count, chosen, order):
+    places = known[::-1]
+    if around is not None:
+        nearest = partial(_distance, step=around)
+        places = [min(known, key=nearest)]
+    chosen = _chosen(samples, places, count, order)
+    newest = chosen[-1][0] if chosen else _opened(samples, places[0])
+    fewer = order == "last" and len(chosen) < count
+    beyond = fewer if around is None else known[0].step > around
+    if beyond and not reading.whole:
         return None
+    shown = sum(one is newest for one, _ in chosen)
     return {
         **reading.part,
         "order": order,
-        "step": place.step,
-        "validation": place.validation,
-        "total": len(step),
-        "left_out": len(step) - _count(step, chosen),
+        "step": newest.place.step,
+        "validation": newest.place.validation,
+        "total": len(newest),
+        "left_out": len(newest) - shown,
         "samples": [_described(one, index, full=full) for one, index in chosen],
     }
 
 
-def _is_enough(
-    known: Sequence[Place],
-    around: int | None,
-    count: int,
-    chosen: Sequence[tuple[_Step, int]],
-    order: str,
-) -> bool:
-    """Return whether the end of a log holds all samples that are asked for."""
-    if around is not None:
-        return known[0].step <= around
-    return order != "last" or len(chosen) == count
-
-
-def _count(step: _Step, chosen: Sequence[tuple[_Step, int]]) -> int:
-    """Return how many of the chosen samples are of a step."""
-    return sum(one is step for one, _ in chosen)
-
-
-def _chosen_of(
-    samples: Samples, known: Sequence[Place], step: _Step, count: int, order: str
-) -> list[tuple[_Step, int]]:
-    """Return the samples of a step by their scores, or the last, also of the places before it."""
-    if order == "last":
-        before = known[: known.index(step.place)] if step.place in known else ()
-        return _newest(samples, step, before, count)
-    return [(step, at) for at in _by_score(step, count, best=order == "best")]
+def _chosen(
+    samples: Samples, places: Sequence[Place], count: int, order: str
+) -> list[tuple[StepSamples, int]]:
+    """Return samples of the first place by their scores; or the last ones, if they are too few also
+    of the places behind it.
+    """
+    found: list[tuple[StepSamples, int]] = []
+    for place in places:
+        step = _opened(samples, place)
+        if order != "last":
+            return [(step, at) for at in _by_score(step, count, best=order == "best")]
+        indices = range(len(step))[-(count - len(found)) :]
+        found = [*((step, at) for at in indices), *found]
+        if len(found) >= count:
+            break
+    return found
 
 
 def _refuse(reading: Reading, validation: bool | None) -> None:
@@ -171,56 +126,34 @@ def _distance(place: Place, step: int) -> tuple[int, int, bool]:
     return abs(place.step - step), -place.step, place.validation
 
 
-def _opened(samples: Samples, place: Place) -> _Step:
+def _opened(samples: Samples, place: Place) -> StepSamples:
     try:
-        return _Step(samples, place)
+        return StepSamples(samples, place)
     except OSError as error:
         raise NothingError(f"{one_line(str(error.filename))}: {why(error)}") from error
 
 
-def _newest(
-    samples: Samples, step: _Step, before: Sequence[Place], count: int
-) -> list[tuple[_Step, int]]:
-    """Return the last samples of a step, and if they are too few, those of earlier steps."""
-    found = [(step, i) for i in range(max(0, len(step) - count), len(step))]
-    for place in reversed(before):
-        if len(found) >= count:
-            break
-        earlier = _opened(samples, place)
-        lacking = count - len(found)
-        indices = range(max(0, len(earlier) - lacking), len(earlier))
-        found = [(earlier, i) for i in indices] + found
-    return found
-
-
-def _by_score(step: _Step, count: int, *, best: bool) -> list[int]:
+def _by_score(step: StepSamples, count: int, *, best: bool) -> list[int]:
     """Return the indices of the samples with the lowest scores, or the highest; the first among
     equals. Samples without a score do not count.
     """
-    scored = [
-        (score, at)
-        for score, at in step.scores()
-        if score is not None and not math.isnan(score)
-    ]
     sign = -1 if best else 1
-    return [
-        at
-        for _, at in heapq.nsmallest(
-            count, scored, key=lambda one: (sign * one[0], one[1])
-        )
-    ]
-
-
-def _described(step: _Step, index: int, *, full: bool) -> dict[str, Any]:
-    sample = step.sample(index)
-    at = {"step": step.place.step, "validation": step.place.validation, "index": index}
-    if sample is None:
-        return {**at, "unreadable": True}
-    score = (
-        sample.score
-        if sample.score is not None and math.isfinite(sample.score)
-        else None
+    scored = (
+        (sign * score, at)
+        for at, score in enumerate(step.scores())
+        if score is not None and not math.isnan(score)
     )
+    return [at for _, at in heapq.nsmallest(count, scored)]
+
+
+def _described(step: StepSamples, index: int, *, full: bool) -> dict[str, Any]:
+    sample = step.row(index)
+    at = {"step": step.place.step, "validation": step.place.validation, "index": index}
+    if not isinstance(sample, Sample):
+        return {**at, "unreadable": True}
+    score = sample.score
+    if score is not None and not math.isfinite(score):
+        score = None
     texts = {
         "prompt": sample.prompt,
         "response": sample.response,

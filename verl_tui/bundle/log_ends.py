@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from verl_tui.patterns import pattern
 from verl_tui.sources.files.compressed import CompressedTail, is_compressed
 from verl_tui.sources.files.tail import opened
-from verl_tui.sources.formats.console.progress_lines import has_bar
+from verl_tui.sources.formats.console.bars import has_bar
 from verl_tui.text import safe, strip_ansi
 from verl_tui.words import counted
 

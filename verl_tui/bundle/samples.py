@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.records import Sample
-from verl_tui.sources.folders.dump_file import dump_at
+from verl_tui.on_demand.samples import StepSamples
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+    from verl_tui.records import Sample
     from verl_tui.runs.run import Run
-    from verl_tui.runs.samples import Place
 
 MOST = 20
 _PLACES = 4
@@ -25,7 +22,8 @@ def newest_samples(run: Run, problems: list[str]) -> list[dict[str, Any]]:
     found: list[Sample] = []
     for place in reversed(run.samples.places[-_PLACES:]):
         try:
-            found += list(_of(run, place, MOST - len(found)))
+            step = StepSamples(run.samples, place, rows=MOST)
+            found += step.first(MOST - len(found))
         except OSError as error:
             problems.append(
                 f"samples of step {place.step}: {(error.strerror or str(error)).lower()}"
@@ -35,25 +33,6 @@ def newest_samples(run: Run, problems: list[str]) -> list[dict[str, Any]]:
     if not found:
         problems.append("samples: the run has none")
     return [_shortened(sample._asdict()) for sample in found]
-
-
-def _of(run: Run, place: Place, most: int) -> Iterator[Sample]:
-    """Yield samples of a step, those in memory or those of its dump.
-
-    Raises:
-        OSError: The dump cannot be read.
-    """
-    yield from run.samples.kept(place)[:most]
-    dump = run.samples.dump(place)
-    if dump is None or run.samples.kept(place):
-        return
-    file = dump_at(dump.path, dump.step, validation=dump.validation)
-    while file.index() and file.count_so_far < most:
-        pass
-    for index in range(min(most, file.count_so_far)):
-        row = file.row(index)
-        if isinstance(row, Sample):
-            yield row
 
 
 def _shortened(value: Any) -> Any:

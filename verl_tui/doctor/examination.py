@@ -19,7 +19,7 @@ from verl_tui.sources.discovery.probing import DEEPEST
 from verl_tui.sources.files.binary import PACKED
 from verl_tui.sources.files.compressed import head
 from verl_tui.sources.formats import no_logs
-from verl_tui.sources.formats.console.guesses import NOTE, entry_for
+from verl_tui.sources.formats.console.unknown import NOTE, entry_for
 from verl_tui.text import one_line
 from verl_tui.words import counted
 

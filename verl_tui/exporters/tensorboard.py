@@ -24,16 +24,16 @@ from verl_tui.exporters import event_files
 from verl_tui.exporters.event_files import EventFile, floats
 from verl_tui.exporters.file_names import unique_names
 from verl_tui.failures import note_failure
-from verl_tui.records import Sample
+from verl_tui.on_demand.samples import StepSamples
 from verl_tui.runs.clock import moment
 from verl_tui.runs.time.step_clocks import clocks
-from verl_tui.sources.folders.dump_file import dump_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from verl_tui.distributions import Bins
+    from verl_tui.records import Sample
     from verl_tui.runs.run import Run
     from verl_tui.runs.samples import Place
 
@@ -368,24 +368,12 @@ def _samples(run: Run, place: Place, count: int) -> tuple[list[float], list[Samp
     Raises:
         OSError: The dump cannot be read.
     """
-    dump = run.samples.dump(place)
-    if dump is None:
-        kept = run.samples.kept(place)
-        return _finite(sample.score for sample in kept), list(kept[:count])
-    file = dump_at(dump.path, dump.step, validation=dump.validation)
     try:
-        while file.index():
-            pass
-        rows = file.count_so_far
-        first = [file.row(at) for at in range(min(count, rows))]
-        scores = _finite(fact.score for fact in file.facts(0, rows))
+        found = StepSamples(run.samples, place)
+        scores = [score for score in found.scores() if score is not None]
+        return list(filter(math.isfinite, scores)), found.first(count)
     except FileNotFoundError:
         return [], []
-    return scores, [row for row in first if isinstance(row, Sample)]
-
-
-def _finite(scores: Iterable[float | None]) -> list[float]:
-    return [score for score in scores if score is not None and math.isfinite(score)]
 
 
 def _markdown(sample: Sample) -> str:

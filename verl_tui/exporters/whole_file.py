@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from verl_tui.given_files import NO_LINK, await_reader, is_link, is_there
+from verl_tui.given_files import NO_LINK, is_link, is_there, writable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +42,7 @@ def replacing(path: Path, *, ours: bool = False, new: bool = False) -> Iterator[
     if is_link(path) and not (ours or new):
         raise OSError(errno.ELOOP, NO_LINK, str(path))
     if not new and _is_device(path):
-        with os.fdopen(await_reader(path), "w", encoding="utf-8", newline="") as file:
+        with os.fdopen(writable(path), "w", encoding="utf-8", newline="") as file:
             yield file
         return
     temporary = None

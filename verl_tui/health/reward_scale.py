@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from verl_tui.evaluation import PREFIX
-from verl_tui.health.conditions.stays import spreads, swings
+from verl_tui.health.conditions.stays import spreads, swing
 from verl_tui.health.limits import positive_setting
 from verl_tui.means import finite
 
@@ -55,7 +55,7 @@ def bounded(run: Run) -> str | None:
 
 def _bounded(run: Run, mean: Series | None, spread: Series | None) -> str | None:
     by_spread = mean and spread and _binary_spread(mean, spread)
-    return by_spread or _bounded_scores(run) or _bounded_responses(run)
+    return by_spread or _bounded_scores(run)
 
 
 def _binary_spread(mean: Series, spread: Series) -> str | None:
@@ -119,26 +119,6 @@ def _scale(scores: Sequence[float], what: str) -> str | None:
     if reached < _AT_BOUND or not all(-1.0 <= score <= 1.0 for score in scores):
         return None
     return f"{counted} all lie within −1 and 1, and reach the bound: a bounded scale"
-
-
-def _bounded_responses(run: Run) -> str | None:
-    """Return the evidence in the tutorials' `reward` records, of which each step keeps the mean."""
-    series = run.series("reward/reward")
-    if series is None:
-        return None
-    values = finite(series.tail(_POINTS))
-    counts = series.counts[-_POINTS:]
-    if not counts or max(counts) == 1:
-        return _scale(values, f"the values of {series.key}")
-    if sum(counts) < _ENOUGH or len(values) != len(counts):
-        return None
-    if not all(map(_is_mean_of_zeros_and_ones, values, counts)):
-        return None
-    return f"the scores behind {series.key} are all 0 or 1: a bounded scale"
-
-
-def _is_mean_of_zeros_and_ones(mean: float, count: int) -> bool:
-    return 0 <= mean <= 1 and abs(mean * count - round(mean * count)) < 1e-6
 
 
 def small_scale(context: RuleContext, _key: str) -> str | None:
@@ -276,6 +256,6 @@ def _draws(stretches: Sequence[Sequence[float] | Numbers]) -> Numbers:
     """
     values = np.array(stretches)
     with np.errstate(all="ignore"):
-        mean, far = values.mean(axis=1), swings(values)
+        mean, far = values.mean(axis=1), swing(values)
         draws: Numbers = mean * (1 - mean) / (far * far)
     return np.where(far > 0, draws, math.inf)

@@ -10,8 +10,8 @@ from functools import lru_cache
 from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.conditions import make
-from verl_tui.health.conditions.condition import Judged, open_breach
+from verl_tui.health.conditions import KINDS
+from verl_tui.health.conditions.condition import open_breach
 from verl_tui.health.exemptions import BY_VALUES, FOR_WHOLE_RUN
 from verl_tui.health.finding import Episode, Finding, NotJudged, number
 from verl_tui.health.inputs import column_of
@@ -31,7 +31,7 @@ from verl_tui.runs.views.devices import logs_device_memory
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
-    from verl_tui.health.conditions.condition import Breach
+    from verl_tui.health.conditions.condition import Breach, Judged
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
@@ -118,11 +118,10 @@ class RuleOnRun:
             )
             for since, raised, what, cleared in breaches
         ]
-        if judged.has_enough and open_breach(breaches) is not None:
+        if judged.needs is None and open_breach(breaches) is not None:
             return self._finding(context, key, known, _note(rule, limit))
         reason = _exempt_now(context, rule, keys)
-        if reason is None and not judged.has_enough:
-            reason = f"needs {judged.condition.needs} points, has {judged.seen}"
+        reason = reason or judged.needs
         return NotJudged(rule.id, reason) if reason else None
 
     def _finding(
@@ -166,8 +165,10 @@ class RuleOnRun:
                 return known
             exempt = known.exempt
         column, step = column_of(series, context.end, rule.stream, scale, gate)
-        condition = make(replace(rule, window=window), unit, restarts)
-        return _Known(basis, newest, Judged(condition, column), step, exempt)
+        find = KINDS[rule.condition].judge
+        threshold = rule.threshold * unit
+        judged = find(column, replace(rule, window=window), threshold, restarts)
+        return _Known(basis, newest, judged, step, exempt)
 
 
 def _other_dialect(rule: Rule, spoken: str) -> str | None:
@@ -210,7 +211,7 @@ def _not_exempt(
                 known.exempt[step] = found
         return found
 
-    cooldown = known.judged.condition.cooldown
+    cooldown = known.judged.terms.cooldown
     return _without_exempt(breaches, series.steps, is_exempt, cooldown)
 
 

@@ -326,7 +326,7 @@ def _spark(run: Run, step: int | None, cells: int) -> str:
     series = run.present(run.indicators.get("reward"))
     if series is None or step is None or factor("reward", series.key) < 0:
         return ""
-    return sparkline(series, cells, last_step=step)
+    return sparkline(series, cells, ends=(None, step))
 
 
 def table_rows(

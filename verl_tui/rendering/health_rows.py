@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
 
+    FindingName = tuple[str, str | None]
+    """Rule and metric of a finding: its numbers change with every step."""
 
 _TITLE = "health "
 """Begins the only row of a panel without an edge."""
@@ -50,33 +52,43 @@ _NARROW = 12
 """Width up to which nothing is indented, in cells."""
 
 
-class FindingWriter:
-    """Writes findings as rows of one width."""
+class Block(NamedTuple):
+    """A finding as rows."""
 
-    def __init__(
-        self,
-        width: int,
-        unfolded: set[tuple[str, str | None]],
-        acknowledged: set[tuple[str, str | None]],
-    ) -> None:
+    head: Pieces
+    message: list[Pieces]
+    below: list[Pieces]
+
+
+class FindingWriter:
+    """Writes the findings of a state as rows of one width."""
+
+    def __init__(self, view: View, width: int, unfolded: set[FindingName]) -> None:
+        self.view = view
         self.width = width
-        self._known = acknowledged
         self._unfolded = unfolded
 
-    def finding(self, finding: Finding, follow: Sequence[Finding] = ()) -> list[Pieces]:
+    def finding(self, finding: Finding, follow: Sequence[Finding] = ()) -> Block:
         """Write a finding: head and message; if it is unfolded also evidence and advice.
 
         Args:
-            finding: The finding.
+            finding: The finding; what is only a consequence of the one above is indented.
             follow: Its consequences, which are counted.
         """
         unfolded = name_of(finding) in self._unfolded
-        rows = [self._head(finding, unfolded=unfolded), *self.message(finding)]
-        if unfolded:
-            rows += self._details(finding)
+        inner = self
+        indent = 2 if finding.consequence_of is not None and self.width > _NARROW else 0
+        if indent:
+            inner = FindingWriter(self.view, self.width - indent, self._unfolded)
+        below = [*inner._details(finding)] if unfolded else []
         if follow:
-            rows.append(self._followed(follow, unfolded=unfolded))
-        return rows
+            below.append(self._followed(follow, unfolded=unfolded))
+        before: Pieces = [(" " * indent, "")] if indent else []
+        return Block(
+            [*before, *inner._head(finding, unfolded=unfolded)],
+            [[*before, *row] for row in inner._message(finding)],
+            [[*before, *row] for row in below],
+        )
 
     def _head(self, finding: Finding, *, unfolded: bool) -> Pieces:
         fold = SYMBOLS.open if unfolded else SYMBOLS.closed
@@ -91,7 +103,7 @@ class FindingWriter:
         """Return when a finding began, as long as it leaves room for the finding's name."""
         step = finding.since_step
         long = short = ""
-        if name_of(finding) in self._known:
+        if is_acknowledged(self.view, finding):
             long = short = "acknowledged"
         elif step is not None:
             long = f"since step {step}"
@@ -113,12 +125,6 @@ class FindingWriter:
         if finding.source:
             yield from self._paragraph("  ", f"source: {finding.source}", "dim")
 
-    def consequence(self, finding: Finding) -> list[Pieces]:
-        """Write a consequence of the finding above it, indented."""
-        indent = 2 if self.width > _NARROW else 0
-        within = FindingWriter(self.width - indent, self._unfolded, self._known)
-        return [[(" " * indent, ""), *row] for row in within.finding(finding)]
-
     def _followed(self, follow: Sequence[Finding], *, unfolded: bool) -> Pieces:
         words = f"+{counted(len(follow), 'consequence')}"
         if not unfolded:
@@ -128,57 +134,37 @@ class FindingWriter:
         indent = "  " if self.width > _NARROW else ""
         return cut([(indent, ""), (words, "dim")], self.width, SYMBOLS.more)
 
-    def message(
-        self, finding: Finding, *, with_state: bool = False, marked: bool = False
-    ) -> list[Pieces]:
-        """Write the message, on request with the word that it is acknowledged, and with the mark of
-        its severity.
-        """
-        mark = ""
-        mark_role = ""
-        indent = 2
-        if marked:
-            sign, mark_role = self._mark(finding.severity)
-            mark = f"{sign} "
-            indent = 0
-        text = finding.message
-        if name_of(finding) not in self._known:
-            return self._paragraph(
-                mark, text, "text", mark_role=mark_role, indent=indent
-            )
-        if with_state:
-            text = f"acknowledged: {text}"
-        return self._paragraph(mark, text, "dim", indent=indent)
+    def _message(self, finding: Finding, mark: str = "") -> list[Pieces]:
+        """Write the message, in place of an indent behind a mark where there is one."""
+        role = "dim" if is_acknowledged(self.view, finding) else "text"
+        return self._paragraph(mark, finding.message, role, indent=0 if mark else 2)
 
-    def badges(self, findings: Sequence[Finding]) -> Pieces:
-        """Write findings in one row, and the number of those without room; of a single one since
-        when there is.
+    def badges(self, findings: Sequence[Finding], height: int) -> list[Pieces]:
+        """Write findings in one row, and the number of those without room; below it as many
+        messages as fit.
         """
+        if not findings:
+            return [self.quiet_row()]
         if len(findings) == 1:
-            return self._single_badge(findings[0])
+            (finding,) = findings
+            message = self.beginning(self._message(finding), height - 1)
+            return [self._head(finding, unfolded=False), *message]
         row: Pieces = []
-        used = 0
-        left = len(findings)
-        for finding in findings:
+        for at, finding in enumerate(findings):
+            left = len(findings) - at
             rest = f" +{left - 1}" if left > 1 else ""
-            gap = 1 if row else 0
-            room = self.width - used - gap - len(rest)
+            gap = " " if row else ""
+            room = self.width - cells_of(row) - len(gap) - len(rest)
             if row and room < cell_len(finding.id) + 2:
                 row.append((f" +{left}", "dim"))
                 break
-            badge = self._badge(finding, room)
-            row += [(" " * gap, ""), *badge]
-            used += gap + cells_of(badge)
-            left -= 1
-        return row
-
-    def _single_badge(self, finding: Finding) -> Pieces:
-        since = self._since(finding)
-        row = self._badge(finding, self.width - len(since) - 1)
-        gap = self.width - len(since) - cells_of(row)
-        if since and gap > 0:
-            return [*row, (" " * gap, ""), (since, "dim")]
-        return row
+            row += [(gap, ""), *self._badge(finding, room)]
+        rows = [row]
+        for finding in findings:
+            sign, _ = self._mark(finding.severity)
+            message = self._message(finding, f"{sign} ")
+            rows += self.beginning(message, height - len(rows))
+        return rows
 
     def beginning(self, rows: list[Pieces], count: int) -> list[Pieces]:
         """Return the first rows; if there are more, the last one is filled and ends with an
@@ -192,8 +178,9 @@ class FindingWriter:
         _, role = last[-1]
         return [*rows[: count - 1], [*last, (SYMBOLS.more, role)]]
 
-    def quiet(self, view: View) -> list[Pieces]:
+    def quiet(self) -> list[Pieces]:
         """Say why there is no finding."""
+        view = self.view
         role = "dim"
         mark = SYMBOLS.nothing
         words = _why_no_verdict(view)
@@ -207,11 +194,12 @@ class FindingWriter:
         rows = self._paragraph(f"{mark} ", words, role, indent=0)
         return rows or [[(mark[: self.width], role)]]
 
-    def quiet_row(self, view: View) -> Pieces:
+    def quiet_row(self) -> Pieces:
         """Say in one row why there is no finding, and how many rules were not judged if that
         fits.
         """
-        row = self.beginning(self.quiet(view), 1)[0]
+        view = self.view
+        row = self.beginning(self.quiet(), 1)[0]
         room = self.width - len(_TITLE)
         if room >= _FEWEST_BEHIND_TITLE:
             if cells_of(row) > room:
@@ -227,8 +215,9 @@ class FindingWriter:
             return [*row, (more, "dim")]
         return row
 
-    def not_judged(self, view: View, *, reasons: bool) -> list[Pieces]:
+    def not_judged(self, *, reasons: bool) -> list[Pieces]:
         """Write the number of rules that gave no verdict, on request with names and reasons."""
+        view = self.view
         verdict = view.verdict
         why = f"({view.keys['health.not_judged']}: why)"
         first, *more = unjudged_rules([rule.reason for rule in verdict.not_judged])
@@ -245,7 +234,7 @@ class FindingWriter:
 
     def _badge(self, finding: Finding, cells: int) -> Pieces:
         mark, role = self._mark(finding.severity)
-        if name_of(finding) in self._known:
+        if is_acknowledged(self.view, finding):
             role = "dim"
         name = middle(finding.id, cells - 2)
         return [(f"{mark} "[: self.width], role), (name, role)]
@@ -279,9 +268,15 @@ class FindingWriter:
         return rows
 
 
-def name_of(finding: Finding) -> tuple[str, str | None]:
+def name_of(finding: Finding) -> FindingName:
     """Return the identity of a finding: rule and metric, as its numbers change with each step."""
     return finding.id, finding.key
+
+
+def is_acknowledged(view: View, finding: Finding) -> bool:
+    """Return whether the user has acknowledged a finding of the shown run."""
+    run = view.run
+    return run is not None and view.acknowledgements.acknowledged(run.name, finding)
 
 
 def found_at_the_end(view: View) -> Sequence[str]:
@@ -367,7 +362,6 @@ def finding_counts(verdict: Verdict, open_: Sequence[Finding]) -> list[str]:
     rest = [", ".join(unjudged(reasons))] if reasons else []
     return [
         SYMBOLS.dot.join((*words, *seen, *rest)),
-        SYMBOLS.dot.join((*marks, *seen, *rest)),
         SYMBOLS.dot.join((*marks, *rest)),
         "  ".join(marks),
     ]

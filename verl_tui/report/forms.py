@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.report.as_data import as_data
 from verl_tui.report.documents import as_html, as_markdown
-from verl_tui.report.drawing import picture_of
+from verl_tui.report.drawing import drawing_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def drawn_charts(report: Report) -> list[tuple[ReportChart, ChartDrawing | None]]:
     """Return the charts of a report with their drawings."""
-    return [(chart, picture_of(chart)) for chart in report.charts]
+    return [(chart, drawing_of(chart)) for chart in report.charts]
 
 
 def report_text(

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isfinite
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from verl_tui.failures import note_failure
+from verl_tui.on_demand.samples import StepSamples
 from verl_tui.records import Sample
 from verl_tui.report.masked import masked
 from verl_tui.sources.files.paths import why
-from verl_tui.sources.folders.dump_file import dump_at
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from verl_tui.records import Dump, Unreadable
+    from verl_tui.records import Unreadable
     from verl_tui.runs.run import Run
-    from verl_tui.runs.samples import Place
 
 LONGEST = 1200
 """Characters of a prompt or a response that are shown: about a screen."""
@@ -51,14 +50,6 @@ class ReportedSamples:
     """A sentence on what they were chosen from, or on why there are none."""
 
 
-class _Candidates(NamedTuple):
-    """The samples of a step to choose from."""
-
-    scores: Sequence[float | None]
-    read: Callable[[int], Sample | Unreadable]
-    note: str
-
-
 def excerpts_of(run: Run) -> ReportedSamples:
     """Return the excerpts of a run; a dump of samples is read for them.
 
@@ -71,45 +62,23 @@ def excerpts_of(run: Run) -> ReportedSamples:
     step = places[-1].step
     place = next(one for one in places if one.step == step)
     try:
-        found = _candidates(run, place)
-        if not found.scores:
-            return ReportedSamples(
-                step, place.validation, note="its dump holds no sample"
-            )
-        shown = tuple(_excerpt(*one, found) for one in _chosen(found.scores))
+        found = StepSamples(run.samples, place, size=_READ)
+        scores = list(found.scores())
+        if not scores:
+            note = "its dump holds no sample"
+            return ReportedSamples(step, place.validation, note=note)
+        shown = tuple(_excerpt(why, found.row(at)) for why, at in _chosen(scores))
     except OSError as error:
-        return ReportedSamples(
-            step, place.validation, note=f"its samples cannot be read: {why(error)}"
-        )
+        note = f"its samples cannot be read: {why(error)}"
     except Exception as error:  # noqa: BLE001 - a report without samples is better than none
         reason = note_failure(f"samples of {run.name}", error)
-        return ReportedSamples(
-            step, place.validation, note=f"its samples cannot be shown: {reason}"
-        )
-    return ReportedSamples(step, place.validation, shown, found.note)
-
-
-def _candidates(run: Run, place: Place) -> _Candidates:
-    dump = run.samples.dump(place)
-    if dump is not None:
-        return _dumped(dump)
-    kept = run.samples.kept(place)
-    scores = [sample.score for sample in kept]
-    return _Candidates(
-        scores, kept.__getitem__, _note(scores, counted(len(kept), "sample"))
-    )
-
-
-def _dumped(dump: Dump) -> _Candidates:
-    file = dump_at(dump.path, dump.step, validation=dump.validation)
-    while file.index() and file.offset < _READ:
-        pass
-    scores = [fact.score for fact in file.facts(0, file.count_so_far)]
-    known = counted(len(scores), "sample")
-    chosen = known
-    if not file.complete:
-        chosen = f"the first {known}, as far as its dump was read"
-    return _Candidates(scores, file.row, _note(scores, chosen))
+        note = f"its samples cannot be shown: {reason}"
+    else:
+        known = counted(len(scores), "sample")
+        if not found.complete:
+            known = f"the first {known}, as far as its dump was read"
+        return ReportedSamples(step, place.validation, shown, _note(scores, known))
+    return ReportedSamples(step, place.validation, note=note)
 
 
 def _note(scores: Sequence[float | None], chosen: str) -> str:
@@ -119,27 +88,23 @@ def _note(scores: Sequence[float | None], chosen: str) -> str:
 
 
 def _chosen(scores: Sequence[float | None]) -> list[tuple[str, int]]:
-    """Return which samples are shown, and why: each once."""
+    """Return why samples are shown, and which: each once."""
     known = {
-        i: score
-        for i, score in enumerate(scores)
+        score: at
+        for at, score in reversed(list(enumerate(scores)))
         if score is not None and isfinite(score)
     }
     reasons: dict[int, list[str]] = {}
     if known:
-        top = max(known.values())
-        least = min(known.values())
-        reasons[max(known, key=known.__getitem__)] = [
-            "best" if top > least else "scored like all others"
-        ]
-        if top > least:
-            reasons[min(known, key=known.__getitem__)] = ["worst"]
+        top, least = max(known), min(known)
+        best = "best" if top > least else "scored like all others"
+        reasons[known[top]] = [best]
+        reasons.setdefault(known[least], ["worst"])
     reasons.setdefault(len(scores) - 1, []).append("newest")
     return [(", ".join(why), at) for at, why in reasons.items()]
 
 
-def _excerpt(why: str, at: int, found: _Candidates) -> ReportedSample:
-    row = found.read(at)
+def _excerpt(why: str, row: Sample | Unreadable) -> ReportedSample:
     if not isinstance(row, Sample):
         return ReportedSample(
             why, None, "", f"line {row.line} cannot be read: {row.reason}", None

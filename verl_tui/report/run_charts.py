@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.comparison.outcomes import weighty
 from verl_tui.health.finding import Verdict
 from verl_tui.indicators import INDICATORS
-from verl_tui.metrics import describe
 from verl_tui.rendering.charts.overlaid_runs import counterpart
 from verl_tui.rendering.charts.plan import ChartLook, plan_charts, single_metric
 from verl_tui.rendering.charts.planned_data import chart_data
@@ -20,7 +19,7 @@ from verl_tui.text import one_line
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.monitor import Monitor
     from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
@@ -39,6 +38,8 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
 """The indicators of each family, in the order of showing."""
 OF_FINDINGS, OTHERS = "named by findings", "metrics"
 """Families for findings about other metrics, and for runs without any of these."""
+OTHER_RUN = "other-run"
+"""Role of a run without a colour."""
 COLOURED = len(LETTERS)
 """Runs that have a letter and a colour of their own."""
 MOST_GREY = 54
@@ -78,12 +79,14 @@ class ReportChart:
         first = self.curves[0].data
         if self.alone:
             return first
+        coloured = [one.data for one in self.curves if one.place is not None]
+        marks = (mark for data in coloured for mark in data.marks)
         return first._replace(
             lines=tuple(filter(None, map(_lettered, self.curves))),
             envelope=None,
             spread=(),
             beside=(),
-            alarms=(),
+            marks=tuple(mark for mark in marks if mark.role == "breach"),
             best="",
         )
 
@@ -95,7 +98,7 @@ def _lettered(curve: RunCurve) -> ChartLine | None:
         return None
     label = one_line(curve.run, 40)
     if curve.place is None:
-        return main._replace(role="raw", sign="·", label=label)
+        return main._replace(role=OTHER_RUN, sign="·", label=label, alarms=())
     role = RUNS[curve.place]
     return main._replace(role=role, sign=LETTERS[curve.place], label=label)
 
@@ -151,170 +154,102 @@ def charts_of(
         drawn: The runs.
         now: Seconds since the epoch.
     """
-    if len(drawn.all) == 1:
-        return tuple(_of_one_run(monitor, drawn.all[0], now))
-    return tuple(_of_many(monitor, drawn, now))
+    return tuple(_ChartsOfRuns(monitor, drawn, now).charts())
 
 
-# -- one run ---------------------------------------------------------------------------------------
-
-
-def _of_one_run(monitor: Monitor, run: Run, now: float) -> Iterator[ReportChart]:
-    """Yield the charts of a single run as the screen has them, with their bands and points."""
-    planned = plan_charts(run, tuple(chain.from_iterable(FAMILIES.values())))
-    found = list(_of_families(run, planned))
-    drawn = {chart.key for _, chart in found}
-    found += _of_findings(planned, drawn, _keys_of_findings(monitor, [run]))
-    if not found:
-        found = [(OTHERS, chart) for chart in planned[:_MOST_OTHERS]]
-    view = View(monitor, run, now)
-    for family, chart in found:
-        curve = RunCurve(run.name, 0, chart_data(chart, view, ChartLook()))
-        yield ReportChart(
-            family,
-            chart.label,
-            chart.unit,
-            chart.indicator,
-            (curve,),
-            _of_key(chart),
-            alone=True,
-        )
-
-
-def _of_families(
-    run: Run, planned: Sequence[PlannedChart]
-) -> Iterator[tuple[str, PlannedChart]]:
-    """Yield the charts of the families; validation, which the screen draws into the reward's, has
-    one of its own, too.
-    """
-    known = {chart.indicator: chart for chart in planned}
-    validation = run.indicators.get("validation")
-    if validation is not None:
-        known.setdefault("validation", single_metric(run, validation, "validation"))
-    loss = run.loss_alone
-    drawn = {chart.key for chart in known.values()}
-    if loss is not None and loss not in drawn:
-        known["loss"] = single_metric(run, loss)
-    for family, names in FAMILIES.items():
-        for name in (*names, family):
-            chart = known.pop(name, None)
-            if chart is not None:
-                yield family, chart
-
-
-def _of_findings(
-    planned: Sequence[PlannedChart], drawn: Container[str], named: Sequence[str]
-) -> list[tuple[str, PlannedChart]]:
-    """Return the charts of metrics that findings are about, if they are not drawn yet."""
-    others = [chart for chart in planned if chart.key not in drawn]
-    more = [chart for chart in others if any(map(chart.shows, named))]
-    return [(OF_FINDINGS, chart) for chart in more[:_MOST_OF_FINDINGS]]
-
-
-def _of_key(planned: PlannedChart) -> tuple[str, ...]:
-    beside = (f"joined points: {one_line(key)}" for key in planned.points)
-    return (one_line(planned.key), *beside)
-
-
-def _keys_of_findings(monitor: Monitor, runs: Iterable[Run]) -> list[str]:
-    """Return the metrics that warnings and worse are about."""
-    found: dict[str, None] = {}
-    for run in runs:
-        for finding in weighty(monitor.verdicts.get(run.name, Verdict()).primary):
-            if finding.key is not None:
-                found[finding.key] = None
-    return list(found)
-
-
-# -- several runs ----------------------------------------------------------------------------------
-
-
-def _of_many(monitor: Monitor, drawn: DrawnRuns, now: float) -> Iterator[ReportChart]:
-    overlays = _Overlays(monitor, drawn, now)
-    for family, names in FAMILIES.items():
-        for name in names:
-            yield from overlays.of_indicator(family, name)
-        if family == "loss":
-            losses = filter(None, (run.loss_alone for run in drawn.all))
-            yield from overlays.of_keys(family, losses, 1)
-    named = _keys_of_findings(monitor, drawn.coloured)
-    yield from overlays.of_keys(OF_FINDINGS, named, _MOST_OF_FINDINGS)
-    if not overlays.drawn:
-        own = (key for run in drawn.coloured for key in run.keys)
-        yield from overlays.of_keys(OTHERS, own, _MOST_OTHERS)
-
-
-class _Overlays:
-    """The charts of several runs, while they are being made."""
+class _ChartsOfRuns:
+    """The charts, while they are being made."""
 
     def __init__(self, monitor: Monitor, runs: DrawnRuns, now: float) -> None:
-        self.drawn: set[str] = set()
+        self._drawn: set[str] = set()
         """Keys that have a chart."""
         self._monitor = monitor
         self._runs = runs
         self._now = now
+        self._alone = len(runs.all) == 1
+        wanted = [*chain.from_iterable(FAMILIES.values())]
+        self._plans = plan_charts(runs.all[0], wanted) if self._alone else ()
+        """The charts of a single run as the screen has them, with their bands and points."""
 
-    def of_indicator(self, family: str, indicator: str) -> Iterator[ReportChart]:
-        """Yield the chart of an indicator, if a run has it."""
-        named = {run.name: run.indicators.get(indicator) for run in self._runs.all}
-        yield from self._chart(family, INDICATORS[indicator].label, indicator, named)
+    def charts(self) -> Iterator[ReportChart]:
+        """Yield them."""
+        for family, names in FAMILIES.items():
+            for name in names:
+                keys = [run.indicators.get(name) for run in self._runs.all]
+                yield from self._chart(family, name, keys)
+            if family == "loss":
+                losses = filter(None, (run.loss_alone for run in self._runs.all))
+                yield from self._of_keys(family, losses, 1)
+        named = _keys_of_findings(self._monitor, self._runs.coloured)
+        yield from self._of_keys(OF_FINDINGS, named, _MOST_OF_FINDINGS)
+        if not self._drawn:
+            own = [plan.key for plan in self._plans]
+            own += chain.from_iterable(run.keys for run in self._runs.coloured)
+            yield from self._of_keys(OTHERS, own, _MOST_OTHERS)
 
-    def of_keys(
+    def _of_keys(
         self, family: str, keys: Iterable[str], most: int
     ) -> Iterator[ReportChart]:
         """Yield the charts of metrics by the log's own keys, so many of those without one."""
-        wanted = [key for key in dict.fromkeys(keys) if key not in self.drawn]
+        homes = (
+            next((one.key for one in self._plans if one.shows(key)), key)
+            for key in keys
+        )
+        wanted = [key for key in dict.fromkeys(homes) if key not in self._drawn]
         for key in wanted[:most]:
-            known = {
-                run.name: key if run.series(key) else None for run in self._runs.all
-            }
-            yield from self._chart(family, describe(key).label, None, known)
+            known = [key if run.series(key) else None for run in self._runs.all]
+            yield from self._chart(family, None, known)
 
     def _chart(
-        self,
-        family: str,
-        label: str,
-        indicator: str | None,
-        keys: Mapping[str, str | None],
+        self, family: str, indicator: str | None, keys: list[str | None]
     ) -> Iterator[ReportChart]:
         """Yield a chart, none if no run has the metric.
 
         Args:
             family: What it belongs to.
-            label: Its name.
             indicator: What it means, None where only its key is known.
             keys: The key of each run, None where it has none.
         """
-        named = [(run, keys[run.name]) for run in self._runs.all]
+        named = [*zip(self._runs.all, keys, strict=True)]
         having = [(run, key) for run, key in named if key is not None]
         if not having:
             return
         first, own = having[0]
-        alike, otherwise = _counted_alike(first, own, indicator, having)
-        curves = tuple(self._curve(run, key, label) for run, key in alike)
-        self.drawn.update(one.data.key for one in curves)
-        without = [name for name, key in keys.items() if key is None]
-        notes = (*_of_keys(curves), *_lacking(without, otherwise))
-        yield ReportChart(family, label, describe(own).unit, indicator, curves, notes)
+        planned = self._planned(first, own, indicator)
+        curves: list[RunCurve] = []
+        otherwise: list[str] = []
+        for run, key in having:
+            if counterpart(first, own, indicator, run) is not None:
+                curves.append(self._curve(run, self._planned(run, key, indicator)))
+            else:
+                otherwise.append(run.name)
+        self._drawn.update(one.data.key for one in curves)
+        without = [run.name for run, key in named if key is None]
+        beside = [f"joined points: {one_line(key)}" for key in planned.points]
+        notes = (*_of_keys(curves), *beside, *_lacking(without, otherwise))
+        words = (planned.label, planned.unit, planned.indicator)
+        yield ReportChart(family, *words, tuple(curves), notes, self._alone)
 
-    def _curve(self, run: Run, key: str, label: str) -> RunCurve:
-        planned = single_metric(run, key, label)._replace(spread=None)
-        data = chart_data(planned, View(self._monitor, run, self._now), ChartLook())
+    def _planned(self, run: Run, key: str, indicator: str | None) -> PlannedChart:
+        """Return what is drawn of a metric: of several runs the curve alone."""
+        label = INDICATORS[indicator].label if indicator is not None else ""
+        single = single_metric(run, key, label)
+        if not self._alone:
+            return single._replace(spread=None)
+        named = (one for one in self._plans if indicator in (None, one.indicator))
+        return next((one for one in named if one.key == key), single)
+
+    def _curve(self, run: Run, planned: PlannedChart) -> RunCurve:
+        view = View(self._monitor, run, self._now)
+        data = chart_data(planned, view, ChartLook())
         return RunCurve(run.name, self._runs.place(run.name), data)
 
 
-def _counted_alike(
-    first: Run, own: str, indicator: str | None, having: Sequence[tuple[Run, str]]
-) -> tuple[list[tuple[Run, str]], list[str]]:
-    """Return the runs that count a metric as the first one does, and the names of the others."""
-    alike = []
-    otherwise = []
-    for run, key in having:
-        if run is first or counterpart(first, own, indicator, run) is not None:
-            alike.append((run, key))
-        else:
-            otherwise.append(run.name)
-    return alike, otherwise
+def _keys_of_findings(monitor: Monitor, runs: Iterable[Run]) -> list[str]:
+    """Return the metrics that warnings and worse are about."""
+    verdicts = [monitor.verdicts.get(run.name, Verdict()) for run in runs]
+    found = (one.key for verdict in verdicts for one in weighty(verdict.primary))
+    return [key for key in dict.fromkeys(found) if key is not None]
 
 
 def _of_keys(curves: Sequence[RunCurve]) -> Iterator[str]:

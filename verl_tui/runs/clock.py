@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from array import array
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
@@ -12,6 +11,9 @@ from verl_tui.times import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     from collections.abc import MutableSequence, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
 
 _NAN = float("nan")
 
@@ -81,54 +83,46 @@ class Clock:
 
     def at(self, step: int) -> float:
         """Return when the run reached a step, nan where unknown."""
-        steps = self.steps
-        times = self.times
-        at = bisect_left(steps, step)
-        if at < len(steps) and steps[at] == step:
-            return times[at]
-        if not 0 < at < len(steps):
-            return _NAN
-        before = steps[at - 1]
-        share = (step - before) / (steps[at] - before)
-        return times[at - 1] + share * (times[at] - times[at - 1])
+        return self.at_each([step])[0]
 
-    def at_each(self, steps: Sequence[int]) -> Sequence[float]:
-        """Return when the run reached each of several ascending steps, nan where unknown."""
-        first = bisect_left(self.steps, steps[0]) if len(steps) else 0
-        stop = first + len(steps)
-        if self.steps[first:stop] == steps:
-            return self.times[first:stop]
-        return [self.at(step) for step in steps]
+    def at_each(self, steps: Sequence[int] | NDArray[np.int64]) -> list[float]:
+        """Return when the run reached each of several steps, nan where unknown."""
+        import numpy as np
+
+        if not self.steps:
+            return [_NAN] * len(steps)
+        found: list[float] = np.interp(
+            steps, self.steps, self.times, left=_NAN, right=_NAN
+        ).tolist()
+        return found
 
 
 def moment(stated: float, step: int, clocks: Sequence[Clock]) -> float:
-    """Return the time of a step: as its record states it, else by the first clock that knows it,
-    else nan.
-    """
-    known = (clock.at(step) for clock in clocks)
-    return next((time for time in (stated, *known) if not math.isnan(time)), _NAN)
+    """Return the time of a step, see `moments`."""
+    return moments([stated], [step], clocks)[0]
 
 
 def moments(
     stated: Sequence[float], steps: Sequence[int], clocks: Sequence[Clock]
-) -> Sequence[float]:
-    """Return the time of each of several steps, see `moment`.
+) -> list[float]:
+    """Return the time of each of several steps: as its record states it, else by the first clock
+    that knows it, else nan.
 
     Args:
         stated: The time that the record of each step states, nan where it states none.
         steps: Ascending.
-        clocks: The first that knows a step holds for it.
+        clocks: The best first.
     """
-    found = stated
+    import numpy as np
+
+    found, at = np.array(stated, np.float64), np.array(steps)
     for clock in clocks:
-        if not any(map(math.isnan, found)):
+        unknown = np.isnan(found)
+        if not unknown.any():
             break
-        known = clock.at_each(steps)
-        found = [
-            other if math.isnan(time) else time
-            for time, other in zip(found, known, strict=True)
-        ]
-    return found
+        found[unknown] = clock.at_each(at[unknown])
+    times: list[float] = found.tolist()
+    return times
 
 
 def counted_back(
@@ -170,18 +164,16 @@ class ElapsedTimes:
         long as the one before it.
         """
         count = bisect_right(self.steps, step)
-        steps = self.steps[:count]
-        elapsed = self.elapsed[:count]
+        steps, elapsed = self.steps[:count], self.elapsed[:count]
         if steps and steps[-1] == step:
             return steps, elapsed
-        beyond = count == len(self.steps)
-        to = count - 1 if beyond else count
-        if count < 2 or (beyond and step - steps[-1] > steps[to] - steps[to - 1]):
+        to = min(count, len(self.steps) - 1)
+        if count < 2 or step - steps[-1] > self.steps[to] - self.steps[to - 1]:
             return (), ()
-        gap = self.steps[to] - self.steps[to - 1]
-        taken = self.elapsed[to] - self.elapsed[to - 1]
-        last = elapsed[-1] + (step - steps[-1]) / gap * taken
-        return [*steps, step], [*elapsed, last]
+        each = (self.elapsed[to] - self.elapsed[to - 1]) / (
+            self.steps[to] - self.steps[to - 1]
+        )
+        return [*steps, step], [*elapsed, elapsed[-1] + (step - steps[-1]) * each]
 
     def clock(self, step: int, end: float, origin: str) -> Clock:
         """Return a clock counted back from when a step was reached, empty where no step is near it.

@@ -58,8 +58,8 @@ class Series:
         self._rows: Sequence[int] = ()
         """Rows of each table that have been taken over."""
         self._pyramid: Pyramid | None = None
-        self._cut: tuple[int, int, Series | None] = (-1, 0, None)
-        """Revision, number of points, and the series of these that `until` returned last."""
+        self._cut: tuple[tuple[int, int], Series] | None = None
+        """What `until` returned last, with its revision and number of points."""
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -84,10 +84,19 @@ class Series:
     @property
     def highest(self) -> float:
         """The greatest value that is a number, `-inf` if there is none."""
+        point = self.highest_point()
+        return -math.inf if point is None else point.value
+
+    def highest_point(self, sign: float = 1.0) -> Point | None:
+        """Return the first point with the highest value times `sign`, None without a number."""
         import numpy as np
 
-        values = np.array(self.values, np.float64)
-        return float(values.max(initial=-math.inf, where=np.isfinite(values)))
+        values = sign * np.array(self.values, np.float64)
+        finite = np.isfinite(values)
+        if not finite.any():
+            return None
+        at = int(np.argmax(np.where(finite, values, -np.inf)))
+        return Point(self.steps[at], self.values[at])
 
     def first_beyond(self, value: float, *, down: bool = False) -> Point | None:
         """Return the first point at or above a value (`down`: at or below)."""
@@ -120,25 +129,18 @@ class Series:
         return dict(zip(self.steps[at:], self.values[at:], strict=True))
 
     def until(self, step: int | None) -> Series:
-        """Return the series up to a step, itself where it has nothing beyond.
-
-        What was returned for an earlier step is returned again with the points in between, so that
-        to go from step to step costs what is new.
-        """
+        """Return the series up to a step, itself where it has nothing beyond."""
         stop = len(self) if step is None else bisect_right(self.steps, step)
         if stop == len(self):
             return self
-        revision, count, cut = self._cut
-        if cut is None or revision != self.revision or stop < count:
-            count = 0
+        asked = self.revision, stop
+        if self._cut is None or self._cut[0] != asked:
             cut = Series(self.key, self.revision)
             cut._parts = self._parts
-        cut.steps += self.steps[count:stop]
-        cut.values += self.values[count:stop]
-        cut.times += self.times[count:stop]
-        cut.counts = self.counts[:stop]
-        self._cut = (self.revision, stop, cut)
-        return cut
+            cut.steps, cut.values = self.steps[:stop], self.values[:stop]
+            cut.times, cut.counts = self.times[:stop], self.counts[:stop]
+            self._cut = asked, cut
+        return self._cut[1]
 
     @property
     def orders(self) -> array[int]:

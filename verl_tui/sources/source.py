@@ -152,8 +152,6 @@ class FileSource:
         if chunk.restarted is not None:
             again = self._reader.restart(chunk.restarted)
         records = (*again, *self._reader.feed(chunk.data))
-        if not chunk.more:
-            records = (*records, *getattr(self._reader, "caught_up", tuple)())
         return self.counted(records), chunk.more
 
     def finish(self) -> tuple[Record, ...]:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
 from textual.app import SystemCommand
-from textual.binding import Binding
 from textual.message import Message
 
 from verl_tui.on_demand.samples import SampleBrowser
@@ -15,6 +14,7 @@ from verl_tui.rendering.session.run_order import RunListing, first_to_show
 from verl_tui.rendering.session.selection import Selection
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.tui.export import PICTURES, copy_here, take_picture
+from verl_tui.tui.keys.act import act
 from verl_tui.tui.keys.bindings import hint_keys
 from verl_tui.tui.keys.tasks import TAKE
 from verl_tui.tui.messages import MoveCursor
@@ -40,67 +40,50 @@ class VerlApp(MonitorApp):
     """Watches runs in the terminal."""
 
     TITLE = "verl-tui"
-    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - Textual declares it otherwise
-        (0, "-narrow"),
-        (60, "-medium"),
-        (120, "-wide"),
-        (170, "-huge"),
-    ]
-    """Columns from which on a class holds, for which stylesheets have a layout."""
-    VERTICAL_BREAKPOINTS = [  # noqa: RUF012
-        (0, "-line"),
-        (2, "-pair"),
-        (3, "-tiny"),
-        (8, "-flat"),
-        (18, "-low"),
-        (30, "-tall"),
-    ]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-wide")]  # noqa: RUF012 - as Textual has it
+    VERTICAL_BREAKPOINTS = [(0, "-line"), (3, "-tall")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q", "quit", "Quit", id="quit"),
+        act("q", "quit", "quit", "Quit", show=True),
         *(
-            Binding(
+            act(
                 one.key,
                 f"look_at('{one.name}')",
+                one.id,
                 one.words,
-                key_display=one.label,
+                one.task,
                 show=bool(one.label),
-                id=one.id,
-                group=one.task,
             )
             for one in SCREENS.values()
         ),
-        Binding("p", "pause", "Pause", id="pause"),
-        Binding("r", "reload", "Read everything again", show=False, id="reload"),
+        act("p", "pause", "pause", "Pause", show=True),
+        act("r", "reload", "reload", "Read everything again"),
         # These hold over every screen, whatever has the focus.
-        Binding(
+        act(
             "ctrl+s",
             "picture",
+            "picture",
             "Screenshot (SVG and text)",
-            show=False,
-            id="picture",
-            priority=True,
-            group=TAKE,
+            TAKE,
+            everywhere=True,
         ),
-        Binding(
+        act(
             "ctrl+y",
             "copy_here",
+            "copy",
             "Copy what the cursor is at",
-            show=False,
-            id="copy",
-            priority=True,
-            group=TAKE,
+            TAKE,
+            everywhere=True,
         ),
-        Binding(
+        act(
             "ctrl+r",
             "copy_report",
+            "report",
             "Copy a report of errors of verl-tui's own",
-            show=False,
-            id="report",
-            priority=True,
-            group=TAKE,
+            TAKE,
+            everywhere=True,
         ),
-        Binding("ctrl+l", "redraw", "Redraw the screen", show=False, id="redraw"),
-        Binding("ctrl+z", "suspend_process", "Suspend", show=False, id="suspend"),
+        act("ctrl+l", "redraw", "redraw", "Redraw the screen"),
+        act("ctrl+z", "suspend_process", "suspend", "Suspend"),
     ]
 
     FOOTER: ClassVar[tuple[tuple[str, str], ...]] = tuple(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from textual.app import SystemCommand
@@ -23,7 +22,7 @@ from verl_tui.tui.terminal.net import ContainedPart
 from verl_tui.tui.toast import toast
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from textual import events
     from textual.command import Provider
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
 
 _TEXTUALS = {"Theme": "other colours"}
 """Textual's own commands that are offered: help, zoom, pictures and quitting are ours."""
-_AGAIN = 60.0
-"""Seconds after which the same error is reported again: some come with every drawing."""
 SETTLED = 0.3
 """Seconds of focus after which all is painted anew: passing by on alt-tab costs nothing."""
 
@@ -93,11 +90,8 @@ class TerminalApp(KeyQueue[int]):
             self.register_theme(theme)
         self._known_theme = ""
         self._repaint: Timer | None = None
-        self._has_screen = False
-        self._reported_at: dict[str, float] = {}
-        """Monotonic seconds at which an error outside of all parts was said last."""
-        self._failed_elsewhere = False
-        """True if one came outside of all parts since a report was copied."""
+        self._said: set[str] = set()
+        """Errors outside of all parts that were said since a report was copied."""
         self._reported = 0
         """Errors of our own that the user has copied a report of."""
 
@@ -106,10 +100,8 @@ class TerminalApp(KeyQueue[int]):
         usual = super().get_driver_class()
         if usual.__name__ != "LinuxDriver":
             return usual
-        try:
-            from verl_tui.tui.terminal.driver import RobustDriver
-        except ImportError:  # another Textual has no parser of that name
-            return usual
+        from verl_tui.tui.terminal.driver import RobustDriver
+
         return RobustDriver
 
     def on_mount(self) -> None:
@@ -123,7 +115,7 @@ class TerminalApp(KeyQueue[int]):
                 f"no theme is called {one_line(theme)}: there are {known}", markup=False
             )
         elif self._few_colours and not self.available_themes[theme].ansi:
-            self.theme = themes.PLAIN.name
+            self.theme = themes.PLAIN
         else:
             self.theme = theme
         self._known_theme = self.theme
@@ -151,8 +143,9 @@ class TerminalApp(KeyQueue[int]):
     def get_css_variables(self) -> dict[str, str]:
         """Return the theme's colours, changed where text would be hard to read."""
         few = not self.is_headless and self.console.color_system == "256"
-        shown = themes.of_256 if few else themes.exactly
-        self.theme_variables = themes.readable(super().get_css_variables(), shown)
+        self.theme_variables = themes.readable(
+            super().get_css_variables(), self.theme, few=few
+        )
         return self.theme_variables
 
     @property
@@ -177,31 +170,21 @@ class TerminalApp(KeyQueue[int]):
 
     # -- errors of our own -------------------------------------------------------------------------
 
-    @property
-    def is_up(self) -> bool:
-        """True once there is a screen."""
-        return self._has_screen
-
-    def sentence(self, failure: Failure, part: ContainedPart) -> str:
-        """Return what a panel shows, or a screen over the dashboard, that has failed."""
-        self._show_soon()
+    def tell(self, failure: Failure, part: ContainedPart | None) -> None:
+        """Say in a part that it has failed; once over the screen what has failed outside of all."""
         copies = f"{self._report_key} copies a report"
-        if isinstance(part, Screen):
-            return f"This screen has failed: {failure.words}. esc leaves it, {copies}."
-        return f"This panel has failed: {failure.words}. {copies}; all else goes on."
-
-    def tell(self, failure: Failure) -> None:
-        """Say over the screen that something has failed, again once in a while."""
-        if not self._failed_elsewhere:  # once: what fails may be the drawing
-            self._failed_elsewhere = True
-            self._show_soon()
-        now = monotonic()
-        if now - self._reported_at.get(failure.words, -_AGAIN) >= _AGAIN:
-            self._reported_at[failure.words] = now
-            toast(
-                self,
-                f"failed: {failure.words}; {self._report_key} copies a report",
-                rows=2,
+        if part is None:
+            if failure.words not in self._said:
+                self._said.add(failure.words)
+                toast(self, f"failed: {failure.words}; {copies}", rows=2)
+                self.show_troubles()
+        elif isinstance(part, Screen):
+            part.fail(
+                f"This screen has failed: {failure.words}. esc leaves it, {copies}."
+            )
+        else:
+            part.fail(
+                f"This panel has failed: {failure.words}. {copies}; all else goes on."
             )
 
     @property
@@ -209,33 +192,15 @@ class TerminalApp(KeyQueue[int]):
         """Errors of our own that nobody has copied a report of."""
         if self.failures.count == self._reported:
             return ()
-        if self._failed_elsewhere or any(part.failed for part in self._parts()):
+        if self._said or any(
+            isinstance(one, ContainedPart) and one.failed
+            for screen in self.screen_stack
+            for one in screen.walk_children(with_self=True)
+        ):
             return (AppTrouble("error", f"error: {self._report_key}"),)
         return (
             AppTrouble("error over", f"error, over now: {self._report_key}", over=True),
         )
-
-    def _parts(self) -> Iterator[ContainedPart]:
-        """Yield the parts of all screens that are open."""
-        for screen in self.screen_stack:
-            if isinstance(screen, ContainedPart):
-                yield screen
-            yield from (
-                widget
-                for widget in screen.query("*")
-                if isinstance(widget, ContainedPart)
-            )
-
-    def tried_again(self) -> None:
-        """Say so in the first line once nothing has failed any more."""
-        self._show_soon()
-
-    def _show_soon(self) -> None:
-        """Make the first line name the failed part, once that is blank."""
-        self.call_later(self.call_later, self.show_troubles)
-
-    def show_troubles(self) -> None:
-        """Draw what does not work, and what works again."""
 
     @property
     def _report_key(self) -> str:
@@ -247,16 +212,12 @@ class TerminalApp(KeyQueue[int]):
         if report:
             copy_text(self, report)
             self._reported = self.failures.count
-            self._failed_elsewhere = False
+            self._said.clear()
             self.show_troubles()
         else:
             toast(self, "no error to report")
 
     # -- the terminal ------------------------------------------------------------------------------
-
-    def on_ready(self) -> None:
-        """Note that there is a screen."""
-        self._has_screen = True
 
     def action_redraw(self) -> None:
         """Write the whole screen again, for terminals that have lost some of it."""
@@ -285,7 +246,7 @@ class TerminalApp(KeyQueue[int]):
         """
         self.forget_cells()
         # there is none as the app ends
-        shown = self.screen_stack[-1:] if self._has_screen else ()
+        shown = self.screen_stack[-1:] if self.has_screen else ()
         if any(event.size == screen.outer_size for screen in shown):
             self._repaint_soon()
 

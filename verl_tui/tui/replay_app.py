@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual.binding import Binding
 
 from verl_tui.tui.app import VerlApp
+from verl_tui.tui.keys.act import act
 from verl_tui.tui.keys.bindings import first_keys
 from verl_tui.tui.screens.dashboard import Dashboard
-from verl_tui.tui.widgets.plot import Plot
+from verl_tui.tui.widgets.chart import Chart
 
 if TYPE_CHECKING:
     from textual.binding import BindingType
@@ -28,61 +29,46 @@ _BEAT = 0.1
 _TENTH = 0.1
 
 _KEYS = (
-    Binding("p", "pause", "Pause the replay", id="pause"),
-    Binding("full_stop", "go_steps(1)", "Next step", key_display=".", id="replay.next"),
-    Binding(
-        "comma", "go_steps(-1)", "Previous step", key_display=",", id="replay.previous"
-    ),
-    Binding(
-        "greater_than_sign", "faster", "Faster", key_display=">", id="replay.faster"
-    ),
-    Binding("less_than_sign", "slower", "Slower", key_display="<", id="replay.slower"),
-    Binding(
+    act("p", "pause", "pause", "Pause the replay", show=True),
+    act("full_stop", "go_steps(1)", "replay.next", "Next step", show=True),
+    act("comma", "go_steps(-1)", "replay.previous", "Previous step", show=True),
+    act("greater_than_sign", "faster", "replay.faster", "Faster", show=True),
+    act("less_than_sign", "slower", "replay.slower", "Slower", show=True),
+    act(
         "right_curly_bracket",
         f"go_share({_TENTH})",
+        "replay.forward",
         "Forward by a tenth",
-        show=False,
-        id="replay.forward",
     ),
-    Binding(
-        "left_curly_bracket",
-        f"go_share(-{_TENTH})",
-        "Back by a tenth",
-        show=False,
-        id="replay.back",
-    ),
-    Binding(
+    act("left_curly_bracket", f"go_share(-{_TENTH})", "replay.back", "Back by a tenth"),
+    act(
         "semicolon",
         "go_cursor",
+        "replay.cursor",
         "Go to the step at the charts' cursor",
-        show=False,
-        id="replay.cursor",
     ),
-    Binding("r", "reload", "Play from the beginning", show=False, id="reload"),
+    act("r", "reload", "reload", "Play from the beginning"),
     # Over every screen, whatever has the focus.
-    Binding(
+    act(
         "f7",
         "go_steps(-1)",
+        "replay.f7",
         "Previous step, over every screen",
-        show=False,
-        id="replay.f7",
-        priority=True,
+        everywhere=True,
     ),
-    Binding(
+    act(
         "f8",
         "pause",
+        "replay.f8",
         "Pause the replay, over every screen",
-        show=False,
-        id="replay.f8",
-        priority=True,
+        everywhere=True,
     ),
-    Binding(
+    act(
         "f9",
         "go_steps(1)",
+        "replay.f9",
         "Next step, over every screen",
-        show=False,
-        id="replay.f9",
-        priority=True,
+        everywhere=True,
     ),
 )
 _OWN = {binding.id for binding in _KEYS}
@@ -194,7 +180,7 @@ class ReplayApp(VerlApp):
             self._go(moment)
         else:
             finding, left = (
-                first_keys(self, (Dashboard, Plot), name)
+                first_keys(self, (Dashboard, Chart), name)
                 for name in ("finding.next", "chart.read_left")
             )
             self.notify(

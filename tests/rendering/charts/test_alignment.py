@@ -8,7 +8,6 @@ from test_braille import Column
 
 from verl_tui.rendering.charts.alignment import Gutters, on_one_axis
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
-from verl_tui.rendering.charts.ranges import shown_reach
 from verl_tui.rendering.charts.renderer import ChartRenderer
 
 
@@ -44,6 +43,6 @@ def test_all_charts_show_what_any_of_them_shows(
     whole = min(one[0] for one in series), max(one[-1] for one in series)
     drawings = [ChartRenderer() for _ in aligned]
     for drawing, one in zip(drawings, aligned, strict=True):
-        assert shown_reach(one) == whole
+        assert one.shown == whole
         drawing.rows(one, width, height)
     assert len({(drawing.left, drawing.window) for drawing in drawings}) == 1

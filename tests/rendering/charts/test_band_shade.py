@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from test_braille import Column
 
-from verl_tui.rendering.charts.band_shade import ON_BAND
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
+from verl_tui.rendering.charts.paint import ON_BAND
 from verl_tui.rendering.charts.renderer import ChartRenderer
 
 

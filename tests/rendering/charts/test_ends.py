@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from run_views import make_run
 from test_braille import Column
@@ -14,8 +16,17 @@ from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.session.snapshot import View
 
+if TYPE_CHECKING:
+    from verl_tui.runs.run import Run
+
 VALUES = [0.0, 0.2, 0.9, 0.4, 0.3, 0.5]
 DATA = ChartData("r", lines=(ChartLine(Column(range(6), VALUES), role="reward"),))
+
+
+def view_of(run: Run) -> View:
+    monitor = Monitor(Config())
+    monitor.runs[run.name] = run
+    return View(monitor, run, 0.0)
 
 
 def test_after_a_restart_the_end_is_that_of_the_present_segment():
@@ -48,7 +59,5 @@ def test_after_a_restart_the_end_is_that_of_the_present_segment():
 )
 def test_the_best_is_marked_where_more_or_less_is_better(key, best):
     run = make_run(steps=4, columns={key: [0.1, 0.3, 0.2, 0.2]})
-    monitor = Monitor(Config())
-    monitor.runs[run.name] = run
-    found = chart_data(single_metric(run, key), View(monitor, run, 0.0), ChartLook())
+    found = chart_data(single_metric(run, key), view_of(run), ChartLook())
     assert found.best == best

@@ -31,7 +31,9 @@ class Growing:
 
 
 def chart(points: Growing, **options: object) -> ChartData:
-    return ChartData("kl", lines=(ChartLine(points, role="kl"),), **options)  # type: ignore[arg-type]
+    alarms = (Alarm(1, 5, 20), Alarm(2, 60))
+    line = ChartLine(points, role="kl", alarms=alarms)
+    return ChartData("kl", lines=(line,), **options)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -42,7 +44,6 @@ def chart(points: Growing, **options: object) -> ChartData:
         {
             "smoothing": 0.9,
             "band": (0.2, 0.6),
-            "alarms": (Alarm(1, 5, 20), Alarm(2, 60)),
         },
         {"band": (None, 0.9), "marks": (Mark(7, "restart"),), "best": "highest"},
         {"target": 0.5, "cursor": 30, "log_y": True},

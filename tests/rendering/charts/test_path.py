@@ -102,7 +102,7 @@ def rising_and_falling() -> ChartData:
 def test_the_cursor_reads_step_kl_and_reward() -> None:
     data = rising_and_falling()._replace(label="reward over KL")
     (only,) = cursor_values(data, 12, ChartCache())
-    assert str(only) == "step 12: KL 0.12, reward 0.4"
+    assert only == "step 12: KL 0.12, reward 0.4"
     assert "0.4 at KL 0.12 @ 12" in drawn(data, cursor=12)[0]
     assert sum(row.count("◇") for row in drawn(data, cursor=12)) == 1
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from verl_tui.records import Batch, MetricRows, Progress, SourceStatus
-from verl_tui.rendering.charts.axes import fill_window, fit_window, sliding_window
+from verl_tui.rendering.charts.axes import fill_window, fit_window
 from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.runs.run import Run
 from verl_tui.times import EARLIEST, LATEST
@@ -24,7 +24,7 @@ def run_at(times: list[float]) -> Run:
     return run
 
 
-@pytest.mark.parametrize("window", [fit_window, sliding_window, fill_window])
+@pytest.mark.parametrize("window", [fit_window, fill_window])
 @pytest.mark.parametrize("kind", ["time", "relative"])
 @pytest.mark.parametrize(
     "times", [[EARLIEST + 1, LATEST - 1], [LATEST - 2, LATEST - 1]]

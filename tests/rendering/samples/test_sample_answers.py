@@ -8,25 +8,13 @@ import pytest
 
 from verl_tui.records import Sample
 from verl_tui.rendering.samples.answers import (
-    AnswerCheck,
     compare_answers,
-    compared_words,
     final_answer,
     find_answers,
-    judged,
-    truth_marks,
+    truth_text,
 )
-from verl_tui.rendering.samples.speaker_stretches import parse_stretches
+from verl_tui.rendering.samples.speakers import parse
 from verl_tui.text import safe
-
-
-def said(found: AnswerCheck, truth: str) -> str:
-    """What the screen says of an answer beside the ground truth."""
-    return "".join(text for text, _ in compared_words(found, truth))
-
-
-def answer(text: str) -> str | None:
-    return final_answer(text, parse_stretches(text).stretches)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +37,7 @@ def answer(text: str) -> str | None:
     ],
 )
 def test_answers(text: str, expected: str | None) -> None:
-    assert answer(text) == expected
+    assert final_answer(text, parse(text)) == (expected or "")
 
 
 @pytest.mark.parametrize(
@@ -77,19 +65,16 @@ def test_answers(text: str, expected: str | None) -> None:
     ],
 )
 def test_comparisons(given_answer: str, truth: str, expected: str) -> None:
-    found = compare_answers(given_answer, truth)
-    assert found is not None
-    assert found.words == expected
-    assert found.same is (expected != "differs")
+    assert compare_answers(given_answer, truth)[1] == expected
 
 
 def test_the_extracted_answer_goes_first() -> None:
     sample = Sample(1, "p", r"\boxed{42}", ground_truth="42", extras={"pred": "4"})
-    found = judged(sample, parse_stretches(sample.response).stretches)
-    assert found is not None
-    assert (found.name, found.answer, found.words) == ("pred", "4", "differs")
-    assert said(found, "42") == "pred 4 differs"
-    assert truth_marks("42", found) == [(1, 2, "differs")]
+    text, marks = truth_text(sample, parse(sample.response))
+    assert text == "42 · pred 4 differs"
+    assert [text[a:b] for a, b, role in marks if role == "differs"] == ["42", "4"]
+    own = truth_text(sample._replace(extras={}), parse(sample.response))
+    assert own[0] == "42 · the answer agrees"
 
 
 @pytest.mark.parametrize(
@@ -97,8 +82,8 @@ def test_the_extracted_answer_goes_first() -> None:
 )
 def test_linear_in_the_text(piece: str) -> None:
     text = safe((piece * 250_000)[:250_000])
-    stretches = parse_stretches(text).stretches
+    chunks = parse(text)
     start = time.process_time()
-    find_answers(text, stretches)
+    find_answers(text, chunks)
     # below 1 s where it is linear, above 10 s where not
     assert time.process_time() - start < 5.0

@@ -9,13 +9,11 @@ import pytest
 from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.records import Sample
 from verl_tui.rendering.samples.browse import Browse
-from verl_tui.rendering.samples.chosen import SampleChoice
-from verl_tui.runs.samples import Place, Samples
+from verl_tui.rendering.samples.query import parse_query
+from verl_tui.runs.samples import Samples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from verl_tui.rendering.samples.response_rows import ResponseItem
 
 
 class Reader:
@@ -28,7 +26,7 @@ class Reader:
         for step in (1, 2, 3):
             self.add(step)
         self.browser = SampleBrowser(lambda: None)
-        self.browse = Browse(SampleChoice(follow=True))
+        self.browse = Browse()
         self.settle()
 
     def add(self, step: int, *, count: int = 4, validation: bool = False) -> None:
@@ -52,9 +50,6 @@ class Reader:
         shown = self.browse.shown
         return (shown[0].step, shown[1]) if shown is not None else None
 
-    def items(self) -> list[ResponseItem]:
-        return [make() for make in self.browse.items()]
-
 
 @pytest.fixture
 def reader() -> Iterator[Reader]:
@@ -75,26 +70,32 @@ def test_moves(reader: Reader) -> None:
     assert not browse.to_row(4)
     assert reader.at(browse.to_step(-1)) == (3, 3)
     assert not browse.to_step(-1)
-    assert browse.leaving == SampleChoice(Place(3, validation=False), 3)
 
 
 def test_who_compares_answers_stays_with_them(reader: Reader) -> None:
     browse = reader.browse
     browse.compare()
-    assert browse.responses
-    assert [item.excerpt and item.excerpt.words for item in reader.items()] == [
-        "answer 3-0",
-        "answer 3-1",
-    ]
+    reader.settle()
+    assert browse.listing.visible == [0, 1]
     reader.add(4)
     assert reader.at() == (3, 0)
-    assert [item.excerpt and item.excerpt.words for item in reader.items()] == [
-        "answer 3-0",
-        "answer 3-1",
-    ]
+    assert browse.listing.visible == [0, 1]
+    assert reader.at(browse.to_sample(1)) == (3, 1)
     assert not browse.to_sample(1)
-    assert reader.at(browse.to_item(reader.items()[1])) == (3, 1)
-    assert not browse.responses
     browse.compare()
+    reader.settle()
+    assert reader.at(browse.to_sample(1)) == (3, 2)
     browse.compare()
-    assert not browse.responses
+    assert reader.at(browse.to_step(1)) == (2, 2)
+    assert len(browse.listing.visible) == 4, "another step has other prompts"
+
+
+def test_each_way_back(reader: Reader) -> None:
+    browse = reader.browse
+    browse.query = parse_query("score=1")
+    browse.compare()
+    browse.look_back()
+    assert browse.history is not None
+    assert not browse.to_step(1)
+    assert [browse.back() for _ in range(4)] == [True, True, True, False]
+    assert not browse.query

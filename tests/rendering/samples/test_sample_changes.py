@@ -6,11 +6,7 @@ import time
 
 import pytest
 
-from verl_tui.rendering.samples.changed_words import Side, changed_words
-
-
-def side(text: str) -> Side:
-    return Side([("step 1  ", "strong"), ("✓ 1", "good")], text)
+from verl_tui.rendering.samples.changes import changed_words
 
 
 def test_words_that_changed() -> None:

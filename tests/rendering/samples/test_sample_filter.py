@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from verl_tui.records import SampleFacts
 from verl_tui.rendering.samples import query
-from verl_tui.rendering.samples.query import SampleQuery, parse_query
-from verl_tui.rendering.samples.sample_order import SampleOrder
+from verl_tui.rendering.samples.query import SampleOrder, SampleQuery, parse_query
 from verl_tui.rendering.text.search import Search
 
 
@@ -118,7 +117,7 @@ def test_what_cannot_be_understood_is_said() -> None:
     for text in ("acc=much", "score>", "(", "/(/", "score>0 [a"):
         with pytest.raises(ValueError, match=r".+"):
             parse_query(text)
-    assert parse_query("no=1 score>0 len>0 acc=1").unknown(["acc"]) == ("no",)
+    assert parse_query("no=1 score>0 len>0 acc=1").unknown(["acc"]) == ["no"]
     assert not parse_query("  ")
     assert parse_query(" a ") == parse_query("a")
     assert not SampleQuery().unknown([])

@@ -6,12 +6,8 @@ from math import nan
 from typing import Any
 
 from verl_tui.records import Sample, SampleFacts
-from verl_tui.rendering.samples.chosen import (
-    SampleChoice,
-    next_place,
-    place_of,
-)
-from verl_tui.rendering.samples.score_summary import summarise
+from verl_tui.rendering.samples.browse import SampleChoice, place_of
+from verl_tui.rendering.samples.scores import summarise
 from verl_tui.runs.samples import Place, Samples
 
 
@@ -24,9 +20,6 @@ def fact(index: int, score: float | None = None, **more: Any) -> SampleFacts:
         **more,
     }
     return SampleFacts(index, score, **known)
-
-
-# -- listing ---------------------------------------------------------------------------------------
 
 
 # -- chosen ----------------------------------------------------------------------------------------
@@ -64,9 +57,6 @@ def test_the_place_to_show() -> None:
     assert place_of(SampleChoice(), samples, 5) == (30, False), (
         "there are none since the restart"
     )
-    assert next_place(Place(20, validation=True), samples, 1) == (10, True)
-    assert next_place(Place(20, validation=True), samples, -1) is None
-    assert next_place(Place(15, validation=True), samples, 1) is None
 
 
 # -- scores ----------------------------------------------------------------------------------------
@@ -74,17 +64,14 @@ def test_the_place_to_show() -> None:
 
 def test_marks() -> None:
     def judged(*scores: float | None) -> list[tuple[str, str]]:
-        stands = summarise([fact(i, score) for i, score in enumerate(scores)])
-        return [stands.mark(score) for score in scores]
+        facts = [fact(i, score, group=None) for i, score in enumerate(scores)]
+        return [summarise(facts).mark(one) for one in facts]
 
     assert judged(0.0, 1.0) == [("✗", "critical"), ("✓", "good")]
     assert judged(-1.0, 1.0) == [("✗", "critical"), ("✓", "good")]
-    assert judged(0.2, 0.4, 0.3) == [("▼", "warning"), ("▲", "good"), ("=", "even")]
+    assert judged(0.2, 0.4, 0.3) == [("▼", "warning"), ("▲", "good"), ("=", "dim")]
     assert judged(-2.0, 0.5) == [("▼", "critical"), ("▲", "good")]
-    assert judged(None, 0.7) == [("·", "even"), ("=", "even")]
+    assert judged(None, 0.7) == [("·", "dim"), ("=", "dim")]
     assert judged(nan, 1.0) == [("!", "critical"), ("✓", "good")]
     assert [glyph for glyph, _ in judged(1.7e308, 1.6e308)] == ["▲", "▼"]
     assert [glyph for glyph, _ in judged(1.7e308, -1.7e308)] == ["▲", "▼"]
-
-
-# -- rows of the list ------------------------------------------------------------------------------

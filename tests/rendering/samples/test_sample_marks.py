@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 import pytest
 
 from verl_tui.rendering.samples import marks
-from verl_tui.rendering.samples.marks import MarkedSpan, repeated, special
+from verl_tui.rendering.samples.marks import repeated, special
+
+if TYPE_CHECKING:
+    from verl_tui.rendering.text.piece import MarkedSpan
 
 
 def said(text: str, spans: list[MarkedSpan]) -> list[str]:

@@ -49,7 +49,7 @@ class Host(App[None]):
         yield SamplesPanel()
 
     def on_mount(self) -> None:
-        self.query("SamplesPanel Rows.-body").first(Rows).focus()
+        self.query("SamplesPanel DocumentRows").first(Rows).focus()
         self.panel.show(self.view)
 
     @property
@@ -110,11 +110,9 @@ async def test_the_number_of_a_step_and_its_place_are_distinguished() -> None:
     async with app.run_test(size=(100, 14)) as pilot:
         await pilot.pause()
         await pilot.press("N")
-        assert app.subtitle_words == "step 2 of 3 · f follows · o opens"
+        assert app.subtitle_words == "step 2, 2 of 3 · f follows · o opens"
         app.panel.show(view_of(steps_of_three(1, 2, 3, 5)))
-        assert (
-            app.subtitle_words == "step 2 · 2 of 4 with samples · f follows · o opens"
-        )
+        assert app.subtitle_words == "step 2, 2 of 4 · f follows · o opens"
 
 
 async def test_follows_the_newest_step_until_the_user_moves() -> None:
@@ -134,13 +132,11 @@ async def test_follows_the_newest_step_until_the_user_moves() -> None:
         add(run, sample(30, 0))
         app.panel.show(view_of(run))
         assert app.shown == (10, 0)
-        assert (
-            app.subtitle_words == "step 10 · 1 of 3 with samples · f follows · o opens"
-        )
+        assert app.subtitle_words == "step 10, 1 of 3 · f follows · o opens"
         await pilot.press("f")
         assert app.shown == (30, 0)
         await pilot.press("f")
-        assert not app.panel.following
+        assert not app.panel.browse.chosen.follow
 
 
 async def test_walks_through_samples_and_steps() -> None:
@@ -198,7 +194,7 @@ async def test_goes_to_the_nearest_step() -> None:
     async with app.run_test(size=(100, 14)) as pilot:
         app.panel.go_to(18)
         assert app.shown == (20, 0)
-        assert not app.panel.following
+        assert not app.panel.browse.chosen.follow
         await pilot.pause()
         assert "step 20" in app.text
 
@@ -239,7 +235,7 @@ async def test_each_run_keeps_its_place() -> None:
         await pilot.press("N")
         app.panel.show(view_of(other))
         assert app.shown == (5, 0)
-        assert app.panel.following
+        assert app.panel.browse.chosen.follow
         app.panel.show(view_of(one))
         assert app.shown == (10, 0)
 
@@ -250,7 +246,7 @@ async def test_unfolds_the_prompt() -> None:
     app = Host(view_of(run))
     async with app.run_test(size=(100, 24)) as pilot:
         await pilot.pause()
-        assert "lines above, u unfolds" in app.text
+        assert "characters, u unfolds" in app.text
         for unfolded in (True, False):
             await pilot.press("u")
             await pilot.pause()

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from run_views import make_run
 
-from verl_tui.rendering.charts.plan import ChartLook, plan_charts
-from verl_tui.rendering.charts.second_axis import second_metric
+from verl_tui.rendering.charts.plan import ChartLook, plan_charts, second_metric
 from verl_tui.rendering.charts.zoom_window import ZoomSpan, holding, panned, zoomed
 from verl_tui.tui.keys.chart_keys import (
     KEYS,

@@ -22,7 +22,7 @@ from watching import (
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.screens.catalog import SCREENS
 from verl_tui.tui.screens.zoom import ZoomScreen
-from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
+from verl_tui.tui.widgets.chart import Chart
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +36,7 @@ WIDE = (140, 45)
 def zoomed(app: VerlApp) -> str:
     """Return the metric of the chart over the full screen."""
     assert isinstance(app.screen, ZoomScreen)
-    return app.screen.query_one(ZoomedChart).data.key
+    return app.screen.query_one(Chart).data.key
 
 
 # -- the last row ----------------------------------------------------------------------------------

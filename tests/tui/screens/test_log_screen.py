@@ -78,7 +78,7 @@ async def quiet(pilot: Pilot[Any]) -> None:
     await until(pilot, lambda: screen.window.reader.idle)
     await settle(pilot)  # the last notice may have asked for more
     await until(
-        pilot, lambda: screen.window.reader.idle and screen.window.seeker.search is None
+        pilot, lambda: screen.window.reader.idle and screen.window.search is None
     )
     await settle(pilot)
 
@@ -140,7 +140,7 @@ async def test_search(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         await pilot.press("escape", "escape")
         await settle(pilot)
         assert isinstance(app.screen, LogScreen)
-        assert app.screen.window.seeker.query is None
+        assert app.screen.window.query is None
         # The line that is chosen is copied.
         await press(pilot, "slash", Typed("step:99 "), "enter")
         await quiet(pilot)

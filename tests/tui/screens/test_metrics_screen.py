@@ -23,12 +23,11 @@ from watching import (
 from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.rendering.session.preferences import StateFile, UserState
 from verl_tui.tui.panels.charts import ChartsPanel
-from verl_tui.tui.screens.metrics.grid import MetricGrid
+from verl_tui.tui.screens.metrics.grid import MetricGrid, Tile
 from verl_tui.tui.screens.metrics.metric_table import MetricTable
 from verl_tui.tui.screens.metrics.screen import MetricsScreen
-from verl_tui.tui.screens.metrics.shelf_row import Tile
 from verl_tui.tui.screens.zoom import ZoomScreen
-from verl_tui.tui.widgets.plot import Plot
+from verl_tui.tui.widgets.chart import Chart
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,11 +77,6 @@ def screen(app: VerlApp) -> MetricsScreen:
     return app.screen
 
 
-def parts(app: VerlApp) -> list[MetricGrid | MetricTable]:
-    """Return charts and table, as far as there are."""
-    return [*app.screen.query(MetricGrid), *app.screen.query(MetricTable)]
-
-
 def tiles(app: VerlApp) -> list[str]:
     """Return the keys of the charts on the page, in order."""
     return [
@@ -102,7 +96,9 @@ async def drawn(pilot: Pilot[Any]) -> None:
     """Wait for what there was no time to draw at once."""
     app = pilot.app
     assert isinstance(app.screen, MetricsScreen)
-    await until(pilot, lambda: not any(part.later for part in parts(app)))
+    await until(
+        pilot, lambda: not any(grid.later for grid in app.screen.query(MetricGrid))
+    )
     await settle(pilot)
 
 
@@ -361,14 +357,14 @@ async def test_one_cursor_reads_all_charts(
         # A step of it draws what is in sight only.
         count = len(tiles(app))
         shown: list[str] = []
-        show = Plot.show
+        show = Chart.show
 
-        def noted(self: Plot, data: ChartData) -> None:
+        def noted(self: Chart, data: ChartData) -> None:
             shown.append(data.key)
             show(self, data)
 
         with monkeypatch.context() as patch:
-            patch.setattr(Plot, "show", noted)
+            patch.setattr(Chart, "show", noted)
             await press(pilot, "right")
             await drawn(pilot)
             assert sorted(shown) == sorted(tiles(app))
@@ -417,6 +413,6 @@ async def test_one_window_for_all_charts(tmp_path: Path) -> None:
             lefts: dict[int, set[int]] = {}
             for tile in app.screen.query(Tile):
                 if tile.drawn is not None and tile.display:
-                    lefts.setdefault(tile.region.x, set()).add(tile.plot_area().left)
+                    lefts.setdefault(tile.region.x, set()).add(tile.drawing.left)
             assert lefts
             assert all(len(found) == 1 for found in lefts.values()), lefts

@@ -42,7 +42,7 @@ async def test_all_answers_to_a_prompt(run: Path) -> None:
             pilot, lambda: all(f"answer 4-{index}" in text(app) for index in range(3))
         )
         assert "answer 4-3" not in text(app)
-        assert screen(app).query_one("#digest", Rows).chosen == 1
+        assert screen(app).query_one("#list", Rows).chosen == 1
         await press(pilot, "n", "enter")
         await until(pilot, lambda: at(app) == (4, False, 2))
         assert "2 response" in text(app)
@@ -56,15 +56,15 @@ async def test_the_same_prompt_at_other_steps(run: Path) -> None:
         await start(pilot, app, "n", "h")
         await until(pilot, lambda: "4 of 4 steps" in text(app))
         # An early answer stands beside the chosen one.
-        await until(pilot, lambda: "step 1  ✗ 0" in text(app))
+        await until(pilot, lambda: "step 1  ✗ score 0" in text(app))
         # The chosen one stays chosen while earlier steps are found.
         titles = next(line for line in lines(app) if "step 1  " in line)
-        assert "│ step 4  ✓ 1" in titles
+        assert "│ step 4  ✓ score 1" in titles
         texts = next(line for line in lines(app) if "│ answer 4-1" in line)
-        assert texts.strip().startswith("answer 1-0")
+        assert "▕ answer 1-0" in texts
         await press(pilot, "g")
         titles = next(line for line in lines(app) if "step 1  " in line)
-        assert "│ step 4  ✗ 0" in titles
+        assert "│ step 4  ✗ score 0" in titles
         # All of them are listed, and one is gone to.
         await until(pilot, lambda: "answer 1-2" in text(app))
         assert "answer 1-3" not in text(app)

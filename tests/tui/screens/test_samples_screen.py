@@ -22,8 +22,8 @@ from watching import (
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.samples.screen import SamplesScreen
 from verl_tui.tui.screens.zoom import ZoomScreen
+from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.document_rows import DocumentRows
-from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,7 +49,8 @@ async def test_what_is_seen(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert "following" in shown[0]
         assert "6 rows · score 0.5 ± 0.5 · dead groups 0%" in shown[1]
         assert "group 1: 1/3" in shown[2]
-        assert "[✗]✓✗  1 of 3 right" in shown[2]
+        assert "1 of 3 right" in shown[2]
+        assert "[✗]✓✗" in shown[2]
         await until(pilot, lambda: "answer 4-5" in text(app))  # a row of the list
         for words in (
             "1 prompt",
@@ -58,7 +59,7 @@ async def test_what_is_seen(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             "answer 4-0",
             "3 ground truth",
             "42",
-            "acc  0",
+            "acc 0",
         ):
             assert words in text(app)
         # What has not changed is not sent.
@@ -123,7 +124,7 @@ async def test_the_charts_cursor_leads_to_the_samples_of_its_step(run: Path) -> 
         await pilot.resize_terminal(100, 30)
         await press(pilot, "f3", "enter", "left", "left", "left", "o")
         assert isinstance(app.screen_stack[-2], ZoomScreen)
-        step = app.screen_stack[-2].query_one(ZoomedChart).cursor
+        step = app.screen_stack[-2].query_one(Chart).cursor
         assert step is not None
         assert step < 4
         await until(pilot, lambda: at(app) == (step, False, 0))

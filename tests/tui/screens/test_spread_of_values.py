@@ -14,8 +14,8 @@ from verl_tui.distributions import QUANTILES
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.screens.zoom import ZoomScreen
-from verl_tui.tui.widgets.read_out import ReadOut
-from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
+from verl_tui.tui.widgets.chart import Chart
+from verl_tui.tui.widgets.few_rows import FewRows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,10 +97,10 @@ async def test_the_histogram_at_the_cursor(log: Path) -> None:
         assert isinstance(app.screen, ZoomScreen)
         assert "step 40 · 50 values from 0.4 to 0.89, 4% of them" in text(app)
         assert "█" in text(app)
-        app.screen.query_one(ZoomedChart).focus()
+        app.screen.query_one(Chart).focus()
         await press(pilot, "home")
         assert "step 1 · 50 values from 0.01 to 0.5" in text(app)
-        assert "median 0.255" in str(app.screen.query_one(ReadOut).render())
+        assert "median 0.255" in str(app.screen.query_one("#reading", FewRows).render())
         assert "25–75% 0.133 to 0.378" in text(app)
         await press(pilot, "escape", "j")
         assert "values from" not in text(app), "the policy loss is no distribution"

@@ -25,14 +25,14 @@ from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.pick_metric import PickMetric
 from verl_tui.tui.screens.zoom import ZoomScreen
-from verl_tui.tui.widgets.read_out import ReadOut
-from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
+from verl_tui.tui.widgets.chart import Chart
+from verl_tui.tui.widgets.few_rows import FewRows
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from verl_tui.tui.app import VerlApp
-    from verl_tui.tui.widgets.chart import Chart
+
 STEPS = 400
 SPIKE = 200
 
@@ -75,12 +75,12 @@ def windows(app: VerlApp) -> set[tuple[int | None, int | None]]:
     return {(chart.data.first_step, chart.data.last_step) for chart in charts(app)}
 
 
-def zoomed(app: VerlApp) -> ZoomedChart:
-    return app.screen.query_one(ZoomedChart)
+def zoomed(app: VerlApp) -> Chart:
+    return app.screen.query_one(Chart)
 
 
 def displayed(app: VerlApp) -> str:
-    return "\n".join(app.screen.query_one(ReadOut).rows)
+    return "\n".join(app.screen.query_one("#reading", FewRows).rows)
 
 
 # -- the window ------------------------------------------------------------------------------------

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.app import App
 
+from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Mark
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.text.ascii_table import in_ascii
 from verl_tui.runs.pyramid import Pyramid
-from verl_tui.tui.widgets.chart import Chart, ChartData, ChartLine, Mark
+from verl_tui.tui.widgets.chart import Chart
 
 SIZES = [
     (1, 1),
@@ -233,7 +234,7 @@ def test_several_lines_are_distinguished_without_colour():
         )
     )
     assert drawn[0].rstrip().endswith("a one  b two  ◆ val")
-    assert all(sum(row.count(sign) for row in drawn[1:]) == 1 for sign in "ab")
+    assert all(sum(row.count(sign) for row in drawn[1:]) > 1 for sign in "ab")
     assert sum(row.count("◆") for row in drawn[1:]) == 2
 
 

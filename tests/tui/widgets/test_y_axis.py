@@ -14,7 +14,7 @@ from verl_tui.rendering.charts.axes import Scale, fit_scale
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.runs.pyramid import Pyramid
-from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
+from verl_tui.tui.widgets.chart import Chart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +52,7 @@ def labels(rows: Sequence[Text]) -> list[str]:
 
 async def test_what_hardly_moves_has_labels_that_differ() -> None:
     async with App[None]().run_test(size=(100, 30)) as pilot:
-        await pilot.app.mount(large := ZoomedChart(chart(FLAT["exact"])))
+        await pilot.app.mount(large := Chart(chart(FLAT["exact"]), grid=True))
         for (name, values), size in product(
             FLAT.items(), ((40, 12), (38, 7), (80, 24))
         ):

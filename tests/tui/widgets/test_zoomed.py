@@ -11,7 +11,7 @@ from textual.app import App
 
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Mark
 from verl_tui.runs.pyramid import Pyramid
-from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
+from verl_tui.tui.widgets.chart import Chart
 
 
 class Column:
@@ -86,7 +86,7 @@ CHANGES = [
 
 @pytest.mark.parametrize("name", ADVERSARIES)
 async def test_nothing_ends_the_process(name):
-    app = Screen(ZoomedChart(data_of(ADVERSARIES[name])))
+    app = Screen(Chart(data_of(ADVERSARIES[name]), grid=True))
     async with app.run_test(size=(80, 24)) as pilot:
         for at, (changes, gap) in enumerate(product(CHANGES, (1, 1000))):
             app.chart.show(data_of(ADVERSARIES[name], gap, **changes))
@@ -101,7 +101,7 @@ async def test_nothing_ends_the_process(name):
 
 
 async def test_it_stands_on_a_grid_that_gives_way_to_all_else():
-    app = Screen(ZoomedChart(data_of(WAVE)))
+    app = Screen(Chart(data_of(WAVE), grid=True))
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.pause()
         ruled = [line for line in app.lines if "┈" in line]

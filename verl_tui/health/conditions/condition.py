@@ -1,10 +1,11 @@
-"""Base of all conditions: causal functions of a metric's whole column."""
+"""Conditions: causal functions of a metric's whole column, of which nothing found depends on later
+points. Each yields its terms, then all breaches, oldest first; the last one may hold.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec
 
 import numpy as np
 
@@ -12,10 +13,11 @@ from verl_tui.health.finding import filled, number
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
+P = ParamSpec("P")
 WORDS = toml_table(__file__, "words.toml")
 """What conditions say, by their kind."""
 KEPT_BREACHES = 100
@@ -61,8 +63,8 @@ class Spell(NamedTuple):
     """What its condition's words have blanks for; of a breach that holds, how it is now."""
 
 
-class Condition(ABC):
-    """A causal check of a whole column: what it finds up to a point depends on nothing after it."""
+class Terms(NamedTuple):
+    """What a condition needs."""
 
     needs: int
     """Fewest points to judge."""
@@ -70,64 +72,55 @@ class Condition(ABC):
     """Points within which a breach that comes back is the same one, so that a value that oscillates
     around its threshold is reported once.
     """
-    words: str = ""
-    """Its entry in `words.toml`; its name if empty."""
-
-    @abstractmethod
-    def spells(self, column: Column) -> Iterable[Spell]:
-        """Return all breaches, oldest first; the last one may hold."""
-
-    def now(self, column: Column, since: int) -> Mapping[str, object]:  # noqa: ARG002 - most do
-        """Return what else is known of a breach that holds and began at a step."""
-        return {}
-
-    def derived(self, column: Column) -> Column:
-        """Return the numbers that are judged; a condition may derive others."""
-        return column
-
-    def seen(self, column: Column) -> int:
-        """Return how many points count."""
-        return len(column)
+    column: Column | None = None
+    """The numbers that are judged, if they are derived from the column."""
+    seen: int | None = None
+    """How many points count, if not all do."""
+    now: Callable[[int], Mapping[str, object]] | None = None
+    """Returns what else is known of a breach that holds and began at a step."""
 
 
 class Judged:
     """What a condition finds in a column."""
 
-    def __init__(self, condition: Condition, column: Column) -> None:
-        self.condition = condition
-        self.seen = condition.seen(column)
-        self.column = condition.derived(column)
+    def __init__(
+        self, kind: str, column: Column, found: Iterator[Terms | Spell]
+    ) -> None:
+        self._kind = WORDS[kind]
         self.breaches: deque[Breach] = deque(maxlen=KEPT_BREACHES)
         self.spell: Spell | None = None
         """The newest one."""
         with np.errstate(over="raise", divide="ignore", invalid="ignore"):
-            for one in condition.spells(self.column):
+            terms = next(found)
+            assert isinstance(terms, Terms)
+            self.terms: Terms = terms
+            self.seen = len(column) if terms.seen is None else terms.seen
+            self.column = terms.column or column
+            for one in found:
+                assert isinstance(one, Spell)
                 self._note(one, self.spell)
                 self.spell = one
 
     def _note(self, spell: Spell, before: Spell | None) -> None:
         steps = self.column.steps
-        what = filled(self._words("what"), spell.facts)
+        what = filled(self._kind["what"], spell.facts)
         breach = Breach(int(steps[spell.first]), int(steps[spell.raised]), what)
         over = before.cleared if before is not None else None
-        if over is not None and spell.raised - over <= self.condition.cooldown:
+        if over is not None and spell.raised - over <= self.terms.cooldown:
             breach = self.breaches.pop()
         end = int(steps[spell.cleared]) if spell.cleared is not None else None
         self.breaches.append(breach._replace(cleared=end))
 
     @property
-    def has_enough(self) -> bool:
-        """True if there are enough points to judge."""
-        return self.seen >= self.condition.needs
+    def needs(self) -> str | None:
+        """Why it cannot be judged yet, None where there are enough points."""
+        needs = self.terms.needs
+        return f"needs {needs} points, has {self.seen}" if self.seen < needs else None
 
     @property
     def open(self) -> Breach | None:
         """The breach that holds now."""
         return open_breach(self.breaches)
-
-    def _words(self, part: str, case: str = "") -> Any:
-        kind = WORDS[self.condition.words or type(self.condition).__name__.lower()]
-        return kind.get(case, {}).get(part, kind[part])
 
     def report(
         self, title: str, duration: Callable[[int], str], note: str = "", says: str = ""
@@ -146,7 +139,7 @@ class Judged:
         step = int(self.column.steps[-1])
         facts = {
             **self.spell.facts,
-            **self.condition.now(self.column, since),
+            **(self.terms.now(since) if self.terms.now else {}),
             "title": title,
             "since": since,
             "long": duration(step - since + 1),
@@ -156,7 +149,18 @@ class Judged:
             "says": says,
         }
         often = "says-often" if facts.get("stayed") == "mostly stayed" else "says"
-        case = often if says else ""
-        said = [self._words("message", case), *self._words("evidence")]
+        kind = {**self._kind, **self._kind.get(often if says else "", {})}
+        said = [kind["message"], *kind["evidence"]]
         own = self.spell.facts.get("sentences", ())
         return [*(filled(one, facts) for one in said), *own]
+
+
+def condition(
+    find: Callable[Concatenate[Column, P], Iterator[Terms | Spell]],
+) -> Callable[Concatenate[Column, P], Judged]:
+    """Declare a function as a condition, with the words of its name."""
+
+    def judged(column: Column, /, *args: P.args, **kwargs: P.kwargs) -> Judged:
+        return Judged(find.__name__, column, find(column, *args, **kwargs))
+
+    return judged

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.conditions.condition import Condition, Spell
+from verl_tui.health.conditions.condition import Spell, Terms, condition
 from verl_tui.health.conditions.windows import pieces, rows
 from verl_tui.health.finding import number
 
@@ -83,68 +82,61 @@ def _lines(windows: Numbers) -> Numbers:
     return np.array((slope * (size - 1) * unit, t))
 
 
-@dataclass
-class Rising(Condition):
+@condition
+def rising(column: Column, window: int, factor: float) -> Iterator[Terms | Spell]:
     """Rises continuously: the medians of five blocks each exceed the one before, the last far above
     the first.
 
     Medians of blocks, because gradient norms have spikes; judged when a block is full. Slow rises
     are seen in every second and every fourth block. What has all but vanished does not rise.
     """
+    yield Terms(window, window)
+    size = max(1, window // _BLOCKS)
+    count = len(column) // size
+    blocks = column.values[: count * size].reshape(count, size)
+    levels = np.median(blocks, axis=1) if count else np.empty(0)
+    ends = [(at + 1) * size - 1 for at in range(count)]
+    newest = [
+        f"{number(level)} up to step {column.steps[end]}"
+        for level, end in zip(levels[-_BLOCKS:], ends[-_BLOCKS:], strict=True)
+    ]
+    falls = np.flatnonzero(np.diff(levels) < 0) + 1
+    until = -1
+    strides = _rises(levels, factor)
+    for block in np.flatnonzero(strides).tolist():
+        if block <= until:
+            continue
+        stride = int(strides[block])
+        rise = levels[block - (_BLOCKS - 1) * stride : block + 1 : stride]
+        # The last block at the old level: chance alone may order the blocks before it.
+        low, high = float(rise[0]), float(rise[-1])
+        at = int(np.flatnonzero(rise <= low + _FOOT * (high - low))[-1])
+        foot = block - (_BLOCKS - 1 - at) * stride
+        facts = {
+            "low": low,
+            "high": high,
+            "foot": float(levels[foot]),
+            "now": float(levels[-1]),
+            "size": size,
+            "medians": ", ".join(newest),
+        }
+        over = falls[falls > block][:1].tolist()
+        yield Spell(ends[foot], ends[block], ends[over[0]] if over else None, facts)
+        if not over:
+            return
+        until = over[0]
 
-    window: int
-    factor: float
 
-    def __post_init__(self) -> None:
-        self.needs = self.cooldown = self.window
-        self._size = max(1, self.window // _BLOCKS)
-
-    def spells(self, column: Column) -> Iterator[Spell]:
-        """Return all rises, each with the level that it began at."""
-        count = len(column) // self._size
-        blocks = column.values[: count * self._size].reshape(count, self._size)
-        levels = np.median(blocks, axis=1) if count else np.empty(0)
-        ends = [(at + 1) * self._size - 1 for at in range(count)]
-        newest = [
-            f"{number(level)} up to step {column.steps[end]}"
-            for level, end in zip(levels[-_BLOCKS:], ends[-_BLOCKS:], strict=True)
-        ]
-        falls = np.flatnonzero(np.diff(levels) < 0) + 1
-        until = -1
-        for block, stride in self._rises(levels):
-            if block <= until:
-                continue
-            rise = levels[block - (_BLOCKS - 1) * stride : block + 1 : stride]
-            # The last block at the old level: chance alone may order the blocks before it.
-            low, high = float(rise[0]), float(rise[-1])
-            at = int(np.flatnonzero(rise <= low + _FOOT * (high - low))[-1])
-            foot = block - (_BLOCKS - 1 - at) * stride
-            facts = {
-                "low": low,
-                "high": high,
-                "foot": float(levels[foot]),
-                "now": float(levels[-1]),
-                "size": self._size,
-                "medians": ", ".join(newest),
-            }
-            after = int(np.searchsorted(falls, block + 1))
-            if after == len(falls):
-                yield Spell(ends[foot], ends[block], None, facts)
-                return
-            until = int(falls[after])
-            yield Spell(ends[foot], ends[block], ends[until], facts)
-
-    def _rises(self, levels: Numbers) -> Iterator[tuple[int, int]]:
-        """Yield the blocks that end a rise, each with the least stride that shows it."""
-        highest = np.maximum.accumulate(np.append(0.0, levels))[1:]
-        strides = np.zeros(len(levels), np.int64)
-        for stride in reversed(_STRIDES):
-            blocks = [levels[at * stride :] for at in range(_BLOCKS)]
-            low, *_, high = [one[: len(blocks[-1])] for one in blocks]
-            rises = (self.factor * low > 0) & (self.factor * low <= high)
-            for before, after in pairwise(blocks):
-                rises &= before[: len(high)] < after[: len(high)]
-            strides[(_BLOCKS - 1) * stride :][rises] = stride
-        strides[levels < _VANISHED * highest] = 0
-        for block in np.flatnonzero(strides).tolist():
-            yield block, int(strides[block])
+def _rises(levels: Numbers, factor: float) -> Places:
+    """Return at the blocks that end a rise the least stride that shows it, 0 at others."""
+    highest = np.maximum.accumulate(np.append(0.0, levels))[1:]
+    strides = np.zeros(len(levels), np.int64)
+    for stride in reversed(_STRIDES):
+        blocks = [levels[at * stride :] for at in range(_BLOCKS)]
+        low, *_, high = [one[: len(blocks[-1])] for one in blocks]
+        rises = (factor * low > 0) & (factor * low <= high)
+        for before, after in pairwise(blocks):
+            rises &= before[: len(high)] < after[: len(high)]
+        strides[(_BLOCKS - 1) * stride :][rises] = stride
+    strides[levels < _VANISHED * highest] = 0
+    return strides

@@ -49,22 +49,9 @@ def rolling(values: NDArray[Any], size: int, of: np.ufunc = np.add) -> NDArray[A
     """
     found = np.full(len(values), np.nan, np.result_type(values, np.float64))
     if len(values) >= size:
-        found[size - 1 :] = _reduced(values.astype(found.dtype), size, of)
+        windows = sliding_window_view(values.astype(found.dtype), size)
+        found[size - 1 :] = of.reduce(windows, axis=1)
     return found
-
-
-def _reduced(values: NDArray[Any], size: int, of: np.ufunc) -> NDArray[Any]:
-    """Reduce each so many values by doubling: those of 2, of 4, and so on."""
-    wide, width = values, 1
-    found, done = values, 0
-    while True:
-        if size & width:
-            ends = wide[done:]
-            found = of(found[: len(ends)], ends) if done else ends
-            done += width
-        if done == size:
-            return found
-        wide, width = of(wide[:-width], wide[width:]), 2 * width
 
 
 def means(values: Numbers, size: int) -> Numbers:
@@ -74,16 +61,9 @@ def means(values: Numbers, size: int) -> Numbers:
 
 
 def first(values: Numbers, beyond: np.ufunc, limit: float, start: int) -> int | None:
-    """Return the first place from `start` on whose value is beyond a limit: `np.greater`, say; near
-    ones cost little.
-    """
-    size = 64
-    while start < len(values):
-        found = np.flatnonzero(beyond(values[start : start + size], limit))
-        if len(found):
-            return start + int(found[0])
-        start, size = start + size, 4 * size
-    return None
+    """Return the first place from `start` on whose value is beyond a limit: `np.greater`, say."""
+    found = np.flatnonzero(beyond(values[start:], limit))
+    return start + int(found[0]) if len(found) else None
 
 
 def sigmas(values: Numbers, levels: Numbers) -> Numbers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 from operator import sub
 from statistics import fmean, median
@@ -10,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.conditions.condition import Column, Judged
-from verl_tui.health.conditions.stays import Range, Stays
+from verl_tui.health.conditions.condition import Column
+from verl_tui.health.conditions.stays import Range, stays
 from verl_tui.health.diagnoses.component_imbalance import silent_parts
 from verl_tui.health.diagnoses.diagnosis import (
     WORDS,
@@ -388,22 +389,20 @@ def dead_groups(context: RuleContext, rule: Rule) -> FindingHistory | str:
     window = _window(context, rule, share.key)
     points, step = share.column(series, context.end)
     high = Range(high=rule.threshold)
-    stays = Judged(Stays(high, window, rule.share, rule.clear), points)
-    if not stays.has_enough:
-        return FindingHistory(
-            f"needs {window} points, has {stays.seen}", stays.breaches
-        )
+    judged = stays(points, replace(rule, window=window), high)
+    if judged.needs is not None:
+        return FindingHistory(judged.needs, judged.breaches)
     remark = partial(_remark, rule.severity)
-    found = FindingHistory(None, stays.breaches, remark, seen_by(context))
-    if stays.open is None or step is None:
+    found = FindingHistory(None, judged.breaches, remark, seen_by(context))
+    if judged.open is None or step is None:
         return found
-    message, *evidence = stays.report(rule.title + share.words, context.duration)
+    message, *evidence = judged.report(rule.title + share.words, context.duration)
     cause = dead_cause(context.at(step))
     severity, words = remark(context.at(step))
     told = Told(
         {"told": message, "figures": _figures(context), "cause": words},
         [f"{share.key}: {sentence}" for sentence in evidence],
-        since=stays.open.since,
+        since=judged.open.since,
         step=step,
         key=share.key,
         severity=severity,

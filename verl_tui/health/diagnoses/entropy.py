@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from verl_tui.health.blocks import following, last_known, lately
-from verl_tui.health.conditions.condition import Judged, open_breach
-from verl_tui.health.conditions.falls import Vanish
+from verl_tui.health.conditions.condition import open_breach
+from verl_tui.health.conditions.falls import vanish
 from verl_tui.health.diagnoses.dead_groups import NO_SPREAD, SHARES
 from verl_tui.health.diagnoses.diagnosis import (
     FindingHistory,
@@ -213,7 +213,7 @@ def _early(context: RuleContext, rule: Rule) -> tuple[Sequence[Breach], Told | N
     if entropy is None:
         return (), None
     points, step = column_of([entropy], context.end)
-    gone = Judged(Vanish(_GONE, _BACK, _RECENT, _EARLY), points)
+    gone = vanish(points, _GONE, _BACK, _RECENT, _EARLY)
     # Judged by what was known when it was raised: what comes later changes no history.
     early = [one for one in gone.breaches if not _has_learnt(context.at(one.raised))]
     held = open_breach(early)

@@ -7,9 +7,9 @@ from bisect import bisect_left, bisect_right
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.conditions.condition import KEPT_BREACHES, Judged
-from verl_tui.health.conditions.falls import Cliff, Vanish
-from verl_tui.health.conditions.restarts import Scaled
+from verl_tui.health.conditions.condition import KEPT_BREACHES
+from verl_tui.health.conditions.falls import cliff, vanish
+from verl_tui.health.conditions.restarts import scaled
 from verl_tui.health.diagnoses.diagnosis import FindingHistory, Told, diagnosis
 from verl_tui.health.finding import number
 from verl_tui.health.inputs import column_of
@@ -21,7 +21,7 @@ from verl_tui.means import finite
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from verl_tui.health.conditions.condition import Breach
+    from verl_tui.health.conditions.condition import Breach, Column, Judged
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
@@ -273,16 +273,15 @@ def policy_collapse(context: RuleContext, rule: Rule) -> FindingHistory | str:
     falls: list[Judged] = []
     breaches, now = _jump(context)
     points, step = column_of([reward], context.end)
-    for around, condition in _watches(rule.threshold):
-        watch = Judged(condition, points)
+    for around, watch in _watches(points, rule.threshold):
         known = _collapses(watch, context, reward, around)
         breaches += known.values()
         if watch.open is not None and watch.open.since in known:
             falls.append(watch)
     if falls:
         now = _fallen(context, reward, falls[0], step)
-    elif now is None and not watch.has_enough:
-        now = f"needs {watch.condition.needs} points, has {watch.seen}"
+    elif now is None and watch.needs:
+        now = watch.needs
     return FindingHistory(now, [*_different(breaches)][-KEPT_BREACHES:])
 
 
@@ -294,7 +293,7 @@ def _jump(context: RuleContext) -> tuple[list[Breach], Told | str | None]:
     if kl is None:
         return [], None
     points, step = column_of([kl], context.end)
-    jumps = Judged(Scaled(_JUMP, _FEW_BEFORE, _JUMP_FLOOR), points)
+    jumps = scaled(points, _JUMP, _FEW_BEFORE, _JUMP_FLOOR)
     breach = jumps.open
     what = [one._replace(what=f"reference KL {one.what}") for one in jumps.breaches]
     if breach is None or learning(context, kl.key):
@@ -331,15 +330,16 @@ def _fallen(
     )
 
 
-def _watches(share: float) -> Sequence[tuple[_Surroundings, Cliff | Vanish]]:
+def _watches(points: Column, share: float) -> Sequence[tuple[_Surroundings, Judged]]:
     """Return the watches for a fall: in many points, in few, in the first steps of all, which have
     no level before, and at the first of few points that are far apart.
     """
     level = 2 * _FEW_BEFORE
-    many = Cliff(_LEVEL, _RECENT, _GAP, share)
-    few = Cliff(level, _FEW_RECENT, _FEW_GAP, share, _FEW_SIGMAS, unlike_all=True)
-    start = Vanish(share=1 - _AT_FIRST, back=0.5, recent=_RECENT, within=_BEFORE)
-    one = Cliff(level, 1, 0, _AT_ONCE, sigmas=1.0, unlike_all=True)
+    many = cliff(points, _LEVEL, _RECENT, _GAP, share)
+    sizes = level, _FEW_RECENT, _FEW_GAP
+    few = cliff(points, *sizes, share, _FEW_SIGMAS, unlike_all=True)
+    start = vanish(points, 1 - _AT_FIRST, 0.5, _RECENT, _BEFORE)
+    one = cliff(points, level, 1, 0, _AT_ONCE, sigmas=1.0, unlike_all=True)
     return ((_OF_MANY, many), (_OF_FEW, few), (_OF_FEW, start), (_OF_ONE, one))
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.conditions.condition import Judged
-from verl_tui.health.conditions.spread import Shift
+from verl_tui.health.conditions.spread import shift
 from verl_tui.health.diagnoses.diagnosis import FindingHistory, Remark, Told, diagnosis
 from verl_tui.health.finding import Severity
 from verl_tui.health.inputs import column_of
@@ -20,6 +19,7 @@ from verl_tui.health.reward import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from verl_tui.health.conditions.condition import Judged
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 
@@ -65,7 +65,7 @@ def repetition(context: RuleContext, rule: Rule) -> FindingHistory | str:
     figures = list(_judged_figures(context))
     if not figures:
         return "the log has no samples"
-    judged = [one for one in figures if one.shift.has_enough]
+    judged = [one for one in figures if one.shift.needs is None]
     if not judged:
         most = max(one.shift.seen for one in figures)
         return f"needs {_LEAST + _RECENT} steps with samples, has {most}"
@@ -118,8 +118,8 @@ def _judged_figures(context: RuleContext) -> Iterator[_JudgedFigure]:
         series = context.run.series(key) if key else None
         if key is not None and series is not None:
             points, step = column_of([series], context.end)
-            shift = Judged(Shift(_PAST, _LEAST, _RECENT, way), points)
-            yield _JudgedFigure(key, title, shift, step)
+            found = shift(points, _PAST, _LEAST, _RECENT, way)
+            yield _JudgedFigure(key, title, found, step)
 
 
 def _better(context: RuleContext) -> bool:

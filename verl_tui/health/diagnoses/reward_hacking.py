@@ -5,9 +5,8 @@ worse.
 from __future__ import annotations
 
 import math
-from functools import partial
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -38,8 +37,6 @@ if TYPE_CHECKING:
     from verl_tui.health.conditions.windows import Flags, Numbers, Places
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
-
-    _Course: TypeAlias = "Sequence[tuple[int, int, TradeOff]]"
 
 _LAGS = (10, 20, 40)
 """Blocks over which reward and validation are compared: 100 to 400 points."""
@@ -133,106 +130,74 @@ def reward_hacking(context: RuleContext, _: Rule) -> InBlocks | str:
 
 
 def _find(blocks: Blocks, of: InBlocks) -> Onsets:
-    hacking = _Hacking(blocks, of)
-    # A figure that pays is seen one block later: a single one may be chance.
-    before = np.append(False, hacking.pays)[: len(blocks)]
-    return Onsets(hacking.rises | hacking.pays | before, hacking.sign)
+    compared = [one for lag in _LAGS for one in _compare(blocks, of, lag)]
+    costs = [*_costs(blocks, range(3, len(of.keys) - len(_SCORED)))]
+    rises = np.zeros(len(blocks), bool)
+    for one in compared:
+        rises[one.places] = True
+    shows = rises.copy()
+    for start, stop, _ in costs:
+        shows[start:stop] = True
+    # A single block may be chance.
+    begins = shows & np.append(False, shows)[: len(shows)]
+    begins[: of.needs] = False
+
+    def told(at: int, since: int) -> Told:  # noqa: ARG001 - none names it
+        paid = [one for one in costs if one[0] <= at][-1:]
+        if not paid or (rises[at] and paid[0][1] <= at):
+            return _compared(blocks, of, compared, at)
+        return _paid(blocks, of, paid[0][2], at)
+
+    def sign(at: int) -> Onset:
+        paid = [one.since for start, stop, one in costs if start <= at < stop]
+        since = paid or [_compared(blocks, of, compared, at).since or 0]
+        return Onset(since[0], shows, told)
+
+    return Onsets(begins, sign)
 
 
-class _Hacking:
-    """What all blocks show."""
+def _costs(blocks: Blocks, columns: range) -> Iterator[tuple[int, int, TradeOff]]:
+    """Yield the figures at whose cost the reward rises, one after the other, each with the block at
+    which that begins, and the one behind its last.
+    """
+    pays = np.zeros(len(blocks), bool)
+    for i in columns:
+        pays |= _may_pay(blocks, i)
+    stop = 0
+    for at in np.flatnonzero(pays).tolist():
+        known = blocks[: at + 1]
+        tried = (_trade_off(known, i) for i in columns if at >= stop)
+        found = next(filter(None, tried), None)
+        if found is not None:
+            gone = np.flatnonzero(~found.lasts(blocks)[at + 1 :])
+            stop = at + 1 + int(gone[0]) if len(gone) else len(blocks)
+            yield at, stop, found
 
-    def __init__(self, blocks: Blocks, of: InBlocks) -> None:
-        self.blocks, self.of = blocks, of
-        self.compared = [one for lag in _LAGS for one in _compare(blocks, of, lag)]
-        self.rises, self.pays = np.zeros((2, len(blocks)), bool)
-        """Where a comparison shows, and where a figure may pay for the reward."""
-        for one in self.compared:
-            self.rises[one.places] = True
-        self.costly = range(3, len(of.keys) - len(_SCORED))
-        for i in self.costly:
-            self.pays |= may_pay(blocks, i)
-        self.known: dict[int, TradeOff | None] = {}
 
-    def cost(self, at: int) -> TradeOff | None:
-        """Return the figure at whose cost the reward rises at a block."""
-        if at not in self.known:
-            found = (trade_off(self.blocks[: at + 1], i) for i in self.costly)
-            self.known[at] = next(filter(None, found), None)
-        return self.known[at]
-
-    def sign(self, at: int) -> Onset | None:
-        """Return the failure that begins at a block; a single block may be chance."""
-        before = self.cost(at - 1) if self.pays[at - 1] else None
-        if at < self.of.needs or (before is None and not self.rises[at - 1]):
-            return None
-        goes_on = before is not None and before.lasts(self.blocks)[at]
-        paid = before if goes_on else self.cost(at)
-        return self.begun(at, paid) if paid is not None or self.rises[at] else None
-
-    def begun(self, at: int, paid: TradeOff | None) -> Onset:
-        """Return the failure that begins at a block, at the cost of a figure or by comparison."""
-        since = (paid or self.comparison(at)).since or 0
-        course = [*self.course(at, paid)]
-        lasts = self.rises.copy()
-        for place, stop, _ in course:
-            lasts[place:stop] = True
-        return Onset(since, lasts, partial(self.told, course))
-
-    def course(
-        self, at: int, paid: TradeOff | None
-    ) -> Iterator[tuple[int, int, TradeOff]]:
-        """Yield the figures at whose cost the reward rises from a block on, one after the other,
-        each with where that begins and ends.
-        """
-        stop = at + 1
-        while True:
-            if paid is not None:
-                gone = np.flatnonzero(~paid.lasts(self.blocks)[at + 1 :])
-                stop = at + 1 + int(gone[0]) if len(gone) else len(self.rises)
-                yield at, stop, paid
-            at, paid = self.next_cost(stop)
-            if paid is None:
-                return
-
-    def next_cost(self, start: int) -> tuple[int, TradeOff | None]:
-        """Return where the reward rises at the cost of another figure, while a comparison shows."""
-        patience = self.of.patience
-        quiet = np.flatnonzero(rolling(~self.rises[start:], patience) == patience)
-        soon = self.pays[start : start + int(quiet[0]) + 1 if len(quiet) else None]
-        places = (start + np.flatnonzero(soon)).tolist()
-        found = ((at, self.cost(at)) for at in places)
-        return next((one for one in found if one[1]), (start, None))
-
-    def told(self, course: _Course, at: int, since: int) -> Told:  # noqa: ARG002 - none names it
-        """Return what shows at a block, by what the reward has risen at the cost of."""
-        paid = [one for place, _, one in course if place <= at][-1:]
-        if not paid or (self.rises[at] and not paid[0].lasts(self.blocks)[at]):
-            return self.comparison(at)
-        return _paid(self.blocks, self.of, paid[0], at)
-
-    def comparison(self, at: int) -> Told:
-        """Return the first comparison that shows at a block."""
-        lag, i, words, _ = next(one for one in self.compared if at in one.places)
-        stretch = self.blocks[at + 1 - lag : at + 1]
-        is_known = ~np.isnan(stretch.levels[i])
-        levels, steps = stretch.levels[i][is_known], stretch.last[is_known]
-        best, begin = int(levels.argmax()), int(stretch.last[0])
-        best_step = int(steps[best])
-        facts = {
-            "best": float(levels[best]),
-            "best_step": best_step,
-            "first": float(levels[0]),
-            "first_step": int(steps[0]),
-            "now": float(levels[-1]),
-        }
-        reward = stretch.known(0)
-        sign = filled(words, facts)
-        return Told(
-            {"begun": reward[0], "now": reward[-1], "begin": begin, "sign": sign},
-            since=best_step if words == _FELL else begin,
-            key=self.of.keys[i],
-        )
+def _compared(
+    blocks: Blocks, of: InBlocks, compared: Sequence[_Comparison], at: int
+) -> Told:
+    """Return the first comparison that shows at a block."""
+    lag, i, words, _ = next(one for one in compared if at in one.places)
+    stretch = blocks[at + 1 - lag : at + 1]
+    is_known = ~np.isnan(stretch.levels[i])
+    levels, steps = stretch.levels[i][is_known], stretch.last[is_known]
+    best, begin = int(levels.argmax()), int(stretch.last[0])
+    best_step = int(steps[best])
+    facts = {
+        "best": float(levels[best]),
+        "best_step": best_step,
+        "first": float(levels[0]),
+        "first_step": int(steps[0]),
+        "now": float(levels[-1]),
+    }
+    reward = stretch.known(0)
+    sign = filled(words, facts)
+    return Told(
+        {"begun": reward[0], "now": reward[-1], "begin": begin, "sign": sign},
+        since=best_step if words == _FELL else begin,
+        key=of.keys[i],
+    )
 
 
 def _paid(blocks: Blocks, of: InBlocks, paid: TradeOff, at: int) -> Told:
@@ -331,7 +296,7 @@ class TradeOff(NamedTuple):
         return found
 
 
-def trade_off(blocks: Blocks, i: int) -> TradeOff | None:
+def _trade_off(blocks: Blocks, i: int) -> TradeOff | None:
     """Return how far a figure has fallen while the reward rose, None where it has not, or the
     reward has not.
 
@@ -366,8 +331,8 @@ def trade_off(blocks: Blocks, i: int) -> TradeOff | None:
     return None
 
 
-def may_pay(blocks: Blocks, i: int) -> Flags:
-    """Return at which blocks `trade_off` may find a figure, found at once for all, with room for
+def _may_pay(blocks: Blocks, i: int) -> Flags:
+    """Return at which blocks `_trade_off` may find a figure, found at once for all, with room for
     rounding.
     """
     levels, low, high = blocks.levels[i], blocks.lowest[i], blocks.highest[i]
@@ -384,7 +349,9 @@ def may_pay(blocks: Blocks, i: int) -> Flags:
         least = _SURE_LOSS * error * math.sqrt(2 / size) - room
         found |= ~(too_high | (best - now < least))
     found &= (high > floor) & (levels - floor <= _LEFT * (high - floor))
-    return found
+    least = lately(blocks.levels[0], _LOOKED_AT)
+    most = -lately(-blocks.levels[0], _WINDOWS[-1])
+    return found & (most - least >= _LEAST_RISE * np.maximum(0.0, least))
 
 
 def _mean_errors(errors: Numbers) -> Numbers:

@@ -10,8 +10,8 @@ import os
 from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.sources.formats.console.bars import has_bar
 from verl_tui.sources.formats.console.collected import printed_line
-from verl_tui.sources.formats.console.progress_lines import has_bar
 from verl_tui.text import safe, strip_ansi
 
 if TYPE_CHECKING:

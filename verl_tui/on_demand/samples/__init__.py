@@ -2,6 +2,14 @@
 
 from verl_tui.on_demand.samples.browser import SampleBrowser
 from verl_tui.on_demand.samples.sample_page import SamplePage
+from verl_tui.on_demand.samples.step_samples import StepSamples
 from verl_tui.on_demand.samples.text_search import Hits, PlainText, TextMatcher
 
-__all__ = ["Hits", "PlainText", "SampleBrowser", "SamplePage", "TextMatcher"]
+__all__ = [
+    "Hits",
+    "PlainText",
+    "SampleBrowser",
+    "SamplePage",
+    "StepSamples",
+    "TextMatcher",
+]

@@ -5,73 +5,28 @@ equally wide, so that one step is in the same column of the screen in all charts
 from __future__ import annotations
 
 from collections import Counter
-from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from verl_tui.rendering.charts.chart_row import name_cells
-from verl_tui.rendering.charts.ranges import extent
-from verl_tui.rendering.text.numbers import exact_step
+from verl_tui.rendering.charts.planned_data import chart_data
+from verl_tui.rendering.charts.title_row import name_cells
 from verl_tui.rendering.text.short_names import distinct_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from verl_tui.rendering.charts.chart_data import ChartData
-
-
-_FAR = 3
-"""How many times as many steps as most charts show one may lie beyond them: heuristic, they would
-be squeezed into a quarter of the axis.
-"""
-_DENSE = 8
-"""Points from which on a chart counts among those that would be squeezed: heuristic."""
-_MOST_OF = 3
-"""Fewest charts that show where most of them are."""
+    from verl_tui.rendering.charts.page import ChartPage
+    from verl_tui.rendering.charts.plan import ChartLook
+    from verl_tui.rendering.session.snapshot import View
 
 
 def on_one_axis(charts: Sequence[ChartData]) -> list[ChartData]:
-    """Return charts that all show the steps from the first to the last that any of them shows,
-    except for those far from the others, which keep an axis of their own, with a note.
-    """
-    known = [(data, found) for data in charts if (found := extent(data)) is not None]
-    far = _far_off(known)
-    ends = [found for data, found in known if data.key not in far]
+    """Return charts that all show the steps from the first to the last that any of them shows."""
+    ends = [data.extent for data in charts if data.extent is not None]
     if not ends:
         return [*charts]
     firsts, lasts = zip(*ends, strict=True)
-    reach = (min(firsts), max(lasts))
-    return [
-        _with_own_steps(data) if data.key in far else data._replace(reach=reach)
-        for data in charts
-    ]
-
-
-def _far_off(known: Sequence[tuple[ChartData, tuple[int, int]]]) -> frozenset[str]:
-    """Return the keys of charts that would squeeze the others if all shared one axis.
-
-    Args:
-        known: Charts, each with the first and the last step that it shows.
-    """
-    dense = [found for data, found in known if _points(data) >= _DENSE]
-    if len(dense) < _MOST_OF:
-        return frozenset()
-    first, last = (median(ends) for ends in zip(*dense, strict=True))
-    room = _FAR * max(1, last - first)
-    least = first - room
-    most = last + room
-    return frozenset(
-        data.key for data, (start, stop) in known if start < least or stop > most
-    )
-
-
-def _points(data: ChartData) -> int:
-    return max([len(line.points.steps) for line in data.lines], default=0)
-
-
-def _with_own_steps(data: ChartData) -> ChartData:
-    first, last = extent(data) or (0, 0)
-    words = f"steps {exact_step(first)} to {exact_step(last)}"
-    return data._replace(notes=data.notes or (words, "other steps"))
+    return [data._replace(reach=(min(firsts), max(lasts))) for data in charts]
 
 
 def with_short_names(
@@ -88,10 +43,14 @@ def with_short_names(
     return [
         data._replace(
             short=short[name],
-            in_row=data.in_row and not (sparklines and _points(data) == 1),
+            in_row=data.in_row and not (sparklines and _is_point(data)),
         )
         for data, name in zip(charts, names, strict=True)
     ]
+
+
+def _is_point(data: ChartData) -> bool:
+    return max([len(line.points.steps) for line in data.lines], default=0) == 1
 
 
 class Gutters:
@@ -118,3 +77,45 @@ class Gutters:
         for column, cells in needed:
             self._cells[column] = max(cells, self._cells.get(column, 0))
         return self._cells
+
+
+class HasLabels(Protocol):
+    """Something that draws a chart with numbers at its y axis."""
+
+    def label_cells(self, data: ChartData, width: int, height: int) -> int:
+        """Return how many cells the numbers need to show data in a size."""
+
+
+def page_data(
+    page: ChartPage,
+    room: tuple[int, int],
+    view: View,
+    look: ChartLook,
+    charts: Sequence[HasLabels],
+    gutters: Gutters,
+) -> list[ChartData]:
+    """Return the data of each chart of a page.
+
+    Args:
+        page: Which charts these are.
+        room: Width and height of the page in cells.
+        view: What there is to show.
+        look: How charts are drawn.
+        charts: What draws them, as far as there are some yet.
+        gutters: How wide the numbers at the y axes were.
+    """
+    data = on_one_axis([chart_data(plan, view, look) for plan in page.charts])
+    tiles = page.tiles(*room)
+    if all(tile.height == 1 for tile in tiles):
+        widths = [tile.width for tile in tiles]
+        return with_short_names(data, widths)
+    needed = [
+        (tile.column, chart.label_cells(one, tile.width, tile.height))
+        for chart, one, tile in zip(charts, data, tiles, strict=False)
+    ]
+    subject = (view.run, page.charts, room, look.log_y, look.usual_y)
+    cells = gutters.of(subject, needed)
+    return [
+        one._replace(gutter=cells.get(tile.column, 0))
+        for one, tile in zip(data, tiles, strict=True)
+    ]

@@ -20,7 +20,6 @@ SINGLE = 2.0**-23
 of the same run do not.
 """
 _MANY_STEPS = 100
-"""Length from which on a growing window grows by smaller fractions of itself."""
 _ROUNDING = 1e-9
 """Rounding error of a division, as a share of a tick."""
 _KEEP = 0.35
@@ -33,28 +32,11 @@ _NARROW = 5
 """A logarithmic axis over less than this factor has the ends and ticks of a linear one."""
 _DECADES = 100
 """From this factor on the ticks of a logarithmic axis are powers of ten."""
-_MINUTE = 60
 _HOUR = 3600
 _DAY = 86400
 _SECONDS = (
-    1,
-    2,
-    5,
-    10,
-    15,
-    30,
-    60,
-    120,
-    300,
-    600,
-    900,
-    1800,
-    _HOUR,
-    2 * _HOUR,
-    3 * _HOUR,
-    6 * _HOUR,
-    12 * _HOUR,
-    _DAY,
+    *(1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800),
+    *(hours * _HOUR for hours in (1, 2, 3, 6, 12, 24)),
 )
 
 
@@ -285,47 +267,20 @@ class Window(NamedTuple):
 
 def fit_window(first: int, last: int, columns: int) -> Window:
     """Return the window that shows everything so far, and has room for some more before it has to
-    grow.
+    grow: at most a fifth of it is to come, of a hundred steps and more an eighth.
 
-    How many steps it shows depends on no width, so that charts side by side show the same; at most
-    a fifth of them is to come, of a hundred and more an eighth. A new point then changes the last
-    column only, until the window grows.
-
-    Args:
-        first: First step to show.
-        last: Last step to show.
-        columns: Dot columns there are.
+    How many steps it shows depends on no width, so that charts side by side show the same. A new
+    point then changes the last column only, until the window grows.
     """
     steps = max(last - first + 1, 2)
-    columns = max(2, columns)
-    room = _room_for(steps, 8 if steps > _MANY_STEPS else 4)
-    per = -(-room // columns)
-    return Window(first, per, Fraction(columns, -(-room // per)), columns)
-
-
-def _room_for(steps: int, parts: int) -> int:
-    """Return the least number of `parts` to twice as many times a power of two that holds so many
-    steps.
-    """
+    parts = 8 if steps > _MANY_STEPS else 4
     unit = 1
     while unit * parts * 2 <= steps:
         unit *= 2
-    return -(-steps // unit) * unit
-
-
-def sliding_window(first: int, last: int, columns: int) -> Window:
-    """Return the window of a stretch that follows the newest step: at most an eighth of it is to
-    come.
-
-    A new point then changes the last column only, until the window grows or begins elsewhere.
-
-    Args:
-        first: First step to show.
-        last: Last step to show.
-        columns: Dot columns there are.
-    """
-    steps = max(last - first + 1, 2)
-    return fill_window(first, first + _room_for(steps, 8) - 1, columns)
+    room = -(-steps // unit) * unit
+    columns = max(2, columns)
+    per = -(-room // columns)
+    return Window(first, per, Fraction(columns, -(-room // per)), columns)
 
 
 def fill_window(first: int, last: int, columns: int) -> Window:

@@ -1,12 +1,12 @@
 """Pictures made of braille dots: every cell of the terminal is a grid of 2 x 4 dots.
 
-A picture is a list of layers, painted one over the other. A line comes as runs: for every dot
+A picture is a list of layers, painted one over the other. A line comes as spans: for every dot
 column the first and last dot row that it sets, counted from the top, or None.
 """
 
 from __future__ import annotations
 
-from itertools import groupby
+from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,12 +32,11 @@ class Glyph(NamedTuple):
 
 
 _DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
-_RUNS = tuple(
+_SPANS = tuple(
     tuple(tuple(sum(column[a : b + 1]) for b in range(4)) for a in range(4))
     for column in _DOTS
 )
-"""Bits of a run within one cell: [left or right][first row][last row]."""
-_GLYPH, _STYLE = itemgetter(0), itemgetter(1)
+"""Bits of a span within one cell: [left or right][first row][last row]."""
 _BRAILLE = " " + "".join(map(chr, range(0x2801, 0x2900)))
 """Glyph of each set of dots. The empty one is a space: some fonts show circles for U+2800."""
 
@@ -48,8 +47,6 @@ class DotLayer:
     A backdrop gives way: its dots vanish from a cell in which a later layer draws.
     """
 
-    __slots__ = ("backdrop", "height", "rows", "style", "width")
-
     def __init__(
         self, width: int, height: int, style: str = "", *, backdrop: bool = False
     ) -> None:
@@ -59,34 +56,16 @@ class DotLayer:
         self.backdrop = backdrop
         self.rows = [bytearray(self.width) for _ in range(self.height)]
 
-    def line(self, runs: Sequence[DotSpan | None], first: int = 0) -> None:
-        """Set the runs of neighbouring dot columns, beginning at column `first`; what lies outside
-        is cut off.
-        """
-        self.spans(enumerate(runs, first))
-
     def spans(self, spans: Iterable[tuple[int, DotSpan | None]]) -> None:
-        """Set runs of any dot columns; what lies outside is cut off."""
-        rows = self.rows
-        last_dot = self.height * 4 - 1
-        columns = self.width * 2
-        for x, run in spans:
-            if run is None or not 0 <= x < columns:
+        """Set spans of dot columns; what lies outside is cut off."""
+        for x, span in spans:
+            if span is None or not 0 <= x < self.width * 2:
                 continue
-            top, bottom = max(0, run[0]), min(last_dot, run[1])
-            if top > bottom:
-                continue
-            masks = _RUNS[x & 1]
-            cell = x >> 1
-            above = top >> 2
-            below = bottom >> 2
-            if above == below:
-                rows[above][cell] |= masks[top & 3][bottom & 3]
-                continue
-            rows[above][cell] |= masks[top & 3][3]
-            for y in range(above + 1, below):
-                rows[y][cell] |= masks[0][3]
-            rows[below][cell] |= masks[0][bottom & 3]
+            top, bottom = max(0, span[0]), min(self.height * 4 - 1, span[1])
+            masks = _SPANS[x & 1]
+            for y in range(top >> 2, (bottom >> 2) + 1):
+                first, last = max(top - y * 4, 0), min(bottom - y * 4, 3)
+                self.rows[y][x >> 1] |= masks[first][last]
 
     def dot(self, x: int, y: int) -> None:
         """Set one dot; outside the grid nothing happens."""
@@ -101,83 +80,75 @@ class DotLayer:
             share = at / length if length else 0.0
             self.dot(x + round(across * share), y + round(down * share))
 
-    def shade(self, runs: Sequence[DotSpan | None], apart: int = 4) -> None:
-        """Fill the runs with a loose pattern, its dots so far apart, that a line over it still
+    def shade(self, area: Sequence[DotSpan | None], apart: int) -> None:
+        """Fill an area with a loose pattern, its dots so far apart, that a line over it still
         stands out from.
         """
-        for x, run in enumerate(runs):
-            if run is not None and not x & 1:
-                top = max(0, run[0])
-                bottom = min(self.height * 4 - 1, run[1])
-                for y in range(top + -(x + top) % apart, bottom + 1, apart):
+        for x, span in enumerate(area):
+            if span is not None and not x & 1:
+                top = max(0, span[0])
+                for y in range(top + -(x + top) % apart, span[1] + 1, apart):
                     self.dot(x, y)
 
 
 def connect(
-    runs: Sequence[DotSpan | None], breaks: Sequence[bool] = ()
+    spans: Sequence[DotSpan | None], breaks: Sequence[bool] = ()
 ) -> list[DotSpan | None]:
-    """Join runs to an unbroken line: neighbours touch, and empty columns in between are bridged by
+    """Join spans to an unbroken line: neighbours touch, and empty columns in between are bridged by
     straight lines.
 
     Args:
-        runs: The runs of the points themselves.
+        spans: The spans of the points themselves.
         breaks: Where true, the line is interrupted: a value there is not a number.
     """
-    joined = list(runs)
+    joined = list(spans)
     at, before = 0, None
-    for x, run in enumerate(runs):
+    for x, span in enumerate(spans):
         if x < len(breaks) and breaks[x]:
             before = None
-        if run is None:
+        if span is None:
             continue
         if before is not None and (
-            at + 1 != x or before[0] > run[1] or run[0] > before[1]
+            at + 1 != x or before[0] > span[1] or span[0] > before[1]
         ):
-            _bridge(joined, at, x, before, run)
-        at, before = x, run
+            _bridge(joined, at, x, before, span)
+        at, before = x, span
     return joined
 
 
 def _bridge(
-    joined: list[DotSpan | None], x0: int, x1: int, before: DotSpan, run: DotSpan
+    joined: list[DotSpan | None], x0: int, x1: int, before: DotSpan, span: DotSpan
 ) -> None:
-    """Bridge from the run of column `x0` to that of `x1`, between their nearest dots."""
-    start, end = (before[1], run[0]) if run[0] > before[1] else (before[0], run[1])
+    """Bridge from the span of column `x0` to that of `x1`, between their nearest dots."""
+    start, end = (before[1], span[0]) if span[0] > before[1] else (before[0], span[1])
     # they overlap in height: a level line between
-    if run[0] <= before[1] and before[0] <= run[1]:
-        start = end = (max(before[0], run[0]) + min(before[1], run[1])) // 2
+    if span[0] <= before[1] and before[0] <= span[1]:
+        start = end = (max(before[0], span[0]) + min(before[1], span[1])) // 2
     last = start
     for x in range(x0 + 1, x1 + 1):
         y = start + round((end - start) * (x - x0) / (x1 - x0))
         near = last + (y > last) - (y < last)
-        piece = (min(near, y), max(near, y))
-        own = joined[x]
-        joined[x] = (
-            piece if own is None else (min(own[0], piece[0]), max(own[1], piece[1]))
-        )
+        own = joined[x] or (y, y)
+        joined[x] = (min(own[0], near, y), max(own[1], near, y))
         last = y
 
 
-def fill_gaps(runs: Sequence[DotSpan | None]) -> list[DotSpan | None]:
-    """Fill the empty columns between runs with runs that lead over evenly, as for an area."""
-    filled = list(runs)
-    at, before = 0, None
-    for x, run in enumerate(runs):
-        if run is None:
-            continue
-        if before is not None:
-            for i in range(at + 1, x):
-                share = (i - at) / (x - at)
-                top, bottom = (
-                    round(a + (b - a) * share) for a, b in zip(before, run, strict=True)
-                )
-                filled[i] = (top, bottom)
-        at, before = x, run
+def fill_gaps(spans: Sequence[DotSpan | None]) -> list[DotSpan | None]:
+    """Fill the empty columns between spans with spans that lead over evenly, as for an area."""
+    filled = list(spans)
+    known = [(x, span) for x, span in enumerate(spans) if span is not None]
+    for (x0, before), (x1, span) in pairwise(known):
+        for x in range(x0 + 1, x1):
+            share = (x - x0) / (x1 - x0)
+            top, bottom = (
+                round(a + (b - a) * share) for a, b in zip(before, span, strict=True)
+            )
+            filled[x] = (top, bottom)
     return filled
 
 
 def compose(
-    layers: Sequence[DotLayer], marks: Mapping[int, Mapping[int, Glyph]] | None = None
+    layers: Sequence[DotLayer], glyphs: Mapping[int, Mapping[int, Glyph]] | None = None
 ) -> list[Text]:
     """Paint layers of one size over each other and glyphs on top; return the rows.
 
@@ -186,60 +157,38 @@ def compose(
 
     Args:
         layers: From the farthest to the nearest.
-        marks: Row, then column of a cell to the glyph that stands there.
+        glyphs: Row, then column of a cell to the glyph that stands there.
     """
-    if not layers:
-        return []
-    return [
-        _row(layers, y, marks.get(y, {}) if marks else {})
-        for y in range(layers[0].height)
-    ]
+    return [_row(layers, y, (glyphs or {}).get(y, {})) for y in range(layers[0].height)]
 
 
-def _row(layers: Sequence[DotLayer], y: int, marks: Mapping[int, Glyph]) -> Text:
+def _row(layers: Sequence[DotLayer], y: int, glyphs: Mapping[int, Glyph]) -> Text:
     """Write one row of a picture."""
-    drawn = [
-        (one.rows[y], one.style, one.backdrop) for one in layers if any(one.rows[y])
-    ]
-    if len(drawn) > 1 or marks:
-        return _mixed_row(layers[0].width, drawn[::-1], marks)
-    mask, style = drawn[0][:2] if drawn else (layers[0].rows[y], "")
-    return ((mask.decode("latin-1").translate(_BRAILLE), style),)
-
-
-def _mixed_row(
-    width: int, drawn: Sequence[tuple[bytearray, str, bool]], marks: Mapping[int, Glyph]
-) -> Text:
-    """Write a row to which several layers or marks contribute.
-
-    `drawn` is from the nearest to the farthest.
-    """
-    cells: list[tuple[str, str]] = []
-    for x in range(width):
-        mask, style = 0, ""
-        for row, name, backdrop in drawn:
-            if row[x] and not (mask and backdrop):
-                style = style or name
-                mask |= row[x]
-        cells.append((_BRAILLE[mask], style))
-    _set_marks(cells, marks)
+    cells = _dotted(layers, y)
+    for x, glyph in glyphs.items():
+        if 0 <= x < len(cells):
+            there, style = cells[x]
+            text = there if glyph.yields and there != " " else glyph.text
+            cells[x] = (text, (glyph.blends and style) or glyph.style)
     return join(cells)
 
 
-def _set_marks(cells: list[tuple[str, str]], marks: Mapping[int, Glyph]) -> None:
-    for x, mark in marks.items():
-        if not 0 <= x < len(cells):
-            continue
-        there, style = cells[x]
-        keeps_dots = mark.yields and there != " "
-        cells[x] = (
-            there if keeps_dots else mark.text,
-            (mark.blends and style) or mark.style,
-        )
+def _dotted(layers: Sequence[DotLayer], y: int) -> list[tuple[str, str]]:
+    width = layers[0].width
+    masks = [0] * width
+    styles = [""] * width
+    for layer in reversed(layers):
+        row = layer.rows[y]
+        for x in range(width) if any(row) else ():
+            if row[x] and not (masks[x] and layer.backdrop):
+                styles[x] = styles[x] or layer.style
+                masks[x] |= row[x]
+    return [(_BRAILLE[mask], style) for mask, style in zip(masks, styles, strict=True)]
 
 
 def join(cells: Iterable[tuple[str, str]]) -> Text:
     """Put neighbouring cells of one style together."""
     return tuple(
-        ("".join(map(_GLYPH, group)), style) for style, group in groupby(cells, _STYLE)
+        ("".join([text for text, _ in group]), style)
+        for style, group in groupby(cells, itemgetter(1))
     )

@@ -5,28 +5,32 @@ quick and pictures stay still.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING
+from collections import Counter
+from typing import TYPE_CHECKING, Any
 
 from verl_tui.rendering.charts.axes import Scale, Window, fit_scale
 from verl_tui.rendering.charts.downsample import (
     DotColumns,
-    DotRuns,
     Downsampled,
     Smoothed,
-)
-from verl_tui.rendering.charts.envelopes import (
-    are_uniform,
-    have_few_values,
-    presses_flat,
+    sampled,
+    usual_range,
+    value_range,
 )
 from verl_tui.rendering.charts.noise import ENOUGH, weight_for
-from verl_tui.rendering.charts.ranges import values_shown
-from verl_tui.rendering.last_result import LastResult
 
 if TYPE_CHECKING:
-    from verl_tui.rendering.charts.braille import DotSpan
+    from collections.abc import Callable, Sequence
+
     from verl_tui.rendering.charts.chart_data import ChartData, Points
-    from verl_tui.runs.pyramid import Pyramid
+
+_ALIKE, _FEW = 0.9, 3
+"""Share of its points that have one of so few values from which on a series behind a curve says
+nothing. A heuristic: scores of 0 and 1 have a 0 and a 1 in nearly every batch, while spreads that
+mean something differ from step to step.
+"""
+_LEAST_SHARE = 0.25
+"""Share of the height below which a curve says too little beside its envelope: a heuristic."""
 
 
 class ChartCache:
@@ -36,71 +40,37 @@ class ChartCache:
     """
 
     def __init__(self) -> None:
-        self._columns: dict[Pyramid, Downsampled] = {}
-        self._averages: dict[tuple[Pyramid, float], Smoothed] = {}
-        """By series and weight of the past."""
-        self._runs: dict[tuple[Pyramid, Pyramid], DotRuns] = {}
-        """By the series of the least and of the greatest values."""
+        self._kept: dict[object, Any] = {}
         self._used: set[object] = set()
         """Keys of all that were asked for since `forget_unused`."""
         self._axes: dict[str, tuple[object, Scale]] = {}
         """By name: what an axis was fitted to, and the axis."""
-        self._uniform_envelope: LastResult[bool] = LastResult()
-        self._few_quantiles: LastResult[bool] = LastResult()
-        self._weight: LastResult[float] = LastResult()
-        """The smoothing that the noise asks for."""
 
     # -- series ------------------------------------------------------------------------------------
 
+    def _keep(self, key: object, make: Callable[[], Any]) -> Any:
+        self._used.add(key)
+        if key not in self._kept:
+            self._kept[key] = make()
+        return self._kept[key]
+
     def columns(self, points: Points, window: Window) -> DotColumns:
         """Return the dot columns of a series."""
-        pyramid = points.pyramid
-        self._used.add(pyramid)
-        if pyramid not in self._columns:
-            self._columns[pyramid] = Downsampled()
-        return self._columns[pyramid].read(points, window)
-
-    def runs(
-        self,
-        edges: tuple[Points, Points],
-        columns: DotColumns,
-        scale: Scale | None,
-        rows: int,
-    ) -> list[DotSpan | None]:
-        """Return the dot rows between two series, or of one, on a y axis of so many.
-
-        Args:
-            edges: The series of the least and of the greatest values.
-            columns: The dot columns of both.
-            scale: The y axis, None where there is none.
-            rows: Its dot rows.
-        """
-        if scale is None:
-            return [None] * len(columns.lows)
-        key = (edges[0].pyramid, edges[1].pyramid)
-        self._used.add(key)
-        if key not in self._runs:
-            self._runs[key] = DotRuns()
-        return self._runs[key].of(columns.lows, columns.highs, scale, rows)
+        found: Downsampled = self._keep(points.pyramid, Downsampled)
+        return found.read(points, window)
 
     def smoothed(self, points: Points, weight: float) -> Smoothed:
-        """Return the moving average of a series."""
-        key = (points.pyramid, weight)
-        self._used.add(key)
-        if key not in self._averages:
-            self._averages[key] = Smoothed(points, weight)
-        return self._averages[key]
+        """Return the moving average of a series, caught up with it."""
+        found: Smoothed = self._keep(
+            ("smoothed", points.pyramid, weight), lambda: Smoothed(points, weight)
+        )
+        found.pyramid  # noqa: B018 - it reads what has come since
+        return found
 
     def forget_unused(self) -> None:
         """Let go of what has not been asked for since the last call."""
-        used, self._used = self._used, set()
-        self._columns = {
-            key: kept for key, kept in self._columns.items() if key in used
-        }
-        self._averages = {
-            key: kept for key, kept in self._averages.items() if key in used
-        }
-        self._runs = {key: kept for key, kept in self._runs.items() if key in used}
+        self._kept = {key: one for key, one in self._kept.items() if key in self._used}
+        self._used = set()
 
     # -- y axes ------------------------------------------------------------------------------------
 
@@ -113,14 +83,8 @@ class ChartCache:
             return None
         pyramid = data.main.points.pyramid if data.main else None
         alone = data.envelope is None and not data.spread
-        subject = (
-            data.key,
-            pyramid,
-            alone,
-            data.usual_y,
-            data.first_step,
-            data.last_step,
-        )
+        ends = (data.first_step, data.last_step)
+        subject = (data.key, pyramid, alone, data.usual_y, ends)
         return self.axis("right" if right else "left", subject, reach, log=data.log_y)
 
     def axis(
@@ -144,37 +108,30 @@ class ChartCache:
     def without_flat_envelope(
         self, data: ChartData, first: int, last: int
     ) -> ChartData:
-        """Return what to draw between two steps: no envelope of which neither edge says anything
-        there, and none that would press the curve flat; no quantiles that say nothing.
+        """Return what to draw between two steps: no envelope and no quantiles that say nothing
+        beside the mean, and none that would press the curve flat.
         """
-        if self._has_idle_spread(data, first, last):
+        if data.spread and self._say_nothing(data.spread, first, last):
             data = data._replace(spread=())
-        if self._has_idle_envelope(data, first, last):
+        if data.envelope is not None and (
+            self._say_nothing(data.envelope, first, last)
+            or _presses_flat(data, first, last)
+        ):
             data = data._replace(envelope=None)
         return data
 
-    def _has_idle_envelope(self, data: ChartData, first: int, last: int) -> bool:
-        """Return whether an envelope says nothing between two steps, or leaves no room."""
-        edges = data.envelope
-        if edges is None:
-            return False
+    def _say_nothing(self, series: Sequence[Points], first: int, last: int) -> bool:
+        """Return whether each series jumps between a few values; of a single point it is not
+        known.
+        """
         # To look at thousands of points takes a third of a millisecond.
-        uniform = self._uniform_envelope.of(
-            (first, last, *map(_state, edges)), lambda: are_uniform(edges, first, last)
-        )
-        return uniform or presses_flat(data, first, last)
-
-    def _has_idle_spread(self, data: ChartData, first: int, last: int) -> bool:
-        """Return whether quantiles say nothing that the mean does not."""
-        quantiles, main = data.spread, data.main
-        if not quantiles or main is None:
-            return False
-        middle = quantiles[len(quantiles) // 2]
-        if main.points.pyramid is middle.pyramid:
-            return False
-        return middle.pyramid.seen > 1 and self._few_quantiles.of(
-            (first, last, _state(middle)),
-            lambda: have_few_values(quantiles, first, last),
+        pyramids = [points.pyramid for points in series]
+        state = [(one, one.revision, one.seen) for one in pyramids]
+        return bool(
+            self._keep(
+                ("nothing", first, last, *state),
+                lambda: all(_has_few_values(one, first, last) for one in series),
+            )
         )
 
     def smoothed_by_noise(
@@ -188,9 +145,8 @@ class ChartCache:
         if not data.by_noise or data.main is None or not _is_of_one_metric(data):
             return data
         points = data.main.points
-        within = bisect_right(points.steps, shown[1]) - bisect_left(
-            points.steps, shown[0]
-        )
+        first, last = shown
+        within = bisect_right(points.steps, last) - bisect_left(points.steps, first)
         weight = self._weight_for(points) if within > cells else 0.0
         return data._replace(smoothing=weight, by_noise=weight > 0)
 
@@ -201,21 +157,64 @@ class ChartCache:
         pyramid = points.pyramid
         octave = pyramid.seen.bit_length()
         stop = 1 << octave >> 1
-        return self._weight.of(
-            (pyramid, pyramid.revision, octave),
-            lambda: weight_for(points.values[max(0, stop - ENOUGH) : stop]),
+        return float(
+            self._keep(
+                ("weight", pyramid, pyramid.revision, octave),
+                lambda: weight_for(points.values[max(0, stop - ENOUGH) : stop]),
+            )
         )
 
 
-def _state(points: Points) -> tuple[Pyramid, int, int]:
-    """Return what is another once a series has other points."""
-    pyramid = points.pyramid
-    return pyramid, pyramid.revision, pyramid.seen
+def _has_few_values(points: Points, first: int, last: int) -> bool:
+    known = sampled(points, first, last)
+    most = Counter(known).most_common(min(_FEW, len(known) // 2))
+    return len(known) > 1 and sum(n for _, n in most) >= len(known) * _ALIKE
+
+
+def _presses_flat(data: ChartData, first: int, last: int) -> bool:
+    """Return whether the curve would take little of the height beside its envelope."""
+    whole = values_between(data, first, last)
+    curve = values_between(data._replace(envelope=None), first, last)
+    if data.log_y or whole is None or curve is None:
+        return False
+    # halves: the difference of two may be too large
+    height = curve[1] / 2 - curve[0] / 2
+    return 0 < height < _LEAST_SHARE * (whole[1] / 2 - whole[0] / 2)
 
 
 def _is_of_one_metric(data: ChartData) -> bool:
     """Return whether a chart has a single curve, or those of several runs."""
     curves = [line for line in data.all_lines if line.kind == "line"]
-    return len(curves) == 1 or (
-        bool(curves) and all(one.sign and not one.right for one in curves)
-    )
+    of_runs = all(one.sign and not one.right for one in curves)
+    return len(curves) == 1 or (bool(curves) and of_runs)
+
+
+def values_between(
+    data: ChartData, first: int, last: int
+) -> tuple[float, float] | None:
+    """Return the least and the greatest value of all series between two steps, None without any."""
+    sources = [*[line.points for line in data.lines], *data.around]
+    reach = usual_range if data.usual_y else value_range
+    for positive in (True, False) if data.log_y else (False,):
+        ranges = [reach(points, first, last, positive=positive) for points in sources]
+        known = [one for one in ranges if one]
+        if known:
+            lows, highs = zip(*known, strict=True)
+            return min(lows), max(highs)
+    return None
+
+
+def values_shown(data: ChartData, first: int, last: int) -> tuple[float, float] | None:
+    """Return the least and the greatest value to be shown between two steps, None without any: also
+    the target and the edges of the healthy band where they are near.
+    """
+    found = values_between(data, first, last)
+    if found is None:
+        return None
+    lo, hi = found
+    reach = (hi / 2 - lo / 2) or max(abs(lo), abs(hi)) / 4
+    known = [edge for edge in (*data.band, data.target) if edge is not None]
+    edges = [edge for edge in known if lo / 2 - reach <= edge / 2 <= hi / 2 + reach]
+    if data.log_y:
+        edges = [edge for edge in edges if edge > 0]
+    return min([lo, *edges]), max([hi, *edges])

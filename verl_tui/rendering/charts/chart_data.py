@@ -29,26 +29,6 @@ class Points(Protocol):
         """The pyramid over both columns, caught up."""
 
 
-class ChartLine(NamedTuple):
-    """One series within a chart."""
-
-    points: Points
-    kind: Literal["line", "points"] = "line"
-    """A curve, or points that have a marker each and are joined (validation)."""
-    role: str = "line"
-    """What colours it: `line`, `line-2` .. `line-4`, `run-1` .. `run-6`, `validation`."""
-    label: str = ""
-    """Name in the legend, which a chart of several lines or several kinds of points has."""
-    sign: str = ""
-    """A letter of its own, which stands on the line and in the legend; empty: one by its place
-    among the lines.
-    """
-    over: Points | None = None
-    """The series whose values are its x axis: it is then a path, in the order of the steps."""
-    right: bool = False
-    """True if its y axis is the one at the right, see `ChartData.right`."""
-
-
 AlarmRole = Literal["info", "warning", "critical"]
 ALARM_ROLES: tuple[AlarmRole, ...] = ("info", "warning", "critical")
 """By severity."""
@@ -67,6 +47,28 @@ class Alarm(NamedTuple):
     def role(self) -> AlarmRole:
         """The role that colours it."""
         return ALARM_ROLES[self.severity]
+
+
+class ChartLine(NamedTuple):
+    """One series within a chart."""
+
+    points: Points
+    kind: Literal["line", "points"] = "line"
+    """A curve, or points that have a marker each and are joined (validation)."""
+    role: str = "line"
+    """What colours it: `line`, `line-2` .. `line-4`, `run-1` .. `run-6`, `validation`."""
+    label: str = ""
+    """Name in the legend, which a chart of several lines or several kinds of points has."""
+    sign: str = ""
+    """A letter of its own, which stands on the line and in the legend; empty: one by its place
+    among the lines.
+    """
+    over: Points | None = None
+    """The series whose values are its x axis: it is then a path, in the order of the steps."""
+    right: bool = False
+    """True if its y axis is the one at the right, see `ChartData.right`."""
+    alarms: tuple[Alarm, ...] = ()
+    """When findings about it held, the mildest first."""
 
 
 class Mark(NamedTuple):
@@ -136,8 +138,6 @@ class ChartData(NamedTuple):
     the shortest.
     """
     marks: tuple[Mark, ...] = ()
-    alarms: tuple[Alarm, ...] = ()
-    """When findings about the metric held, the mildest first."""
     best: Literal["", "highest", "lowest"] = ""
     """Which value of the main line is marked as the best; none where empty."""
     cursor: int | None = None
@@ -183,6 +183,33 @@ class ChartData(NamedTuple):
     def all_lines(self) -> tuple[ChartLine, ...]:
         """The lines of both y axes."""
         return self.lines + (self.right.lines if self.right is not None else ())
+
+    @property
+    def extent(self) -> tuple[int, int] | None:
+        """The first and last step of its own, None without a point."""
+        sources = [line.points for line in self.all_lines]
+        known = [one.steps for one in (*sources, *self.around) if one.steps]
+        if not known:
+            return None
+        first, last = self.first_step, self.last_step
+        if first is None:
+            first = min(steps[0] for steps in known)
+        if last is None:
+            last = max(steps[-1] for steps in known)
+        return first, max(first, last)
+
+    @property
+    def shown(self) -> tuple[int, int] | None:
+        """The first and last step on the x axis, None without a point: those of charts around it
+        are shown, too.
+        """
+        own = self.extent
+        if own is None or self.reach is None:
+            return own
+        return (
+            own[0] if self.first_step is not None else min(own[0], self.reach[0]),
+            own[1] if self.last_step is not None else max(own[1], self.reach[1]),
+        )
 
     @property
     def around(self) -> tuple[Points, ...]:

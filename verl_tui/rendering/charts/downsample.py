@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 from array import array
 from bisect import bisect_left, bisect_right
-from math import inf, isfinite, nan
+from math import copysign, inf, isfinite, nan
 from operator import sub
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
@@ -57,8 +57,7 @@ class Downsampled:
 
     def __init__(self) -> None:
         self._key: tuple[Pyramid, int, Window] | None = None
-        self._last = 0
-        self._newest: tuple[int, float] | None = None
+        self._newest: tuple[int, int, float] | None = None
         """How many points had been read, and the last of them."""
         self._drawn = DotColumns([], [], [])
 
@@ -66,20 +65,20 @@ class Downsampled:
         """Return the columns of `points` in `window`; those returned before stay as they are."""
         pyramid = points.pyramid
         seen = pyramid.seen
-        key = (pyramid, pyramid.revision, window)
-        newest = (seen, points.values[seen - 1]) if seen else None
-        if self._key is None or key[0] is not self._key[0] or key[1:] != self._key[1:]:
-            self._drawn = _no_columns(window.columns)
-            self._take(pyramid, window, 0, window.buckets)
-        elif newest == self._newest:
+        last = (points.steps[seen - 1], points.values[seen - 1]) if seen else (0, 0.0)
+        key, newest = (pyramid, pyramid.revision, window), (seen, *last)
+        begin, end = 0, window.buckets
+        if key != self._key:
+            empty: list[float | None] = [None] * window.columns
+            self._drawn = DotColumns(empty, empty, [False] * window.columns)
+        elif newest == self._newest or self._newest is None:
             return self._drawn
-        elif seen:
+        else:
             # The last point read may have been replaced since, so reading begins at its bucket.
-            begin = max(0, (self._last - window.start) // window.per)
-            end = (points.steps[seen - 1] - window.start) // window.per + 1
-            self._take(pyramid, window, begin, min(window.buckets, end))
+            begin = max(0, (self._newest[1] - window.start) // window.per)
+            end = min(end, (last[0] - window.start) // window.per + 1)
+        self._take(pyramid, window, begin, end)
         self._key, self._newest = key, newest
-        self._last = points.steps[seen - 1] if seen else window.start
         return self._drawn
 
     def _take(self, pyramid: Pyramid, window: Window, begin: int, end: int) -> None:
@@ -97,50 +96,6 @@ class Downsampled:
         self._drawn = DotColumns(lows, highs, odds)
 
 
-def _no_columns(count: int) -> DotColumns:
-    """Return so many columns that hold nothing."""
-    return DotColumns([None] * count, [None] * count, [False] * count)
-
-
-class DotRuns:
-    """The dot rows that columns of values take on a y axis, found anew only for columns that have
-    changed.
-    """
-
-    def __init__(self) -> None:
-        self._axis: tuple[Scale, int, int] | None = None
-        """The axis, its dot rows, and how many columns there are."""
-        self._columns: list[tuple[float | None, float | None]] = []
-        self._runs: list[DotSpan | None] = []
-
-    def of(
-        self,
-        lows: Sequence[float | None],
-        highs: Sequence[float | None],
-        scale: Scale,
-        rows: int,
-    ) -> list[DotSpan | None]:
-        """Return the first and last dot row of each column; those returned before stay as they
-        are.
-        """
-        columns = [*zip(lows, highs, strict=True)]
-        axis = (scale, rows, len(columns))
-        if axis != self._axis:
-            self._axis = axis
-            self._columns = [(None, None)] * len(columns)
-            self._runs = [None] * len(columns)
-        if columns == self._columns:
-            return self._runs
-        pairs = enumerate(zip(columns, self._columns, strict=True))
-        changed = [x for x, (column, before) in pairs if column != before]
-        tops = scale.dots([columns[x][1] for x in changed], rows)
-        bottoms = scale.dots([columns[x][0] for x in changed], rows)
-        self._columns, self._runs = columns, self._runs[:]
-        for x, top, bottom in zip(changed, tops, bottoms, strict=True):
-            self._runs[x] = None if top is None or bottom is None else (top, bottom)
-        return self._runs
-
-
 class Smoothed:
     """The exponential moving average of a series, itself a series; corrected for its short past at
     the beginning.
@@ -152,10 +107,11 @@ class Smoothed:
         self.weight = weight
         self._points = points
         self._average = array("d")
+        self._pyramid = Pyramid(points.steps, self._average)
         self._revision = -1
         self._state = self._before = (0.0, 0.0)
+        """Sum and weight of the past, with the last value and without."""
         self._last_source = array("d")
-        self._pyramid = Pyramid(points.steps, self._average)
 
     @property
     def steps(self) -> array[int]:
@@ -176,56 +132,37 @@ class Smoothed:
             del self._average[:]
             self._state = self._before = (0.0, 0.0)
             self._revision = source.revision
-            seen = 0
             self._pyramid.rebuild()
-        if seen and source.values[seen - 1 : seen] != self._last_source:
+        elif seen and source.values[seen - 1 : seen] != self._last_source:
             self._average.pop()
             self._state = self._before
-            self._extend(seen)
-        if seen < source.seen:
-            self._extend(source.seen)
+        self._extend(source.values[len(self._average) : source.seen])
         self._pyramid.catch_up()
         return self._pyramid
 
-    def _extend(self, stop: int) -> None:
-        fresh = self._points.values[len(self._average) : stop]
-        taken = self._take_many(fresh[:-1])
-        for value in fresh[taken:]:
-            self._take(value)
-        self._last_source = fresh[-1:]
-
-    def _take_many(self, values: array[float]) -> int:
-        """Take in all of some numbers, or none of them where one is not finite or so large that
-        sums round it up to infinity; return how many were taken.
-        """
-        weight = self.weight
-        rest = 1 - weight
-        total, norm = self._state
-        averages = [
-            (total := weight * total + rest * value)
-            / (norm := new if (new := weight * norm + rest) < _SETTLED else 1.0)
-            for value in values
-        ]
-        if not isfinite(sum(averages)):
-            return 0
-        self._state = (total, norm)
-        self._average.fromlist(averages)
-        return len(averages)
-
-    def _take(self, value: float) -> None:
-        self._before = total, norm = self._state
-        if not isfinite(value):
-            self._average.append(nan)
+    def _extend(self, fresh: array[float]) -> None:
+        if not fresh:
             return
-        total = self.weight * total + (1 - self.weight) * value
-        norm = self.weight * norm + (1 - self.weight)
-        self._state = (_finite(total), norm if norm < _SETTLED else 1.0)
-        self._average.append(_finite(total / self._state[1]))
+        weight, rest = self.weight, 1 - self.weight
+        (total, norm), before = self._state, self._state
+        averages: list[float] = []
+        for value in fresh:
+            before = (total, norm)
+            if not isfinite(value):
+                averages.append(nan)
+                continue
+            total = _finite(weight * total + rest * value)
+            norm = weight * norm + rest
+            if norm >= _SETTLED:
+                norm = 1.0
+            averages.append(_finite(total / norm))
+        self._average.fromlist(averages)
+        self._state, self._before, self._last_source = (total, norm), before, fresh[-1:]
 
 
 def _finite(value: float) -> float:
     """Return a number that rounding may have taken beyond the largest one."""
-    return min(_HUGE, max(-_HUGE, value))
+    return value if isfinite(value) else copysign(_HUGE, value)
 
 
 def value_range(
@@ -284,6 +221,16 @@ def sampled(points: Points, first: int, last: int) -> list[float]:
     return [v for v in points.values[start:stop:stride] if isfinite(v)]
 
 
+def spans(columns: DotColumns, scale: Scale, rows: int) -> list[DotSpan | None]:
+    """Return the first and the last of so many dot rows that each column takes on a y axis."""
+    tops = scale.dots(columns.highs, rows)
+    bottoms = scale.dots(columns.lows, rows)
+    return [
+        None if top is None or bottom is None else (top, bottom)
+        for top, bottom in zip(tops, bottoms, strict=True)
+    ]
+
+
 def beyond_edge(columns: DotColumns, scale: Scale | None) -> Iterator[tuple[int, int]]:
     """Yield the dot columns that hold a value the y axis does not reach: column, and 1 above it or
     -1 below.
@@ -295,6 +242,19 @@ def beyond_edge(columns: DotColumns, scale: Scale | None) -> Iterator[tuple[int,
             yield x, 1
         if low is not None and low < scale.lo and scale.beyond(low) < 0:
             yield x, -1
+
+
+def best_point(points: Points, *, lowest: bool = False) -> tuple[int, float] | None:
+    """Return step and value of the first of the highest, or lowest, finite values; None without
+    any.
+    """
+    steps = points.steps
+    seen = points.pyramid.seen
+    bounds = points.pyramid.bounds(steps[0], steps[seen - 1]) if seen else None
+    if bounds is None:
+        return None
+    best = bounds[not lowest]
+    return steps[points.values.index(best)], best
 
 
 def value_at(points: Points, step: int) -> tuple[int, float] | None:

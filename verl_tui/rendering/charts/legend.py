@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.rendering.charts.braille import DotLayer, compose
-from verl_tui.rendering.charts.line_styles import LINE_STYLES, straight_lines
+from verl_tui.rendering.charts.paint import LINE_STYLES, SHADES, straight_line
 from verl_tui.rendering.charts.symbols import SYMBOLS
 from verl_tui.rendering.session.selection import LETTERS
 from verl_tui.rendering.text.piece import text_of
@@ -48,35 +48,34 @@ LINES = {
     "restart": "the step of a restart",
 }
 """Roles of straight lines, and what they mean."""
+_AREAS = {
+    "envelope": "from the least to the greatest value of a step",
+    "quartiles": "middle half of a distribution, faint: 5 to 95%",
+}
+"""Roles of shades, and what they mean."""
 
 
 def legend() -> Iterator[LegendEntry]:
     """Yield every sign of a chart."""
     for names, means in SIGNS.items():
-        yield LegendEntry(
-            " ".join(" ".join(getattr(SYMBOLS, name)) for name in names.split()), means
-        )
+        signs = " ".join(" ".join(getattr(SYMBOLS, name)) for name in names.split())
+        yield LegendEntry(signs, means)
     for role, means in LINES.items():
-        stroke = LINE_STYLES[role]
-        small = _row(straight_lines(role, 1 if stroke.upright else _CELLS, 1, [1]))
-        yield LegendEntry(f"{small} {stroke.sign * min(3, len(small))}", means)
-    curve, shade = (DotLayer(len(_CURVE) // 2, 1) for _ in range(2))
-    curve.line([(y, y) for y in _CURVE])
-    shade.shade([(0, 3)] * len(_CURVE))
-    yield LegendEntry(
-        _row(curve), "values as they are, faint behind the smoothed ones", faint=True
-    )
-    yield LegendEntry(_row(shade), "from the least to the greatest value of a step")
-    dense = DotLayer(len(_CURVE) // 2, 1)
-    dense.shade([(0, 3)] * len(_CURVE), 2)
-    yield LegendEntry(_row(dense), "middle half of a distribution, faint: 5 to 95%")
-    yield LegendEntry(
-        f"{LETTERS[0]} {LETTERS[1]}",
-        "on a line: the run that has this letter in the run list",
-    )
+        style = LINE_STYLES[role]
+        small = _row(straight_line(role, 1 if style.upright else _CELLS, 1, 1))
+        yield LegendEntry(f"{small} {style.sign * min(3, len(small))}", means)
+    curve = DotLayer(len(_CURVE) // 2, 1)
+    curve.spans(enumerate((y, y) for y in _CURVE))
+    means = "values as they are, faint behind the smoothed ones"
+    yield LegendEntry(_row(curve), means, faint=True)
+    for role, means in _AREAS.items():
+        area = DotLayer(len(_CURVE) // 2, 1)
+        area.shade([(0, 3)] * len(_CURVE), SHADES[role])
+        yield LegendEntry(_row(area), means)
+    means = "on a line: the run that has this letter in the run list"
+    yield LegendEntry(f"{LETTERS[0]} {LETTERS[1]}", means)
 
 
 def _row(layer: DotLayer) -> str:
     """Return the only row of a picture."""
-    (row,) = compose([layer])
-    return text_of(row)
+    return text_of(compose([layer])[0])

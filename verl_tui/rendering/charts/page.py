@@ -6,18 +6,17 @@ from bisect import bisect_right
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.finding import Verdict
+from verl_tui.metrics import counts
 from verl_tui.rendering.charts.chart_data import ChartData
-from verl_tui.rendering.charts.in_rows import keys_in_rows, rows_last
-from verl_tui.rendering.charts.plan import ChartLook, plan_charts
-from verl_tui.rendering.charts.validation import score_beside
+from verl_tui.rendering.charts.overlaid_runs import counterpart
+from verl_tui.rendering.charts.plan import plan_charts
 from verl_tui.rendering.session.source_status import nothing_yet
 from verl_tui.runs.views.state import is_evaluation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Container, Iterator, Sequence
 
-    from verl_tui.rendering.charts.plan import PlannedChart
+    from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
 
@@ -53,22 +52,6 @@ class ChartFilter(NamedTuple):
     """
 
 
-class ChartList(NamedTuple):
-    """Everything that the list of a run's charts depends on."""
-
-    run: Run | None = None
-    keys: int = 0
-    filter: ChartFilter = ChartFilter()
-    wanted: tuple[str, ...] = ()
-    pins: tuple[str, ...] = ()
-    beside: str | None = None
-    """The validation score that is drawn into the chart of the reward."""
-    in_rows: frozenset[str] = frozenset()
-    """Metrics for which one row each is enough."""
-    revealed: str | None = None
-    """Metric to show as a chart even if a row would be enough."""
-
-
 class ChartPlace(NamedTuple):
     """The place of a chart: the number of its column, and cells."""
 
@@ -79,54 +62,19 @@ class ChartPlace(NamedTuple):
     height: int
 
 
-class PageContent(NamedTuple):
-    """Everything but the room that a page of charts is drawn from: equal contents look equal."""
-
-    listing: ChartList = ChartList()
-    look: ChartLook = ChartLook()
-    revision: int = 0
-    cursor: int | None = None
-    verdict: Verdict = Verdict()
-    loading: bool = False
-    selection: int = 0
-    selected: tuple[tuple[str, int], ...] = ()
-    """Names and revisions of the runs that are laid over the shown one."""
-    instead: str = ""
-    """Says why there is no chart, and how long ago its files were written; empty where metrics are
-    logged.
+def page_content(
+    view: View, look: ChartLook, filter_: ChartFilter, revealed: str | None
+) -> object:
+    """Return everything but the room that a page of charts is drawn from: equal contents look
+    equal.
     """
-
-    @classmethod
-    def of(
-        cls,
-        view: View,
-        look: ChartLook,
-        filter_: ChartFilter,
-        revealed: str | None = None,
-    ) -> PageContent:
-        """Return the content of a view, with a metric that is to be seen as a chart."""
-        run = view.run
-        listing = ChartList(
-            run,
-            len(run.keys) if run is not None else 0,
-            filter_,
-            tuple(view.monitor.config.charts),
-            view.pins,
-            score_beside(run) if run is not None else None,
-            keys_in_rows(view),
-            revealed,
-        )
-        return cls(
-            listing,
-            look,
-            run.revision if run else 0,
-            view.cursor,
-            view.verdict,
-            view.loading,
-            view.selection.revision,
-            tuple([(other.name, other.revision) for other in view.selected]),
-            "" if listing.keys else nothing_yet(view),
-        )
+    run = view.run
+    if run is None or not run.keys:
+        return run, filter_, nothing_yet(view)
+    selected = [(other.name, other.revision) for other in view.selected]
+    listed = (filter_, revealed, tuple(view.monitor.config.charts), view.pins)
+    state = (view.cursor, view.verdict, view.loading, view.selection.revision)
+    return run, run.revision, look, listed, state, selected
 
 
 def list_charts(
@@ -174,18 +122,6 @@ class ChartPage(NamedTuple):
             return self.listed[self.first : self.starts[at]]
         return self.listed[self.first :]
 
-    @property
-    def grid(self) -> tuple[int, int]:
-        """Columns and slots."""
-        return self.columns, self.slots
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The arrangement of the page: equal where the charts stand in the same places."""
-        in_rows = sum(chart.in_row for chart in self.charts)
-        used = len(self.charts) - in_rows if in_rows else 0
-        return *self.grid, self.rows, used, in_rows, self.across
-
     def fitted(self, width: int, height: int, key: str | None) -> ChartPage:
         """Return the page for a size in cells: the one that shows a metric, if one is named, else
         the same as far as there is one.
@@ -215,11 +151,9 @@ class ChartPage(NamedTuple):
         in_rows = sum(chart.in_row for chart in self.charts)
         lines = -(-in_rows // self.across)
         used = -(-(count - in_rows) // columns)
-        rows = (
-            self.rows
-            if (height - lines) // self.rows >= _LEAST_HEIGHT
-            else max(1, used)
-        )
+        rows = max(1, used)
+        if (height - lines) // self.rows >= _LEAST_HEIGHT:
+            rows = self.rows
         each, over = divmod(height - lines, rows)
         if each < _PLOT_HEIGHT and over <= height * _SPARE:
             # one form for all, rather than a few charts that look unlike the others
@@ -267,23 +201,6 @@ def _index(charts: Sequence[PlannedChart], key: str | None) -> int | None:
     if not key:
         return None
     return next((i for i, chart in enumerate(charts) if chart.shows(key)), None)
-
-
-class PlacedPage(NamedTuple):
-    """What the last layout of the screen has placed."""
-
-    room: tuple[int, int] = (0, 0)
-    """Width and height in cells."""
-    shape: tuple[int, ...] = ()
-    """The arrangement of the page."""
-    shown: int = 0
-    """Charts of the page."""
-    there: int = 0
-    """Charts that could be placed: further ones may be on their way."""
-
-    def is_like(self, other: PlacedPage) -> bool:
-        """Return whether the charts stand in the same order, in a room of any size."""
-        return (self.shape, self.there) == (other.shape, other.there)
 
 
 def empty_chart(view: View, filter_: str) -> ChartData:
@@ -364,3 +281,59 @@ def _starts(
     least = 1 if rows == height else _LEAST_HEIGHT
     free = max(0, height - last * least) * of_rows
     return (*starts, *range(varying + free, count, max(1, height) * of_rows))
+
+
+# -- what needs no chart ---------------------------------------------------------------------------
+
+
+def keys_in_rows(view: View) -> frozenset[str]:
+    """Return the metrics of the shown run for which a row is enough, unless a finding is about
+    them: counters, and those that have had only one value, the same in all runs laid over each
+    other.
+    """
+    run = view.run
+    if run is None:
+        return frozenset()
+    judged = {finding.key for finding in view.verdict.findings}
+    # While logs are being read, a metric of one point may have had only its first one read.
+    same = run.constants if view.loading else run.constants | run.logged_once
+    for other in view.selected:
+        if other is not run:
+            same = _same(run, other, same)
+    return frozenset(same.union(filter(counts, run.keys)) - judged)
+
+
+def _same(run: Run, other: Run, single: frozenset[str]) -> frozenset[str]:
+    """Return the metrics of one value that have the same in another run, or are not in it."""
+    single_there = other.constants | other.logged_once
+
+    def is_same(key: str) -> bool:
+        own = run.series(key)
+        theirs = counterpart(run, key, run.meanings.get(key), other)
+        if own is None or theirs is None or not len(theirs):
+            return True
+        return theirs.key in single_there and theirs.values[0] == own.values[0]
+
+    return frozenset(filter(is_same, single))
+
+
+def rows_last(
+    charts: Sequence[PlannedChart], in_rows: Container[str], kept: Container[str]
+) -> tuple[PlannedChart, ...]:
+    """Return charts with those that are one row each moved to the end; unchanged if all would be
+    rows.
+
+    Args:
+        charts: The charts in their order.
+        in_rows: Keys of metrics for which a row is enough.
+        kept: Keys and indicators that stay charts in their place all the same.
+    """
+    varying: list[PlannedChart] = []
+    rows: list[PlannedChart] = []
+    for chart in charts:
+        stays = chart.key in kept or chart.indicator in kept
+        in_row = not stays and all(key in in_rows for key in chart.keys)
+        (rows if in_row else varying).append(chart)
+    if not rows or not varying:
+        return tuple(charts)
+    return (*varying, *(chart._replace(in_row=True) for chart in rows))

@@ -13,16 +13,12 @@ from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.means import clamp
-from verl_tui.rendering.charts import braille
-from verl_tui.rendering.charts.axis_labels import cells_of, sides
-from verl_tui.rendering.charts.best_value import best_point
-from verl_tui.rendering.charts.braille import DotLayer, Glyph
-from verl_tui.rendering.charts.labels import sentences
-from verl_tui.rendering.charts.line_signs import layered
-from verl_tui.rendering.charts.line_styles import straight_lines
-from verl_tui.rendering.charts.roles import HUES
-from verl_tui.rendering.charts.symbols import SYMBOLS
-from verl_tui.rendering.text.hues import BEHIND
+from verl_tui.rendering.charts.axis_labels import axis_rows, cells_of, placed, sides
+from verl_tui.rendering.charts.braille import Glyph
+from verl_tui.rendering.charts.downsample import best_point
+from verl_tui.rendering.charts.paint import Painting
+from verl_tui.rendering.charts.picture import DrawnMark, faint, layered
+from verl_tui.rendering.charts.symbols import SYMBOLS, sentences
 from verl_tui.rendering.text.numbers import distinct_texts
 
 if TYPE_CHECKING:
@@ -33,12 +29,11 @@ if TYPE_CHECKING:
     from verl_tui.rendering.charts.cache import ChartCache
     from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Points
 
-LEAST_WIDTH = 16
-LEAST_HEIGHT = 5
+_LEAST_WIDTH = 16
+_LEAST_HEIGHT = 5
 """Smallest chart, in cells with its title, in which a path shows more than a curve over steps."""
 _MOST = 1024
 """Points of a path; of longer ones every second, fourth, eighth … is drawn, and the newest."""
-_LABEL = "KL"
 
 
 class PathPoint(NamedTuple):
@@ -60,65 +55,40 @@ class _DrawnPath(NamedTuple):
 
 
 def path_points(over: Points, points: Points, first: int, last: int) -> list[PathPoint]:
-    """Return the points of the steps from first to last that have a number in both series.
-
-    Args:
-        over: The series of the x axis.
-        points: The series of the y axis.
-        first: First step.
-        last: Last step.
-    """
-    found: list[PathPoint] = []
-    for i in _drawn_indices(points, first, last):
-        step = points.steps[i]
-        at = bisect_right(over.steps, step) - 1
-        if not 0 <= at < len(over.values) or over.steps[at] != step:
-            continue
-        x = over.values[at]
-        y = points.values[i]
-        if isfinite(x) and isfinite(y):
-            found.append(PathPoint(step, x, y))
-    return found
-
-
-def _drawn_indices(points: Points, first: int, last: int) -> list[int]:
-    """Return the indices of the points that are drawn: at most about so many, and the newest."""
+    """Return the points of the steps from first to last that have a number in both series."""
+    across = dict(zip(over.steps, over.values, strict=False))
     begin = bisect_left(points.steps, first)
-    end = bisect_right(points.steps, last)
-    end = min(end, len(points.values))
+    end = min(bisect_right(points.steps, last), len(points.values))
     stride = 1
     while (end - begin) // stride > _MOST:
         stride *= 2
-    # Counted from the first value of all, so that a new step leaves the others as they are.
-    begin_at_stride = begin + -begin % stride
-    indices = [*range(begin_at_stride, end, stride)]
-    newest = end - 1
-    if end > begin and indices[-1:] != [newest]:
-        indices.append(newest)
-    return indices
+    found: list[PathPoint] = []
+    for i in range(begin, end):
+        # Counted from the first value of all, so that a new step leaves the others as they are.
+        if i % stride == 0 or i == end - 1:
+            x, y = across.get(points.steps[i]), points.values[i]
+            if x is not None and isfinite(x) and isfinite(y):
+                found.append(PathPoint(points.steps[i], x, y))
+    return found
 
 
 def is_path(data: ChartData, width: int, height: int) -> bool:
     """Return whether a chart is drawn as a path in so much room."""
-    return data.over_kl and width >= LEAST_WIDTH and height >= LEAST_HEIGHT
+    return data.over_kl and width >= _LEAST_WIDTH and height >= _LEAST_HEIGHT
 
 
 def neighbour_on_path(line: ChartLine, step: int | None, count: int) -> int | None:
     """Return the step that is so many points later on a path, or earlier if `count` is negative, as
     far as it goes; the last one where there is no step yet, None where there is none.
     """
-    if line.over is None:
-        return None
-    known = set(line.over.steps)
+    known = set(line.over.steps if line.over is not None else ())
     steps = [own for own in line.points.steps if own in known]
     if not steps:
         return None
     if step is None:
         return steps[-1]
-    at = bisect_right(steps, step) + count - 1
-    if count < 0:
-        at = bisect_left(steps, step) + count
-    return steps[clamp(at, 0, len(steps) - 1)]
+    at = bisect_left(steps, step) if count < 0 else bisect_right(steps, step) - 1
+    return steps[clamp(at + count, 0, len(steps) - 1)]
 
 
 def path_rows(
@@ -137,28 +107,32 @@ def path_rows(
         cursor: Step that is read.
         cache: What was drawn before.
     """
-    width, height = size
     paths = [*_paths(data, shown, cache)]
-    known: list[PathPoint] = []
-    for path in paths:
-        known += path.behind
-        known += path.points
+    known = [point for path in paths for point in path.behind + path.points]
+    axes = 1 if size[1] < 6 else 2
+    height = size[1] - axes
     if not known:
-        return sentences("no step has both a value and a KL", width, height)
-    x, y = _scales(data, known, shown[0], cache)
-    axes = 1 if height < 6 else 2
-    left, _ = sides(data, (y, None), width, height - axes)
+        return sentences("no step has both a value and a KL", *size)
+    scales = _scales(data, known, shown[0], cache)
+    left, _ = sides(data, (scales[1], None), size[0], height)
     taken = cells_of(left)
-    picture = _PathPicture(data, x, y, (width - taken, height - axes))
+    width = size[0] - taken
+    picture = _PathPainting(data, scales, (width, height))
     for path in paths:
         picture.draw(path)
-    picture.mark(paths, cursor)
-    rows = [a + b for a, b in zip(left, picture.compose(), strict=True)]
-    corner = SYMBOLS.corner
-    for row in _axis_rows(x, width - taken, axes):
-        rows.append(((corner.rjust(taken)[:taken], "rule"), *row))
-        corner = ""
-    return rows
+    for path in paths:
+        picture.mark(path, cursor)
+    rows = [a + b for a, b in zip(left, picture.rows(), strict=True)]
+    labels = placed(_labels(scales[0], width), width - 3)
+    return [*rows, *axis_rows(labels, "KL", (width, axes), taken, {})]
+
+
+def _labels(scale: Scale, width: int) -> Iterator[tuple[int, str]]:
+    """Yield the cells of round values, and how they are written."""
+    values = scale.ticks(max(2, width // 14))
+    for value, text in zip(values, distinct_texts(values), strict=True):
+        if text:
+            yield min(width - 1, int(scale.fraction(value) * width)), text
 
 
 def _scales(
@@ -169,13 +143,10 @@ def _scales(
     """
     if data.log_y:
         known = [point for point in known if point.y > 0] or known
-    pyramid = data.main.points.pyramid if data.main else None
-    subject = (data.key, pyramid, first)
-    across = [point.x for point in known]
-    up = [point.y for point in known]
+    subject = (data.key, data.main.points.pyramid if data.main else None, first)
+    _, across, up = zip(*known, strict=True)
     x = cache.axis("path x", subject, (min(across), max(across)))
-    y = cache.axis("path y", subject, (min(up), max(up)), log=data.log_y)
-    return x, y
+    return x, cache.axis("path y", subject, (min(up), max(up)), log=data.log_y)
 
 
 def _paths(
@@ -191,114 +162,80 @@ def _paths(
             continue
         over = cache.smoothed(line.over, data.smoothing)
         points = cache.smoothed(line.points, data.smoothing)
-        over.pyramid, points.pyramid  # noqa: B018 - they read what there is
         behind = raw if line is data.main else []
         yield _DrawnPath(line, sign, path_points(over, points, *shown), behind)
 
 
-class _PathPicture:
-    """The plot: layers of dots, and glyphs on top of them."""
+class _PathPainting(Painting):
+    """The plot."""
 
     def __init__(
-        self, data: ChartData, x: Scale, y: Scale, size: tuple[int, int]
+        self, data: ChartData, scales: tuple[Scale, Scale], size: tuple[int, int]
     ) -> None:
+        super().__init__(*size)
         self._data = data
-        self._x = x
-        self._y = y
-        self._size = size
-        self._layers = [DotLayer(*size)]
-        self._glyphs: dict[int, dict[int, Glyph]] = {}
-        if data.target is not None and y.lo <= data.target <= y.hi:
-            row = y.dots([data.target], size[1] * 4)[0] or 0
-            self._layers.append(straight_lines("target", *size, [row]))
-
-    def compose(self) -> list[Text]:
-        """Return the rows."""
-        return braille.compose(self._layers, self._glyphs)
+        self._scales = scales
+        if data.target is not None:
+            self.across(DrawnMark("target", value=data.target), scales[1])
 
     def draw(self, path: _DrawnPath) -> None:
         """Draw one path, and faintly the values behind its averages."""
         role = path.line.role
-        if path.behind:
-            faint = role + BEHIND if role in HUES else "raw"
-            behind = self._layer(faint, backdrop=True)
-            for point in path.behind:
-                behind.dot(*self._dot(point))
-        layers = {role: self._layer(role)}
-        is_main = path.line is self._data.main
-        before: tuple[int, int] | None = None
+        behind = self.layer(faint(role), backdrop=True)
+        for point in path.behind:
+            behind.dot(*self._dot(point))
+        layers = {role: self.layer(role)}
+        before = None
         for point in path.points:
-            own = self._role_at(point.step, role) if is_main else role
+            own = _role_at(path.line, point.step)
             if own not in layers:
-                layers[own] = self._layer(own)
+                layers[own] = self.layer(own)
             place = self._dot(point)
             layers[own].straight(before or place, place)
             before = place
 
-    def mark(self, paths: Sequence[_DrawnPath], cursor: int | None) -> None:
-        """Mark where paths begin and end, the best value, findings, and the cursor."""
-        for path in paths:
-            if not path.points:
-                continue
-            role = path.line.role
-            main = path.line is self._data.main
-            self._put(path.points[0], Glyph(SYMBOLS.start, role))
-            if main:
-                self._mark_steps(path)
-            end = path.points[-1]
-            sign = path.sign or SYMBOLS.single
-            self._put(end, Glyph(sign, self._role_at(end.step, role)))
-            at = _at_step(path.points, cursor)
-            if main and at is not None:
-                self._cross(at)
+    def mark(self, path: _DrawnPath, cursor: int | None) -> None:
+        """Mark where a path begins and ends, the best value, findings, and the cursor."""
+        line, sign, points, _ = path
+        if not points:
+            return
+        self._put(points[0], Glyph(SYMBOLS.start, line.role))
+        main = line is self._data.main
+        if main:
+            self._mark_steps(path)
+        end = Glyph(sign or SYMBOLS.single, _role_at(line, points[-1].step))
+        self._put(points[-1], end)
+        if main and (at := _at_step(points, cursor)) is not None:
+            self.point_at(self._dot(at)[0] // 2)
+            self._put(at, Glyph(SYMBOLS.points[1], "cursor"))
 
     def _mark_steps(self, path: _DrawnPath) -> None:
-        """Mark the best value, and where findings began."""
+        line, _, points, behind = path
         if self._data.best:
-            best = best_point(path.line.points, lowest=self._data.best == "lowest")
-            step = None if best is None else best[0]
-            at = _at_step(path.behind or path.points, step)
-            if at is not None and at.step == step:
-                self._put(at, Glyph(SYMBOLS.best, path.line.role))
+            best = best_point(line.points, lowest=self._data.best == "lowest")
+            at = _at_step(behind or points, best[0] if best else None)
+            if at is not None and best is not None and at.step == best[0]:
+                self._put(at, Glyph(SYMBOLS.best, line.role))
         for mark in self._data.marks:
-            if mark.role != "breach":
-                continue
-            at = _at_step(path.points, mark.step)
-            if at is not None:
+            at = _at_step(points, mark.step)
+            if mark.role == "breach" and at is not None:
                 self._put(at, Glyph(SYMBOLS.breach, mark.style))
 
-    def _cross(self, point: PathPoint) -> None:
-        """Draw the cursor: a line through its point, and the point itself."""
-        x, y = self._dot(point)
-        for row in range(self._size[1]):
-            cells = self._glyphs.setdefault(row, {})
-            cells.setdefault(x // 2, Glyph(SYMBOLS.cursor, "cursor", yields=True))
-        self._put_dot(x, y, Glyph(SYMBOLS.points[1], "cursor"))
-
-    def _role_at(self, step: int, role: str) -> str:
-        """Return the colour of a step: that of the worst finding that held, else the line's own."""
-        for alarm in reversed(self._data.alarms):
-            is_over = alarm.last is not None and step >= alarm.last
-            if alarm.first <= step and not is_over:
-                return alarm.role
-        return role
-
-    def _layer(self, style: str, *, backdrop: bool = False) -> DotLayer:
-        self._layers.append(DotLayer(*self._size, style, backdrop=backdrop))
-        return self._layers[-1]
+    def _put(self, point: PathPoint, glyph: Glyph) -> None:
+        self.put(*self._dot(point), glyph)
 
     def _dot(self, point: PathPoint) -> tuple[int, int]:
-        width, height = self._size
-        columns = width * 2
-        across = min(columns - 1, int(self._x.fraction(point.x) * columns))
-        up = self._y.dots([point.y], height * 4)[0]
-        return across, up or 0
+        columns = self.size[0] * 2
+        across = int(self._scales[0].fraction(point.x) * columns)
+        return min(columns - 1, across), self.row(point.y, self._scales[1])
 
-    def _put(self, point: PathPoint, glyph: Glyph) -> None:
-        self._put_dot(*self._dot(point), glyph)
 
-    def _put_dot(self, x: int, y: int, glyph: Glyph) -> None:
-        self._glyphs.setdefault(y // 4, {})[x // 2] = glyph
+def _role_at(line: ChartLine, step: int) -> str:
+    """Return the colour of a step: that of the worst finding that held, else the line's own."""
+    for alarm in reversed(line.alarms):
+        if alarm.first <= step and (alarm.last is None or step < alarm.last):
+            return alarm.role
+    return line.role
 
 
 def _at_step(points: Sequence[PathPoint], step: int | None) -> PathPoint | None:
@@ -307,23 +244,3 @@ def _at_step(points: Sequence[PathPoint], step: int | None) -> PathPoint | None:
         return None
     count = bisect_right(points, step, key=lambda point: point.step)
     return points[count - 1] if count else None
-
-
-def _axis_rows(scale: Scale, width: int, count: int) -> list[Text]:
-    """Write the x axis in one or two rows, as those of steps are."""
-    rule = [(SYMBOLS.rule, "rule")] * width
-    text = [(" ", "axis")] * width if count > 1 else rule
-    values = scale.ticks(max(2, width // 14))
-    free = 0
-    room = width - len(_LABEL) - 1
-    for value, label in zip(values, distinct_texts(values), strict=True):
-        cell = min(width - 1, int(scale.fraction(value) * width))
-        start = max(0, cell - len(label) // 2)
-        if not label or start < free or start + len(label) > room:
-            continue
-        if count > 1:
-            rule[cell] = (SYMBOLS.tick, "rule")
-        text[start : start + len(label)] = [(c, "axis") for c in label]
-        free = start + len(label) + 1
-    text[width - len(_LABEL) :] = [(c, "key") for c in _LABEL]
-    return [braille.join(rule), braille.join(text)][:count]

@@ -33,6 +33,24 @@ _GROUPS = (
     "timing", "engine", "async", "memory", "system", "data", "other", "progress",
 )  # fmt: skip
 
+_PARTNERS = {
+    "reward": ("policy_kl", "reference_kl", "response_length"),
+    "policy_kl": ("policy_loss", "reward"),
+    "reference_kl": ("reward", "policy_kl"),
+    "policy_loss": ("policy_kl", "reference_kl", "grad_norm"),
+    "value_loss": ("policy_loss", "reward"),
+    "entropy": ("policy_kl", "reward"),
+    "response_length": ("truncated_share", "reward"),
+    "truncated_share": ("response_length", "reward"),
+    "grad_norm": ("policy_loss", "policy_kl"),
+    "clip_fraction": ("policy_kl", "grad_norm"),
+    "throughput": ("step_time", "response_length"),
+    "step_time": ("throughput", "response_length"),
+    "generation_time": ("response_length", "step_time"),
+    "gpu_utilization": ("throughput", "step_time"),
+}
+"""By indicator, the best first: verl's tutorials draw the loss and the policy KL into one chart."""
+
 
 class ChartLook(NamedTuple):
     """How charts are drawn."""
@@ -65,26 +83,22 @@ class ChartLook(NamedTuple):
             yield f"smoothing {self.smoothing:g}" if self.smoothing else "raw values"
 
     def _axis_words(self, run: Run | None) -> str:
-        if run is None:
-            return "x of rewards: KL" if self.axis == "kl" else f"x: {self.axis}"
-        along = on_axis(run, self.axis)
-        if along.problem is not None:
+        along = on_axis(run, self.axis) if run is not None else None
+        if along is not None and along.problem is not None:
             return f"x: step, {along.problem}"
-        if self.axis == "kl":
+        if self.axis == "kl" and run is not None:
             return f"x of rewards: KL ({one_line(kl_key(run) or '')}), of others: step"
-        if along.estimated:
-            return f"x: {self.axis}, estimated"
-        return f"x: {self.axis}"
+        if self.axis == "kl":
+            return "x of rewards: KL"
+        estimated = along is not None and along.estimated
+        return f"x: {self.axis}" + ", estimated" * estimated
 
     def _span_words(self, span: ZoomSpan, run: Run) -> Iterator[str]:
         """Yield which steps are shown, where the run has any."""
-        if run.reach is None:
-            return
-        first, last = span.shown(run.reach)
-        if last >= run.reach[1]:
-            yield f"from step {first}"
-        else:
-            yield f"steps {first}–{last}"
+        if run.reach is not None:
+            first, last = span.shown(run.reach)
+            newest = last >= run.reach[1]
+            yield f"from step {first}" if newest else f"steps {first}–{last}"
 
 
 class PlannedChart(NamedTuple):
@@ -110,18 +124,21 @@ class PlannedChart(NamedTuple):
         spread = self.spread.quantiles if self.spread is not None else ()
         return (self.key, *(self.envelope or ()), *self.points, *spread)
 
-    def shows(self, key: str) -> bool:
+    @property
+    def _parts(self) -> tuple[str, ...]:
+        """The keys of the distribution."""
+        return tuple(self.spread.parts) if self.spread is not None else ()
+
+    def shows(self, key: str | None) -> bool:
         """Return whether a metric is in this chart."""
-        if self.spread is not None and key in self.spread.parts:
-            return True
-        return key == self.key or key in (self.envelope or ()) or key in self.points
+        return key in (self.key, *(self.envelope or ()), *self.points, *self._parts)
 
     def matches(self, filter_: str) -> bool:
         """Return whether key or label contain a text; case does not matter."""
         wish = filter_.lower()
-        parts = self.spread.parts if self.spread is not None else ()
-        texts = (self.key, self.label, *parts)
-        return any(wish in text.lower() for text in texts)
+        return any(
+            wish in text.lower() for text in (self.key, self.label, *self._parts)
+        )
 
 
 def plan_charts(
@@ -171,25 +188,19 @@ class _ChartPlanner:
     def add_others(self) -> None:
         """Add the charts of all other metrics, by their groups."""
         rest = [key for key in self._keys if not self._in_a_chart(key)]
-        left = set(rest)
-        rest += [key for key in self._validations if key not in left]
+        rest += [key for key in self._validations if key not in rest]
         rest.sort(key=lambda key: (_GROUPS.index(describe(key).group), place(key)))
-        taken: set[str] = set()
-        for made in self.made:
-            taken.update(_lines(made))
+        # what is drawn as points has a chart of its own, too
+        lines = (plan._replace(points=()).keys for plan in self.made)
+        taken = {*chain.from_iterable(lines)}
         for key in rest:
             if key not in taken:
                 plan = _plan(self._run, key, None, self._families, ())
                 self.made.append(plan)
-                taken.update(_lines(plan))
+                taken.update(plan.keys)
 
     def _in_a_chart(self, key: str) -> bool:
         return any(plan.shows(key) for plan in self.made)
-
-
-def _lines(plan: PlannedChart) -> tuple[str, ...]:
-    """Return the keys whose lines a chart has, apart from what is drawn as points."""
-    return (plan.key, *(plan.envelope or ()))
 
 
 def unknown_charts(wanted: Iterable[str], runs: Iterable[Run]) -> Iterator[str]:
@@ -252,3 +263,18 @@ def _plan(
     if indicator is not None:
         label = INDICATORS[indicator].label
     return PlannedChart(key, label, metric.unit, indicator, envelope, points, spread)
+
+
+def second_metric(
+    found: PlannedChart, plans: Sequence[PlannedChart]
+) -> PlannedChart | None:
+    """Return what belongs into a chart, the reward's where nothing else does; None where the run
+    has neither.
+    """
+    wanted = _PARTNERS.get(found.indicator or "", ("reward", "policy_kl"))
+    by_name = {
+        plan.indicator: plan
+        for plan in plans
+        if plan.indicator is not None and plan.key != found.key
+    }
+    return next((by_name[name] for name in wanted if name in by_name), None)

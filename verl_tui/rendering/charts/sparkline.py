@@ -25,8 +25,7 @@ def sparkline(
     points: Points,
     width: int,
     *,
-    first_step: int | None = None,
-    last_step: int | None = None,
+    ends: tuple[int | None, int | None] = (None, None),
     shared: bool = False,
 ) -> str:
     """Draw a series as a row of blocks, at most `width` characters wide and as long as there are
@@ -40,14 +39,13 @@ def sparkline(
     Args:
         points: The series; nothing is read beyond what its pyramid knows.
         width: Columns at most.
-        first_step: Where to begin, the first point by default.
-        last_step: Where to end, the last point by default.
+        ends: Where to begin and to end, the first and the last point by default.
         shared: Other series stand above or below over the same steps: the columns are those of
             the steps alone, and between points that lie farther apart the last one is repeated.
     """
     if width < 1 or len(points.steps) < 2:
         return ""
-    start, per, count = _window(points, width, first_step, last_step, shared=shared)
+    start, per, count = _window(points, width, ends, shared=shared)
     lows, highs, odds = points.pyramid.query(start * per, per, count)
     middles = _middles(lows, highs)
     if shared:
@@ -65,14 +63,13 @@ def spark_column(
     width: int,
     step: int,
     *,
-    first_step: int | None = None,
-    last_step: int | None = None,
+    ends: tuple[int | None, int | None] = (None, None),
     shared: bool = False,
 ) -> int | None:
     """Return the column of a sparkline that a step falls on, None where it falls beside it."""
     if width < 1 or not points.steps:
         return None
-    start, per, count = _window(points, width, first_step, last_step, shared=shared)
+    start, per, count = _window(points, width, ends, shared=shared)
     column = step // per - start
     return column if 0 <= column < count else None
 
@@ -91,18 +88,13 @@ def gauge(fraction: float, width: int) -> str:
 
 
 def _window(
-    points: Points,
-    width: int,
-    first_step: int | None,
-    last_step: int | None,
-    *,
-    shared: bool,
+    points: Points, width: int, ends: tuple[int | None, int | None], *, shared: bool
 ) -> tuple[int, int, int]:
     """Return the first column, counted from step 0, how many steps a column stands for, and how
     many columns.
     """
-    first = points.steps[0] if first_step is None else first_step
-    last = points.steps[-1] if last_step is None else last_step
+    first = points.steps[0] if ends[0] is None else ends[0]
+    last = points.steps[-1] if ends[1] is None else ends[1]
     per = _stride(points, first, last, width, shared=shared)
     start = first // per
     return start, per, min(width, max(0, last // per - start + 1))

@@ -1,10 +1,16 @@
-"""The glyphs of a chart."""
+"""The glyphs of a chart, and words in little room."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
+
+from verl_tui.rendering.text.printable import printable, wrapped
+from verl_tui.rendering.text.wrap import fit as cut
+
+if TYPE_CHECKING:
+    from verl_tui.rendering.charts.braille import Text
 
 
 class Symbols(NamedTuple):
@@ -39,14 +45,18 @@ SYMBOLS = Symbols()
 
 
 def fit(text: str, cells: int) -> str:
-    """Return text from a log on one line of at most `cells` cells, what cannot be printed replaced,
-    with an ellipsis.
-    """
-    text = text[: 4 * max(0, cells) + 4]
-    if not text.isprintable():
-        text = "".join(c if c.isprintable() else "?" for c in text)
-    if cell_len(text) <= cells:
-        return text
-    if cells > 0:
-        return set_cell_size(text, cells - 1).rstrip() + SYMBOLS.ellipsis
-    return ""
+    """Return text from a log on one line of at most `cells` cells."""
+    return cut(printable(text), cells)
+
+
+def sentences(text: str, width: int, rows: int) -> list[Text]:
+    """Write sentences, a line each, in the middle of `rows` rows, wrapped and cut to fit."""
+    lines: list[str] = []
+    for sentence in text.split("\n"):
+        lines += wrapped(sentence, width)
+    if len(lines) > rows > 0:
+        lines[rows - 1] = cut(lines[rows - 1] + " " * width, width - 1)
+    above = max(0, rows - len(lines)) // 2
+    filled = [*[""] * above, *lines, *[""] * rows][:rows]
+    centred = (" " * ((width - cell_len(line)) // 2) + line for line in filled)
+    return [((set_cell_size(line, width), "key"),) for line in centred]

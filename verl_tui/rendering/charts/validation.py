@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.rendering.charts.best_value import best_point
-from verl_tui.rendering.charts.downsample import value_at
-from verl_tui.rendering.charts.symbols import SYMBOLS
+from verl_tui.rendering.charts.downsample import best_point
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.runs.views.checkpoints import is_better_low
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from verl_tui.rendering.charts.chart_data import ChartData, Points
+    from verl_tui.rendering.charts.chart_data import Points
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 
@@ -87,21 +85,3 @@ def score_words(series: Series, *, lowest: bool = False) -> Iterator[str]:
         yield f"val {newest}, {best_words}"
         yield f"val {newest}, {best_words.partition(' @')[0]}"
     yield f"val {newest}"
-
-
-def score_beside_curve(
-    data: ChartData, cursor: int | None
-) -> list[list[tuple[str, str]]]:
-    """Return the ways to say what is drawn as points beside a chart's curve, with their roles, the
-    longest first; with a cursor the value there.
-    """
-    line = next((line for line in data.lines if line.kind == "points"), None)
-    if line is None or not data.beside:
-        return []
-    texts: Sequence[str] = data.beside
-    if cursor is not None:
-        found = value_at(line.points, cursor)
-        texts = (
-            [f"val {compact(found[1])} @ {data.axis.read(found[0])}"] if found else []
-        )
-    return [[(f"{SYMBOLS.points[0]} {text}", line.role)] for text in texts]

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.exporters.csv import CsvColumn, exact
 from verl_tui.rendering.charts.downsample import Smoothed
-from verl_tui.rendering.charts.over_kl import kl_beside
 from verl_tui.rendering.charts.overlaid_runs import others
-from verl_tui.rendering.charts.planned_data import chart_data
+from verl_tui.rendering.charts.planned_data import chart_data, kl_beside
 from verl_tui.rendering.charts.x_axes import on_axis, steps_of
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.series import Series
 
 
-class _PlottedSeries(NamedTuple):
+class _Plotted(NamedTuple):
     """One series of a chart."""
 
     run: Run
@@ -91,24 +90,15 @@ def listed(keys: Iterable[str], view: View, look: ChartLook) -> list[CsvColumn]:
     """Return metrics of the shown run at the steps that are in sight, as `in_sight` does."""
     run = view.run
     assert run is not None
-    whole = run.reach
-    ends = (
-        look.span.shown(whole)
-        if look.span is not None and whole is not None
-        else (None, None)
-    )
-    parts: list[str] = []
+    span, whole = look.span, run.reach
+    ends = span.shown(whole) if span and whole else (None, None)
+    wanted: dict[str, Series | None] = {}
     for key in keys:
         spread = run.spreads.get(key)
-        parts.append(key)
-        if spread is not None:
-            parts += spread.quantiles
-    traces: list[_PlottedSeries] = []
-    for key in dict.fromkeys(parts):
-        series = run.series(key)
-        if series is not None:
-            traces.append(_PlottedSeries(run, series, series))
-    return _columns(traces, run, ends, look.smoothing)
+        for part in (key, *(spread.quantiles if spread is not None else ())):
+            wanted[part] = run.series(part)
+    found = [_Plotted(run, one, one) for one in wanted.values() if one is not None]
+    return _columns(found, run, ends, look.smoothing)
 
 
 def _plotted(
@@ -117,7 +107,7 @@ def _plotted(
     view: View,
     look: ChartLook,
     data: ChartData,
-) -> Iterator[_PlottedSeries]:
+) -> Iterator[_Plotted]:
     """Yield what is in a chart: the metric, what is drawn with it, then the same of other runs."""
     run = view.run
     assert run is not None
@@ -125,23 +115,18 @@ def _plotted(
     laid_over = list(others(data, found.indicator, view, look.axis))
     # As in the chart: among the lines of several runs there is one kind of points at most.
     points = found.points[:1] if laid_over else found.points
-    spread = found.spread.quantiles if found.spread is not None else ()
-    keys = [found.key, *(found.envelope or ()), *spread, *points]
-    kl = kl_beside(found, run, look)
-    if kl:
-        keys.append(kl)
-    if right is not None:
-        keys.append(right.key)
+    keys = [*found._replace(points=points).keys, kl_beside(found, run, look) or ""]
+    keys.append(right.key if right is not None else "")
     for key in dict.fromkeys(keys):
         series = run.series(key)
         if series is not None:
-            yield _PlottedSeries(run, series, along.points(series))
+            yield _Plotted(run, series, along.points(series))
     for other in laid_over:
-        yield _PlottedSeries(*other)
+        yield _Plotted(*other)
 
 
 def _columns(
-    traces: Iterable[_PlottedSeries],
+    traces: Iterable[_Plotted],
     shown: Run,
     ends: tuple[int | None, int | None],
     smoothing: float | None,
@@ -164,13 +149,8 @@ def _columns(
             if smoothing:
                 average = Smoothed(trace.points, smoothing)
                 average.pyramid  # noqa: B018 - it reads what there is
-                found.append(
-                    CsvColumn(
-                        f"{name} (smoothed {smoothing:g})",
-                        steps,
-                        average.values[stretch],
-                    )
-                )
+                name += f" (smoothed {smoothing:g})"
+                found.append(CsvColumn(name, steps, average.values[stretch]))
         columns += [*_times(run, shown, timed.values()), *found]
     return columns
 

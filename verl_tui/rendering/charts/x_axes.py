@@ -7,6 +7,7 @@ from array import array
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -162,17 +163,21 @@ def on_axis(run: Run, name: str) -> XAxis:
     if began is None:
         return _StepAxis("no times are known")
     if name == "relative":
-        write = _since(began, "")
-        exact = _since(began, " ")
+        write, exact = (partial(_lapse, int(began), gap) for gap in ("", " "))
         axis = Axis(name, write, write, exact, time=True, zero=int(began))
-        return _TimeAxis(axis, known)
+    else:
+        axis = _time_of_day(began, known)
+    return _TimeAxis(axis, known)
+
+
+def _time_of_day(began: float, known: Sequence[Clock]) -> Axis:
     spans = ((clock.times[-1] - began, len(clock)) for clock in known)
     lasted, steps = max(spans, default=(0.0, 1))
-    long = lasted > _DAY
-    read = _of_day if not long or lasted < _PLAIN * steps else _dated
-    exact = _in_full if long else _of_day
-    axis = Axis(name, _tick, read, exact, time=True, zero=int(_midnight(began)))
-    return _TimeAxis(axis, known)
+    day = "%d %b " if lasted > _DAY else ""
+    dense = lasted < _PLAIN * steps
+    read = _written("%d %b %H:%M" if day and not dense else "%H:%M:%S")
+    zero = int(_midnight(began))
+    return Axis("time", _tick, read, _written(f"{day}%H:%M:%S"), time=True, zero=zero)
 
 
 def kl_key(run: Run) -> str | None:
@@ -184,10 +189,8 @@ def _no_path(run: Run) -> str | None:
     """Return why a run's rewards cannot be drawn over its KL, None where they can."""
     if kl_key(run) is None:
         return "no KL is logged"
-    named = ("reward", "validation")
-    if any(name in run.indicators for name in named):
-        return None
-    return "no reward is logged"
+    rewarded = run.indicators.keys() & {"reward", "validation"}
+    return None if rewarded else "no reward is logged"
 
 
 def steps_of(points: Points) -> array[int]:
@@ -197,17 +200,11 @@ def steps_of(points: Points) -> array[int]:
     return points.steps
 
 
-def _since(start: float, gap: str) -> Callable[[int], str]:
-    def write(second: int) -> str:
-        return _lapse(second - int(start), gap)
-
-    return write
-
-
-def _lapse(seconds: int, gap: str) -> str:
+def _lapse(start: int, gap: str, second: int) -> str:
     """Write a duration to the second without zeros at its ends: `30s`, `1m`, `1m30s`, `1h05m`,
     `2d4h10m`.
     """
+    seconds = second - start
     parts: list[str] = []
     rest = abs(seconds)
     for length, unit in _UNITS:
@@ -226,16 +223,8 @@ def _local(second: float) -> datetime:
     return datetime.fromtimestamp(second).astimezone()
 
 
-def _of_day(second: int) -> str:
-    return _local(second).strftime("%H:%M:%S")
-
-
-def _in_full(second: int) -> str:
-    return _local(second).strftime("%d %b %H:%M:%S")
-
-
-def _dated(second: int) -> str:
-    return _local(second).strftime("%d %b %H:%M")
+def _written(form: str) -> Callable[[int], str]:
+    return lambda second: _local(second).strftime(form)
 
 
 def _tick(second: int) -> str:
@@ -300,18 +289,16 @@ def _extend(
         found.taken = start + len(steps)
         return
     for at, (step, when) in enumerate(zip(steps, times, strict=True), start):
-        unknown = math.isnan(when)
-        if unknown and any(clock.steps[-1] < step for clock in clocks):
+        if math.isnan(when) and any(clock.steps[-1] < step for clock in clocks):
             break  # the clock has not come so far yet
         found.taken = at + 1
-        if unknown:
+        if math.isnan(when):
             continue
         second = int(when) + later
-        if found.steps and second < found.steps[-1]:
-            continue
-        found.steps.append(second)
-        found.values.append(series.values[at])
-        found.origins.append(step)
+        if not found.steps or second >= found.steps[-1]:
+            found.steps.append(second)
+            found.values.append(series.values[at])
+            found.origins.append(step)
 
 
 def _ascend(times: Sequence[float], found: _TimedSeries, later: int) -> bool:

@@ -11,7 +11,7 @@ from verl_tui.rendering.log.window import LogWindow
 from verl_tui.rendering.session.shown_state import shown_state
 from verl_tui.rendering.session.source_status import nothing_yet
 from verl_tui.rendering.text.printable import wrapped
-from verl_tui.rendering.text.wrap import ELLIPSIS, fit
+from verl_tui.rendering.text.wrap import ELLIPSIS
 from verl_tui.runs.views.signs_of_life import phase
 from verl_tui.runs.views.state import State
 
@@ -60,10 +60,16 @@ class LogTail:
         log = window.log
         if log is not None:
             log.look()
+        above = why_no_charts(view, width)
         if height >= _ROOMY:
-            above = [*why_no_charts(view, width), []]
+            above.append([])
         else:
-            above = _first_sentence(view, width, -(-height // _ABOVE))
+            most = -(-height // _ABOVE)
+            cut_off = len(above) > most
+            above = above[:most]
+            above[-1:] = [
+                [*row, (ELLIPSIS, "dim")] if cut_off else row for row in above[-1:]
+            ]
         rows = self._log_rows(width, max(1, height - len(above)))
         if rows is None:
             return None
@@ -78,7 +84,7 @@ class LogTail:
         pager = window.pager
         if rows is None or pager is None or not self.ended:
             return rows
-        if self._size != (width, height) and (error := window.seeker.mark) is not None:
+        if self._size != (width, height) and (error := window.mark) is not None:
             self._size = width, height
             pager.go_to(error)
             rows = window.rows(width, height)
@@ -105,17 +111,6 @@ def why_no_charts(view: View, width: int) -> list[Pieces]:
         lines = wrapped(words, room)
         rows += [[side, (line, role)] for line in lines]
     return rows
-
-
-def _first_sentence(view: View, width: int, most: int) -> list[Pieces]:
-    """Say the state in so many rows at most."""
-    room = max(1, width - _SIDE)
-    for words, role in _sentences(view)[:1]:
-        rows = list(wrapped(words, room))
-        if len(rows) > most:
-            rows[most - 1 :] = [fit(rows[most - 1].rstrip(",;") + ELLIPSIS, room)]
-        return [[(" " * _SIDE, ""), (row, role)] for row in rows]
-    return []
 
 
 def _sentences(view: View) -> list[tuple[str, str]]:

@@ -11,8 +11,7 @@ from verl_tui.patterns import pattern
 from verl_tui.records import EventKind
 from verl_tui.rendering.text.search import needle
 from verl_tui.sources.formats.console import errors as console_errors
-from verl_tui.sources.formats.console.leads import certain_parts
-from verl_tui.sources.formats.console.repeated import unrepeated
+from verl_tui.sources.formats.console.prefixes import parted, unrepeated
 from verl_tui.sources.formats.console.step_lines import STEP
 from verl_tui.text import strip_ansi
 
@@ -81,7 +80,7 @@ class ParsedLine(NamedTuple):
 @lru_cache(4096)
 def split_line(line: str) -> ParsedLine:
     """Split a line into its parts."""
-    lead, prefix, data = certain_parts(line.encode("utf-8", "replace"))
+    lead, prefix, data = parted(line.encode("utf-8", "replace"))
     tag = ""
     text = line
     if prefix:

@@ -1,23 +1,40 @@
-"""Lines of a log as rows: repeated lines are folded with a count, JSONL records are summarised."""
+"""Lines of a log as rows: repeated ones folded with a count, records summarised, long ones cut."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.cells import cell_len
 
 from verl_tui.patterns import pattern
 from verl_tui.rendering.log.json_records import record_summary
 from verl_tui.rendering.log.line_kinds import LineKind, ParsedLine, split_line
+from verl_tui.rendering.text.piece import pieces
+from verl_tui.rendering.text.wrap import fit, spans
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from verl_tui.on_demand.log import LogLine
+    from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.rendering.text.search import Search
 
 _NUMBER = pattern(r"\b[0-9a-f]{8,}\b|\d+(?:[.,:]\d+)*")
 """Also the ids that Ray gives workers."""
 _ALIKE = 800
 """Characters in which numbers may differ."""
+_MOST = 400
+"""Most screen rows of one line."""
+_LONGEST = 8
+"""Most characters of one cell."""
+_SIGNS = {
+    LineKind.ERROR: "✖",
+    LineKind.WARNING: "▲",
+    LineKind.MARK: "◆",
+    LineKind.STEP: "●",
+}
+"""Signs of the kinds beside their colours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,3 +128,83 @@ def _key(kind: LineKind, tag: str, text: str) -> str | None:
     # Numbers alone are figures, records of JSONL are each their own.
     figures = text.startswith("{") or not any(sign.isalpha() for sign in alike)
     return f"{tag}\0{text if figures else alike + text[_ALIKE:]}"
+
+
+class LogLayout(NamedTuple):
+    """Options for the layout of rows."""
+
+    width: int
+    """Cells for the text of a row."""
+    wrap: bool = False
+    fold: bool = True
+    tag: int = 12
+    """Most cells of the actor's name."""
+    apart: Callable[[str], bool] | None = None
+    """Returns True for lines that are not folded."""
+
+
+class ScreenRow(NamedTuple):
+    """A row of the screen: a piece of a row of the log."""
+
+    row: LogRow
+    text: str
+    head: int
+    """Number of characters at the start for actor and repetitions."""
+    first: bool
+    """True for the first piece of its row."""
+
+
+def screen_rows(row: LogRow, layout: LogLayout) -> Iterator[ScreenRow]:
+    """Yield the rows of the screen that a row of the log takes."""
+    tag = f"{_short(row.tag, layout.tag)} " if row.tag and layout.tag else ""
+    head = f"{tag}×{row.count} " if row.count > 1 else tag
+    text = head + row.text
+    if not layout.wrap:
+        yield ScreenRow(
+            row,
+            fit(text[: _LONGEST * layout.width], layout.width),
+            min(len(head), layout.width),
+            first=True,
+        )
+        return
+    for nth, (first, last) in enumerate(spans(text, layout.width)):
+        if nth == _MOST:
+            yield ScreenRow(row, "…", 0, first=False)
+            return
+        head_left = max(0, len(head) - first)
+        yield ScreenRow(row, text[first:last], head_left, first=nth == 0)
+
+
+def _short(tag: str, cells: int) -> str:
+    """Shorten an actor's name to its capitals, which still differ between actors."""
+    if cell_len(tag) <= cells:
+        return tag
+    capitals = "".join(sign for sign in tag if sign.isupper() or sign.isdigit())
+    return fit(capitals if 1 < len(capitals) <= cells else tag, cells)
+
+
+def row_pieces(
+    line: ScreenRow, number: int | None, cells: int, search: Search | None
+) -> Pieces:
+    """Return the pieces of a row.
+
+    Args:
+        line: The row.
+        number: Number of the line, None where it is not known.
+        cells: Cells for the number.
+        search: What to mark.
+    """
+    kind = line.row.kind
+    sign = _SIGNS.get(kind, " ") if line.first else " "
+    shown = str(number) if number is not None and line.first else ""
+    head, text = line.text[: line.head], line.text[line.head :]
+    tag, times, count = head.rpartition("×") if line.row.count > 1 else (head, "", "")
+    row = [
+        (f"{sign} ", kind.value),
+        (f"{shown:>{cells - 1}} " if cells else "", "number"),
+        (tag, "tag"),
+        (times + count, "count"),
+    ]
+    hits = list(search.hits(text)) if search is not None else []
+    marks = [(start, end, "hit") for start, end in hits]
+    return [*row, *pieces(text, 0, len(text), marks, kind.value)]

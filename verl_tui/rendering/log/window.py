@@ -5,25 +5,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.on_demand.log import LogReader, ReplayCutoff
-from verl_tui.rendering.log.pager import LogLayout, NotReadYet, Pager
-from verl_tui.rendering.log.pieces import number_cells, row_pieces
-from verl_tui.rendering.log.seeking import Seeker
+from verl_tui.rendering.log.line_kinds import Alarms, StepLine, TextQuery
+from verl_tui.rendering.log.line_rows import LogLayout, row_pieces
+from verl_tui.rendering.log.pager import NotReadYet, Pager
 from verl_tui.rendering.log.target import texts
 from verl_tui.rendering.text.printable import wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from verl_tui.on_demand.log import Log
+    from verl_tui.on_demand.log import Log, SearchJob
     from verl_tui.records import SourceStatus
-    from verl_tui.rendering.log.line_rows import LogRow
-    from verl_tui.rendering.log.pager import ScreenRow
+    from verl_tui.rendering.log.line_rows import LogRow, ScreenRow
     from verl_tui.rendering.log.target import LogTarget
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
 
+LogQuery = Alarms | StepLine | TextQuery
+
 ROOMY = 60
 """Least width of rows with the numbers of lines and with names in full."""
+_SHORTEST = 8
+"""Bytes that the lines of a log have at least on average."""
 
 
 class LogWindow:
@@ -47,11 +50,21 @@ class LogWindow:
         """
         self.view = view
         self.reader = LogReader(on_read)
-        self.seeker = Seeker(target, say)
         self.wrap = False
         self.fold = True
         self.lines: Sequence[ScreenRow] = ()
         """The rows in sight."""
+        self.target = target
+        """The line that is still to be found."""
+        self.query: TextQuery | None = None
+        """The user's search; its hits are highlighted."""
+        self.search: SearchJob | None = None
+        """The search under way."""
+        self.mark: int | None = None
+        """Start of the marked line."""
+        self._again = False
+        """True once the search has wrapped around the end of the log."""
+        self._say = say
         self._path = target.path if target is not None else None
         self._pagers: dict[str, Pager] = {}
 
@@ -98,7 +111,11 @@ class LogWindow:
         source = self.source
         if source is not None and len(paths) > 1:
             self._path = paths[(paths.index(source.path) + way) % len(paths)]
-            self.seeker.forget()
+            self.forget()
+
+    def forget(self) -> None:
+        """Forget target, search and mark: another log is shown."""
+        self.mark = self.target = self.search = None
 
     # -- which lines -------------------------------------------------------------------------------
 
@@ -108,15 +125,33 @@ class LogWindow:
         if pager is None or pager.log.problem is not None:
             self.lines = ()
             return _words(self._missing(pager), width)
-        if not pager.log.known:
+        if not pager.log.known or width < 1 or height < 1:
             return None
-        self.seeker.arrive(pager)
+        self._go_to_target(pager)
+        self._end_search(pager)
         try:
-            if width > 0 < height:
-                return self._log_rows(pager, width, height)
-            return None
+            return self._log_rows(pager, width, height)
         except NotReadYet:
             return None
+
+    def _log_rows(self, pager: Pager, width: int, height: int) -> list[Pieces]:
+        most = max(1000, pager.log.size // _SHORTEST)  # lines
+        numbers = len(str(most)) + 1 if width >= ROOMY else 0
+        matches, search = None, None
+        if self.query is not None:
+            matches, search = self.query.found, self.query.search
+        room = max(1, width - 2 - numbers)
+        tag = 16 if numbers else 5
+        layout = LogLayout(room, self.wrap, self.fold, tag, matches)
+        self.lines = pager.lines(layout, height)
+        if not self.lines:
+            return _words("The file is empty.", width)
+        starts = (line.row.start for line in self.lines)
+        known = [pager.log.number(start) if numbers else None for start in starts]
+        return [
+            row_pieces(line, number, numbers, search)
+            for line, number in zip(self.lines, known, strict=True)
+        ]
 
     def _missing(self, pager: Pager | None) -> str:
         """Return the reason why there is no text."""
@@ -126,42 +161,14 @@ class LogWindow:
             return "No run yet."
         return "No source of this run is text that can be read again."
 
-    def _log_rows(self, pager: Pager, width: int, height: int) -> list[Pieces]:
-        numbers = self._find_lines(pager, width, height)
-        if not self.lines:
-            return _words("The file is empty.", width)
-        query = self.seeker.query
-        search = query.search if query is not None else None
-        rows = []
-        for line in self.lines:
-            number = pager.log.number(line.row.start) if numbers else None
-            rows.append(row_pieces(line, number, numbers, search))
-        return rows
-
-    def _find_lines(self, pager: Pager, width: int, height: int) -> int:
-        """Find the lines in sight; return the cells for their numbers.
-
-        Which lines they are depends on the room beside their numbers, and that on the lines.
-        """
-        roomy = width >= ROOMY
-        query = self.seeker.query
-        matches = query.found if query is not None else None
-        numbers = -1
-        needed = number_cells(pager.log, self.lines) if roomy else 0
-        while numbers != needed:
-            numbers = needed
-            text_width = max(1, width - 2 - numbers)
-            layout = LogLayout(
-                text_width, self.wrap, self.fold, 16 if roomy else 5, matches
-            )
-            self.lines = pager.lines(layout, height)
-            needed = number_cells(pager.log, self.lines) if roomy else 0
-        return numbers
-
     @property
     def marked(self) -> int | None:
         """Index of the marked row in sight."""
-        return self.seeker.marked(self.lines)
+        mark = self.mark
+        if mark is None:
+            return None
+        inside = (line.row.start <= mark < line.row.end for line in self.lines)
+        return next((at for at, here in enumerate(inside) if here), None)
 
     def mark_current(self) -> LogRow | None:
         """Mark a row and return it: the marked one, else the newest if the log is followed, else
@@ -174,8 +181,89 @@ class LogWindow:
         if at is None:
             at = -1 if pager.follow else 0
         row = self.lines[at].row
-        self.seeker.mark = row.start
+        self.mark = row.start
         return row
+
+    # -- the line that is looked for ---------------------------------------------------------------
+
+    def seek(self, query: Alarms | TextQuery, way: int) -> None:
+        """Look for the next (1) or previous (-1) line that matches, from the marked one or those
+        in sight.
+        """
+        pager = self.pager
+        if pager is None or not pager.log.known:
+            return
+        at = self.marked
+        origin = pager.log.size
+        if at is not None:
+            row = self.lines[at].row
+            origin = row.end if way > 0 else row.start
+        elif self.lines and not pager.follow:
+            first, last = self.lines[0].row, self.lines[-1].row
+            origin = first.start if way > 0 else last.end
+        self._begin(pager, query, origin, way)
+
+    def _begin(
+        self,
+        pager: Pager,
+        query: LogQuery,
+        origin: int,
+        way: int,
+        *,
+        again: bool = False,
+    ) -> None:
+        self.search = pager.log.find(query, origin, way)
+        self._again = again
+
+    @property
+    def progress(self) -> str:
+        """What is being looked for, empty if nothing is."""
+        log = self.log
+        if log is not None and self.search is not None and self.search is log.search:
+            return f"searching {self.search.share(log.size):.0%}"
+        if self.target is not None and self.target.line is not None:
+            return f"looking for line {self.target.line}"
+        return ""
+
+    def _go_to_target(self, pager: Pager) -> None:
+        """Go to the line that the window was opened at as soon as its place is known."""
+        target = self.target
+        if target is None:
+            return
+        if target.line is not None:
+            start = pager.log.start_of(target.line)
+            if start is None:
+                return
+            if start < 0:
+                self._say(f"{pager.log.path.name} has no line {target.line}")
+            else:
+                self._go(pager, start)
+        elif target.step is not None:
+            self._begin(pager, StepLine(target.step), pager.log.size, -1, again=True)
+        self.target = None
+
+    def _go(self, pager: Pager, start: int) -> None:
+        self.mark = start
+        pager.go_to(start)
+
+    def _end_search(self, pager: Pager) -> None:
+        """Go to the line that a search has found, or search on from the other end of the log."""
+        search = self.search
+        log = pager.log
+        if search is None or not search.done:
+            return
+        self.search = None
+        query = search.query
+        assert isinstance(query, LogQuery)
+        if search.found is not None:
+            self._go(pager, search.found)
+            if self._again and not isinstance(query, StepLine):
+                self._say("from the beginning" if search.way > 0 else "from the end")
+        elif self._again:
+            self._say(f"no {query.words} in {log.path.name}")
+        else:
+            origin = 0 if search.way > 0 else log.size
+            self._begin(pager, query, origin, search.way, again=True)
 
 
 def _words(words: str, width: int) -> list[Pieces]:

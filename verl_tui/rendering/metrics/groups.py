@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.means import clamp
 from verl_tui.patterns import pattern
+from verl_tui.rendering.arrange import Room
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
@@ -59,31 +60,10 @@ class Shelf:
     columns: int
 
     @property
-    def text_rows(self) -> int | None:
-        """Rows of text that the metrics take, None for charts."""
-        return self._lines if self.group.in_rows else None
-
-    @property
-    def _lines(self) -> int:
-        return -(-len(self.keys) // self.columns)
-
-    def beside(self, key: str, by: int) -> str | None:
-        """Return the key so many lines below another one of the shelf, None where that is beyond
-        it; in the last line the last one where the column is empty.
-        """
-        line, column = divmod(self.keys.index(key), self.columns)
-        if not 0 <= line + by < self._lines:
-            return None
-        return self._key(line + by, column)
-
-    def entered(self, column: int, by: int) -> str:
-        """Return the key in a column of the first line, or of the last for who comes from below."""
-        return self._key(0 if by > 0 else self._lines - 1, column)
-
-    def _key(self, line: int, column: int) -> str:
-        """Return the key in a line and a column, the last one where its place is empty."""
-        at = line * self.columns + column
-        return self.keys[min(at, len(self.keys) - 1)]
+    def lines(self) -> list[tuple[str, ...]]:
+        """The keys of each line."""
+        starts = range(0, len(self.keys), self.columns)
+        return [self.keys[at : at + self.columns] for at in starts]
 
 
 def grouped_keys(keys: Iterable[str]) -> tuple[MetricGroup, ...]:
@@ -186,3 +166,36 @@ def grid_shape(width: int, height: int, columns: int, rows: int) -> tuple[int, i
     most_columns = clamp(width // _LEAST_WIDTH, 1, _MOST)
     most_rows = clamp(height // LEAST_HEIGHT, 1, _MOST)
     return min(most_columns, columns), min(most_rows, rows)
+
+
+def page_rooms(
+    page: Sequence[Shelf],
+    shape: tuple[int, int],
+    width: int,
+    height: int,
+    *,
+    headed: bool,
+) -> dict[str, Room]:
+    """Return the place of each metric of a page.
+
+    Args:
+        page: The shelves of the page.
+        shape: Columns and rows of the grid.
+        width: Cells of the page.
+        height: Rows of it.
+        headed: Whether a heading stands above each shelf.
+    """
+    columns, rows = shape
+    rooms: dict[str, Room] = {}
+    for number, shelf in enumerate(page):
+        y = number * height // rows + headed
+        tall = (number + 1) * height // rows - y
+        for at, key in enumerate(shelf.keys):
+            line, column = divmod(at, columns)
+            x = column * width // columns
+            wide = (column + 1) * width // columns - x - 1  # a blank beside it
+            if shelf.group.in_rows:
+                rooms[key] = Room(x, y + line, wide, 1)
+            else:
+                rooms[key] = Room(x, y, wide, tall)
+    return rooms

@@ -1,155 +1,289 @@
-"""State of the samples screen: step, sample, filter and order, or the responses to one prompt."""
+"""Which sample of a run is shown, of which list, and the ways from there to others."""
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from verl_tui.rendering.choices import next_choice
-from verl_tui.rendering.samples import sample_order
-from verl_tui.rendering.samples.changed_words import Side
-from verl_tui.rendering.samples.chosen import SampleChoice
 from verl_tui.rendering.samples.document import PARTS
-from verl_tui.rendering.samples.excerpts import Excerpts, excerpt
 from verl_tui.rendering.samples.history import History
-from verl_tui.rendering.samples.position import SamplePosition
-from verl_tui.rendering.samples.query import SampleQuery
-from verl_tui.rendering.samples.response_rows import ResponseItem
-from verl_tui.rendering.samples.sample_order import SampleOrder
-from verl_tui.rendering.samples.sample_rows import score_words
-from verl_tui.rendering.text.numbers import exact_step
+from verl_tui.rendering.samples.listing import SampleListing
+from verl_tui.rendering.samples.query import FILE, GROUP, SampleOrder, SampleQuery
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from verl_tui.on_demand.samples import SampleBrowser, SamplePage
     from verl_tui.records import Sample, SampleFacts
-    from verl_tui.rendering.samples.excerpts import Excerpt
-    from verl_tui.rendering.samples.history import PastResponse
     from verl_tui.runs.samples import Place, Samples
 
-_AHEAD = (1, -1)
-"""Neighbours of the shown sample that are read ahead."""
+
+@dataclass(frozen=True, slots=True)
+class SampleChoice:
+    """The user's choice, which stays the same while samples come and go."""
+
+    place: Place | None = None
+    """Step and kind; None for the newest training step."""
+    index: int | None = None
+    """The sample; None for the first or last that is listed."""
+    last: bool = False
+    """True for the last instead of the first."""
+    follow: bool = False
+    """True to show each new step of the kind."""
 
 
-class Browse(SamplePosition):
-    """The user's choice, and the sample or responses shown for it.
+class Browse:
+    """The user's choice, and the sample shown for it: of a step's list, or of one prompt's history.
 
-    Methods that move return True if there was somewhere to go; there never is among responses.
+    Methods that move return True if there was somewhere to go.
     """
 
-    def __init__(self, chosen: SampleChoice) -> None:
-        """Begin with a choice."""
-        super().__init__(chosen)
+    def __init__(self) -> None:
+        self.chosen = SampleChoice(follow=True)
         self.query = SampleQuery()
         self.order = SampleOrder()
+        self.history: History | None = None
+        """The responses to a prompt at several steps, if they are listed."""
         self.folded = frozenset({"prompt"})
-        """Parts of the sample folded to a few rows."""
-        self.excerpts = Excerpts()
-        """Words of the listed responses."""
+        """Parts of the sample folded to a few rows on the screen."""
         self.raw = False
         """True to show texts as they stand, without margin and turns."""
-        self.mates: int | None = None
-        """Index of the sample whose prompt's responses are shown."""
-        self.history: History | None = None
-        """The responses to a prompt at several steps, if they are shown."""
-
-    # -- what is shown -----------------------------------------------------------------------------
+        self.hit: int | None = None
+        """Number of the search hit in the sample that the user has gone to."""
+        self.listing = SampleListing()
+        self.page: SamplePage | None = None
+        """The shown step, None without samples."""
+        self.index: int | None = None
+        """Index of the shown sample."""
+        self._samples: Samples | None = None
+        self._past: tuple[Place, int] | None = None
+        """The chosen response of the history."""
 
     @property
-    def responses(self) -> bool:
-        """True if the responses to one prompt are shown instead of a sample."""
-        return self.mates is not None or self.history is not None
+    def shown(self) -> tuple[Place, int] | None:
+        """Place and index of the shown sample, None without one."""
+        if self.page is not None and self.index is not None:
+            return self.page.place, self.index
+        return None
 
-    def indices(self, *, everything: bool) -> Sequence[int]:
-        """Return the indices of all listed samples, or of the one that is shown."""
-        if everything:
-            return self.listing.visible
-        if self.index is None:
-            return []
-        return [self.index]
+    @property
+    def sample(self) -> Sample | None:
+        """The shown sample, None while it is being read."""
+        if self.page is not None and self.index is not None:
+            return self.page.sample(self.index)
+        return None
 
     @property
     def fact(self) -> SampleFacts | None:
         """The facts of the shown sample."""
-        facts = self.listing.facts
-        if self.index is not None and self.index < len(facts):
-            return facts[self.index]
-        return None
+        return self.listing.fact(self.index)
+
+    @property
+    def row(self) -> int | None:
+        """The row of the list that the shown sample has."""
+        if self.history is None:
+            return self.listing.place_of(self.index)
+        places = [(one.place, one.fact.index) for one in self.history.found]
+        return places.index(self._past) if self._past in places else None
 
     def settle(
         self, samples: Samples | None, browser: SampleBrowser, end: int | None = None
     ) -> bool:
-        """Resolve the choice, and read on in a prompt's history."""
-        if self.history is not None and samples is not None and samples.places:
+        """Resolve the choice; return True if another sample is shown than before.
+
+        Args:
+            samples: The run's samples by now, None while there are none.
+            browser: Reads them.
+            end: The last step of the run's present segment; None without a restart.
+        """
+        before = self.shown
+        self._samples = samples
+        place = place_of(self.chosen, samples, end) if samples is not None else None
+        if samples is None or place is None:
+            self.page = self.index = None
+            return False
+        if self.history is not None:
             self.history.advance(browser)
-        moved = super().settle(samples, browser, end)
-        if samples is not None and self.page is not None and self._searches:
-            browser.page(samples, self.page.place)  # wake it for the search
+        self.page = browser.page(samples, place)
+        self.listing.update(self.page, self.query, self.order)
+        self.index = self._index()
+        moved = before is not None and self.shown != before
+        self.hit = None if moved else self.hit
         return moved
 
-    @property
-    def _searches(self) -> bool:
-        """True while the listed samples are searched: not while the history of a prompt is, for a
-        step is searched for one thing at a time.
-        """
-        return bool(self.query.searches) and self.history is None
-
-    def _list(self, page: SamplePage) -> None:
-        if self._searches or not self.query.searches:
-            self.listing.update(page, self.query, self.order)
-
-    def read(self) -> Sample | None:
-        """Return the sample if it has been read, and request its neighbours."""
-        page = self.page
-        at = self.listing.place_of(self.index)
+    def _index(self) -> int | None:
+        """Return the sample to show; None if nothing is listed or that is not known yet."""
+        index = self.chosen.index
         visible = self.listing.visible
-        for by in _AHEAD if page is not None and at is not None else ():
-            if page is not None and at is not None and 0 <= at + by < len(visible):
-                page.sample(visible[at + by])
-        return self.sample  # the newest request is read first
+        if self.listing.place_of(index) is not None:
+            return index
+        if not self.listing.complete:
+            return self._index_while_reading()
+        if not visible:
+            return None
+        if index is None or self.listing.filtered:
+            return visible[-1 if self.chosen.last else 0]
+        return min(visible, key=lambda other: abs(other - index))
+
+    def _index_while_reading(self) -> int | None:
+        index = self.chosen.index or 0
+        if self.chosen.last:
+            return None
+        if not self.listing.filtered and len(self.listing.facts) <= index:
+            return index  # it can be read before it can be listed
+        first = self.listing.visible[:1] if self.chosen.index is None else []
+        return first[0] if first else None
+
+    def read_ahead(self) -> None:
+        """Request the neighbours of the sample."""
+        for by in (1, -1):
+            at = self.listing.place_of(self.index)
+            if at is not None and self.page is not None:
+                for other in self.listing.visible[max(0, at + by) : at + by + 1]:
+                    self.page.sample(other)
 
     # -- moving ------------------------------------------------------------------------------------
 
-    def _at(self) -> tuple[Samples, Place] | None:
-        if self.responses:
-            return None
-        return super()._at()
+    def _go(self, place: Place, index: int | None, **more: bool) -> bool:
+        if self.page is not None and place != self.page.place:
+            self.query = replace(self.query, like=None)
+        self.chosen = SampleChoice(place, index, **more)
+        return True
+
+    def go_to(self, place: Place) -> None:
+        """Go to another step."""
+        self._go(place, None)
 
     def to_row(self, at: int) -> bool:
         """Go to a row of the list."""
+        if self.history is not None:
+            found = self.history.found[at : at + 1] if at >= 0 else []
+            self._past = (found[0].place, found[0].fact.index) if found else self._past
+            return bool(found)
         visible = self.listing.visible
+        known = self.page is not None and 0 <= at < len(visible)
         return (
-            self.page is not None
-            and at < len(visible)
-            and self._go(SampleChoice(self.page.place, visible[at]))
+            known and self.page is not None and self._go(self.page.place, visible[at])
         )
 
-    def to_item(self, item: ResponseItem) -> bool:
-        """Show one of the responses; a filter that hides it is dropped."""
-        self.close()
-        if (
-            self.page is None
-            or item.place != self.page.place
-            or self.listing.place_of(item.row) is None
-        ):
+    def to_sample(self, by: int) -> bool:
+        """Go to the next or previous sample, past the last or first to another step."""
+        at = self.row
+        if self.history is not None:
+            return self.to_row((at or 0) + by)
+        if at is not None and self.to_row(at + by):
+            return True
+        if self.page is None or self.query.like is not None:
+            return False
+        if not self.listing.complete:
+            return self._to_unlisted(self.page.place, by)
+        return self._to_beyond(by)
+
+    def _to_unlisted(self, place: Place, by: int) -> bool:
+        """Go to a sample while its step is being read: it can be read before it can be listed."""
+        if self.listing.filtered or self.index is None:
+            return False
+        if self.index + by < 0:
+            return self._to_beyond(by)
+        return self._go(place, self.index + by)
+
+    def _to_beyond(self, by: int) -> bool:
+        beyond = self._beyond(by)
+        return beyond is not None and self._go(beyond, None, last=by < 0)
+
+    def to_step(self, by: int) -> bool:
+        """Go to the same index (a validation's same prompt) of the older (1) or newer (-1) step."""
+        beyond = self._beyond(by)
+        return beyond is not None and self._go(beyond, self.index)
+
+    def _beyond(self, by: int) -> Place | None:
+        """Return the older (1) or newer (-1) place of the same kind."""
+        if self._samples is None or self.page is None or self.history is not None:
+            return None
+        here = self.page.place
+        kind = [
+            one for one in self._samples.places if one.validation is here.validation
+        ]
+        at = kind.index(here) - by if here in kind else -1
+        return kind[at] if 0 <= at < len(kind) else None
+
+    def to_extreme(self, *, best: bool) -> bool:
+        """Go to the best or worst listed sample, from there to the next with the same score."""
+        index = self.listing.extreme(self.index, best=best)
+        if self.page is None or self.history is not None or index is None:
+            return False
+        return self._go(self.page.place, index)
+
+    def to_kind(self) -> bool:
+        """Go to the nearest validation, or to the nearest training step."""
+        if self._samples is None or self.page is None or self.history is not None:
+            return False
+        place = self.page.place
+        other = self._samples.nearest_place(place.step, not place.validation)
+        return other is not None and self._go(other, None, follow=self.chosen.follow)
+
+    def follow(self) -> bool:
+        """Start or stop following the newest step."""
+        if self.page is None or self.history is not None:
+            return False
+        on = not self.chosen.follow
+        return self._go(self.page.place, None if on else self.index, follow=on)
+
+    def stay(self) -> bool:
+        """Stop following, so that the sample being read is not replaced."""
+        shown = self.shown
+        return self.chosen.follow and shown is not None and self._go(*shown)
+
+    # -- what is listed, and how a sample is shown -------------------------------------------------
+
+    def back(self) -> bool:
+        """Leave the history, the other samples of the prompt, or the filter."""
+        if self.history is not None:
+            self.history = None
+        elif self.query.like is not None:
+            self.query = replace(self.query, like=None)
+        elif self.query:
             self.query = SampleQuery()
-        return self._go(SampleChoice(item.place, item.row))
+        else:
+            return False
+        return True
 
-    # -- how it is shown ---------------------------------------------------------------------------
+    def leave(self) -> None:
+        """List all samples in the order of the file."""
+        self.history = None
+        self.query = SampleQuery()
+        self.order = SampleOrder()
 
-    def ask(self, wanted: SampleQuery) -> None:
-        """Apply a filter."""
-        self.close()
-        self.query = wanted
+    def compare(self) -> None:
+        """List the samples of this one's prompt only, or the others too."""
+        like = self.fact if self.query.like is None else None
+        self.history = None
+        self.stay()
+        self.query = replace(self.query, like=like)
+
+    def look_back(self) -> None:
+        """List the responses to this sample's prompt at other steps, or the step again."""
+        sample = self.sample
+        opens = self.history is None and sample is not None
+        self.history = None
+        if opens and sample is not None and self._samples is not None and self.shown:
+            self.stay()
+            self._past = self.shown
+            self.history = History(self._samples, self.shown[0], sample.prompt)
+
+    def open_past(self) -> bool:
+        """Show the chosen response of the history; a filter that hides it is dropped."""
+        past = self._past
+        self.history = None
+        if past is None or past == self.shown:
+            return False
+        self.query = SampleQuery()
+        return self._go(*past)
 
     def sort(self) -> None:
         """Sort by the next field."""
-        choices = sample_order.choices(self.listing.fields)
-        field = choices[0]
-        if self.order.field in choices:
-            field = next_choice(choices, self.order.field)
-        self.order = SampleOrder(field, down=self.order.down)
+        fields = dict.fromkeys((FILE, "score", "length", GROUP, *self.listing.fields))
+        names = [*fields, FILE]
+        at = names.index(self.order.field) if self.order.field in fields else -1
+        self.order = self.order._replace(field=names[at + 1])
 
     def turn(self) -> None:
         """Reverse the order."""
@@ -157,80 +291,32 @@ class Browse(SamplePosition):
 
     def fold(self, part: str) -> None:
         """Fold or unfold a part of the sample."""
-        if part in PARTS and not self.responses:
+        if part in PARTS:
             self.folded ^= {part}
 
-    # -- the responses to one prompt ---------------------------------------------------------------
 
-    def close(self) -> None:
-        """Show the sample again."""
-        self.mates = self.history = None
+def place_of(
+    chosen: SampleChoice, samples: Samples, end: int | None = None
+) -> Place | None:
+    """Return the place to show, or the nearest if the choice is gone; None without samples.
 
-    def compare(self) -> None:
-        """Show all responses to the prompt of this sample, or the sample again."""
-        opens = self.mates is None and self.fact is not None
-        self.close()
-        if opens:
-            self.mates = self.index
-            self.stay()
-
-    def look_back(self) -> None:
-        """Show the responses to this sample's prompt at other steps, or the sample again."""
-        opens = self.history is None
-        sample = self.sample
-        shown = self.shown
-        self.close()
-        if (
-            opens
-            and self._samples is not None
-            and sample is not None
-            and shown is not None
-        ):
-            self.history = History(self._samples, shown[0], sample.prompt)
-            self.stay()
-
-    def items(self) -> Sequence[Callable[[], ResponseItem]]:
-        """Return a function for each response that makes its item: most are never in sight."""
-
-        def item(
-            place: Place, fact: SampleFacts, words: Excerpt | None
-        ) -> ResponseItem:
-            score = score_words(fact, self.listing.scores)
-            return ResponseItem(place, fact.index, score, fact.length, words)
-
-        def mate(page: SamplePage, fact: SampleFacts) -> ResponseItem:
-            sample = page.sample(fact.index)
-            return item(
-                page.place, fact, None if sample is None else excerpt(sample.response)
-            )
-
-        if self.history is not None:
-            return [
-                partial(item, past.place, past.fact, past.excerpt)
-                for past in self.history.found
-            ]
-        if self.mates is None or self.page is None:
-            return []
-        facts = self.listing.facts
-        mates = self.listing.mates(self.mates)
-        known = [facts[index] for index in mates if index < len(facts)]
-        return [partial(mate, self.page, fact) for fact in known]
-
-    def changes(self, at: int) -> tuple[Side, Side] | None:
-        """Return a response of a prompt's history beside the earliest one, or beside the newest if
-        it is of the earliest step; None without another step.
-        """
-        found = self.history.found if self.history is not None else []
-        if not 0 <= at < len(found) or found[0].place == found[-1].place:
-            return None
-        first = found[0]
-        second = found[at]
-        if second.place == first.place:
-            first = second
-            second = found[-1]
-        return (self._side(first), self._side(second))
-
-    def _side(self, one: PastResponse) -> Side:
-        score, role = score_words(one.fact, self.listing.scores)
-        title = [(f"step {exact_step(one.place.step)}  ", "strong"), (score, role)]
-        return Side(title, one.response)
+    Args:
+        chosen: The user's choice.
+        samples: The run's samples.
+        end: The last step of the run's present segment; None without a restart.
+    """
+    places = samples.places
+    place = chosen.place
+    if not places:
+        return None
+    if place is None or chosen.follow:
+        validation = place is not None and place.validation
+        present = samples.up_to(end)
+        return next(
+            (one for one in reversed(present) if one.validation is validation),
+            present[-1],
+        )
+    if place in places:
+        return place
+    nearest = samples.nearest_place(place.step, place.validation)
+    return nearest or samples.nearest_place(place.step)

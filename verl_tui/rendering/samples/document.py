@@ -1,38 +1,54 @@
-"""A whole sample as rows of text: parts with headings, foldable, wrapped only as far as seen."""
+"""A whole sample as rows of text: labelled parts, foldable, wrapped only as far as seen.
+
+The samples screen puts a heading above each part; the panel, which has little room, writes its name
+beside the first row.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from functools import cached_property
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from rich.cells import cell_len
-
 from verl_tui.means import clamp
-from verl_tui.rendering.samples import answers, margin, marks
-from verl_tui.rendering.samples.model_turns import turn_words
-from verl_tui.rendering.samples.prompt_end import last_rows, prompt_end
-from verl_tui.rendering.samples.speaker_stretches import parse_both
+from verl_tui.rendering.samples.answers import find_answers, truth_text
+from verl_tui.rendering.samples.marks import (
+    REPEATED,
+    TAG,
+    TOKEN_ROLE,
+    over,
+    repeated,
+    special,
+)
+from verl_tui.rendering.samples.speakers import parse_both, turn_words
 from verl_tui.rendering.text.numbers import compact
-from verl_tui.rendering.text.wrap import fit, spans
+from verl_tui.rendering.text.piece import pieces
+from verl_tui.rendering.text.printable import cut
+from verl_tui.rendering.text.wrap import ELLIPSIS, spans
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.records import Sample
-    from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.rendering.samples.answers import Answer
+    from verl_tui.rendering.samples.speakers import TextChunk
+    from verl_tui.rendering.text.piece import MarkedSpan, Pieces
     from verl_tui.rendering.text.search import Search
 
 PARTS = ("prompt", "response", "truth", "fields")
 """Parts of a sample from top to bottom; number 1 is the prompt."""
-
 _TITLES = {"truth": "ground truth"}
+_LABELLED, _RULED = 60, 24
+"""Widths from which on there are labels, and a rule beside the text, in cells."""
+_LABELS = {"thought": "think"}
 _ROOMY = 20
 """Height from which on empty rows separate the parts."""
 _STEP = 256
 """Rows wrapped at a time."""
+_TRUTH = 3
+"""Rows of the ground truth that folding keeps in sight."""
 _MOST_ROWS = 20_000
 """Most rows of one part."""
 
@@ -45,14 +61,55 @@ class Hit(NamedTuple):
     end: int
 
 
-class _DocumentRow(NamedTuple):
-    """A row: a span of a part's text, or something else at that place."""
+class _Row(NamedTuple):
+    """A row: a span of a part's text, or words at that place."""
 
     part: int
     start: int
     end: int
-    kind: str = ""
-    """`heading`, `note`, `blank`, `turn` or `compared`; empty for text."""
+    label: str = ""
+    role: str = "dim"
+    """Role of the label."""
+    words: str = ""
+    """Words in place of the text."""
+    kind: str = "text"
+    """`text`, `end` (the only row of a folded text), `words`, `heading` or `blank`."""
+
+
+class _Text(NamedTuple):
+    """The text of a part."""
+
+    name: str
+    text: str
+    size: int
+    """Characters that were logged."""
+    marks: Sequence[MarkedSpan] = ()
+    chunks: Sequence[TextChunk] = ()
+    """Who speaks where; none if that is not shown."""
+    answers: Sequence[int] = ()
+    """Where final answers begin."""
+    labels: frozenset[str] = frozenset()
+    """Roles that are named beside its rows; none if all of it is text of one speaker."""
+    turns: Mapping[int, str] = {}
+    """The lines above turns."""
+
+    def labelled(self, row: _Row, chunk: TextChunk, before: str) -> _Row:
+        """Return a row of a chunk with its label, unless the row before it had the same."""
+        role = _role(chunk)
+        label = role if role != before and row.start < row.end else ""
+        at = bisect_right(self.answers, row.start - 1)
+        if at < len(self.answers) and self.answers[at] < row.end:
+            label = role = "answer"
+        label = _LABELS.get(label, label) if label in self.labels else ""
+        return row._replace(label=label, role=role)
+
+    @property
+    def stop(self) -> int:
+        """The end of a text; of a prompt without what only opens the model's turn."""
+        for chunk in reversed(self.chunks if self.name == "prompt" else ()):
+            if chunk.speaker != "assistant" and not chunk.token:
+                return len(self.text[: chunk.end].rstrip())
+        return len(self.text)
 
 
 class Document:
@@ -66,7 +123,9 @@ class Document:
         *,
         folded: Collection[str] = (),
         searches: Sequence[Search] = (),
+        here: int | None = None,
         raw: bool = False,
+        unfolds: str | None = None,
     ) -> None:
         """Lay out a sample; nothing is wrapped yet.
 
@@ -76,314 +135,348 @@ class Document:
             height: Rows that can be seen at once.
             folded: Names of `PARTS` that are folded to a few rows.
             searches: Searches whose hits are marked in prompt and response.
+            here: Number of the hit that the user has gone to.
             raw: Show the text without margin, turns and colours of kinds.
+            unfolds: In the panel, the key that unfolds; None on the screen.
         """
-        self.sample = sample
-        self._width = max(1, width)
-        self._height = height
-        self._folded = frozenset(folded)
-        self._searches = tuple(searches)
-        texts = (sample.prompt, sample.response, sample.ground_truth, _fields(sample))
-        self._parts = [
-            (name, text.strip("\n"))
-            for name, text in zip(PARTS, texts, strict=True)
-            if text is not None
-        ]
-        self._parts = [
-            (name, text) for name, text in self._parts if text or name in PARTS[:2]
-        ]
-        self._raw = raw
-        self._marks: dict[int, list[marks.MarkedSpan]] = {}
-        self._lines: list[_DocumentRow] = []
+        self._roomy = height >= _ROOMY
+        self._folded = folded
+        self._unfolds = unfolds
+        self._parts = _parts(sample, raw=raw, grouped=unfolds is None)
+        self.hits: list[Hit] = []
+        """All hits in prompt and response, in the order of the rows."""
+        for at, part in enumerate(self._parts[:2] if searches else ()):
+            found = _merged_hits(part.text, searches)
+            self.hits += [Hit(at, *hit) for hit in found]
+            marks = over(part.marks, [(*hit, "hit") for hit in found])
+            self._parts[at] = part._replace(marks=marks)
+        self._here = self.hits[here] if here is not None and self.hits else None
+        self._set_margin(max(1, width))
+        self._most = dict.fromkeys(folded, 4 if self._roomy else 2)
+        """Rows that folded parts may take."""
+        if unfolds is not None and folded:
+            self._most = self._fitting(height)
+        self._rows: list[_Row] = []
         self._more = self._lay_out()
         self.complete = False
         """True once all rows are known."""
-        self.here: Hit | None = None
-        """The hit that the user has gone to."""
+
+    def _set_margin(self, width: int) -> None:
+        roles = frozenset[str]().union(*(one.labels for one in self._parts))
+        named = self._unfolds is not None
+        labels = {_LABELS.get(role, role) for role in roles}
+        labels |= {one.name for one in self._parts} if named else set()
+        wide = bool(labels) and width >= _LABELLED
+        self._labels = max(map(len, labels)) if wide else 0
+        """Cells of a label, 0 without labels."""
+        self._ruled = wide or (width >= _RULED and bool(labels) and not named)
+        """True for a rule beside the text."""
+        self._cells = width
+        self._width = width - self._labels - wide - 2 * self._ruled
+        """Cells of the text."""
 
     def __len__(self) -> int:
-        return len(self._lines)
+        return len(self._rows)
 
     def grow(self, rows: int) -> None:
         """Wrap more text until `rows` rows are known, or all of them."""
-        missing = rows - len(self._lines)
+        missing = rows - len(self._rows)
         if missing > 0 and not self.complete:
             fresh = list(islice(self._more, max(missing, _STEP)))
-            self._lines += fresh
+            self._rows += fresh
             self.complete = len(fresh) < missing
 
-    @cached_property
-    def hits(self) -> list[Hit]:
-        """All hits in prompt and response, in the order of the rows."""
-        found: list[Hit] = []
-        for at, (name, text) in enumerate(self._parts):
-            if name in PARTS[:2]:
-                spans = marks.hits(text, self._searches)
-                found += [Hit(at, start, end) for start, end, _ in spans]
-        return found
-
-    def name_of(self, hit: Hit) -> str:
-        """Return the part that a hit is in."""
-        return self._parts[hit.part][0]
-
-    def row_of(self, hit: Hit) -> int:
-        """Return the row in which a hit begins."""
-        while not self.complete and not self._reaches(hit):
-            self.grow(len(self._lines) + _STEP)
-        place = (hit.part, hit.start)
-        behind = bisect_right(self._lines, place, key=lambda line: line[:2])
-        return max(0, behind - 1)
-
-    def _reaches(self, hit: Hit) -> bool:
-        """Return whether the rows that are known go as far as a hit's end."""
-        return bool(self._lines) and self._lines[-1][:2] >= (hit.part, hit.end)
+    @property
+    def hides(self) -> bool:
+        """True if a part is folded to fewer rows than it has."""
+        self.grow(_STEP)
+        return bool(self._most) and any(
+            row.kind == "end" or row.words.startswith(ELLIPSIS) for row in self._rows
+        )
 
     def part_at(self, row: int) -> str:
         """Return the part that a row belongs to."""
-        if not self._lines:
+        if not self._rows:
             return PARTS[0]
-        line = self._lines[clamp(row, 0, len(self._lines) - 1)]
-        return self._parts[line.part][0]
+        return self._parts[self._rows[clamp(row, 0, len(self._rows) - 1)].part].name
+
+    def part_of(self, hit: Hit) -> str:
+        """Return the part that a hit is in."""
+        return self._parts[hit.part].name
+
+    def row_of(self, hit: Hit) -> int:
+        """Return the row in which a hit begins."""
+        end = (hit.part, hit.end)
+        while not self.complete and (not self._rows or self._rows[-1][:2] < end):
+            self.grow(len(self._rows) + _STEP)
+        return max(0, bisect_right(self._rows, hit[:2], key=lambda row: row[:2]) - 1)
 
     def row(self, at: int) -> Pieces:
         """Return a row that is known."""
-        line = self._lines[at]
-        if line.kind:
-            return _cut(self._row_beside_text(line), self._width)
-        beside = self._margin(at)
-        if line.end <= line.start:
-            return beside
-        name, text = self._parts[line.part]
-        if name == "truth" and self._truth_row:
-            return self._truth_row
-        found = self._marks_of(line.part)
-        if self.here is not None and self.here.part == line.part:
-            here = (self.here.start, self.here.end, "here")
-            found = marks.over(found, [here])
-        return [*beside, *marks.pieces(text, line.start, line.end, found, name)]
-
-    def _row_beside_text(self, line: _DocumentRow) -> Pieces:
-        """Return a row that is not of a text, however long."""
-        match line.kind:
-            case "heading":
-                return self._heading(line.part)
-            case "note":
-                return [(self._note(line), "dim")]
-            case "turn":
-                return [(self._turn_row(line), "dim")]
-            case "compared":
-                return self._compared_row()
-        return []
-
-    def _note(self, line: _DocumentRow) -> str:
-        if not self._parts[line.part][1].strip():
-            return "(empty)"
-        where = "above" if line.start < 0 else "more"
-        return f"{'…'} {line.end:,} characters {where}"
-
-    # -- speakers, thoughts, tools and answers -----------------------------------------------------
-
-    @cached_property
-    def _typed(self) -> dict[int, margin.Typed]:
-        """Prompt and response with their speakers, by part; empty if the text is shown raw."""
-        texts = [text for _, text in self._parts[:2]]
-        if self._raw:
-            return {}
-        both = zip(texts, parse_both(*texts), strict=True)
-        return {
-            at: margin.typed(text, found.stretches, self._width)
-            for at, (text, found) in enumerate(both)
-        }
-
-    @cached_property
-    def _turns(self) -> dict[int, str]:
-        """The line above each turn of the response."""
-        typed = self._typed.get(1)
-        if typed is None:
-            return {}
-        return turn_words(typed.stretches, self.sample.extras)
-
-    @cached_property
-    def _compared(self) -> answers.AnswerCheck | None:
-        """The response's answer beside the ground truth."""
-        typed = self._typed.get(1)
-        if typed is None:
-            return None
-        return answers.judged(self.sample, typed.stretches)
-
-    def _text_width(self, part: int) -> int:
-        typed = self._typed.get(part)
-        if typed is not None:
-            return self._width - typed.width
-        return self._width
-
-    def _margin(self, at: int) -> Pieces:
-        line = self._lines[at]
-        typed = self._typed.get(self._lines[at].part)
-        if typed is None:
+        row = self._rows[at]
+        part = self._parts[row.part]
+        if row.kind == "blank":
             return []
-        before = next(
-            (above.start for above in self._above(at) if above.end > above.start), None
-        )
-        return typed.margin(line.start, line.end, before)
+        if row.kind == "heading":
+            return self._heading(row.part)
+        rule = [("│ ", row.role)] if self._ruled else []
+        margin: Pieces = [(f"{row.label:>{self._labels}} ", row.role), *rule]
+        if not self._labels:
+            margin = [(f"{row.label} ", row.role)] if row.role == "label" else rule
+        if row.kind == "words":
+            return cut([*margin, (row.words, "dim")], self._cells, ELLIPSIS)
+        found = part.marks
+        if self._here is not None and self._here.part == row.part:
+            found = over(found, [(*self._here[1:], "here")])
+        if row.kind == "end":
+            margin.append((f"{ELLIPSIS} ", "dim"))
+        return [*margin, *pieces(part.text, row.start, row.end, found, part.name)]
 
-    def _above(self, at: int) -> Iterator[_DocumentRow]:
-        """Yield the rows of the same text above a row, some only."""
-        for above in range(at - 1, max(-1, at - 5), -1):
-            if (
-                self._lines[above].part != self._lines[at].part
-                or self._lines[above].kind
-            ):
-                return
-            yield self._lines[above]
-
-    def _turn_row(self, line: _DocumentRow) -> str:
-        words = f"{'─' * 2} {self._turns[self._typed[line.part].turn(line.start)]} "
-        return words + "─" * max(0, min(self._width, 72) - len(words))
-
-    @cached_property
-    def _truth_row(self) -> Pieces | None:
-        """The ground truth and how the answer compares with it, where one row holds both."""
-        truth = dict(self._parts).get("truth")
-        if truth is None or self._compared is None:
-            return None
-        return answers.truth_row(truth, self._compared, self._width)
-
-    def _compared_row(self) -> Pieces:
-        if self._compared is None:
-            return []
-        return answers.compared_words(self._compared, self.sample.ground_truth or "")
+    def _heading(self, at: int) -> Pieces:
+        part = self._parts[at]
+        title = f"{PARTS.index(part.name) + 1} {_TITLES.get(part.name, part.name)}"
+        row: Pieces = [(f"{'▾▸'[part.name in self._folded]} {title}", "heading")]
+        if part.name in PARTS[:2]:
+            row.append((f"  {counted(part.size, 'character')}", "dim"))
+        hits = sum(hit.part == at for hit in self.hits)
+        if hits:
+            row += [("  ", ""), (counted(hits, "hit"), "hit")]
+        again = sum(end - start for start, end, role in part.marks if role == REPEATED)
+        if again:
+            row.append((f"  {again / part.size:.0%} repeats itself", "warning"))
+        return cut(row, self._cells)
 
     # -- layout ------------------------------------------------------------------------------------
 
-    def _lay_out(self) -> Iterator[_DocumentRow]:
-        for at, (name, text) in enumerate(self._parts):
-            if at and self._height >= _ROOMY:
-                yield _DocumentRow(at, -3, -3, "blank")
-            yield _DocumentRow(at, -2, -2, "heading")
-            if not text.strip():
-                yield _DocumentRow(at, 0, 0, "note")
-            elif name in self._folded:
-                yield from self._folded_lines(at, name, text)
-            else:
-                yield from self._text_lines(at, text)
-            if name == "truth" and self._compared is not None and not self._truth_row:
-                yield _DocumentRow(at, len(text) + 1, len(text) + 1, "compared")
-
-    def _text_lines(self, at: int, text: str) -> Iterator[_DocumentRow]:
-        rows = self._worded(at, spans(text, self._text_width(at)))
-        turns = self._turns if at == 1 else {}
-        end = 0
-        before = None
-        for start, end in islice(rows, _MOST_ROWS):
-            turn = self._typed[at].turn(start) if turns else None
-            if turn != before and turn in turns:
-                yield _DocumentRow(at, start, start, "turn")
-            before = turn
-            yield _DocumentRow(at, start, end)
-        if next(rows, None) is not None:
-            yield _DocumentRow(at, len(text), len(text) - end, "note")
-
-    def _worded(
-        self, at: int, rows: Iterable[tuple[int, int]]
-    ) -> Iterator[tuple[int, int]]:
-        """Yield rows without the names of speakers that labels repeat, unless the text was
-        searched; all rows of a text without words.
+    def _fitting(self, height: int) -> dict[str, int]:
+        """Return the rows that prompt and response may take for the end of both, and the ground
+        truth, to stay in sight.
         """
-        typed = self._typed.get(at)
-        text = self._parts[at][1]
-        skips_names = typed is not None and not any(hit.part == at for hit in self.hits)
-        for start, end in rows:
-            words = (
-                typed.worded(text, start, end)
-                if typed is not None and skips_names
-                else start
-            )
-            if words < end or words == start:
-                yield words, end
+        rows = {
+            part.name: len(list(islice(self._text_rows(at), height + 1)))
+            for at, part in enumerate(self._parts)
+        }
+        room = height - min(_TRUTH, rows.get("truth", 0))
+        room -= (len(rows) - 1) * self._roomy
+        if room - rows.get("fields", 0) > height // 2:
+            room -= rows.get("fields", 0)
+        spare = max(3 if height >= 8 else 1, room - rows["response"])
+        prompt = min(spare, rows["prompt"])
+        return {"prompt": prompt, "response": max(1, room - prompt)}
 
-    def _folded_lines(self, at: int, name: str, text: str) -> Iterator[_DocumentRow]:
-        shown = 3 if self._height >= _ROOMY else 1
-        width = self._text_width(at)
-        if name != "prompt":
-            rows = list(islice(self._worded(at, spans(text, width)), shown))
-            yield from (_DocumentRow(at, start, end) for start, end in rows)
-            hidden = len(text) - rows[-1][1]
-            if hidden > 0:
-                yield _DocumentRow(at, len(text), hidden, "note")
+    def _lay_out(self) -> Iterator[_Row]:
+        for at, part in enumerate(self._parts):
+            if at and self._roomy:
+                yield _Row(at, -2, -2, kind="blank")
+            if self._unfolds is None:
+                yield _Row(at, -1, -1, kind="heading")
+            if part.name in self._most:
+                yield from self._folded_rows(at, self._most[part.name])
+                continue
+            rows = self._text_rows(at)
+            end = 0
+            for row in islice(rows, _MOST_ROWS):
+                yield row
+                end = row.end
+            if next(rows, None) is not None:
+                yield self._note(at, len(part.text), len(part.text) - end)
+
+    def _folded_rows(self, at: int, most: int) -> Iterator[_Row]:
+        """Yield so many rows: of a prompt its end, of other parts the beginning too, if they may
+        take more than three.
+        """
+        part = self._parts[at]
+        first = list(islice(self._text_rows(at), most + 1))
+        if len(first) <= most:
+            yield from first
             return
-        whole = last_rows(text, prompt_end(text), width, 2 * shown)
-        rows = list(self._worded(at, whole)) or whole
-        rows = rows[-shown:]
-        above = rows[0][0]
-        if above > 0:
-            yield _DocumentRow(at, -1, above, "note")
-        yield from (_DocumentRow(at, start, end) for start, end in rows)
+        begins = most > 3 and part.name != "prompt"
+        rows = max(1, most - 1 - begins)
+        width = (
+            self._width if most > 1 else max(1, self._width - 2 - len(first[0].label))
+        )
+        ends = last_rows(part.text, part.stop, width, 2 * rows)
+        last = [row for row in self._labelled(at, ends) if row.kind == "text"][-rows:]
+        if most == 1:
+            yield self._named(last[0])._replace(kind="end")
+            return
+        above = first[0].end if begins else 0
+        yield from first[:begins]
+        note = self._note(at, last[0].start, last[0].start - above, self._unfolds or "")
+        yield note if begins else self._named(note)
+        yield from last
 
-    def _heading(self, at: int) -> Pieces:
-        name, text = self._parts[at]
-        title = f"{PARTS.index(name) + 1} {_TITLES.get(name, name)}"
-        row: Pieces = [(f"{'▾▸'[name in self._folded]} {title}", "heading")]
-        if name in PARTS[:2]:
-            row.append((f"  {counted(len(text), 'character')}", "dim"))
-        hits = sum(hit.part == at for hit in self.hits)
-        if hits:
-            row += [("  ", ""), (counted(hits, "hit"), marks.HIT)]
-        repeated = self._repeated(at)
-        if repeated:
-            row.append((f"  {repeated / len(text):.0%} repeats itself", "warning"))
-        return row
+    def _note(self, at: int, place: int, hidden: int, key: str = "") -> _Row:
+        words = f"{ELLIPSIS} {hidden:,} characters{f', {key} unfolds' if key else ''}"
+        return _Row(at, place, place, words=words, kind="words")
 
-    def _repeated(self, at: int) -> int:
-        """Return the number of characters in a part that are marked as repetition."""
-        spans = self._marks_of(at)
-        return sum(end - start for start, end, role in spans if role == marks.REPEATED)
+    def _named(self, row: _Row) -> _Row:
+        """Label the first row of a part with its name, where no heading does."""
+        if self._unfolds is None:
+            return row
+        return row._replace(label=self._parts[row.part].name, role="label")
 
-    def _marks_of(self, at: int) -> list[marks.MarkedSpan]:
-        if at not in self._marks:
-            name, text = self._parts[at]
-            found: list[marks.MarkedSpan] = []
-            if at in self._typed:
-                found = self._typed[at].marks
-            elif name in PARTS[:2]:
-                found = marks.special(text)
-            if name == "truth" and self._compared is not None:
-                found = answers.truth_marks(text, self._compared)
-            if name == "response":
-                found = marks.over(marks.repeated(text), found)
-            hits = [
-                (hit.start, hit.end, marks.HIT) for hit in self.hits if hit.part == at
-            ]
-            self._marks[at] = marks.over(found, hits)
-        return self._marks[at]
+    def _text_rows(self, at: int) -> Iterator[_Row]:
+        """Yield all rows of a part; a name before the first row takes its room."""
+        text = self._parts[at].text
+        names = self._unfolds is not None
+        lead = len(self._parts[at].name) + 1 if names and not self._labels else 0
+        rows = self._labelled(at, _spans(text, self._width, lead))
+        for row in rows:
+            yield self._named(row)
+            break
+        yield from rows
+
+    def _labelled(self, at: int, rows: Iterable[tuple[int, int]]) -> Iterator[_Row]:
+        """Yield rows with labels where another speaks or in another way, and lines above turns.
+        Tokens that only name who the label names are left out, unless the text was searched.
+        """
+        part = self._parts[at]
+        before = ""
+        turn = -1
+        for start, end in rows:
+            behind = bisect_right(part.chunks, start, key=lambda one: one.start)
+            if not behind:
+                yield _Row(at, start, end)
+                continue
+            chunk = part.chunks[behind - 1]
+            if self._labels and not self.hits and _names_speaker(part.text, chunk, end):
+                continue
+            if chunk.turn != turn and chunk.turn in part.turns:
+                words = f"── {part.turns[chunk.turn]} ──"
+                yield _Row(at, start, start, words=words, kind="words")
+            turn = chunk.turn
+            row = part.labelled(_Row(at, start, end), chunk, before)
+            before = _role(chunk) if start < end else before
+            yield row
+
+
+def last_rows(text: str, end: int, width: int, rows: int) -> list[tuple[int, int]]:
+    """Return the last rows of the text before `end`, wrapping only its last lines."""
+    found: list[tuple[int, int]] = []
+    while len(found) < rows and end >= 0:
+        start = text.rfind("\n", 0, end) + 1
+        line = spans(text[start:end], width)
+        found[:0] = [(start + first, start + last) for first, last in line]
+        end = start - 1
+    return found[-rows:]
+
+
+def _spans(text: str, width: int, lead: int) -> Iterator[tuple[int, int]]:
+    """Yield the rows of a text, the first of which is shorter."""
+    start = 0
+    if lead:
+        _, end = next(spans(text, max(1, width - lead)))
+        yield 0, end
+        if end == len(text):
+            return
+        start = end + (text[end] in " \n")
+        text = text[start:]
+    for first, last in spans(text, width):
+        yield start + first, start + last
+
+
+def _merged_hits(text: str, searches: Iterable[Search]) -> list[tuple[int, int]]:
+    """Return every hit, overlapping ones merged."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(hit for search in searches for hit in search.hits(text)):
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _parts(sample: Sample, *, raw: bool, grouped: bool) -> list[_Text]:
+    asked, answered = _said(sample.prompt.strip("\n"), sample.response.strip("\n"), raw)
+    truth: tuple[str, Sequence[MarkedSpan]] = (sample.ground_truth or "", ())
+    if not raw:
+        answered = answered._replace(turns=turn_words(answered.chunks, sample.extras))
+        truth = truth_text(sample, answered.chunks)
+    fields = _fields(sample if grouped else sample._replace(group=None))
+    parts = [asked, answered, _Text("truth", truth[0].strip("\n"), 1, truth[1])]
+    parts.append(_Text("fields", fields, 1))
+    return [one for one in parts if one.text]
+
+
+@lru_cache(maxsize=8)  # the same sample is laid out anew for another size or fold
+def _said(prompt: str, response: str, raw: bool) -> tuple[_Text, _Text]:
+    """Return prompt and response with all that is marked in them."""
+    asked, answered = parse_both(prompt, response)
+    return (
+        _text("prompt", prompt, () if raw else asked),
+        _text("response", response, () if raw else answered),
+    )
+
+
+def _text(name: str, text: str, chunks: Sequence[TextChunk]) -> _Text:
+    if not text.strip():
+        return _Text(name, "(empty)", 0, [(0, 7, "dim")])
+    answers = find_answers(text, chunks)
+    labels = _kinds_of(text, chunks)
+    labels |= {"answer"} if answers else set()
+    if len(labels) < 2 and labels <= {"system", "user", "assistant"}:
+        labels = set()
+    found = special(text)
+    if chunks:
+        found = over(_kinds(text, chunks, plain=not labels), _outermost(answers))
+    if name == "response":
+        found = over(repeated(text), found)
+    starts = [answer.start for answer in answers]
+    return _Text(name, text, len(text), found, chunks, starts, frozenset(labels))
+
+
+def _kinds_of(text: str, chunks: Iterable[TextChunk]) -> set[str]:
+    """Return the roles of all that is neither token nor blank."""
+    words = (one for one in chunks if not one.token)
+    return {_role(one) for one in words if text[one.start : one.end].strip()}
+
+
+def _kinds(text: str, chunks: Iterable[TextChunk], *, plain: bool) -> list[MarkedSpan]:
+    """Return the roles of tokens, and of the words between them unless those are plain text."""
+    return [
+        (one.start, one.end, _token_role(text, one) if one.token else _role(one))
+        for one in chunks
+        if one.token or not plain
+    ]
+
+
+def _outermost(answers: Iterable[Answer]) -> list[MarkedSpan]:
+    """Return answers that lie in no other."""
+    found: list[MarkedSpan] = []
+    for answer in answers:
+        if not found or answer.start >= found[-1][1]:
+            found.append((answer.start, answer.end, "answer"))
+    return found
+
+
+def _role(one: TextChunk) -> str:
+    return one.speaker if one.kind == "text" else one.kind
+
+
+def _names_speaker(text: str, one: TextChunk, end: int) -> bool:
+    """Return whether a row that ends somewhere has nothing but the word that the label has."""
+    said = text[one.start : one.end].lower()
+    names = one.token and one.kind == "text" and one.speaker in said
+    return names and not text[one.end : end].strip()
+
+
+def _token_role(text: str, one: TextChunk) -> str:
+    """Return the role of a tag that opens or closes a block, or of a token of the template."""
+    if one.kind == "text" or text.startswith(("<|", "<｜"), one.start):
+        return TOKEN_ROLE
+    return TAG
 
 
 def _fields(sample: Sample) -> str:
-    """Return the further fields as text, numbers first."""
-    numbers = [
-        f"{name}  {compact(value)}"
-        for name, value in sample.extras.items()
-        if _is_number(value)
-    ]
-    words = [
-        f"{name}  {value}"
-        for name, value in sample.extras.items()
-        if not _is_number(value)
-    ]
-    group = [f"group  {sample.group}"] if sample.group is not None else []
-    return "\n".join(numbers + words + group)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _cut(row: Pieces, width: int) -> Pieces:
-    """Return a row without the pieces that do not fit, the first cut."""
-    kept: Pieces = []
-    for text, role in row:
-        if cell_len(text) > width:
-            return kept or [(fit(text, width), role)]
-        kept.append((text, role))
-        width -= cell_len(text)
-    return kept
+    """Return the further fields as text, numbers on one line."""
+    numbers: list[str] = []
+    lines: list[str] = []
+    for name, value in sample.extras.items():
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            numbers.append(f"{name} {compact(value)}")
+        elif value is not None:
+            lines.append(f"{name}: {value}")
+    if sample.group is not None:
+        numbers.append(f"group {sample.group}")
+    return "\n".join([" · ".join(numbers)] * bool(numbers) + lines).strip("\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -19,17 +19,6 @@ if TYPE_CHECKING:
 
 BUDGET = 0.005
 """Seconds of writing at a stretch."""
-
-
-def file_name(run: str, page: SamplePage, indices: Sequence[int]) -> str:
-    """Return a name for the file, without suffix."""
-    what = (
-        f"sample-{indices[0] + 1}" if len(indices) == 1 else f"{len(indices)}-samples"
-    )
-    step = f"step-{page.place.step}"
-    if page.place.validation:
-        return named(run, step, "validation", what)
-    return named(run, step, what)
 
 
 class Export:
@@ -60,9 +49,12 @@ class Export:
         self._page = page
         self._generation = page.generation
         self._indices = tuple(indices)
-        (self.path,) = create(
-            folder or Path.cwd(), file_name(run, page, indices), ".jsonl"
-        )
+        words = [run, f"step-{page.place.step}", f"sample-{self._indices[0] + 1}"]
+        if len(self._indices) > 1:
+            words[-1] = f"{len(self._indices)}-samples"
+        if page.place.validation:
+            words.insert(2, "validation")
+        (self.path,) = create(folder or Path.cwd(), named(*words), ".jsonl")
         self.written = 0
         self.skipped = 0
         """Rows that cannot be read."""
@@ -88,6 +80,8 @@ class Export:
     def read_on(self) -> bool:
         """Write whole lines for some milliseconds; return True at the end."""
         try:
+            if self._page.generation != self._generation:
+                raise OSError("the dump has been written anew")
             self._write()
         except OSError as error:
             self.problem = error.strerror or str(error)
@@ -95,49 +89,37 @@ class Export:
 
     def words(self) -> str:
         """Describe the content of the file."""
-        words = f"{counted(self.written, 'sample')} in {self.path}"
-        words += ", as the dump has them" if self._raw else ", as verl-tui keeps them"
-        words += f"; {self.skipped:,} could not be read" if self.skipped else ""
+        form = "as the dump has them" if self._raw else "as verl-tui keeps them"
+        skipped = f"; {self.skipped:,} could not be read" if self.skipped else ""
+        failed = f"; then it failed: {self.problem}" if self.problem is not None else ""
         return (
-            words
-            if self.problem is None
-            else f"{words}; then it failed: {self.problem}"
+            f"{counted(self.written, 'sample')} in {self.path}, {form}{skipped}{failed}"
         )
 
     def _write(self) -> None:
-        if self._page.generation != self._generation:
-            raise OSError("the dump has been written anew")
         until = monotonic() + BUDGET
-        written = 0
-        skipped = 0
-        with self.path.open(
-            "ab"
-        ) as file:  # opened each time: whenever the app ends, no file is half open
+        # opened each time: whenever the app ends, no file is half open
+        with self.path.open("ab") as file:
             for row in self._rows(self._indices[self.written + self.skipped :]):
-                if row is None:
-                    skipped += 1
-                else:
+                if row is not None:
                     file.write(row + b"\n")
-                    written += 1
+                self.written += row is not None
+                self.skipped += row is None
                 if monotonic() > until:
                     break
-        self.written += written
-        self.skipped += skipped
 
     def _rows(self, indices: Sequence[int]) -> Iterator[bytes | None]:
         lines = self._page.lines(indices)
         self._raw = lines is not None
         if lines is not None:
-            return lines
-        return self._records(indices)
-
-    def _records(self, indices: Sequence[int]) -> Iterator[bytes | None]:
+            yield from lines
+            return
         for index in indices:
             sample = self._page.sample(index)
             yield (
-                record(sample, self._page.place.step, index)
-                if sample is not None
-                else None
+                None
+                if sample is None
+                else _record(sample, self._page.place.step, index)
             )
 
 
@@ -146,9 +128,10 @@ def whole(sample: Sample) -> str:
     return f"{sample.prompt}\n\n{sample.response}"
 
 
-def record(sample: Sample, step: int, index: int) -> bytes:
+def _record(sample: Sample, step: int, index: int) -> bytes:
     """Return a sample as a JSON object that verl-tui can read."""
-    fields: dict[str, Any] = {
+    fields = {
+        **sample.extras,
         "step": step,
         "index": index,
         "uid": sample.group,
@@ -158,9 +141,6 @@ def record(sample: Sample, step: int, index: int) -> bytes:
         "ground_truth": sample.ground_truth,
         "score": sample.score,
     }
-    fields.update(
-        (name, value) for name, value in sample.extras.items() if name not in fields
-    )
     return orjson.dumps(
         {key: value for key, value in fields.items() if value is not None}, default=str
     )

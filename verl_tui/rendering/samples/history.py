@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.rendering.samples.excerpts import excerpt
+from verl_tui.rendering.samples.table import excerpt
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from verl_tui.on_demand.samples import SampleBrowser, SamplePage
     from verl_tui.records import Sample, SampleFacts
-    from verl_tui.rendering.samples.excerpts import Excerpt
+    from verl_tui.rendering.samples.table import Excerpt
     from verl_tui.runs.samples import Place, Samples
 
 _MOST_STEPS = 50
@@ -32,11 +32,10 @@ class PastResponse(NamedTuple):
     """A few words of it."""
 
 
-class SamePrompt:
+class SamePrompt(NamedTuple):
     """Matches rows that contain a prompt exactly as it is shown."""
 
-    def __init__(self, prompt: str) -> None:
-        self.prompt = prompt
+    prompt: str
 
     def found(self, texts: Iterable[str]) -> bool:
         """Return True if one of a row's texts is the prompt."""
@@ -47,12 +46,6 @@ class SamePrompt:
         size = len(self.prompt)
         return size // 2 <= len(text) <= 2 * size + 100 and safe(text) == self.prompt
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SamePrompt) and other.prompt == self.prompt
-
-    def __hash__(self) -> int:
-        return hash(self.prompt)
-
 
 class History:
     """The samples of one prompt found so far at steps of one kind."""
@@ -62,20 +55,30 @@ class History:
         """Ascending by step, then in the order of the file."""
         self._samples = samples
         self._prompt = SamePrompt(prompt)
-        self._waiting = _around(
-            place, [p for p in samples.places if p.validation is place.validation]
-        )
-        self.looked_at = 0
-        """Number of steps searched."""
+        self._waiting = sorted(
+            (one for one in samples.places if one.validation is place.validation),
+            key=lambda one: (abs(one.step - place.step), one.step),
+        )[:_MOST_STEPS]
         self.steps = len(self._waiting)
         """Number of steps to search in all."""
         self._taken = 0
         """Number of hits taken from the current step."""
 
     @property
-    def complete(self) -> bool:
-        """True once all steps have been searched."""
-        return not self._waiting
+    def looked_at(self) -> int:
+        """Number of steps searched."""
+        return self.steps - len(self._waiting)
+
+    def pair(self, at: int | None) -> tuple[PastResponse, PastResponse] | None:
+        """Return a response beside the earliest one, or beside the newest if it is of the earliest
+        step; None without another step.
+        """
+        found = self.found
+        if at is None or not found or found[0].place == found[-1].place:
+            return None
+        if found[at].place == found[0].place:
+            return found[at], found[-1]
+        return found[0], found[at]
 
     def advance(self, browser: SampleBrowser) -> None:
         """Add what has been read, and request the next step."""
@@ -86,36 +89,24 @@ class History:
                 browser.page(self._samples, place)  # request the samples of the hits
                 return
             self._waiting.pop(0)
-            self.looked_at += 1
             self._taken = 0
 
     def _take(self, page: SamplePage, place: Place) -> bool:
         """Add the hits of a step; return True if these were all."""
         hits = page.hits(self._prompt)
-        rows = hits.rows
         facts = page.facts
-        known = page.complete and len(page.facts) >= page.count
-        over = (hits.complete and known) or page.problem is not None
-        while self._taken < len(rows) and rows[self._taken] < len(facts):
-            sample = page.sample(rows[self._taken])
+        for row in hits.rows[self._taken :]:
+            sample = page.sample(row) if row < len(facts) else None
             if sample is None:
                 return page.problem is not None
-            self._add(place, facts[rows[self._taken]], sample)
+            self._add(place, facts[row], sample)
             self._taken += 1
-        return over
+        known = page.complete and len(facts) >= page.count
+        return (hits.complete and known) or page.problem is not None
 
     def _add(self, place: Place, fact: SampleFacts, sample: Sample) -> None:
         if sample.prompt == self._prompt.prompt:
             response = sample.response
-            words = excerpt(response)
-            self.found.append(PastResponse(place, fact, response[:_SHOWN], words))
+            past = PastResponse(place, fact, response[:_SHOWN], excerpt(response))
+            self.found.append(past)
             self.found.sort(key=lambda found: (found.place, found.fact.index))
-
-
-def _around(place: Place, places: list[Place]) -> list[Place]:
-    """Return the places nearest to one, itself first."""
-
-    def distance(other: Place) -> tuple[int, int]:
-        return abs(other.step - place.step), other.step
-
-    return sorted(places, key=distance)[:_MOST_STEPS]

@@ -1,26 +1,21 @@
 """Marks in a sample's text: search hits, tokens of chat templates, repetition.
 
-Marks are spans `(start, end, role)`, ascending and disjoint. All functions take linear time.
+All functions take linear time.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from itertools import chain
 from typing import TYPE_CHECKING
 
-from verl_tui.rendering.samples.template import CLOSE, FENCE, OPEN, template_signs
+from verl_tui.rendering.samples.signs import template_signs
 from verl_tui.repetition import TOKEN, runs
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from verl_tui.rendering.text.search import Search
+    from verl_tui.rendering.text.piece import MarkedSpan
 
-MarkedSpan = tuple[int, int, str]
-
-HIT = "hit"
 TAG = "tag"
 TOKEN_ROLE = "token"  # noqa: S105 - a role, no password
 REPEATED = "repeated"
@@ -34,9 +29,9 @@ _LONG = 12
 def special(text: str) -> list[MarkedSpan]:
     """Return the tokens of chat templates, and the tags of thinking, answers and tools."""
     return [
-        (sign.start, sign.end, TAG if sign.does in (OPEN, CLOSE) else TOKEN_ROLE)
+        (sign.start, sign.end, TAG if sign.does in ("open", "close") else TOKEN_ROLE)
         for sign in template_signs(text)
-        if sign.does != FENCE
+        if sign.does != "fence"
     ]
 
 
@@ -50,8 +45,7 @@ def repeated(text: str) -> list[MarkedSpan]:
         (words[first].start(), words[last - 1].end(), REPEATED)
         for first, last in _loops(words)
     ]
-    same = [(start, end, REPEATED) for start, end in runs(text)]
-    return over(spans, same) if spans else same
+    return over(spans, [(start, end, REPEATED) for start, end in runs(text)])
 
 
 def _loops(words: Sequence[re.Match[str]]) -> Iterator[tuple[int, int]]:
@@ -60,56 +54,35 @@ def _loops(words: Sequence[re.Match[str]]) -> Iterator[tuple[int, int]]:
     A passage of `period` words repeats if enough consecutive words equal those `period` earlier.
     """
     texts = [word.group().lower() for word in words]
-    grams = list(zip(*(texts[i:] for i in range(_N)), strict=False))
     seen: dict[tuple[str, ...], int] = {}
     failed: dict[int, int] = {}
     """Words up to which a period need not be tried again, by period."""
     done = 0
-    for at, gram in enumerate(grams):
+    for at, gram in enumerate(zip(*(texts[i:] for i in range(_N)), strict=False)):
         period = at - seen.get(gram, at)
         seen[gram] = at
-        if not period or at < done or at < failed.get(period, 0):
+        if not period or at < max(done, failed.get(period, 0)):
             continue
-        end = _loop_end(texts, at, period)
-        enough = period if period >= _LONG else max(6, 2 * period)
-        if end - at >= enough:
-            yield _loop_start(texts, at, period, done), end
-            done = end
-        else:
+        end = _same_until(texts, at, period)
+        if end - at < (period if period >= _LONG else max(6, 2 * period)):
             failed[period] = end
+            continue
+        start, first = at, max(done, period)
+        while start > first and texts[start - 1] == texts[start - 1 - period]:
+            start -= 1
+        yield start, end
+        done = end
 
 
-def _loop_end(texts: Sequence[str], at: int, period: int) -> int:
+def _same_until(texts: Sequence[str], at: int, period: int) -> int:
     """Return the first word from `at` on that differs from the one `period` words earlier."""
     while at < len(texts) and texts[at] == texts[at - period]:
         at += 1
     return at
 
 
-def _loop_start(texts: Sequence[str], at: int, period: int, done: int) -> int:
-    """Return the first word before `at`, after `done`, from which the words repeat."""
-    while at > max(done, period) and texts[at - 1] == texts[at - 1 - period]:
-        at -= 1
-    return at
-
-
-def hits(text: str, searches: Iterable[Search]) -> list[MarkedSpan]:
-    """Return every hit, overlapping ones merged."""
-    found = sorted(chain.from_iterable(search.hits(text) for search in searches))
-    merged: list[MarkedSpan] = []
-    for start, end in found:
-        if merged and start < merged[-1][1]:
-            first, last, _ = merged.pop()
-            merged.append((first, max(end, last), HIT))
-        else:
-            merged.append((start, end, HIT))
-    return merged
-
-
 def over(lower: Sequence[MarkedSpan], upper: Sequence[MarkedSpan]) -> list[MarkedSpan]:
     """Merge marks; where they overlap the upper ones win."""
-    if not upper:
-        return list(lower)
     result: list[MarkedSpan] = []
     at = 0
     taken = 0
@@ -125,23 +98,3 @@ def over(lower: Sequence[MarkedSpan], upper: Sequence[MarkedSpan]) -> list[Marke
         if begin < end:
             result.append((begin, end, role))
     return result + list(upper[at:])
-
-
-def pieces(
-    text: str, start: int, end: int, spans: Sequence[MarkedSpan], plain: str
-) -> list[tuple[str, str]]:
-    """Return a part of a text as pieces with roles, `plain` without a mark."""
-    row: list[tuple[str, str]] = []
-    at = max(0, bisect_right(spans, (start, len(text) + 1, "")) - 1)
-    while start < end:
-        while at < len(spans) and spans[at][1] <= start:
-            at += 1
-        if at == len(spans) or spans[at][0] >= end:
-            row.append((text[start:end], plain))
-            break
-        first, last, role = spans[at]
-        if first > start:
-            row.append((text[start:first], plain))
-        row.append((text[max(first, start) : min(last, end)], role))
-        start = last
-    return row

@@ -1,4 +1,4 @@
-r"""Filter language of the samples screen.
+r"""Filter language and order of the samples screen.
 
 Terms stand side by side, all must hold:
 
@@ -52,26 +52,10 @@ HELP = (
     "takes too long are skipped, which is said.",
 )
 """The language explained in a few lines."""
-_LENGTH = ("len", "length")
-OWN_FIELDS = ("score", *_LENGTH)
+FILE, GROUP = "file", "group"
+"""Orders beside those by a number."""
+OWN_FIELDS = ("score", "length", "len")
 """Numbers that every sample has; all others are its fields."""
-
-
-class NumberCondition(NamedTuple):
-    """A comparison of a sample's number with a constant."""
-
-    field: str
-    sign: str
-    value: float
-
-    def holds(self, fact: SampleFacts) -> bool:
-        """Return True if it holds; a sample without the number never passes."""
-        number = value_of(fact, self.field)
-        if number is None:
-            return False
-        if isnan(self.value) and self.sign not in ("<", ">"):
-            return isnan(number) is not (self.sign == "!=")
-        return _SIGNS[self.sign](number, self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +63,22 @@ class SampleQuery:
     """A condition for samples; without parts it holds for all."""
 
     text: str = ""
-    comparisons: tuple[NumberCondition, ...] = ()
+    comparisons: tuple[tuple[str, str, float], ...] = ()
+    """Field, sign and number."""
     groups: tuple[str, ...] = ()
     searches: tuple[Search, ...] = ()
     """Each must have a hit in one of the sample's texts."""
+    like: SampleFacts | None = None
+    """A sample whose prompt is wanted, None for any."""
 
     def holds(self, fact: SampleFacts) -> bool:
         """Return True if a sample passes, apart from the searches in its texts."""
-        return all(part in (fact.group or "") for part in self.groups) and all(
-            c.holds(fact) for c in self.comparisons
+        return (
+            (self.like is None or are_mates(fact, self.like))
+            and all(part in (fact.group or "") for part in self.groups)
+            and all(
+                _compares(value_of(fact, one[0]), *one[1:]) for one in self.comparisons
+            )
         )
 
     def found(self, texts: Iterable[str]) -> bool:
@@ -95,20 +86,16 @@ class SampleQuery:
         missing = list(self.searches)
         for text in texts:
             missing = [search for search in missing if not search.search(text)]
-            if not missing:
-                return True
         return not missing
 
-    def unknown(self, fields: Collection[str]) -> tuple[str, ...]:
+    def unknown(self, fields: Collection[str]) -> list[str]:
         """Return the names in comparisons that no sample has."""
-        return tuple(
-            c.field
-            for c in self.comparisons
-            if c.field not in fields and c.field not in OWN_FIELDS
-        )
+        return [
+            one[0] for one in self.comparisons if one[0] not in (*fields, *OWN_FIELDS)
+        ]
 
     def __bool__(self) -> bool:
-        return bool(self.comparisons or self.groups or self.searches)
+        return self != SampleQuery(self.text)
 
 
 def parse_query(text: str) -> SampleQuery:
@@ -117,41 +104,85 @@ def parse_query(text: str) -> SampleQuery:
     Raises:
         ValueError: The filter is invalid; the message says why.
     """
-    comparisons: list[NumberCondition] = []
+    comparisons: list[tuple[str, str, float]] = []
     groups: list[str] = []
     searches: list[Search] = []
     for term in _TERM.finditer(checked(text)):
-        found = term.groupdict()
-        if found["field"] is not None:
-            comparisons.append(
-                _comparison(found["field"], found["sign"], found["value"])
-            )
-        elif found["group"] is not None:
-            groups.append(found["group"])
-        elif (literal := found["quoted"]) is not None:
-            searches.extend([Search(literal, literal=True)] if literal else [])
-        elif (
-            expression := found["pattern"]
-            if found["pattern"] is not None
-            else found["word"]
-        ):
-            searches.append(Search(expression.replace("\\/", "/")))
+        field, sign, value, group, quoted, expression, word = term.groups()
+        if field is not None:
+            comparisons.append((field, sign, _number(term[0], value)))
+        elif group is not None:
+            groups.append(group)
+        elif quoted:
+            searches.append(Search(quoted, literal=True))
+        elif expression or word:
+            searches.append(Search((expression or word).replace("\\/", "/")))
     return SampleQuery(text.strip(), tuple(comparisons), tuple(groups), tuple(searches))
 
 
-def _comparison(field: str, sign: str, value: str) -> NumberCondition:
+def _number(term: str, value: str) -> float:
     try:
-        return NumberCondition(field, sign, float(value))
+        return float(value)
     except ValueError:
-        raise ValueError(
-            f'{field}{sign}{value}: compares with a number; text to search for goes into "…"'
-        ) from None
+        words = "compares with a number; text to search for goes into"
+        raise ValueError(f'{term}: {words} "…"') from None
+
+
+def _compares(number: float | None, sign: str, value: float) -> bool:
+    """Return whether a comparison holds; it never does for a sample without the number."""
+    if number is not None and isnan(value) and sign not in ("<", ">"):
+        return isnan(number) is not (sign == "!=")
+    return number is not None and _SIGNS[sign](number, value)
 
 
 def value_of(fact: SampleFacts, field: str) -> float | None:
     """Return a number of a sample by its name, None where it has none."""
-    if field == "score":
-        return fact.score
-    if field in _LENGTH:
-        return fact.length
-    return fact.numbers.get(field)
+    own = {
+        FILE: fact.index,
+        "score": fact.score,
+        "length": fact.length,
+        "len": fact.length,
+    }
+    return own[field] if field in own else fact.numbers.get(field)
+
+
+def are_mates(one: SampleFacts, other: SampleFacts) -> bool:
+    """Return whether two samples are of the same prompt."""
+    if one.group is None:
+        return one.index == other.index
+    return one.group == other.group
+
+
+def number_groups(facts: Iterable[SampleFacts]) -> dict[str, int]:
+    """Number groups from 1 in the order of appearance, since their names are long and random."""
+    names = dict.fromkeys(fact.group for fact in facts if fact.group is not None)
+    return {name: number for number, name in enumerate(names, 1)}
+
+
+class SampleOrder(NamedTuple):
+    """A sort key: file order, group, score, length or any field; ties stay in file order."""
+
+    field: str = FILE
+    down: bool = False
+
+    @property
+    def arrow(self) -> str:
+        """The sign of the direction."""
+        return "▲▼"[self.down]
+
+    def sort(self, facts: Iterable[SampleFacts]) -> list[int]:
+        """Return the indices of the samples in this order, those without the number last."""
+        facts = list(facts)
+        groups = number_groups(facts) if self.field == GROUP else {}
+        known: list[tuple[float, int]] = []
+        lacking: list[int] = []
+        for fact in facts:
+            value = value_of(fact, self.field)
+            if self.field == GROUP:
+                value = groups.get(fact.group or "")
+            if value is None or isnan(value):
+                lacking.append(fact.index)
+            else:
+                known.append((value, fact.index))
+        known.sort(key=operator.itemgetter(0), reverse=self.down)
+        return [index for _, index in known] + lacking

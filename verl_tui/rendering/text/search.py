@@ -10,8 +10,6 @@ import re
 import warnings
 from typing import TYPE_CHECKING
 
-from verl_tui.patterns import pattern
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -21,16 +19,6 @@ _MOST_GIVEN_UP = 10
 """Lines given up before the search for an expression stops."""
 _LONGEST = 1000
 """Characters of what is typed to search or filter by."""
-_TOKEN = pattern(
-    r"""(?P<aside>\(\?(?:\#[^)]*|[a-zA-Z-]+|P=\w+)\))
-    |(?P<open>\((?:\?(?:P<\w+>|<?[=!]|>|[a-zA-Z-]*:|\(\w+\)))?)
-    |(?P<close>\))
-    |(?P<bar>\|)
-    |(?P<times>(?:[*+?]|\{(?:\d+(?:,\d*)?|,\d*)\})\??)
-    |(?P<atom>\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.)""",
-    re.VERBOSE | re.DOTALL,
-)
-"""A token of an expression."""
 
 
 class Search:
@@ -115,32 +103,9 @@ def checked(typed: str) -> str:
 
 def needle(expression: str) -> str:
     """Return text that each hit must contain, empty if none is certain: a quick first test."""
-    words = [""]
-    depth = 0
-    for token in _TOKEN.finditer(expression):
-        kind = token.lastgroup
-        if kind in ("bar", "aside"):
-            return ""
-        depth += (kind == "open") - (kind == "close")
-        literal = _literal(token.group()) if kind == "atom" and not depth else ""
-        if kind == "times":
-            words[-1] = words[-1][:-1]
-        if literal:
-            words[-1] += literal
-        else:
-            words.append("")
-    return max(words, key=len)
-
-
-def _literal(atom: str) -> str:
-    """Return the character that an atom stands for, empty for others and for a blank."""
-    if len(atom) == 2 and atom[0] == "\\" and not atom[1].isalnum():
-        atom = atom[1]
-    elif atom in ".^$":
+    if re.escape(expression).replace("\\ ", " ") != expression:
         return ""
-    if len(atom) == 1 and atom != " ":
-        return atom
-    return ""
+    return max(expression.split(), key=len, default="")
 
 
 def _has_upper(expression: str, *, literal: bool) -> bool:

@@ -9,8 +9,7 @@ are long ones.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
-from collections import defaultdict, deque
+from collections import defaultdict
 from itertools import pairwise, product
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,7 +22,7 @@ from verl_tui.runs.time.step_clocks import clocks
 from verl_tui.runs.time.step_timing import excluded_timers
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -31,27 +30,30 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 
-_RECENT_GAPS = 30
-"""Recent gaps between steps that make the pace."""
+_USUAL = 30
+"""Newest durations whose median is the usual one."""
 _RECENT = 200
-"""Recent steps that the usual time of each kind is learned from."""
+"""Newest steps of each kind that are compared."""
+_LOOKED_BACK = 2000
+"""Newest records in which these are looked for."""
 _OCCASIONS = 20
-"""Recent validations and checkpoints that count, however long ago they were."""
+"""Newest validations and checkpoints that a schedule is learned from."""
 _AROUND = 10
 """Number of plain steps that a step with more work is compared with."""
 _LONGEST_STRIDE = 100
 """Steps from record to record at most where there is only one: a resumed run may begin anywhere."""
-_HELD = 2
-"""Equal distances that make a schedule, where one more differs: heuristic."""
 _LOOKED_AT = 100_000
 """Coming steps that are looked at one by one; further ones are like these."""
 _DATED = ("reward", "policy_loss", "response_length", "entropy")
 """Indicators whose records date the steps, the first to try first."""
-_SETTINGS = ("trainer.test_freq", "trainer.save_freq")
-"""Settings that hold the number of steps between two validations, or two checkpoints."""
+_OCCASIONAL = {
+    "trainer.test_freq": "timing_s/testing",
+    "trainer.save_freq": "timing_s/save_checkpoint",
+}
+"""Settings with the number of steps between two validations, or two checkpoints -> their timers."""
 
 
-# -- pace ------------------------------------------------------------------------------------------
+# -- what was measured -----------------------------------------------------------------------------
 
 
 class Pace(NamedTuple):
@@ -63,59 +65,105 @@ class Pace(NamedTuple):
     """The evidence for it, in words."""
 
 
-@cached_by_revision
+class _Measured(NamedTuple):
+    """The seconds that steps took, as one kind of evidence has them."""
+
+    pace: Pace | None = None
+    stride: int = 1
+    """Steps from one record to the next."""
+    seconds: Mapping[int, float] = {}
+    """From record to record, by step, ascending."""
+
+
 def pace(run: Run) -> Pace | None:
     """Return the run's usual time from step to step, None where it is unknown."""
-    return (
-        _clocked_pace(_dated_series(run))
-        or _timer_pace(run)
-        or _clocked_pace(clocks(run))
-    )
+    return _measured(run).pace
 
 
-def _dated_series(run: Run) -> Iterator[Series]:
-    """Yield metrics of training with enough records to show the time from step to step."""
+@cached_by_revision
+def _measured(run: Run) -> _Measured:
+    """Return how long steps took: by the times of their records, which also cover what no timer
+    does; else by the step's timer; else by the clocks, of which progress bars count whole seconds.
+    """
+    timed = _by_timer(run)
+    for one in _dated(run, timed=timed.pace is not None):
+        found = _by_times(one)
+        if found is not None and found.stride == timed.stride == 1:
+            together = {**timed.seconds, **found.seconds}
+            return found._replace(seconds=dict(sorted(together.items())))
+        if found is not None:
+            return found
+    return timed
+
+
+def _dated(run: Run, *, timed: bool) -> Iterator[Series | Clock]:
+    """Yield metrics of training with enough records to show the time from step to step, and the
+    clocks of a run whose steps are not timed.
+    """
     for indicator in _DATED:
         series = run.present(run.indicators.get(indicator))
         if series is not None and len(series) >= 3:
             yield series
+    yield from () if timed else clocks(run)
 
 
-def _clocked_pace(dated: Iterable[Series | Clock]) -> Pace | None:
-    """Return the pace by the first of these whose records have times of their own."""
-    for one in dated:
-        gaps = _gaps(one.steps[-_RECENT_GAPS:], one.times[-_RECENT_GAPS:])
-        if len(gaps) >= 2:
-            origin = one.origin if isinstance(one, Clock) else "times of the records"
-            return Pace(median(gaps), origin)
-    return None
+def _by_times(dated: Series | Clock) -> _Measured | None:
+    """Return how long steps took by when they were reached, None where too little is known; those
+    that were reached together count as one.
+    """
+    import numpy as np
 
-
-def _gaps(steps: Sequence[int], times: Sequence[float]) -> list[float]:
-    """Return the seconds of a step between records; those that came together count as one."""
-    dated = [one for one in zip(steps, times, strict=True) if math.isfinite(one[1])]
-    later = [time for _, time in dated[1:]]
-    moments = [
-        one
-        for one, time in zip(dated, [*later, math.nan], strict=False)
-        if one[1] != time
-    ]
-    return [
-        (time - since) / (step - before)
-        for (before, since), (step, time) in pairwise(moments)
-        if time > since and step > before
-    ]
-
-
-def _timer_pace(run: Run) -> Pace | None:
-    """Return the pace by the step's own timer."""
-    series = run.present(run.indicators.get("step_time"))
-    if series is None:
+    steps = np.array(dated.steps[-_LOOKED_BACK:])
+    times = np.array(dated.times[-_LOOKED_BACK:])
+    stride = _stride(steps)
+    alone = np.isfinite(times) & (np.append(times[1:], np.nan) != times)
+    steps, times = steps[alone], times[alone]
+    apart, seconds = np.diff(steps), np.diff(times)
+    later = (apart > 0) & (seconds > 0)
+    if later.sum() < 2:
         return None
-    taken = [value for value in series.tail(_RECENT_GAPS) if 0 < value < math.inf]
-    if len(taken) == len(series) and len(taken) > 1:
-        taken = taken[1:]  # the first step compiles and warms up
-    return Pace(median(taken), series.key) if taken else None
+    each = seconds[later] / apart[later]
+    origin = dated.origin if isinstance(dated, Clock) else "times of the records"
+    regular = later & (apart == stride)
+    return _Measured(
+        Pace(float(np.median(each[-_USUAL:])), origin),
+        stride,
+        dict(zip(steps[1:][regular].tolist(), seconds[regular].tolist(), strict=True)),
+    )
+
+
+def _by_timer(run: Run) -> _Measured:
+    """Return how long steps took by their own timer, with what that leaves out; the run's first is
+    not counted where there are others, because it warms up.
+    """
+    timer = run.present(run.indicators.get("step_time"))
+    if timer is None:
+        return _Measured()
+    since = timer.steps[max(len(timer) > 1, len(timer) - _LOOKED_BACK)]
+    stride = _stride(timer.steps[-_LOOKED_BACK:])
+    taken = {
+        step: stride * seconds
+        for step, seconds in timer.since(since).items()
+        if 0 < seconds < math.inf
+    }
+    own = [*taken.values()][-_USUAL:]
+    for excluded in excluded_timers(run):
+        for step, seconds in excluded.since(since).items():
+            if step in taken and math.isfinite(seconds):
+                taken[step] += seconds
+    usual = Pace(median(own) / stride, timer.key) if own else None
+    return _Measured(usual, stride, taken)
+
+
+def _stride(steps: Sequence[int] | NDArray[np.int64]) -> int:
+    """Return the steps from record to record; a log that begins with step 10 is taken to log every
+    tenth.
+    """
+    import numpy as np
+
+    if len(steps) > 1:
+        return max(1, int(np.median(np.diff(steps))))
+    return max(1, min(int(steps[0]), _LONGEST_STRIDE)) if len(steps) else 1
 
 
 # -- kinds of steps --------------------------------------------------------------------------------
@@ -137,129 +185,43 @@ class StepKind(NamedTuple):
 _PLAIN = StepKind()
 
 
-class _StepDurations(NamedTuple):
-    """The seconds that recent steps took."""
+class _Kinds(NamedTuple):
+    """The seconds that recent steps of each kind took, the newest last."""
 
-    by_kind: Mapping[StepKind, Sequence[float]]
-    """The newest last."""
+    taken: Mapping[StepKind, Sequence[float]]
     excess: Mapping[StepKind, Sequence[float]]
-    """Seconds more than the plain steps before it, since all steps of a run grow when its responses
+    """Seconds more than the plain steps before, since all steps of a run grow when its responses
     do.
     """
-    stride: int
-    """Steps from one record to the next."""
 
 
 @cached_by_revision
 def _occasions(run: Run) -> tuple[set[int], set[int]]:
-    """Return the recent steps with a validation, and those with a checkpoint."""
-    tested = ("timing_s/testing", *validation_keys(run.keys)[:1])
-    keys = (tested, ("timing_s/save_checkpoint",))
-    validations, saved = (
-        {step for key in some for step in _newest_steps(run.series(key))}
-        for some in keys
-    )
-    return validations, saved.union(run.checkpoints)
+    """Return the steps with a validation, and those with a checkpoint."""
+    testing, saving = _OCCASIONAL.values()
+    keys = (testing, *validation_keys(run.keys)[:1])
+    validations = {step for key in keys for step in _newest(run, key)}
+    return validations, {*_newest(run, saving), *run.checkpoints}
 
 
-def _newest_steps(series: Series | None) -> Sequence[int]:
-    return () if series is None else series.steps[-_RECENT:]
+def _newest(run: Run, key: str) -> Sequence[int]:
+    series = run.series(key)
+    return () if series is None else series.steps[-_LOOKED_BACK:]
 
 
 @cached_by_revision
-def _step_durations(run: Run) -> _StepDurations:
+def _kinds(run: Run) -> _Kinds:
     """Return how long recent steps of each kind took."""
     occasions = _occasions(run)
-    older = [step for steps in occasions for step in sorted(steps)[-_OCCASIONS:]]
-    stride, durations = _durations(run, older)
-    by_kind: dict[StepKind, list[float]] = defaultdict(list)
+    taken: dict[StepKind, list[float]] = defaultdict(list)
     excess: dict[StepKind, list[float]] = defaultdict(list)
-    plain_before: deque[float] = deque(maxlen=_AROUND)
-    for step, seconds in sorted(durations.items()):
+    for step, seconds in _measured(run).seconds.items():
         kind = StepKind(*(step in steps for steps in occasions))
-        by_kind[kind].append(seconds)
-        if kind == _PLAIN:
-            plain_before.append(seconds)
-        elif plain_before:
-            excess[kind].append(max(0.0, seconds - median(plain_before)))
-    return _StepDurations(by_kind, excess, stride)
-
-
-def _durations(run: Run, older: Iterable[int]) -> tuple[int, dict[int, float]]:
-    """Return the steps from record to record, and how long recent steps took: by timers, better by
-    the clock.
-
-    Args:
-        run: The run.
-        older: Steps before the recent ones that count, too.
-    """
-    timer = run.present(run.indicators.get("step_time"))
-    stride, timed = 1, dict[int, float]()
-    if timer is not None:
-        stride = _stride(timer.steps[-_RECENT:])
-        timed = _by_timer(run, timer, stride, older)
-    # Progress bars count whole seconds: they are only used where nothing better is known.
-    dated: list[Series | Clock] = [*_dated_series(run), *(() if timed else clocks(run))]
-    for one in dated:
-        steps = one.steps[-_RECENT:]
-        distance = _stride(steps)
-        clocked = _by_clock(steps, one.times[-_RECENT:], distance)
-        if len(clocked) >= 2:
-            return distance, {**(timed if distance == 1 else {}), **clocked}
-    return stride, timed
-
-
-def _by_clock(
-    steps: Sequence[int], times: Sequence[float], stride: int
-) -> dict[int, float]:
-    """Return the seconds from record to record, of records that came alone."""
-    return {
-        steps[i]: times[i] - times[i - 1]
-        for i in range(1, len(steps))
-        if times[i] > times[i - 1]
-        and steps[i] - steps[i - 1] == stride
-        and (i + 1 == len(steps) or times[i + 1] != times[i])
-    }
-
-
-def _by_timer(
-    run: Run, timer: Series, stride: int, older: Iterable[int]
-) -> dict[int, float]:
-    """Return the seconds from record to record by the step's own timer, with what that leaves out;
-    the run's first is not counted, because it warms up.
-    """
-    recent = max(1 if len(timer) > 1 else 0, len(timer) - _RECENT)
-    first = timer.steps[min(1, len(timer) - 1)]
-    since = timer.steps[recent]
-    asked = {step for step in older if first <= step < since}
-    asked.update(timer.steps[recent:])
-    taken = {
-        step: stride * seconds for step, seconds in _at(timer, asked) if seconds > 0
-    }
-    for excluded in excluded_timers(run):
-        for step, seconds in _at(excluded, taken):
-            taken[step] += seconds
-    return taken
-
-
-def _at(series: Series, steps: Collection[int]) -> list[tuple[int, float]]:
-    """Return the values at those of the steps that have a finite one."""
-    known = series.steps
-    found = ((step, bisect_left(known, step)) for step in steps)
-    return [
-        (step, series.values[at])
-        for step, at in found
-        if at < len(known) and known[at] == step and math.isfinite(series.values[at])
-    ]
-
-
-def _stride(steps: Sequence[int]) -> int:
-    """Return the steps from record to record; a log that begins with step 10 is taken to log every
-    tenth.
-    """
-    if len(steps) > 1:
-        return max(1, int(median([b - a for a, b in pairwise(steps)])))
-    return max(1, min(steps[0], _LONGEST_STRIDE)) if steps else 1
+        if kind != _PLAIN and (before := taken.get(_PLAIN)):
+            more = seconds - median(before[-_AROUND:])
+            excess[kind].append(max(0.0, more))
+        taken[kind].append(seconds)
+    return _Kinds({kind: of[-_RECENT:] for kind, of in taken.items()}, excess)
 
 
 # -- schedules -------------------------------------------------------------------------------------
@@ -275,38 +237,27 @@ class Schedule(NamedTuple):
     regular: bool
     """False where the distances differ, so that only their mean is known."""
 
-    @property
-    def never(self) -> bool:
-        """True if it is never due."""
-        return math.isinf(self.every)
-
-    def is_due(self, step: int, last: int | None) -> bool | None:
-        """Return whether it is due at a step, None where unknown.
-
-        Args:
-            step: The step.
-            last: The run's last one: there verl's trainers do whatever they do at all.
+    def chances(
+        self, steps: NDArray[np.int64], last: int | None
+    ) -> NDArray[np.float64]:
+        """Return how likely it is due at each of some steps, 0..1; a run's last one has whatever
+        verl's trainers do at all.
         """
-        if self.never or step == last:
-            return not self.never
-        return (step - self.last) % self.every == 0 if self.regular else None
-
-    def chances(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return how likely it is due at each of some steps, 0..1."""
         import numpy as np
 
-        if self.never or not self.regular:
-            return np.full(len(steps), 1.0 / self.every)
-        return np.where((steps - self.last) % self.every == 0, 1.0, 0.0)
+        if math.isinf(self.every) or not self.regular:
+            due = np.full(len(steps), 1.0 / self.every)
+        else:
+            due = np.where((steps - self.last) % self.every == 0, 1.0, 0.0)
+        if last is not None and not math.isinf(self.every):
+            due[steps == last] = 1.0
+        return due
 
     def next_after(self, step: int) -> int | None:
         """Return the next step at which it is due, None where unknown."""
-        if self.never or not self.regular:
+        if math.isinf(self.every) or not self.regular:
             return None
         return step + int(self.every - (step - self.last) % self.every)
-
-
-_NEVER = Schedule(math.inf, 0, regular=True)
 
 
 def schedule_of(run: Run, occasions: Collection[int], setting: str) -> Schedule:
@@ -320,38 +271,37 @@ def schedule_of(run: Run, occasions: Collection[int], setting: str) -> Schedule:
     """
     stated = number(run.settings.get(setting))
     if stated is not None and math.isfinite(stated) and stated == int(stated):
-        return Schedule(stated, 0, regular=True) if stated > 0 else _NEVER
-    return _learned(run, occasions)
+        return Schedule(stated if stated > 0 else math.inf, 0, regular=True)
+    # At step 0 the model is evaluated before training, and the last step has everything.
+    past = [step for step in sorted(occasions) if 0 < step != run.total_steps]
+    return _learned(past[-_OCCASIONS:], run.step or 0)
 
 
-def _learned(run: Run, occasions: Collection[int]) -> Schedule:
+def _learned(recent: Sequence[int], reached: int) -> Schedule:
     """Return the schedule that recent occasions show."""
-    # At step 0 the model is evaluated before training.
-    recent = sorted(step for step in occasions if step > 0)[-_OCCASIONS:]
-    if recent and (recent[-1] == run.total_steps or _is_last(recent, run.step)):
-        recent.pop()  # the last step has everything
-    if not recent:
-        return _NEVER
-    distances = [after - before for before, after in pairwise(recent)]
-    if not distances:
-        return Schedule(float(max(run.step or 0, *recent)), recent[0], regular=False)
-    usual = sum(distances) / len(distances)
-    return Schedule(usual, recent[-1], regular=len(set(distances)) == 1)
-
-
-def _is_last(recent: Sequence[int], newest: int | None) -> bool:
-    """Return whether the newest step looks like a run's last: it alone breaks a schedule that held
-    at least three times.
-    """
-    distances = [after - before for before, after in pairwise(recent)]
-    regular = len(distances) > _HELD and len(set(distances[:-1])) == 1
-    return regular and recent[-1] == newest and distances[-1] < distances[0]
+    apart = [after - before for before, after in pairwise(recent)]
+    if apart:
+        regular = len(set(apart)) == 1
+        return Schedule(sum(apart) / len(apart), recent[-1], regular)
+    if recent:
+        return Schedule(float(max(reached, *recent)), recent[0], regular=False)
+    return Schedule(math.inf, 0, regular=True)
 
 
 def _schedules(run: Run) -> list[Schedule]:
     """Return the schedules of validations and of checkpoints."""
-    pairs = zip(_occasions(run), _SETTINGS, strict=True)
+    pairs = zip(_occasions(run), _OCCASIONAL, strict=True)
     return [schedule_of(run, steps, setting) for steps, setting in pairs]
+
+
+def _shares(run: Run, steps: NDArray[np.int64]) -> dict[StepKind, NDArray[np.float64]]:
+    """Return how likely each of some steps is of each kind."""
+    chances = [one.chances(steps, run.total_steps) for one in _schedules(run)]
+    validates, saves = ({True: due, False: 1.0 - due} for due in chances)
+    return {
+        StepKind(one, other): validates[one] * saves[other]
+        for one, other in product((False, True), repeat=2)
+    }
 
 
 # -- what is to come -------------------------------------------------------------------------------
@@ -399,26 +349,24 @@ def expected_step(run: Run) -> ExpectedStep | None:
 
     Where the kind of the next step is unknown or was never seen, the slowest one stands in.
     """
-    taken = _step_durations(run).by_kind
+    import numpy as np
+
+    taken = _kinds(run).taken
     if not taken or run.step is None:
         return None
-    due = [one.is_due(run.step + 1, run.total_steps) for one in _schedules(run)]
-    fitting = [
-        kind
-        for kind in taken
-        if all(is_due in (None, has) for is_due, has in zip(due, kind, strict=True))
-    ]
+    likely = _shares(run, np.array([run.step + 1]))
     usual = {kind: median(seconds) for kind, seconds in taken.items()}
+    fitting = [kind for kind in taken if likely[kind][0] > 0]
     kind = max(fitting or taken, key=usual.__getitem__)
     return ExpectedStep(kind, usual[kind], max(taken[kind]))
 
 
 def usual_times(run: Run) -> tuple[UsualTime, ...]:
     """Return the usual time of each kind of steps that the run has had, the plain one first."""
-    taken = _step_durations(run)
-    if taken.stride > 1:
+    if _measured(run).stride > 1:
         return ()
-    return tuple(_usual_time(kind, taken) for kind in sorted(taken.by_kind))
+    kinds = _kinds(run)
+    return tuple(_usual_time(kind, kinds) for kind in sorted(kinds.taken))
 
 
 @cached_by_revision
@@ -438,65 +386,53 @@ def remaining_steps(run: Run) -> RemainingSteps | None:
     """Return the remaining steps of a run, None if their number or time is unknown; each counts
     with the usual time of its kind.
     """
-    total = run.total_steps
-    step = run.step
-    usual_pace = pace(run)
+    total, step, usual_pace = run.total_steps, run.step, pace(run)
     if total is None or step is None or usual_pace is None:
         return None
     count = max(0, total - step)
-    taken = _step_durations(run)
-    if not taken.by_kind or taken.stride > 1:
+    kinds = _kinds(run)
+    if not kinds.taken or _measured(run).stride > 1:
         return RemainingSteps(count * usual_pace.seconds, count, ())
-    kinds = tuple(
-        (_usual_time(kind, taken), times)
-        for kind, times in _count(_schedules(run), step, total)
+    counted = tuple(
+        (_usual_time(kind, kinds), times)
+        for kind, times in (_counts(run, step, total) if count else {}).items()
         if times
     )
-    seconds = sum(usual.seconds * times for usual, times in kinds)
-    return RemainingSteps(seconds, count, kinds)
+    seconds = sum(usual.seconds * times for usual, times in counted)
+    return RemainingSteps(seconds, count, counted)
 
 
-def _usual_time(kind: StepKind, taken: _StepDurations) -> UsualTime:
+def _usual_time(kind: StepKind, known: _Kinds) -> UsualTime:
     """Return how long a kind of step takes now; one that was never seen is put together from
     others.
     """
-    seen = taken.by_kind
-    times = len(seen.get(kind, ()))
-    if times and kind != _PLAIN and kind not in taken.excess:
-        return UsualTime(kind, _recent(seen[kind]), times)
+    taken = known.taken
+    times = len(taken.get(kind, ()))
+    if times and kind not in known.excess:
+        return UsualTime(kind, _usual(taken[kind]), times)
     parts = [kind]
-    if kind not in taken.excess:
+    if kind not in known.excess:
         parts = [kind._replace(checkpoint=False), kind._replace(validation=False)]
-    more = sum(_recent(taken.excess[part]) for part in parts if part in taken.excess)
-    plain = seen.get(_PLAIN) or min(seen.values(), key=median)
-    return UsualTime(kind, _recent(plain) + more, times)
+    more = sum(_usual(known.excess[part]) for part in parts if part in known.excess)
+    plain = taken.get(_PLAIN) or min(taken.values(), key=median)
+    return UsualTime(kind, _usual(plain) + more, times)
 
 
-def _recent(seconds: Sequence[float]) -> float:
-    """Return the median of the newest durations."""
-    return median(seconds[-_RECENT_GAPS:])
+def _usual(seconds: Sequence[float]) -> float:
+    return median(seconds[-_USUAL:])
 
 
-def _count(
-    schedules: Sequence[Schedule], step: int, total: int
-) -> Iterator[tuple[StepKind, float]]:
-    """Yield how many steps of each kind lie between a step and the last one.
-
-    The last step has every kind of work that the run does at all; those before it are looked at one
-    by one, of very many the first, which stand for all of them.
+def _counts(run: Run, step: int, total: int) -> dict[StepKind, float]:
+    """Return how many steps of each kind lie between a step and the last one; of very many the
+    first are looked at one by one, which stand for all of them.
     """
     import numpy as np
 
-    if step >= total:
-        return
     before = total - 1 - step
     coming = step + 1 + np.arange(min(before, _LOOKED_AT))
     share = before / max(1, len(coming))
-    for validates, saves in product((False, True), repeat=2):
-        fits = np.ones(len(coming))
-        last = 1.0
-        for schedule, has in zip(schedules, (validates, saves), strict=True):
-            due = schedule.chances(coming)
-            fits *= due if has else 1.0 - due
-            last *= schedule.never is not has
-        yield StepKind(validates, saves), share * float(fits.sum()) + last
+    likely = _shares(run, np.append(coming, total))
+    return {
+        kind: share * float(chances[:-1].sum()) + float(chances[-1])
+        for kind, chances in likely.items()
+    }

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 
@@ -120,71 +123,56 @@ def excluded_timers(run: Run) -> list[Series]:
 
 @cached_by_revision
 def _excluded_parts(run: Run) -> AbstractSet[str]:
-    """Return the names of the parts that the step's own time leaves out."""
+    """Return the names of the occasional parts that the step's own time leaves out: those that make
+    no step longer by at least half of what they take.
+    """
+    import numpy as np
+
     timers = step_timers(run)
     step = run.present(timers.whole)
     if step is None:
         return frozenset()
     since = step.steps[max(0, len(step) - LOOK_BACK)]
     own = valid_durations(step.since(since))
-    occasional: dict[str, Mapping[int, float]] = {}
-    usual: list[Mapping[int, float]] = []
+    rest = np.array([*own.values()])
+    occasional: dict[str, NDArray[np.float64]] = {}
     for name, key in timers.parts.items():
         # There may be a hundred timers: those within the step need no series.
         seconds = valid_durations(run.since(key, since))
-        seconds = {at: taken for at, taken in seconds.items() if at in own}
-        if name in _OCCASIONAL_PARTS or len(seconds) < _OCCASIONAL * len(own):
-            occasional[name] = seconds
+        taken = np.array([seconds.get(at, np.nan) for at in own])
+        share = np.isfinite(taken).mean() if len(own) else 0.0
+        if name in _OCCASIONAL_PARTS or share < _OCCASIONAL:
+            occasional[name] = taken
         else:
-            usual.append(seconds)
-    return occasional.keys() - _included(occasional, _less(own, usual))
+            rest -= np.nan_to_num(taken)
+    return occasional.keys() - _included(occasional, rest)
 
 
 def _included(
-    occasional: Mapping[str, Mapping[int, float]], rest: Mapping[int, float]
-) -> list[str]:
-    """Return the occasional parts that make a step longer by at least half of what they take.
+    occasional: Mapping[str, NDArray[np.float64]], rest: NDArray[np.float64]
+) -> AbstractSet[str]:
+    """Return the occasional parts that the step's own time includes.
 
     Args:
-        occasional: Seconds of each part, by its name and step.
+        occasional: Seconds of each part by its name, nan in steps without it.
         rest: Seconds of each step without the parts that every step has.
     """
-    busy = set[int]().union(*occasional.values())
-    plain = [left for step, left in rest.items() if step not in busy][-_COMPARED:]
-    usual = median(plain) if plain else 0.0
-    included = list(occasional)
-    for name, seconds in sorted(occasional.items(), key=lambda part: -len(part[1])):
-        others = [occasional[other] for other in included if other != name]
-        if seconds and not _is_included(seconds, others, rest, usual):
-            included.remove(name)
-    return included
+    import numpy as np
 
-
-def _is_included(
-    seconds: Mapping[int, float],
-    others: Sequence[Mapping[int, float]],
-    rest: Mapping[int, float],
-    usual: float,
-) -> bool:
-    # Steps with this part alone are the clearer case.
-    alone = seconds.keys() - set[int]().union(*others)
-    compared = [step for step in seconds if step in alone] or list(seconds)
-    compared = compared[-_COMPARED:]
-    left = _less({step: rest[step] for step in compared}, others)
-    return (
-        median(left.values()) - usual >= median(seconds[step] for step in compared) / 2
-    )
-
-
-def _less(
-    seconds: Mapping[int, float], parts: Iterable[Mapping[int, float]]
-) -> dict[int, float]:
-    """Return the seconds of steps without those of some parts."""
-    left = dict(seconds)
-    for part in parts:
-        for step in left.keys() & part.keys():
-            left[step] -= part[step]
-    return left
+    included = {name: np.nan_to_num(taken) for name, taken in occasional.items()}
+    has = {name: np.isfinite(taken) for name, taken in occasional.items()}
+    kinds = np.sum([*has.values()], axis=0) if has else rest
+    plain = rest[kinds == 0][-_COMPARED:]
+    usual = np.median(plain) if len(plain) else 0.0
+    for name in sorted(has, key=lambda name: -has[name].sum()):
+        # Steps with this part alone are the clearer case.
+        alone = has[name] & (np.sum([has[one] for one in included], axis=0) == 1)
+        compared = np.flatnonzero(alone if alone.any() else has[name])[-_COMPARED:]
+        left = rest - sum(included.values()) + included[name]
+        taken = included[name][compared]
+        if len(taken) and np.median(left[compared]) - usual < np.median(taken) / 2:
+            del included[name]
+    return included.keys()
 
 
 class StepPart(NamedTuple):
@@ -204,11 +192,6 @@ class StepPart(NamedTuple):
     """How many times as long as in the run's own past; None where there is too little of one."""
     inside: bool
     """True if the step's own time includes it."""
-
-    def of(self, whole: float) -> StepPart:
-        """Return it with its share of a whole step of so many seconds."""
-        share = min(self.seconds / whole, _LARGEST_SHARE) if whole > 0 else 0.0
-        return self._replace(share=share)
 
 
 class Breakdown(NamedTuple):
@@ -244,44 +227,45 @@ def breakdown(run: Run) -> Breakdown | None:
     if not longest:
         return None
     steps = _window(longest, parts.values())
-    made = filter(None, [_part(run, *part, steps) for part in parts.items()])
-    return _summed(step, steps, sorted(made, key=lambda part: -part.seconds))
+    excluded = _excluded_parts(run)
+    found = [
+        StepPart(
+            name,
+            series.key,
+            sum(seconds) / len(steps),
+            0.0,
+            mean(seconds),
+            len(seconds),
+            slowdown(series, steps[0]),
+            name not in excluded,
+        )
+        for name, series in parts.items()
+        if (seconds := [*_since(series, steps[0]).values()])
+    ]
+    return _summed(step, steps, sorted(found, key=lambda part: -part.seconds))
 
 
 def _summed(
-    step: Series | None, steps: Sequence[int], found: Sequence[StepPart]
+    step: Series | None, steps: Sequence[int], parts: Sequence[StepPart]
 ) -> Breakdown:
-    """Return a breakdown of steps into parts, the longest of which comes first."""
-    taken = sum(part.seconds for part in found)
-    own = list(_since(step, steps[0]).values())
+    """Return a breakdown of steps into parts, whose shares are still to come."""
+    taken = sum(part.seconds for part in parts)
+    own = [*_since(step, steps[0]).values()]
     usual = mean(own) if own else taken
-    whole = usual + sum(part.seconds for part in found if not part.inside)
+    whole = usual + sum(part.seconds for part in parts if not part.inside)
     return Breakdown(
         tuple(steps),
         step.key if step is not None else "",
         usual,
         whole,
-        tuple(part.of(whole) for part in found),
+        tuple(part._replace(share=_share(part.seconds, whole)) for part in parts),
         whole - taken,
         slowdown(step, steps[0]),
     )
 
 
-def _part(run: Run, name: str, series: Series, steps: Sequence[int]) -> StepPart | None:
-    """Return a part of the newest steps, its share still to come; None without a duration."""
-    seconds = list(_since(series, steps[0]).values())
-    if not seconds:
-        return None
-    return StepPart(
-        name,
-        series.key,
-        sum(seconds) / len(steps),
-        0.0,
-        mean(seconds),
-        len(seconds),
-        slowdown(series, steps[0]),
-        name not in _excluded_parts(run),
-    )
+def _share(seconds: float, whole: float) -> float:
+    return min(seconds / whole, _LARGEST_SHARE) if whole > 0 else 0.0
 
 
 def _since(series: Series | None, step: int) -> dict[int, float]:

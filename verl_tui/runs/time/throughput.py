@@ -50,36 +50,38 @@ class SpeedFigure(NamedTuple):
 def throughput(run: Run, timing: Breakdown | None) -> Iterator[SpeedFigure]:
     """Yield tokens and samples a second and the use of the hardware, as far as they are known."""
     since = _window_start(run, timing)
-    speed = _speed(run, since)
-    tokens = _tokens(run, since)
+    # what the trainer logs itself
+    speed = _averaged(run.present(run.indicators.get("throughput")), since)
+    series = next(filter(None, map(run.present, _TOKENS)), None)
+    tokens = _averaged(series, since, "tokens per step", "tokens")
     total = _total_speed(run, timing, speed, tokens)
     yield from filter(None, (speed, total, tokens, _samples_per_second(run, timing)))
-    yield from _utilisation(run, since)
+    for key in run.keys:
+        if modern(key).startswith("perf/mfu") or modern(key) == "train/mfu":
+            use = _averaged(run.present(key), since)
+            if use is not None:
+                value = use.value / 100 if use.unit == "percent" else use.value
+                yield use._replace(value=value, unit="share")
 
 
 def _window_start(run: Run, timing: Breakdown | None) -> int:
     """Return the first of the newest steps that are averaged."""
-    if timing is not None:
-        return timing.steps[0]
-    return (run.step or 0) - WINDOW
+    return timing.steps[0] if timing is not None else (run.step or 0) - WINDOW
 
 
-def _speed(run: Run, since: int) -> SpeedFigure | None:
-    """Return the throughput that the trainer logs itself."""
-    series = run.present(run.indicators.get("throughput"))
+def _averaged(
+    series: Series | None, since: int, label: str = "", unit: str = ""
+) -> SpeedFigure | None:
+    """Return the mean of a metric since a step, with its own label and unit unless given; None
+    without a number.
+    """
     value = _mean(series, since)
     if series is None or value is None:
         return None
     described = describe(series.key)
-    return SpeedFigure(described.label, value, described.unit, series.key)
-
-
-def _tokens(run: Run, since: int) -> SpeedFigure | None:
-    series = next(filter(None, map(run.present, _TOKENS)), None)
-    value = _mean(series, since)
-    if series is None or value is None:
-        return None
-    return SpeedFigure("tokens per step", value, "tokens", series.key)
+    return SpeedFigure(
+        label or described.label, value, unit or described.unit, series.key
+    )
 
 
 def _total_speed(
@@ -89,12 +91,10 @@ def _total_speed(
     tokens: SpeedFigure | None,
 ) -> SpeedFigure | None:
     """Return the throughput of all GPUs: by tokens and time of a step, else by that of one GPU."""
-    label = "throughput of all GPUs"
-    unit = "tokens/s"
+    label, unit = "throughput of all GPUs", "tokens/s"
     if tokens is not None and timing is not None and timing.key and timing.step > 0:
-        return SpeedFigure(
-            label, tokens.value / timing.step, unit, f"{tokens.key} / {timing.key}"
-        )
+        origin = f"{tokens.key} / {timing.key}"
+        return SpeedFigure(label, tokens.value / timing.step, unit, origin)
     gpus = gpu_count(run.config)
     if speed is None or speed.unit != "tokens/s/GPU" or gpus is None:
         return None
@@ -105,25 +105,8 @@ def _samples_per_second(run: Run, timing: Breakdown | None) -> SpeedFigure | Non
     size = batch_size(run.config)
     if size is None or timing is None or not timing.key or timing.step <= 0:
         return None
-    return SpeedFigure(
-        "samples per second",
-        size / timing.step,
-        "samples/s",
-        f"batch size / {timing.key}",
-    )
-
-
-def _utilisation(run: Run, since: int) -> Iterator[SpeedFigure]:
-    """Yield the model FLOPs utilisation as a share, whatever unit the log has."""
-    for key in run.keys:
-        name = modern(key)
-        if not (name.startswith("perf/mfu") or name == "train/mfu"):
-            continue
-        value = _mean(run.present(key), since)
-        described = describe(key)
-        if value is not None:
-            share = value / 100 if described.unit == "percent" else value
-            yield SpeedFigure(described.label, share, "share", key)
+    origin = f"batch size / {timing.key}"
+    return SpeedFigure("samples per second", size / timing.step, "samples/s", origin)
 
 
 def bubble(run: Run, timing: Breakdown) -> SpeedFigure | None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left, bisect_right
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.runs.cached import cached_by_revision
-from verl_tui.runs.series import Point
 from verl_tui.runs.time.step_clocks import clocks
 
 if TYPE_CHECKING:
@@ -16,7 +14,7 @@ if TYPE_CHECKING:
 
     from verl_tui.runs.clock import Clock
     from verl_tui.runs.run import Run
-    from verl_tui.runs.series import Series
+    from verl_tui.runs.series import Point, Series
 
 _RECENT = 20
 """Steps whose mean time is that of a step, unless another number is asked for."""
@@ -70,12 +68,10 @@ def _to_common_time(runs: Sequence[Run]) -> list[int | None]:
 
 def value(series: Series | None, stop: Stop) -> float | None:
     """Return the newest value that is a number, None where there is none."""
-    count = logged(series, stop)
-    values = series.values if series is not None else ()
-    for i in range(count - 1, -1, -1):
-        if math.isfinite(values[i]):
-            return values[i]
-    return None
+    if series is None or stop.step is None:
+        return None
+    point = series.until(stop.step).last_finite
+    return None if point is None else point.value
 
 
 def newest(series: Series | None, stop: Stop, most: int) -> Sequence[float]:
@@ -88,29 +84,22 @@ def newest(series: Series | None, stop: Stop, most: int) -> Sequence[float]:
 
 def extreme(series: Series | None, stop: Stop, *, lowest: bool = False) -> Point | None:
     """Return the first of the highest (the lowest) values, None where there is none."""
-    count = logged(series, stop)
-    if series is None or not count:
+    if series is None or stop.step is None:
         return None
-    bounds = series.pyramid.bounds(series.steps[0], series.steps[count - 1])
-    if bounds is None:
-        return None
-    top = bounds[0 if lowest else 1]
-    return Point(series.steps[series.values.index(top)], top)
+    return series.until(stop.step).highest_point(-1.0 if lowest else 1.0)
 
 
 def seconds_per_step(run: Run, stop: Stop, most: int = _RECENT) -> float | None:
     """Return how long the newest steps took by the run's clock, None where unknown."""
     clock = _clock(run)
-    if clock is not None and stop.step is not None:
-        last = bisect_right(clock.steps, stop.step) - 1
-    else:
-        last = 0
-    if clock is None or last < 1:
+    if clock is None or stop.step is None:
         return None
+    last = bisect_right(clock.steps, stop.step) - 1
     first = max(0, last - most)
-    return (clock.times[last] - clock.times[first]) / (
-        clock.steps[last] - clock.steps[first]
-    )
+    if last < 1:
+        return None
+    seconds = clock.times[last] - clock.times[first]
+    return seconds / (clock.steps[last] - clock.steps[first])
 
 
 def logged(series: Series | None, stop: Stop) -> int:

@@ -130,16 +130,14 @@ def _step_of(series: Series, value: float, digits: int) -> int | None:
     A trainer saves when it beats its best, upwards or downwards; other steps with the same value do
     not count.
     """
-    slack = 0.5 * 10.0**-digits * (1 + 1e-6)
-    highest = -math.inf
-    lowest = math.inf
-    for step, found in zip(series.steps, series.values, strict=True):
-        if (found > highest or found < lowest) and abs(found - value) <= slack:
-            return step
-        if math.isfinite(found):
-            highest = max(highest, found)
-            lowest = min(lowest, found)
-    return None
+    import numpy as np
+
+    values = np.array(series.values)
+    fits = np.abs(values - value) <= 0.5 * 10.0**-digits * (1 + 1e-6)
+    highest = np.fmax.accumulate(np.append(-np.inf, values))[:-1]
+    lowest = np.fmin.accumulate(np.append(np.inf, values))[:-1]
+    found = np.flatnonzero(fits & ((values > highest) | (values < lowest)))
+    return series.steps[found[0]] if len(found) else None
 
 
 class BestBy(NamedTuple):
@@ -205,44 +203,25 @@ def best(
         return None
     sign = factor(metric, key)
     lowest = is_better_low(metric, key) if lowest is None else lowest
-    top = _top(series, -sign if lowest else sign)
+    top = series.highest_point(-sign if lowest else sign)
     if top is None:
         return None
-    step = top.step
     steps = usable(run)
 
     def checkpoint(at: int | None) -> Checkpoint | None:
-        if at is None:
-            return None
-        return _checkpoint(run, series, sign, at)
+        return None if at is None else _checkpoint(run, series, sign, at)
 
-    nearest = min(steps, key=lambda at: (abs(at - step), at), default=None)
+    nearest = min(steps, key=lambda at: (abs(at - top.step), at), default=None)
     return Best(
         metric,
         key,
-        step,
+        top.step,
         top.value * sign,
         lowest,
-        checkpoint(step if step in steps else None),
+        checkpoint(top.step if top.step in steps else None),
         checkpoint(nearest),
         checkpoint(max(steps, default=None)),
     )
-
-
-def _top(series: Series, sign: float) -> Point | None:
-    """Return the first point with the highest value times `sign`, None without a number."""
-    points = zip(series.steps, series.values, strict=True)
-    found = max(
-        (
-            (value * sign, -step, value)
-            for step, value in points
-            if math.isfinite(value)
-        ),
-        default=None,
-    )
-    if found is None:
-        return None
-    return Point(-found[1], found[2])
 
 
 def metric_key(run: Run, metric: str) -> str | None:
@@ -270,10 +249,9 @@ def is_better_low(metric: str, key: str) -> bool:
 
 def _checkpoint(run: Run, series: Series, sign: float, step: int) -> Checkpoint:
     point = series.at(step)
+    value = None
     if point is not None and point.step == step and math.isfinite(point.value):
         value = sign * point.value
-    else:
-        value = None
     complete = None if run.saved_step is None else step <= run.saved_step
     return Checkpoint(step, usable(run)[step], value, complete)
 
@@ -308,13 +286,12 @@ def target_of(run: Run, metric: str, target: float) -> Target | None:
     sign = factor(metric, key)
     top = best(run, metric)
     now = run.present(key)
-    last = now.last_finite if now is not None else None
     return Target(
         metric,
         key,
         target,
         reached(run, metric, target),
-        None if last is None else Point(last.step, last.value * sign),
+        _times(now.last_finite if now is not None else None, sign),
         None if top is None else Point(top.step, top.value),
     )
 
@@ -329,10 +306,11 @@ def reached(run: Run, metric: str, target: float) -> Point | None:
         return None
     sign = factor(metric, key)
     down = is_better_low(metric, key)
-    found = series.first_beyond(target * sign, down=down is (sign > 0))
-    if found is None:
-        return None
-    return Point(found.step, found.value * sign)
+    return _times(series.first_beyond(target * sign, down=down is (sign > 0)), sign)
+
+
+def _times(point: Point | None, sign: float) -> Point | None:
+    return None if point is None else Point(point.step, point.value * sign)
 
 
 def targets_of(run: Run, targets: Mapping[str, float]) -> list[Target]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
 
+_USED, _TOTAL, _SHARE = "memoryUsed", "memoryTotal", "memoryAllocated"
 _CLUSTER = "cluster/"
 """Prefix of the keys of machines that the run may or may not use."""
 COLUMNS = 120
@@ -86,10 +87,10 @@ class DeviceHistory:
             self._times.append(reading.time)
         for gpu in reading.gpus:
             newest = self._newest.setdefault(gpu.index, deque(maxlen=_LATELY))
-            newest.append(_number(gpu.utilization))
+            newest.append(_or_nan(gpu.utilization))
             if completes_column:
                 columns = self._columns.setdefault(gpu.index, deque(maxlen=COLUMNS))
-                columns.append(_number(_mean(list(newest)[-READINGS:])))
+                columns.append(_or_nan(_mean([*newest][-READINGS:])))
 
     def devices(self, reading: GpuReading) -> list[Device]:
         """Return the devices of the newest reading with their past."""
@@ -104,27 +105,30 @@ class DeviceHistory:
 
 def utilization_keys(run: Run) -> list[str]:
     """Return the keys of the devices' utilisation that a run has logged of those it uses, by node
-    and index.
+    and index; not where values may be shares.
     """
     found: dict[tuple[str, int], str] = {}
-    for key, named in _device_keys(run):
-        if named.field != "gpu" or key.startswith(_CLUSTER):
+    for key, node, device, field, _ in _figures(run):
+        if field != "gpu" or key.startswith(_CLUSTER):
             continue
-        if is_of_wandb(key) or _passes_one(run, key):
-            found.setdefault((named.node, named.device), key)
+        if _WANDB.fullmatch(key) or _highest(run.measured(key, COLUMNS)) > 1:
+            found.setdefault((node, device), key)
     return [found[place] for place in sorted(found)]
 
 
+def _highest(values: Sequence[float]) -> float:
+    return max(filter(math.isfinite, values), default=0.0)
+
+
 @cached_by_keys
-def _device_keys(run: Run) -> list[tuple[str, DeviceKey]]:
+def _figures(run: Run) -> list[_LoggedFigure]:
     """Return the metrics that are figures of a device, in the order of the log."""
-    named = ((key, device_key(key)) for key in run.keys)
-    return [(key, name) for key, name in named if name is not None]
+    return [found for found in map(_figure, run.keys) if found is not None]
 
 
 def logs_device_memory(run: Run) -> bool:
     """Return whether a run has logged the memory of single devices."""
-    return any(named.field.startswith("memory") for _, named in _device_keys(run))
+    return any(found.field in (_USED, _TOTAL, _SHARE) for found in _figures(run))
 
 
 @cached_by_keys
@@ -133,26 +137,19 @@ def logs_cluster(run: Run) -> bool:
     return any(key.startswith(_CLUSTER) for key in run.keys)
 
 
-def is_of_wandb(key: str) -> bool:
-    """Return whether a device's utilisation was measured by W&B: in percent, however small."""
-    return key.partition("/l:")[0].endswith(".gpu")
-
-
 def never_worked(run: Run, key: str) -> bool:
     """Return whether a device has idled since the run began and does not hold as much memory as
     those that work: W&B measures all devices of a host, whoever uses them.
     """
-    if not is_of_wandb(key) or not _idled(run, key):
+    if not _WANDB.fullmatch(key) or not _idled(run, key):
         return False
+    others = [one for one in utilization_keys(run)[:_MOST] if not _idled(run, one)]
+    shares = [share for one in others if (share := _held(run, one)) is not None]
     held = _held(run, key)
-    others = [
-        _held(run, one) for one in utilization_keys(run)[:_MOST] if not _idled(run, one)
-    ]
-    known = [share for share in others if share is not None]
-    if held is None or not known:
+    if held is None or not shares:
         return True
     # What holds as much as those that work was set up by the same run.
-    return abs(held - median(known)) > _ALIKE * median(known)
+    return abs(held - median(shares)) > _ALIKE * median(shares)
 
 
 def _idled(run: Run, key: str) -> bool:
@@ -165,11 +162,6 @@ def _held(run: Run, key: str) -> float | None:
     memory = run.present(memory_key(key))
     point = memory.last_finite if memory is not None else None
     return None if point is None else point.value
-
-
-def _passes_one(run: Run, key: str) -> bool:
-    """Return whether values are percentages: what never passes 1 may be shares."""
-    return max(filter(math.isfinite, run.measured(key, COLUMNS)), default=0.0) > 1
 
 
 def memory_key(key: str) -> str:
@@ -186,26 +178,18 @@ def logged_devices(run: Run) -> tuple[list[Device], set[str]]:
     A share of memory without its bytes is not used: nothing says of how much.
     """
     found: dict[tuple[str, int], dict[str, _LoggedFigure]] = {}
-    for key, named in _device_keys(run):
-        figures = found.setdefault((named.node, named.device), {})
-        figures.setdefault(named.field, _LoggedFigure(key, named.factor))
+    for figure in _figures(run):
+        figures = found.setdefault((figure.node, figure.device), {})
+        figures.setdefault(figure.field, figure)
     devices = []
     used = set()
     for (node, index), figures in sorted(found.items()):
-        if "memoryAllocatedBytes" not in figures:
-            figures.pop("memoryAllocated", None)
-        if figures.keys() & {"gpu", "memoryAllocatedBytes"} or len(figures) > 1:
+        if _USED not in figures:
+            figures.pop(_SHARE, None)
+        if figures.keys() & {"gpu", _USED} or len(figures) > 1:
             devices.append(_logged(run, str(index), node, figures))
             used |= {figure.key for figure in figures.values()}
     return devices, used
-
-
-class _LoggedFigure(NamedTuple):
-    """One figure of a device that a run has logged."""
-
-    key: str
-    factor: int | None
-    """Bytes of its unit, None where the key does not say."""
 
 
 def _logged(
@@ -213,23 +197,30 @@ def _logged(
 ) -> Device:
     def last(field: str) -> float | None:
         values = run.measured(figures[field].key, 1) if field in figures else ()
-        return _last_finite(values)
+        return _number(values[-1] if values else None)
 
-    name = run.settings.get("wandb.gpu")
+    def size(field: str) -> int | None:
+        value = last(field)
+        if value is None:
+            return None
+        return _in_bytes(value, figures[field].factor, last(_TOTAL) or value)
+
     history: Sequence[float] = ()
     worked = True
     if "gpu" in figures:
         key = figures["gpu"].key
         history = run.measured(key, COLUMNS)
-        if not is_of_wandb(key):
-            history = _in_percent(history)
+        if not _WANDB.fullmatch(key) and _are_shares(history):
+            history = [100 * value for value in history]
         worked = not never_worked(run, key)
-    factors = {field: figure.factor for field, figure in figures.items()}
-    used, total = _memory(last, factors)
+    used, total, share = size(_USED), size(_TOTAL), last(_SHARE)
+    if total is None and used is not None and share:
+        total = int(used * 100 / share)
+    name = run.settings.get("wandb.gpu")
     gpu = Gpu(
         index,
         name if isinstance(name, str) else "",
-        _last_finite(history),
+        _number(history[-1] if history else None),
         used,
         total,
         last("temp"),
@@ -240,40 +231,9 @@ def _logged(
     return Device(gpu, node, tuple(history), lately, worked=worked)
 
 
-def _last_finite(values: Sequence[float]) -> float | None:
-    """Return the last value, None where that is no number."""
-    if values and math.isfinite(values[-1]):
-        return values[-1]
-    return None
-
-
-def _memory(
-    last: Callable[[str], float | None], factors: Mapping[str, int | None]
-) -> tuple[int | None, int | None]:
-    """Return the bytes of memory in use and in all, as far as they are known."""
-    used = last("memoryAllocatedBytes")
-    share = last("memoryAllocated")
-    if used is not None:
-        return int(used), int(used * 100 / share) if share else None
-    used = last("memoryUsed")
-    total = last("memoryTotal")
-    in_use = None
-    if used is not None:
-        in_use = memory_bytes(used, factors["memoryUsed"], total)
-    if total is None:
-        return in_use, None
-    return in_use, memory_bytes(total, factors["memoryTotal"], total)
-
-
-def _in_percent(values: Sequence[float]) -> Sequence[float]:
-    """Return utilisation as a percentage: some log it as a share of 1 (a heuristic, by all values
-    at once).
-    """
-    known = [value for value in values if math.isfinite(value)]
-    shares = max(known, default=0.0) <= 1 and any(0 < value < 1 for value in known)
-    if shares:
-        return [value * 100 for value in values]
-    return values
+def _are_shares(values: Sequence[float]) -> bool:
+    """Return whether utilisation is logged as a share of 1 (a heuristic, by all values at once)."""
+    return _highest(values) <= 1 and any(0 < value < 1 for value in values)
 
 
 def host(run: Run) -> str:
@@ -310,10 +270,12 @@ def _within(path: str, folders: Iterable[str]) -> bool:
     )
 
 
-def _number(value: float | None) -> float:
-    if value is None or not math.isfinite(value):
-        return math.nan
-    return value
+def _number(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else value
 
 
 def _mean(values: Iterable[float]) -> float | None:
@@ -323,21 +285,20 @@ def _mean(values: Iterable[float]) -> float | None:
     return sum(known) / len(known)
 
 
-_WANDB = NamePattern(
-    r"(?:system|cluster)/gpu\.(\d+)\.(gpu|memoryAllocated|memoryAllocatedBytes|temp|powerWatts"
-    r"|enforcedPowerLimitWatts)"
-    r"(?:/l:(.+))?"
-)
-"""W&B's figures of a device (docs.wandb.ai/models/ref/python/experiments/system-metrics); `/l:`
-names the node.
-
-Keys under `cluster/` are the same for all machines of a cluster, some of which the run may use.
-"""
 _OF_DEVICE = NamePattern(
-    r"(?:.*[/_.])?(?:gpus?|devices?|cuda)[/_.:]?(\d{1,4})[/_.](?:gpu[/_.])?([^/]+)",
+    r"(?:.*[/_.])?(?:gpus?|devices?|cuda)[/_.:]?(\d{1,4})[/_.]"
+    r"(?:gpu[/_.](?!l:))?([^/]+)(?:/l:(.+))?",
     re.IGNORECASE,
 )
-"""`gpus/0/util`, `system/gpu.0.gpu_util`, `gpu_3_temperature`."""
+"""`gpus/0/util`, `system/gpu.0.gpu_util`, `gpu_3_temperature`; `/l:` names the node."""
+_WANDB = NamePattern(r"(?:system|cluster)/gpu\..*")
+"""W&B's figures (docs.wandb.ai/models/ref/python/experiments/system-metrics); keys under `cluster/`
+are the same for all machines of a cluster, some of which the run may use.
+"""
+_OF_WANDB = {
+    name: name
+    for name in ("gpu", _SHARE, "temp", "powerWatts", "enforcedPowerLimitWatts")
+} | {"memoryAllocatedBytes": _USED}
 _FIGURES = tuple(
     (NamePattern(form.replace("\n", ""), re.IGNORECASE), field)
     for field, form in toml_table(__file__, "devices.toml").items()
@@ -348,67 +309,43 @@ _BARE_MEMORY = {"mem", "memory"}
 """Without a unit these are as often a share as an amount."""
 
 
-class DeviceKey(NamedTuple):
+class _LoggedFigure(NamedTuple):
     """The device and the figure that a metric is of."""
 
+    key: str
+    node: str
+    """Name of the device's host where there are several."""
     device: int
     field: str
-    """By W&B's names; `memoryUsed` and `memoryTotal` are amounts."""
+    """As in `devices.toml`, or `memoryAllocated`, a share."""
     factor: int | None = 1
-    """Multiplies its values; None where the unit of an amount is not stated."""
-    node: str = ""
-    """Name of the device's host where there are several."""
+    """Bytes of its unit; None where the unit of an amount is not stated."""
 
 
 @lru_cache(10_000)
-def device_key(key: str) -> DeviceKey | None:
+def _figure(key: str) -> _LoggedFigure | None:
     """Return the device and the figure that a metric describes, None if it describes no device."""
-    matched = _WANDB.fullmatch(key)
-    if matched:
-        return DeviceKey(int(matched[1]), matched[2], 1, matched[3] or "")
     matched = _OF_DEVICE.fullmatch(key) if len(key) < 200 else None
-    if matched is None or (
-        key.startswith("system/gpu.") and matched[2] in ("gpu", "memory")
-    ):
+    if matched is None:
         return None
-    return _own_figure(int(matched[1]), matched[2])
-
-
-def _own_figure(device: int, name: str) -> DeviceKey | None:
-    """Return the figure behind a name that is not W&B's, None for an unknown name."""
-    matches = ((form.fullmatch(name), field) for form, field in _FIGURES)
-    found, field = next(
-        ((match, field) for match, field in matches if match), (None, "")
-    )
-    if found is None or not field.startswith("memory"):
-        if found is None:
-            return None
-        return DeviceKey(device, field)
-    unit = next(filter(None, found.groups()), "").lower()
-    if not unit and name.lower() in _BARE_MEMORY:
+    place = key, matched[3] or "", int(matched[1])
+    name = matched[2]
+    if _WANDB.fullmatch(key) and name in _OF_WANDB:
+        return _LoggedFigure(*place, _OF_WANDB[name])
+    if name.lower() in _BARE_MEMORY:
         return None
-    return DeviceKey(device, field, _FACTORS.get(unit))
+    for form, field in _FIGURES:
+        if found := form.fullmatch(name):
+            unit = next(filter(None, found.groups()), "").lower()
+            amount = field in (_USED, _TOTAL)
+            return _LoggedFigure(*place, field, _FACTORS.get(unit) if amount else 1)
+    return None
 
 
-def memory_bytes(value: float, factor: int | None, total: float | None) -> int:
-    """Return an amount of memory in bytes.
-
-    Where no unit is stated it is guessed from the size of the whole (a heuristic).
-
-    Args:
-        value: As logged.
-        factor: Of its unit, None where that is not stated.
-        total: The device's whole memory in the same unit, where that is known.
+def _in_bytes(value: float, factor: int | None, whole: float) -> int:
+    """Return an amount of memory in bytes; where no unit is stated it is guessed from the size of a
+    device's whole memory: bytes, MiB or GiB (a heuristic).
     """
     if factor is None:
-        factor = _usual_factor(total if total is not None else value)
+        factor = 1 if whole >= 2**30 else 2**20 if whole >= 1024 else 2**30
     return int(value * factor)
-
-
-def _usual_factor(whole: float) -> int:
-    """Return the bytes of the unit in which so much is a device's whole memory: bytes, MiB or
-    GiB.
-    """
-    if whole >= 2**30:
-        return 1
-    return 2**20 if whole >= 1024 else 2**30

@@ -60,11 +60,7 @@ def with_checkpoints(
     below = _by_place(runs)
     owned: list[dict[Path, None]] = [{} for _ in runs]
     for home in found:
-        depth, near = _nearest(below, home, range(len(runs)))
-        named = _named_in(home, {at: names[at] for at in near}, depth)
-        # those that the user named alone fit no several runs
-        shared = near if len(near) == 1 or not home.given else ()
-        for at in named or shared:
+        for at in _owners(home, names, below):
             owned[at][home.path] = None
     return [
         run._replace(checkpoints=tuple(mine))
@@ -72,13 +68,20 @@ def with_checkpoints(
     ]
 
 
-def _named_in(
-    home: CheckpointHome, names: Mapping[int, set[str]], depth: int
-) -> list[int]:
-    """Return the runs with a name of their own in the path of checkpoints below a depth."""
-    common = set.intersection(*names.values()) if len(names) > 1 else set()
-    parts = set(home.path.parts[depth - home.given :])
-    return [at for at, own in names.items() if (own - common) & parts]
+def _owners(
+    home: CheckpointHome,
+    names: Sequence[set[str]],
+    below: Mapping[Path, Sequence[int]],
+) -> Sequence[int]:
+    """Return the runs that checkpoints belong to."""
+    depth, near = _nearest(below, home)
+    if home.given:
+        depth, near = 0, range(len(names))
+    common = set.intersection(*(names[at] for at in near)) if len(near) > 1 else ()
+    path = set(home.path.parts[depth:])
+    named = [at for at in near if names[at].difference(common) & path]
+    # those that the user named alone fit no several runs
+    return named or (near if len(near) == 1 or not home.given else ())
 
 
 def _names(run: FoundRun) -> set[str]:
@@ -89,29 +92,22 @@ def _names(run: FoundRun) -> set[str]:
     return {name for name in names if name and not naming.is_generic(name)}
 
 
-def _by_place(runs: Sequence[FoundRun]) -> dict[tuple[str, ...], list[int]]:
-    """Return the runs with files at or below each directory, by the parts of its path."""
-    below: dict[tuple[str, ...], list[int]] = {}
+def _by_place(runs: Sequence[FoundRun]) -> dict[Path, list[int]]:
+    """Return the runs with files at or below each directory."""
+    below: dict[Path, list[int]] = {}
     for at, run in enumerate(runs):
-        own = {run.directory.parts, *(file.path.parts[:-1] for file in run.files)}
-        places = {parts[: last + 1] for parts in own for last in range(len(parts))}
-        for place in places:
+        own = {run.directory, *(file.path.parent for file in run.files)}
+        for place in {place for one in own for place in (one, *one.parents)}:
             below.setdefault(place, []).append(at)
     return below
 
 
 def _nearest(
-    below: Mapping[tuple[str, ...], Sequence[int]],
-    home: CheckpointHome,
-    every: Sequence[int],
+    below: Mapping[Path, Sequence[int]], home: CheckpointHome
 ) -> tuple[int, Sequence[int]]:
-    """Return the runs with the nearest files, and the number of parts of the path of that place."""
-    if home.given:
-        return 1, every
-    parts = home.path.parts
-    highest = min(len(parts), len(home.top.parts))
-    for depth in range(len(parts), highest - 1, -1):
-        place = parts[:depth]
+    """Return the number of parts of the path of the nearest place with runs, and these."""
+    places = [home.path, *home.path.parents]
+    for place in places[: max(1, len(places) - len(home.top.parents))]:
         if place in below:
-            return depth, below[place]
-    return 0, below.get(home.top.parts, ())
+            return len(place.parts), below[place]
+    return 0, below.get(home.top, ())

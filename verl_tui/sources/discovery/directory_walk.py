@@ -46,10 +46,9 @@ if TYPE_CHECKING:
 
     from verl_tui.sources.discovery.probing import Probe
     from verl_tui.sources.discovery.wandb_copies import Reports
-    from verl_tui.sources.formats.format import Format
-    from verl_tui.trainers import SampleFiles
 
 _DEEPEST = 12
+_HYDRA = ".hydra"
 _STEPS_OF: tuple[Callable[[str], int | None], ...] = (
     rollouts.step_in,
     parquet.table_step,
@@ -81,8 +80,8 @@ class DirectoryWalk:
         self._directories = directories
         self._taken: set[Path] = set()
         """Logs that have been found."""
-        self.walked: dict[Path, bool] = {}
-        """The directories read; true for those with files that only a training leaves."""
+        self.walked: set[Path] = set()
+        """The directories read, without those of dumps."""
         self.unknown: dict[Path, str] = {}
         """Files that are not shown though their names look like logs, and why."""
         self.silent: dict[Path, str] = {}
@@ -112,10 +111,12 @@ class DirectoryWalk:
             return []
         entries = self._entries(directory)
         wandb = wandb_id(Path(directory.name)) or wandb or kept_by_wandb(entries)
-        here = Folder(directory, extras=self._extras(directory), wandb=wandb)
-        self.walked[directory] = any(entry.name == ".hydra" for entry in entries)
+        here = Folder(directory, extras=extras_in(directory, self._probe), wandb=wandb)
+        if depth and here.extras and _holds_no_log(directory):
+            return [here]
+        self.walked.add(directory)
         if is_home(entries):
-            self._add_home(directory)
+            self.homes.append(CheckpointHome(directory, self.top))
         below = self._read(entries, here, depth)
         here.anchors += error_logs(here)
         state = trainer_state.in_checkpoints(directory, entries)
@@ -129,7 +130,7 @@ class DirectoryWalk:
     def _read(
         self, entries: Iterable[os.DirEntry[str]], here: Folder, depth: int
     ) -> list[Folder]:
-        """Add the files in a directory to the run here; return the runs below it."""
+        """Add the files in a directory to the run here; return what lies below it."""
         below: list[Folder] = []
         dumped = bool(here.extras)
         if stored := mlflow_run(entries):
@@ -138,7 +139,8 @@ class DirectoryWalk:
         for entry in filter(is_relevant, entries):
             path = Path(entry.path)
             if is_folder(entry):
-                below += self._add_folder(path, depth, here)
+                if depth < _DEEPEST and not _is_no_run(path, here):
+                    below += self._walk(path, depth + 1, here.wandb)
             elif is_settings(path):
                 here.extras.append(settings_file(path))
             elif not _is_no_log(path, dumped=dumped):
@@ -153,26 +155,13 @@ class DirectoryWalk:
             return []
         return [one for one in entries if not leads_within(one, self.top)]
 
-    def _add_home(self, home: Path) -> None:
-        self.homes.append(CheckpointHome(home, self.top))
-        self.walked[home] = True
-
-    def _add_folder(self, path: Path, depth: int, here: Folder) -> list[Folder]:
-        """Add what a subdirectory holds to the run here; return the runs below it."""
-        extras = self._extras(path)
-        if extras and (path.name == ".hydra" or _holds_dumps_alone(path)):
-            here.extras.extend(extras)
-        elif depth < _DEEPEST and not _is_no_run(path, here):
-            return self._walk(path, depth + 1, here.wandb)
-        return []
-
     def _add_file(self, written: Path, here: Folder) -> None:
         """Add a log to the run here, of a rotated one its parts as one."""
         path = written.parent / (rotated.base(written.name) or written.name)
         if path in self._taken:
             return
         # Hydra's own log holds only what went through Python's logging, not what was printed.
-        hydra = self.walked[here.directory] and path.suffix == ".log"
+        hydra = path.suffix == ".log" and is_folder(here.directory / _HYDRA)
         known = self._probe.known(written, doubted=hydra)
         if known is None:
             self._note_unknown(written)
@@ -216,12 +205,6 @@ class DirectoryWalk:
         self._directories.add(directory)
         return True
 
-    def _extras(self, directory: Path) -> list[FoundFile]:
-        found = extras_in(directory, self._probe)
-        if any(file.path == directory for file in found):
-            self._directories.add(directory)
-        return found
-
 
 def _is_no_log(path: Path, *, dumped: bool) -> bool:
     """Return whether a file is bookkeeping or a part of a directory of dumps."""
@@ -238,19 +221,17 @@ def _is_no_run(path: Path, here: Folder) -> bool:
     dumped = any(file.format is rollouts for file in here.extras)
     of_dump = dumped and rollouts.step_in(path.name) is not None
     of_wandb = path.name == "logs" and bool(here.wandb)
-    return of_dump or of_wandb or is_skipped(path.name)
+    return of_dump or of_wandb or (is_skipped(path.name) and path.name != _HYDRA)
 
 
 def _is_of_step(name: str) -> bool:
     return any(step(name) is not None for step in _STEPS_OF)
 
 
-def _holds_dumps_alone(directory: Path) -> bool:
-    """Return whether a directory with dumps is one of nothing else, as verl's are, and need not be
-    walked.
-    """
+def _holds_no_log(directory: Path) -> bool:
+    """Return whether a directory of settings or dumps is one of nothing else, as verl's are."""
     layout = rollouts.layout_in(directory, [one.name for one in entries_of(directory)])
-    return layout in (None, rollouts.VERL)
+    return directory.name == _HYDRA or layout in (None, rollouts.VERL)
 
 
 def _take_worse(folder: Folder, better: set[str]) -> list[Path]:
@@ -277,32 +258,20 @@ def extras_in(directory: Path, probe: Probe) -> list[FoundFile]:
     """Return the settings in a `.hydra` directory; any other one as a source for each format of
     dumps or tables that it holds.
     """
-    if directory.name == ".hydra":
+    if directory.name == _HYDRA:
         paths = (directory / name for name in ("overrides.yaml", "config.yaml"))
         return [settings_file(path) for path in filter(is_file, paths)]
-    found: list[FoundFile] = []
-    for format, of_steps in _files_by_format(directory):
-        known = filter(None, map(probe.known, of_steps))
-        if any(one.format is format for one in known):
-            found.append(FoundFile(directory, format))
-    return found
-
-
-def _files_by_format(directory: Path) -> Iterator[tuple[Format, Iterable[Path]]]:
-    """Yield the formats with one file a step, each with what may be such files of a directory."""
     names = [entry.name for entry in entries_of(directory)]
+    tables = [directory / one for one in names if parquet.table_step(one) is not None]
+    some = ((rollouts, _dumps(directory, names)), (parquet, tables))
+    return [FoundFile(directory, one) for one, files in some if probe.any(files, one)]
+
+
+def _dumps(directory: Path, names: Sequence[str]) -> Iterator[Path]:
+    """Yield what may be files of dumps in a directory with some entries."""
     layout = rollouts.layout_in(directory, names)
-    if layout is not None:
-        yield rollouts, _files_of_steps(directory, names, layout)
-    tables = (directory / one for one in names if parquet.table_step(one) is not None)
-    yield parquet, tables
-
-
-def _files_of_steps(
-    directory: Path, names: Iterable[str], layout: SampleFiles
-) -> Iterator[Path]:
-    for name in names:
-        if layout.name.fullmatch(name):
+    for name in names if layout is not None else ():
+        if layout is not None and layout.name.fullmatch(name):
             yield from rollouts.files_of(directory / name, layout)
 
 

@@ -25,7 +25,7 @@ from verl_tui.sources.discovery.directory_walk import (
 )
 from verl_tui.sources.discovery.found import Folder, FoundFile, FoundRun, stem
 from verl_tui.sources.discovery.grouping import named_runs
-from verl_tui.sources.discovery.passed_over import EMPTY, UNKNOWN, PassedOver, some
+from verl_tui.sources.discovery.passed_over import PassedOver, sentences
 from verl_tui.sources.discovery.probing import (
     MOST_ODD,
     NoLogError,
@@ -198,7 +198,7 @@ class Finder:
                 self._homes += homes_around(path)
         else:
             self._add_bare_homes(path, walk)
-        crowded = sorted(self._probe.crowded & walk.walked.keys())
+        crowded = sorted(self._probe.crowded & walk.walked)
         self._pass_over(walk.unknown.items())
         self._pass_over((each, _CROWDED) for each in crowded)
         self._pass_over(_without_log(walk, found))
@@ -221,15 +221,15 @@ class Finder:
         """Return a sentence that a directory holds no log yet, and which of its files were
         opened.
         """
-        named: dict[bool, list[str]] = {False: [], True: []}
-        for path, why in walk.silent.items():
-            named[why == EMPTY].append(one_line(str(path.relative_to(walk.top))))
-        reasons = (_are(named[True], EMPTY), _are(named[False], UNKNOWN))
-        why = ", ".join(filter(None, reasons))
+        silent = walk.silent.items()
+        opened = (
+            PassedOver(one_line(str(path.relative_to(walk.top))), why)
+            for path, why in silent
+        )
+        why = "; ".join(sentences(opened))
         if not (why or walk.unknown or self._probe.closed):
             why = "looking for *.jsonl, *.log, *.out, *.txt, *.csv"
-        sentence = "no log in this directory yet"
-        return f"{sentence}: {why}" if why else sentence
+        return "no log in this directory yet" + (f": {why}" if why else "")
 
     def _beside(self, file: FoundFile) -> list[FoundFile]:
         """Return settings, and dumps if there is no other log, beside a file the user named."""
@@ -265,10 +265,3 @@ def _without_log(
     directories = {folder.directory for folder in runs}
     for path in passed_over.folders(walk.walked, directories, logs, walk.top):
         yield path, passed_over.NO_LOG
-
-
-def _are(names: list[str], state: str) -> str:
-    """Return a sentence about files, empty if there are none."""
-    if not names:
-        return ""
-    return f"{some(sorted(names))} {'is' if len(names) == 1 else 'are'} {state}"

@@ -11,11 +11,11 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.discovery.naming import is_generic
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Set as AbstractSet
     from pathlib import Path
 
 _MOST_NAMED = 3
@@ -54,40 +54,26 @@ def is_data(path: Path, top: Path) -> bool:
 
 
 def folders(
-    walked: Mapping[Path, bool], runs: Collection[Path], logs: Iterable[Path], top: Path
+    walked: AbstractSet[Path], runs: Collection[Path], logs: Iterable[Path], top: Path
 ) -> Iterator[Path]:
     """Yield the folders beside runs that look like one and hold no log.
 
     Args:
-        walked: The directories read; true for those with files that only a training leaves.
+        walked: The directories read.
         runs: Directories of the runs found; what lies below one belongs to it.
         logs: Files of these runs.
         top: Path that the user named.
     """
     if not runs or top in runs:
         return
-    known = _with_parents(log.parent for log in logs)
-    # what a training leaves, in a folder with a telling name, is one too
-    traces = _with_parents(filter(walked.get, walked))
+    known = {place for log in logs for place in log.parents}
     shapes = set(map(shape, known))
     covered = set(runs)
-    for path in sorted(walked.keys() - known - {top}):
-        if path.parent not in known or not covered.isdisjoint((path, *path.parents)):
-            continue
-        is_named = path in traces and not is_generic(path.name)
-        if is_named or shape(path) in shapes:
+    for path in sorted(walked - known - {top}):
+        beside = path.parent in known and covered.isdisjoint((path, *path.parents))
+        if beside and shape(path) in shapes:
             covered.add(path)
             yield path
-
-
-def _with_parents(paths: Iterable[Path]) -> set[Path]:
-    known: set[Path] = set()
-    for path in paths:
-        above = path
-        while above not in known:
-            known.add(above)
-            above = above.parent
-    return known
 
 
 def shape(path: Path) -> str:

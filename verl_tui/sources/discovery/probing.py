@@ -36,6 +36,7 @@ from verl_tui.sources.formats.console import reader as console
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from verl_tui.sources.formats.format import Format
@@ -236,6 +237,10 @@ class Probe:
             self.note(path, error)
             return None
         return look.known
+
+    def any(self, paths: Iterable[Path], format: Format) -> bool:
+        """Return whether one of some files has a format."""
+        return any(one.format is format for one in filter(None, map(self.known, paths)))
 
     def named(self, path: Path) -> FoundFile:
         """Return a file that the user named, with its format.

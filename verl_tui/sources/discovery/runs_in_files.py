@@ -1,7 +1,6 @@
-"""Split a file of several runs into these: a `/metrics` page, a chart saved at W&B as CSV, a
-database of trackio.
+"""Split a file of several runs into these: a chart saved at W&B as CSV, a database of trackio.
 
-A run within is named by a path below its file: `node.prom/grpo`. Of a page the run that is called
+A run within is named by a path below its file: `chart.csv/grpo`. Of a chart the run that is called
 like the logs beside it belongs to them, of a database the one that was written last.
 """
 
@@ -18,11 +17,6 @@ from verl_tui.sources.files.compressed import head
 from verl_tui.sources.files.paths import status_at, unescaped
 from verl_tui.sources.formats import metrics_csv
 from verl_tui.sources.formats.prometheus_text import reader as exposition
-from verl_tui.sources.formats.prometheus_text.page import (
-    MOST_RUNS,
-    NOBODYS,
-    read_saved,
-)
 from verl_tui.sources.formats.trackio import database
 
 if TYPE_CHECKING:
@@ -36,6 +30,8 @@ by its file.
 """
 _LONGEST_HEADER = 2**20
 """Bytes of a table's header that are looked at."""
+_MOST_RUNS = 100
+"""Runs of one table that are shown."""
 _LATEST = """
     SELECT run_name FROM (
         SELECT run_name, 0 AS written, id FROM configs
@@ -151,29 +147,11 @@ def _in_database(path: Path) -> tuple[RunParts, int]:
 
 def _in_table(path: Path) -> tuple[RunParts, int]:
     parts = metrics_csv.runs_in(head(path, _LONGEST_HEADER))
-    return _first({part: unescaped(part) for part in parts}, 0)
-
-
-def _on_page(path: Path) -> tuple[RunParts, int]:
-    """Return the runs of a page, and how many further ones there are; the figures without a run's
-    name are one where they hold any beside its runs.
-    """
-    page = read_saved(head(path, exposition.LARGEST))
-    runs = dict(page.runs)
-    shared = runs.get(NOBODYS)
-    if shared is not None and (len(runs) == 1 or not exposition.is_told(shared)):
-        del runs[NOBODYS]
-    return _first({exposition.part_of(run): run for run in runs}, page.left_out)
-
-
-def _first(parts: RunParts, left_out: int) -> tuple[RunParts, int]:
-    """Return the first runs, and how many are left out."""
-    shown = dict([*parts.items()][: MOST_RUNS + 1])
-    return shown, left_out + len(parts) - len(shown)
+    shown = {part: unescaped(part) for part in parts[:_MOST_RUNS]}
+    return shown, len(parts) - len(shown)
 
 
 _FINDERS = {
-    exposition.name: _on_page,
     metrics_csv.name: _in_table,
     database.name: _in_database,
 }

@@ -7,15 +7,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.records import MetricRows
-from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from verl_tui.records import Histogram
 
 MOST = 20_000
 """Metrics of a source: some times what verl logs of hundreds of data sources."""
-_MOST_COUNTED = 500_000
-"""Names of further metrics that are remembered, to count them."""
 
 
 class KeptMetrics:
@@ -23,17 +20,13 @@ class KeptMetrics:
 
     def __init__(self) -> None:
         self._kept: set[str] = set()
-        self._further: set[str] = set()
+        self._is_full = False
+        """True if there were more."""
 
     @property
     def note(self) -> str | None:
-        """Say how many metrics are not kept, None if all are."""
-        count = len(self._further)
-        if not count:
-            return None
-        many = counted(count, "further metric is", "further metrics are")
-        least = "at least " if count >= _MOST_COUNTED else ""
-        return f"{least}{many} not kept: only the first {MOST:,}"
+        """Say that not all metrics are kept, None if they are."""
+        return f"only the first {MOST:,} metrics are kept" if self._is_full else None
 
     def of(self, record: MetricRows | Histogram) -> MetricRows | Histogram | None:
         """Return a record with the metrics in it that are kept, None for another's histogram."""
@@ -56,6 +49,5 @@ class KeptMetrics:
         if len(self._kept) < MOST:
             self._kept.add(key)
             return True
-        if len(self._further) < _MOST_COUNTED:
-            self._further.add(key)
+        self._is_full = True
         return False

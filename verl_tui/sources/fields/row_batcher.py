@@ -361,13 +361,16 @@ class RowBatcher:
         if not self._of_step or self._of_step[0].step != row.step:
             self._of_step = [row]
             return
-        if any(_contradicts(row, before) for before in self._of_step):
-            self._replaced += 1
-            self._of_step = [
-                before for before in self._of_step if not _contradicts(row, before)
-            ]
-        self._of_step.append(row)
-        del self._of_step[:-_KEPT]
+        known = {
+            key: value
+            for before in self._of_step
+            for key, value in zip(before.keys, before.values, strict=True)
+        }
+        self._replaced += any(
+            not _same(known.get(key, value), value)
+            for key, value in zip(row.keys, row.values, strict=True)
+        )
+        self._of_step = [*self._of_step, row][-_KEPT:]
 
     def _flush(self) -> None:
         for (keys, *kind), block in self._blocks.items():
@@ -382,17 +385,6 @@ def _kind(item: MetricRow | AlikeRows | Record) -> _Kind | None:
     if isinstance(item, MetricRow) and not item.mean:
         return item.keys, item.mean, item.progress, item.estimated
     return None
-
-
-def _contradicts(row: MetricRow, before: MetricRow) -> bool:
-    """Return True if two rows of one step have different values for a metric."""
-    if row.keys == before.keys:
-        return not all(map(_same, row.values, before.values))
-    known = dict(zip(before.keys, before.values, strict=True))
-    return any(
-        key in known and not _same(value, known[key])
-        for key, value in zip(row.keys, row.values, strict=True)
-    )
 
 
 def _same(value: float, other: float) -> bool:

@@ -17,7 +17,7 @@ from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.files.paths import why
 from verl_tui.sources.files.tail import opened
-from verl_tui.sources.folders.step_files import StepFolder, shares
+from verl_tui.sources.folders.step_files import StepFolder, spread
 from verl_tui.sources.formats import parquet
 
 if TYPE_CHECKING:
@@ -91,8 +91,7 @@ class TableFolder(StepFolder):
         kept = tables_to_read(sizes)
         if len(kept) < len(sizes):
             self._note = (
-                f"{len(kept):,} of {len(sizes):,} tables were read,"
-                " the newest ones and some of those before"
+                f"{len(kept):,} of {len(sizes):,} tables were read, evenly spread"
             )
         self._wait_for(kept)
 
@@ -133,5 +132,5 @@ class TableFolder(StepFolder):
 
 def tables_to_read(sizes: Mapping[int, int]) -> list[int]:
     """Return which of the tables that are found at once are read, given their bytes by step."""
-    costs = {step: size + COST for step, size in sizes.items()}
-    return [step for step, limit in shares(costs, BUDGET).items() if limit]
+    cost = sum(sizes.values()) + COST * len(sizes)
+    return spread(sizes, BUDGET * len(sizes) // max(cost, BUDGET) or 1)

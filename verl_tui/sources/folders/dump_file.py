@@ -5,8 +5,7 @@ in memory.
 from __future__ import annotations
 
 import os
-from array import array
-from bisect import bisect_right
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,14 +27,15 @@ more.
 """
 
 
-class _Unended(NamedTuple):
-    """A line that was taken without its end."""
+class _Row(NamedTuple):
+    """Where a row stands."""
 
-    at: int
-    """Its first byte."""
-    line: bytes
-    rows: int
-    """Rows before it."""
+    path: Path
+    line: int
+    """Number of its line."""
+    start: int
+    end: int
+    """Its first byte, and the one after its last."""
 
 
 class DumpFile:
@@ -61,23 +61,22 @@ class DumpFile:
         self._begin()
 
     def _begin(self) -> None:
-        self._starts = array("Q")
-        self._ends = array("Q")
-        self._lines = array("Q")
-        """Of each row its first byte, the byte after its last, and the number of its line."""
+        self._rows: list[_Row] = []
+        self._file = self.path
+        """Where the line that is being read stands."""
         self._line = 1
         """Number of the line that is being read."""
         self._partial = b""
         """Its beginning, as far as it has been read; not more than the longest line."""
         self._at = 0
         """Its first byte."""
-        self._unended: _Unended | None = None
-        """The last line where it was taken as a row without its end."""
+        self._is_unended = False
+        """True if the last line was taken as a row without its end."""
 
     @property
     def count_so_far(self) -> int:
         """Rows known so far."""
-        return len(self._starts)
+        return len(self._rows)
 
     @property
     def offset(self) -> int:
@@ -95,9 +94,14 @@ class DumpFile:
         if chunk.restarted is not None:
             self._forget()
         data = chunk.data
+        if self._is_unended and data:
+            # the last line was taken without its end: it goes on, unless that is all that came
+            self._is_unended = False
+            if data.partition(b"\n")[0].strip():
+                self._tail = Tail(self.path)
+                self._forget()
+                return True
         at = 0
-        if self._unended is not None:
-            self._take_back(self._unended, data)
         base = self._tail.offset - len(data)
         while (end := data.find(b"\n", at)) >= 0:
             self._take(data[at:end], base + end)
@@ -112,32 +116,20 @@ class DumpFile:
             and self._partial.rstrip().endswith(b"}")
             and _whole(self._partial)
         ):
-            self._unended = _Unended(self._at, self._partial, self.count_so_far)
+            self._is_unended = True
             self._take(b"", self._tail.offset)
             self._at = self._tail.offset
         return chunk.more
-
-    def _take_back(self, unended: _Unended, data: bytes) -> None:
-        """Make a row that was taken without its end a beginning again if its line goes on."""
-        rest, end, _ = data.partition(b"\n")
-        if end:
-            self._unended = None
-        if not (self._partial + rest).strip():
-            return
-        for known in (self._starts, self._ends, self._lines):
-            del known[unended.rows :]
-        self._partial = unended.line + self._partial
-        self._at = unended.at
-        self._unended = None
-        self.generation += 1
 
     def span(self, start: int, size: int = BLOCK) -> int:
         """Return where to stop so that the rows from `start` are about `size` bytes, and one at
         least.
         """
-        if start >= len(self._starts):
-            return start
-        return max(start + 1, bisect_right(self._ends, self._starts[start] + size))
+        stop = start
+        while stop < len(self._rows) and size > 0:
+            size -= self._rows[stop].end - self._rows[stop].start
+            stop += 1
+        return stop
 
     def row(self, index: int) -> Sample | Unreadable:
         """Return a row with all its text."""
@@ -185,29 +177,31 @@ class DumpFile:
             yield line if not isinstance(record, Unreadable) else None
 
     def _known(self, start: int, stop: int) -> range:
-        return range(start, min(stop, len(self._starts)))
+        return range(start, min(stop, len(self._rows)))
 
     def _read(
         self, indices: Iterable[int]
     ) -> Iterator[tuple[int, bytes, dict[str, Any] | Unreadable]]:
         """Yield indices of rows, their bytes, and what stands in them."""
-        with opened(self.path) as file:
+        with ExitStack() as files:
+            paths = {}
             for index in indices:
-                at = self._starts[index]
-                size = self._ends[index] - at
-                number = self._lines[index]
-                if size > LONGEST_LINE:
+                path, number, start, end = self._rows[index]
+                if path not in paths:
+                    files.close()
+                    paths = {path: files.enter_context(opened(path))}
+                if end - start > LONGEST_LINE:
                     reason = f"longer than {LONGEST_LINE >> 20} MiB"
                     yield index, b"", Unreadable(number, reason, "")
                     continue
-                line = os.pread(file.fileno(), size, at)
+                line = os.pread(paths[path].fileno(), end - start, start)
                 try:
                     yield index, line, objects(line)[0]
                 except ValueError as error:
                     yield index, line, unreadable(line, number, str(error))
 
     def _no_sample(self, index: int) -> Unreadable:
-        return Unreadable(self._lines[index], "no prompt and response", "")
+        return Unreadable(self._rows[index].line, "no prompt and response", "")
 
     def _take(self, rest: bytes, end: int) -> None:
         """Note the line that ends here, if it is a row."""
@@ -217,9 +211,7 @@ class DumpFile:
             not line or line.isspace() or _pads(line)
         ):
             return
-        self._starts.append(self._at)
-        self._ends.append(end)
-        self._lines.append(self._line)
+        self._rows.append(_Row(self._file, self._line, self._at, end))
 
     def _forget(self) -> None:
         self.generation += 1
@@ -234,19 +226,16 @@ class DumpFolder(DumpFile):
         super()._begin()
         self._files: list[tuple[Path, int]] = []
         """Each with its size."""
-        self._firsts: list[int] = []
-        """Where each file begins if they lay in a row."""
-        self._bytes = 0
 
     @property
     def offset(self) -> int:
         """Bytes looked at so far."""
-        return self._bytes
+        return sum(size for _, size in self._files)
 
     @property
     def size(self) -> int:
         """Bytes of all files when they were last looked at."""
-        return self._bytes
+        return self.offset
 
     def index(self, limit: int = BLOCK) -> bool:  # noqa: ARG002 - the files are small
         """Find the rows of all files; more never wait."""
@@ -258,30 +247,13 @@ class DumpFolder(DumpFile):
             with opened(path) as file:
                 text = file.read(LONGEST_LINE)
             self._files.append((path, size))
-            self._firsts.append(self._bytes)
-            if not rollouts.holds(text, layout):
-                continue
-            for number, line in enumerate(_lines_of(path, text), 1):
-                self._line = number
-                self._at = self._bytes
-                self._bytes += len(line)
-                self._take(line, self._bytes)
+            self._file, self._at = path, 0
+            lines = _lines_of(path, text) if rollouts.holds(text, layout) else ()
+            for self._line, line in enumerate(lines, 1):
+                self._take(line, self._at + len(line))
+                self._at += len(line)
         self.complete = True
         return False
-
-    def _read(
-        self, indices: Iterable[int]
-    ) -> Iterator[tuple[int, bytes, dict[str, Any] | Unreadable]]:
-        for index in indices:
-            start = self._starts[index]
-            of = bisect_right(self._firsts, start) - 1
-            with opened(self._files[of][0]) as file:
-                file.seek(start - self._firsts[of])
-                line = file.read(self._ends[index] - start)
-            try:
-                yield index, line, objects(line)[0]
-            except ValueError as error:
-                yield index, line, unreadable(line, self._lines[index], str(error))
 
 
 def _lines_of(path: Path, text: bytes) -> list[bytes]:

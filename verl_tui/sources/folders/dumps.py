@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.evaluation import LOOKED_AT, READ_SHARE, Evaluation
 from verl_tui.records import (
@@ -19,14 +19,13 @@ from verl_tui.records import (
     Record,
     Restart,
     Sample,
-    SampleFacts,
     Unreadable,
 )
 from verl_tui.sources.fields.sample import is_validation
 from verl_tui.sources.fields.sample_figures import figure_records
 from verl_tui.sources.files.paths import is_folder, why
 from verl_tui.sources.folders.dump_file import BLOCK, dump_at
-from verl_tui.sources.folders.step_files import NEWEST, StepFolder, shares
+from verl_tui.sources.folders.step_files import Stamp, StepFolder, spread
 from verl_tui.sources.formats import rollouts
 
 if TYPE_CHECKING:
@@ -40,84 +39,27 @@ WHOLE = 64 * 2**20
 BUDGET = 2**30
 """Bytes read for figures of all the dumps that are found at once, at the start above all."""
 LEAST = 2**20
-"""Fewest bytes of an older dump that make figures worth showing; if the budget allows fewer for
-each, some have none.
+"""Fewest bytes of a dump that make figures worth showing; if the budget allows fewer for each, some
+have none.
 """
 _BUSY_READS = 32
 """Reads after which the directory is listed again while there is still something to read."""
 _COST = 16 * 1024
-"""Bytes that could be read in the time that opening a file takes: many small ones are read in one
-go.
-"""
+"""Bytes that could be read in the time that opening a file takes."""
+_AT_ONCE = 2**20
+"""Bytes that are read in one go, each dump with `_COST` and whole."""
 _REPORTED_UNREADABLE = 1000
 """Unreadable rows handed on one by one; further ones are only counted."""
 
 
-class _DumpFigures:
-    """The figures of one dump, made as it is read."""
+class _Seen(NamedTuple):
+    """What a dump held when its figures were made."""
 
-    def __init__(self, file: DumpFile, limit: int) -> None:
-        self.file = file
-        self.limit = limit
-        """Bytes to read at most."""
-        self.size = 0
-        """Bytes of the file, as far as is known."""
-        self._begin()
-
-    def _begin(self) -> None:
-        self.evaluation = Evaluation()
-        self.done = 0
-        """Rows that have been evaluated."""
-        self.reported = 0
-        """Samples that the figures passed on so far are of."""
-        self.unreadable = 0
-        """Rows that cannot be read."""
-
-    @property
-    def pending(self) -> int:
-        """Bytes that are still to be read."""
-        return max(0, min(self.size, self.limit) - self.file.offset)
-
-    @property
-    def caught_up(self) -> bool:
-        """True if everything has been read that is to be read."""
-        read = self.file.complete or self.file.offset >= self.limit
-        return read and self.done == self.file.count_so_far
-
-    def read_on(self) -> Iterator[Unreadable]:
-        """Read a little; yield the rows that cannot be read. Raises OSError."""
-        generation = self.file.generation
-        if self.file.offset < self.limit:
-            self.file.index(min(BLOCK, self.limit - self.file.offset))
-        if self.file.generation != generation:
-            self._begin()
-        stop = self.file.span(self.done, BLOCK)
-        for fact in self.file.facts_or_flaws(self.done, stop):
-            if isinstance(fact, SampleFacts):
-                looked_at = self.evaluation.count < LOOKED_AT
-                row = self.file.row(fact.index) if looked_at else None
-                response = row.response if isinstance(row, Sample) else None
-                self.evaluation.add_fact(fact, response)
-            else:
-                self.unreadable += 1
-                yield fact
-        self.done = stop
-        self.size = self.file.size
-
-    def records(self, order: int) -> Iterator[Record]:
-        """Yield the figures of what has been read, once."""
-        if self.evaluation.count == self.reported:
-            return
-        self.reported = self.evaluation.count
-        file = self.file
-        partial = self.limit <= file.offset < file.size  # by intention
-        figures = {**self.evaluation.figures(whole=not partial)}
-        if partial:
-            figures[READ_SHARE] = file.offset / file.size
-        scores = self.evaluation.scores()
-        yield from figure_records(
-            figures, scores, file.step, order, validation=file.validation
-        )
+    stamp: Stamp
+    records: int
+    unreadable: int
+    size: int
+    """Bytes that were read."""
 
 
 class DumpSource(StepFolder):
@@ -146,8 +88,9 @@ class DumpSource(StepFolder):
         self.directory = directory
         named = layout.validation == "named" and is_validation(self.directory.name)
         self.validation = named or layout.validation == "always"
-        self._open: dict[int, _DumpFigures] = {}
-        """Dumps that are being read, and those that may grow."""
+        self._limits: dict[int, int] = {}
+        """Most bytes to read of each dump for its figures; of others none."""
+        self._seen: dict[int, _Seen] = {}
         self._reads = self._order = 0
 
     @property
@@ -163,13 +106,22 @@ class DumpSource(StepFolder):
         if not self._waiting or self._reads % _BUSY_READS == 0:
             records.extend(self._watch())
         self._reads += 1
-        stop = self._bytes + BLOCK
-        while self._waiting and self._bytes < stop:
-            records.extend(self._read_on(self._waiting[-1]))
-            stop -= _COST
-        self._close_old()
-        self._pending = sum(dump.pending for dump in self._open.values())
+        left = _AT_ONCE
+        while self._waiting and left > 0:
+            step = self._waiting.pop()
+            records.extend(self._evaluate(step))
+            left -= self._size(step) + _COST
+        self._pending = sum(map(self._size, self._waiting))
+        seen = self._seen.values()
+        self._bytes = sum(one.size for one in seen)
+        self._records = sum(one.records for one in seen)
+        self._unreadable = sum(one.unreadable for one in seen)
         return tuple(records), bool(self._waiting)
+
+    def _size(self, step: int) -> int:
+        """Return how many bytes of a dump are to be read."""
+        stamp = self.stamps.get(step)
+        return min(stamp.size, self._limits.get(step, 0)) if stamp is not None else 0
 
     def _watch(self) -> Iterator[Dump]:
         """Yield the dumps that have come, changed or gone, newest first; have them read for their
@@ -182,56 +134,64 @@ class DumpSource(StepFolder):
         for step, stamp in changes.items():
             path = self.step_path(step)
             if stamp is None:
-                self._forget(step)
                 yield Dump(step, str(path), self.validation, 0, removed=True)
                 continue
-            if step not in self._open and limits[step]:
-                file = dump_at(path, step, validation=self.validation)
-                self._open[step] = _DumpFigures(file, limits[step])
-            if step in self._open:
-                self._open[step].size = stamp.size
+            self._limits[step] = self._limits.get(step) or limits[step]
             seconds = stamp.modified / 1e9
             yield Dump(step, str(path), self.validation, stamp.size, modified=seconds)
-        self._wait_for(sizes.keys() & self._open.keys())
+        self._wait_for(step for step in sizes if self._limits[step])
 
-    def _forget(self, step: int) -> None:
-        """Read no more of a dump."""
-        self._open.pop(step, None)
-        if step in self._waiting:
-            self._waiting.remove(step)
-
-    def _read_on(self, step: int) -> Iterator[Record]:
-        dump = self._open[step]
-        file = dump.file
-        before = file.generation, file.offset
-        done, unreadable = dump.evaluation.count, dump.unreadable
-        try:
-            for row in dump.read_on():
-                self._unreadable += 1
-                if self._unreadable <= _REPORTED_UNREADABLE:
-                    yield row._replace(reason=f"{file.path.name}: {row.reason}")
-        except OSError as error:
-            self._unreadable += 1
-            yield Unreadable(1, f"{file.path.name}: {why(error)}", "")
-            self._forget(step)
-            return
-        generation, offset = before
-        if file.generation != generation:
-            offset = 0
-            self._unreadable -= unreadable
+    def _evaluate(self, step: int) -> Iterator[Record]:
+        """Yield the figures of a dump, and what cannot be read of it that was not said before. One
+        that grows is read anew: most are written at once.
+        """
+        stamp, limit = self.stamps[step], self._limits[step]
+        before = self._seen.get(step, _Seen(stamp, 0, 0, 0))
+        file = dump_at(self.step_path(step), step, validation=self.validation)
+        evaluation, flaws = _evaluated(file, limit)
+        counts = evaluation.count, len(flaws)
+        self._seen[step] = _Seen(stamp, *counts, file.offset)
+        if stamp.inode != before.stamp.inode or stamp.size < before.stamp.size:
             yield Restart("dump written again", step, self.validation)
-        self._bytes += file.offset - offset
-        self._records += dump.evaluation.count - done
-        if dump.caught_up:
-            self._waiting.pop()
-            self._order += 1
-            yield from dump.records(self._order)
+        for flaw in flaws[before.unreadable : _REPORTED_UNREADABLE]:
+            yield flaw._replace(reason=f"{file.path.name}: {flaw.reason}")
+        if evaluation.count != before.records or stamp.size <= before.stamp.size:
+            yield from self._figures(evaluation, file)
 
-    def _close_old(self) -> None:
-        """Keep the state of the newest dumps only: that suffices to follow them as they grow."""
-        done = [step for step, dump in self._open.items() if dump.caught_up]
-        for step in sorted(done, reverse=True)[NEWEST:]:
-            del self._open[step]
+    def _figures(self, evaluation: Evaluation, file: DumpFile) -> Iterator[Record]:
+        if not evaluation.count:
+            return
+        partial = self._limits[file.step] <= file.offset < file.size  # by intention
+        figures = {**evaluation.figures(whole=not partial)}
+        if partial:
+            figures[READ_SHARE] = file.offset / file.size
+        self._order += 1
+        yield from figure_records(
+            figures,
+            evaluation.scores(),
+            file.step,
+            self._order,
+            validation=file.validation,
+        )
+
+
+def _evaluated(file: DumpFile, limit: int) -> tuple[Evaluation, list[Unreadable]]:
+    """Return the figures of a dump's first bytes, and its rows that cannot be read."""
+    evaluation, flaws = Evaluation(), list[Unreadable]()
+    try:
+        while file.offset < limit and file.index(min(BLOCK, limit - file.offset)):
+            pass
+        for fact in file.facts_or_flaws(0, file.count_so_far):
+            if isinstance(fact, Unreadable):
+                flaws.append(fact)
+                continue
+            looked_at = evaluation.count < LOOKED_AT
+            row = file.row(fact.index) if looked_at else None
+            response = row.response if isinstance(row, Sample) else None
+            evaluation.add_fact(fact, response)
+    except OSError as error:
+        flaws.append(Unreadable(1, why(error), ""))
+    return evaluation, flaws
 
 
 def _layout_in(directory: Path) -> SampleFiles:
@@ -247,9 +207,12 @@ def plan(sizes: Mapping[int, int]) -> dict[int, int]:
     """Return how many bytes are read for figures of each of the dumps that are found at once, given
     their bytes by step: the beginning of one is a sample of its rows.
     """
-    costs = {step: min(size, WHOLE) for step, size in sizes.items()}
-    limits = shares(costs, BUDGET, LEAST)
-    return {step: int(min(limit, WHOLE)) for step, limit in limits.items()}
+    if sum(min(size, WHOLE) for size in sizes.values()) <= BUDGET:
+        return dict.fromkeys(sizes, WHOLE)
+    kept = spread(sizes, BUDGET // LEAST)
+    return dict.fromkeys(sizes, 0) | dict.fromkeys(
+        kept, min(WHOLE, BUDGET // len(kept))
+    )
 
 
 def _reading_note(sizes: Mapping[int, int], limits: Mapping[int, int]) -> str | None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-from itertools import accumulate
-from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.sources.files.paths import status_at, why
 from verl_tui.sources.files.polled import PolledSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable
     from pathlib import Path
 
 NEWEST = 4
@@ -111,34 +109,13 @@ class StepFolder(PolledSource):
         return [*known[:NEWEST], *known[at : at + _OTHERS]]
 
     def _wait_for(self, steps: Iterable[int]) -> None:
-        """Have files read, or read on."""
-        self._waiting = sorted({*self._waiting, *steps})
+        """Have files read, unless they are gone."""
+        self._waiting = sorted({*self._waiting, *steps} & self.stamps.keys())
 
 
-def shares(costs: Mapping[int, int], budget: int, least: int = 0) -> dict[int, float]:
-    """Return how much of the files that are found at once may be read, newest first.
-
-    All of them whole if the budget allows. Else half of it is for the newest, read whole, and the
-    other half is shared out among the older ones. Where a share is too little, every other one
-    (every third, …) has its share and those between have none.
-
-    Args:
-        costs: Step -> what it costs to read its file, in bytes.
-        budget: What all may cost.
-        least: The smallest share that is of use, 0 for the mean cost of the older files.
-    """
-    steps = sorted(costs, reverse=True)
-    limits = dict.fromkeys(steps, inf)
-    if sum(costs.values()) <= budget:
-        return limits
-    half = budget // 2
-    spent = accumulate(costs[step] for step in steps)
-    older = [step for step, cost in zip(steps, spent, strict=True) if cost > half]
-    wanted = least * len(older) or sum(costs[step] for step in older)
-    every = -(-wanted // half)
-    for place, step in enumerate(older, 1):
-        limits[step] = 0 if place % every else half // len(older) * every
-    return limits
+def spread(steps: Collection[int], most: int) -> list[int]:
+    """Return the newest step and further ones, evenly spread, at most so many, newest first."""
+    return sorted(steps, reverse=True)[:: max(1, -(-len(steps) // most))]
 
 
 def _stamp(path: Path) -> Stamp | None:

@@ -6,17 +6,15 @@ restart, only what was added is passed on.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from verl_tui.records import Restart
-from verl_tui.sources.fields.jsonl import unreadable, values_of
-from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
+from verl_tui.sources.fields.jsonl import unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from verl_tui.records import Record
-    from verl_tui.sources.fields.row_batcher import MetricRow
 
 
 class DamagedError(ValueError):
@@ -106,72 +104,3 @@ class WholeReader:
             return ()
         self._has_complained = True
         return (unreadable(excerpt, 1, reason),)
-
-
-class HistoryReader(WholeReader):
-    """Reads the history of a training; remembers the entries passed on from earlier documents. A
-    format says by its own `read` what a document means.
-    """
-
-    remark = ": so long a history is not read"
-
-    def __init__(self, largest: int) -> None:
-        super().__init__(largest)
-        self._batcher = RowBatcher()
-        self._reported: list[int] = []
-        """A hash of each entry of the history passed on so far."""
-        self._is_open = False
-        """True if a list was read whose end is missing."""
-
-    @property
-    def note(self) -> str | None:
-        """Return what is to be said of replaced records, and of a list without its end."""
-        has_no_end = "its list has no end (yet): what is there is read"
-        return joined_notes(self._batcher.note, has_no_end if self._is_open else None)
-
-    def read(self, values: list[Any]) -> Iterable[MetricRow | Record]:
-        """Return what the values of a whole document add to those before."""
-        raise NotImplementedError
-
-    def parse(self, data: bytes) -> tuple[Record, ...]:
-        """Return the records of a document, or of several one behind the other."""
-        self._batcher.add(self.read(values_of(data)))
-        self._is_open = False
-        return self._batcher.take()
-
-    def _read_on(self) -> None:
-        """Keep what is there: more may follow."""
-
-    def finish(self) -> tuple[Record, ...]:
-        """Return a complaint where the document is not whole; of a list without its end what is
-        there.
-        """
-        held = bytes(self._held).strip()
-        try:
-            values_of(held)
-        except ValueError as error:
-            try:
-                records = self.parse(held.rstrip(b",") + b"]")
-            except ValueError:
-                return self._complain(str(error), held[:400])
-            self._is_open = True
-            return records
-        return ()
-
-    def restart(self, reason: str) -> tuple[Record, ...]:
-        """Take the next document, which most likely continues this one."""
-        super().restart(reason)
-        return ()
-
-    def added(
-        self, entries: Sequence[Sequence[MetricRow | Record]]
-    ) -> tuple[Sequence[Sequence[MetricRow | Record]], Sequence[Restart]]:
-        """Return the entries of a history that have not been passed on, and a restart where it does
-        not go on from the one before.
-        """
-        hashes = [hash(repr(entry)) for entry in entries]
-        known = self._reported
-        self._reported = hashes
-        if hashes[: len(known)] == known:
-            return entries[len(known) :], ()
-        return entries, (Restart("another history was written"),)

@@ -100,12 +100,6 @@ class BufferingDecoder(Decoder, Protocol):
         """Return the records that only wait for lines that may never come."""
         ...
 
-    def caught_up(self) -> Iterable[MetricRow | Record]:
-        """Return the records that wait for the end of a training that goes on: all that is there
-        has been read.
-        """
-        ...
-
 
 class PartReader(Reader, Protocol):
     """Reads a part of a file without all that lies before it."""

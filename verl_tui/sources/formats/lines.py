@@ -20,7 +20,7 @@ might.
 """
 _BOM = b"\xef\xbb\xbf"
 """The mark that some programs of Windows begin a text with."""
-_UNREAD = "its last line has no end and is not complete: not read"
+_UNREAD = "its last line has no end and may not be complete: not read"
 _WINDOW = 16 * 1024
 """Bytes in which the next line is looked for at once."""
 
@@ -103,13 +103,6 @@ class LineReader:
         if self._patient is not None:
             self._batcher.add(self._patient.held())
         self._batcher.release()
-        return self._batcher.take()
-
-    def caught_up(self) -> tuple[Record, ...]:
-        """Return the records that waited for more of what is there."""
-        if self._patient is None:
-            return ()
-        self._batcher.add(self._patient.caught_up())
         return self._batcher.take()
 
     def restart(self, reason: str) -> tuple[Record, ...]:

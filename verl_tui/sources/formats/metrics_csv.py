@@ -61,7 +61,6 @@ _CHART = [_WALL, "Step", "Value"]
 _TAG = pattern(r"(?:run-.*-)?tag-(?P<tag>.+)", re.IGNORECASE)
 """Name of its file, without suffix."""
 _FIRST_ROWS = 8
-_VARY = -1
 _OF_RUNS = frozenset({"Name", "State"})
 """Columns of W&B's table of runs, which has a row for each."""
 _TRUTH = {"true": 1.0, "false": 0.0}
@@ -152,8 +151,6 @@ class CsvDecoder(TracksSteps):
         self.run = run
         self._written: list[str] = []
         """The header as the file has it, with columns of one name."""
-        self._decimals: int | None = None
-        """How many decimals all values of the last column have, `_VARY` where these differ."""
         self._total: int | None = None
         """Total of steps last passed on."""
         self._begin(list(header))
@@ -190,7 +187,7 @@ class CsvDecoder(TracksSteps):
         place = self._place.standing
         if place is None:
             return None
-        return (self.header, place, self._total, self._decimals)
+        return (self.header, place, self._total)
 
     def decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
         """Return the row of one line."""
@@ -205,8 +202,6 @@ class CsvDecoder(TracksSteps):
             row = self._row(fields)
         except ValueError as error:
             return (unreadable(line, number, str(error)),)
-        decimals = _decimals(fields[-1])
-        self._decimals = decimals if self._decimals in (None, decimals) else _VARY
         if self._runs and not row.keys:
             return ()  # a step of other runs
         if self._place.total == self._total:
@@ -240,27 +235,20 @@ class CsvDecoder(TracksSteps):
 
     def last(self, line: bytes, number: int) -> Sequence[MetricRow | Record] | None:
         """Return the row of a line without an end, None where its last number may lack digits: it
-        neither stands in quotes, nor is left out, nor has as many decimals as all before.
+        neither stands in quotes, nor is left out.
         """
         fields = _fields(line)
         if len(fields) != len(self.header) or not fields:
             return None
-        decimals = _decimals(fields[-1])
         is_whole = (
-            (line.endswith((b'"', b'"\r')) and line.count(b'"') % 2 == 0)
-            or self._names[-1] in ("", *self._bounds)
-            or 0 < decimals == self._decimals
-        )
+            line.endswith((b'"', b'"\r')) and line.count(b'"') % 2 == 0
+        ) or self._names[-1] in ("", *self._bounds)
         return self.decode(line, number) if is_whole else None
 
     def restart(self) -> Sequence[MetricRow | Record]:
         """Expect a header: the file starts again."""
         self.header = []
         return ()
-
-
-def _decimals(field: str) -> int:
-    return len(field.partition(".")[2])
 
 
 def _fields(line: bytes) -> list[str]:

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from itertools import islice, zip_longest
+from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
-from verl_tui.records import Unreadable
-from verl_tui.sources.fields.jsonl import first_value, integer, values_in
-from verl_tui.sources.fields.row_batcher import joined_notes
+from verl_tui.records import Restart, Unreadable
+from verl_tui.sources.fields.jsonl import first_value, integer, values_in, values_of
+from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
 from verl_tui.sources.fields.steps import TRAINED, is_sure_name
 from verl_tui.sources.formats import filelogger, tutorial
-from verl_tui.sources.formats.documents import HistoryReader
+from verl_tui.sources.formats.documents import WholeReader
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ name = "metrics JSON"
 rank = 5
 anchor = True
 
-_LARGEST = 64 * 2**20
-"""Bytes after which a document is given up."""
+LARGEST = 64 * 2**20
+"""Bytes after which a document is given up: some 75,000 entries of forty figures each."""
 _FIRST = 8
 """Records at its beginning that are looked at."""
 _RECORDS = pattern(
@@ -123,44 +123,103 @@ def _are_telling(names: Sequence[str]) -> bool:
     )
 
 
-def reader(path: Path) -> MetricsJsonReader:
+def reader(path: Path) -> HistoryReader:
     """Return a reader for one file."""
-    return MetricsJsonReader()
+    return HistoryReader()
 
 
-class MetricsJsonReader(HistoryReader):
-    """Reads the records of a document, each as a line of JSON with the same words would be."""
+class HistoryReader(WholeReader):
+    """Reads the records of a document, each as a line of JSON with the same words would be;
+    remembers those passed on from earlier documents.
+    """
+
+    remark = ": so long a history is not read"
+    decoder: type[JsonDecoder] = tutorial.TutorialDecoder
+    """Reads a record."""
 
     def __init__(self) -> None:
-        super().__init__(_LARGEST)
-        self._decoder: JsonDecoder = tutorial.TutorialDecoder()
+        super().__init__(LARGEST)
+        self._batcher = RowBatcher()
+        self._decoder = self.decoder()
+        self._reported: list[int] = []
+        """A hash of each record of the history passed on so far."""
+        self._is_open = False
+        """True if a list was read whose end is missing."""
         self._others: list[str] = []
 
     @property
     def note(self) -> str | None:
-        """Return how steps were found, and what is not read or was replaced."""
+        """Return how steps were found, what is not read or was replaced, and of a list without its
+        end.
+        """
         others = None
         if self._others:
             names = one_line(", ".join(self._others), 200)
             others = f"further records are not read: those below {names}"
-        return joined_notes(self._decoder.note, others, super().note)
+        has_no_end = "its list has no end (yet): what is there is read"
+        return joined_notes(
+            self._decoder.note,
+            others,
+            self._batcher.note,
+            has_no_end if self._is_open else None,
+        )
 
     def read(self, values: list[Any]) -> Iterator[MetricRow | Record]:
         """Yield what a whole document adds to those before."""
         records, self._others = _records(values)
         logged = bool(records) and isinstance(records[0].get("data"), dict)
-        kind = filelogger.FileLoggerDecoder if logged else tutorial.TutorialDecoder
-        self._decoder = kind()
-        entries = [
-            self._decoder.records([record], b"", number)
-            for number, record in enumerate(records, 1)
-        ]
+        decoder = filelogger.FileLoggerDecoder if logged else self.decoder
         if not records:
             yield Unreadable(1, "no record of a step in it", "")
-        fresh, restarts = self.added(entries)
-        yield from restarts
-        for entry in fresh:
-            yield from entry
+        yield from self.added(records, decoder())
+
+    def added(
+        self, records: Sequence[dict[str, Any]], decoder: JsonDecoder
+    ) -> Iterator[MetricRow | Record]:
+        """Yield what the records of a history say that have not been passed on, and a restart where
+        it does not go on from the one before.
+        """
+        self._decoder = decoder
+        entries = [
+            decoder.records([record], b"", number)
+            for number, record in enumerate(records, 1)
+        ]
+        hashes = [hash(repr(entry)) for entry in entries]
+        known, self._reported = self._reported, hashes
+        if hashes[: len(known)] != known:
+            yield Restart("another history was written")
+            known = []
+        yield from chain.from_iterable(entries[len(known) :])
+
+    def parse(self, data: bytes) -> tuple[Record, ...]:
+        """Return the records of a document, or of several one behind the other."""
+        self._batcher.add(self.read(values_of(data)))
+        self._is_open = False
+        return self._batcher.take()
+
+    def _read_on(self) -> None:
+        """Keep what is there: more may follow."""
+
+    def finish(self) -> tuple[Record, ...]:
+        """Return a complaint where the document is not whole; of a list without its end what is
+        there.
+        """
+        held = bytes(self._held).strip()
+        try:
+            values_of(held)
+        except ValueError as error:
+            try:
+                records = self.parse(held.rstrip(b",") + b"]")
+            except ValueError:
+                return self._complain(str(error), held[:400])
+            self._is_open = True
+            return records
+        return ()
+
+    def restart(self, reason: str) -> tuple[Record, ...]:
+        """Take the next document, which most likely continues this one."""
+        super().restart(reason)
+        return ()
 
 
 _Found = tuple["list[dict[str, Any]]", "list[str]"]

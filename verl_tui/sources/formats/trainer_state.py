@@ -8,18 +8,18 @@ see `verl_tui.sources.files.tail.NewestTail`.
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.records import Progress, Settings, Unreadable
-from verl_tui.sources.fields.jsonl import flatten, integer, number
-from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
+from verl_tui.sources.fields.jsonl import integer
+from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.fields.spellings import names
 from verl_tui.sources.files.checkpoint_names import HOMES
 from verl_tui.sources.files.paths import is_file
 from verl_tui.sources.files.tail import NEWEST, is_checkpoint, newest_checkpoint_file
-from verl_tui.sources.formats.documents import HistoryReader
+from verl_tui.sources.formats import tutorial
 from verl_tui.sources.formats.hugging_face import best_checkpoint, finished
+from verl_tui.sources.formats.metrics_json import HistoryReader
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from verl_tui.records import Record
+    from verl_tui.sources.fields.jsonl import Flaw
+    from verl_tui.sources.fields.row_batcher import MetricRow
 
 name = "trainer state"
 rank = 5
 anchor = True
 
 FILE = "trainer_state.json"
-LARGEST = 64 * 2**20
-"""Bytes after which a document is given up: some 75,000 entries of forty figures each."""
 FROM_ZERO = frozenset({"loss", "reward", "learning_rate", "epoch"})
 """Metrics of an entry that LLaMA-Factory's PPO wrote: it counts from 0 here and on the console,
 from 1 in its `trainer_log.jsonl` and its event files (llamafactory/train/ppo/trainer.py,
@@ -83,13 +83,29 @@ def reader(path: Path) -> TrainerStateReader:
     return TrainerStateReader(str(path))
 
 
+class _EntryDecoder(tutorial.TutorialDecoder):
+    """Reads an entry of the history."""
+
+    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record | Flaw]:
+        """Return the records of one entry; one of training and one of evaluation may share a step.
+
+        Raises:
+            ValueError: It states no step.
+        """
+        if integer(record.get("step")) is None:
+            raise ValueError('no "step" in an entry of "log_history"')
+        yield from super().read(record)
+        yield from finished(record, self.step)
+
+
 class TrainerStateReader(HistoryReader):
     """Reads the history of a trainer's state."""
 
     def __init__(self, origin: str) -> None:
-        super().__init__(LARGEST)
+        super().__init__()
         self._origin = one_line(origin, 1000)
         self._best: object = None
+        self._settings: dict[str, Any] = {}
         self._from_zero: str | None = None
 
     @property
@@ -104,19 +120,16 @@ class TrainerStateReader(HistoryReader):
         if not isinstance(history, list):
             yield Unreadable(1, 'no list "log_history"', "")
             return
-        first = int(
-            bool(history)
-            and isinstance(history[0], dict)
-            and history[0].keys() == FROM_ZERO | {"step"}
-        )
-        self._from_zero = FROM_ZERO_NOTE if first else None
-        fresh, restarts = self.added([tuple(_entry(entry, first)) for entry in history])
-        yield from restarts
-        yield from self._about(document, anew=len(fresh) == len(history))
-        yield from chain.from_iterable(fresh)
+        entries = [one if isinstance(one, dict) else {} for one in history]
+        self._from_zero = None
+        if entries and entries[0].keys() == FROM_ZERO | {"step"}:
+            self._from_zero = FROM_ZERO_NOTE
+            entries = [{**one, "step": _next(one.get("step"))} for one in entries]
+        yield from self._about(document)
+        yield from self.added(entries, _EntryDecoder())
         yield from self._best_checkpoint(document)
 
-    def _about(self, document: dict[str, Any], *, anew: bool) -> Iterator[Record]:
+    def _about(self, document: dict[str, Any]) -> Iterator[Record]:
         step = integer(document.get("global_step"))
         total = integer(document.get("max_steps"))
         yield Progress(step, total if total is not None and total > 0 else None)
@@ -125,7 +138,8 @@ class TrainerStateReader(HistoryReader):
             for key in _SETTINGS
             if isinstance(document.get(key), int | float)
         }
-        if settings and anew:
+        if settings != self._settings:
+            self._settings = settings
             yield Settings(settings, self._origin)
 
     def _best_checkpoint(self, document: dict[str, Any]) -> Iterator[Record]:
@@ -135,21 +149,6 @@ class TrainerStateReader(HistoryReader):
             yield from best_checkpoint(best)
 
 
-def _entry(entry: object, first: int) -> Iterator[MetricRow | Record]:
-    """Yield the records of one entry of the history; one of training and one of evaluation may
-    share a step.
-
-    Args:
-        entry: As it stands in the document.
-        first: What the step written as 0 is called.
-    """
-    step = integer(entry.get("step")) if isinstance(entry, dict) else None
-    if not isinstance(entry, dict) or step is None:
-        yield Unreadable(1, 'no "step" in an entry of "log_history"', "")
-        return
-    step += first
-    found = {key: number(raw) for key, raw in flatten(entry).items() if key != "step"}
-    numbers = {key: value for key, value in found.items() if value is not None}
-    if numbers:
-        yield MetricRow.of(step, numbers)
-    yield from finished(entry, step)
+def _next(step: object) -> int | None:
+    found = integer(step)
+    return None if found is None else found + 1

@@ -1,7 +1,7 @@
 """Asks HTTP servers that may be slow, wrong, huge or hostile: every question ends in an answer or
 in one sentence.
 
-No question lasts longer than its deadline, no answer is larger than its limit, and no redirect
+No answer lasts longer than its deadline, none is larger than its limit, and no redirect
 leads to another server, so that a login goes only where the user pointed.
 """
 
@@ -13,9 +13,9 @@ import netrc
 import os
 import socket
 import ssl
-import threading
-from contextlib import suppress
+from contextlib import closing
 from http import HTTPStatus
+from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urljoin
 
@@ -93,50 +93,36 @@ def exchanged(
     Raises:
         NoAnswerError: There is none; the error behind it is its cause.
     """
-    late = threading.Event()
+    end = monotonic() + deadline
     try:
         connection, target, headers = opened()
-        # A server that sends a byte now and then never runs into a socket's own time-out.
-        watchdog = threading.Timer(deadline, _cut, (connection, late))
-        watchdog.daemon = True
-        watchdog.start()
-        try:
+        with closing(connection):
             method = "GET" if body is None else "POST"
             headers = {"User-Agent": f"verl-tui/{__version__}", **headers}
             connection.request(method, target, body, headers)
             with connection.getresponse() as response:
                 stated = {name.lower(): one for name, one in response.getheaders()}
-                return Reply(response.status, stated, _body(response, late, limit))
-        finally:
-            watchdog.cancel()
-            connection.close()
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        if isinstance(error, TimeoutError) or late.is_set():
-            why = f"gives no complete answer within {deadline:g} s"
-        else:
-            why = _reason(error)
+                return Reply(response.status, stated, _body(response, end, limit))
+    except TimeoutError as error:
+        why = f"gives no complete answer within {deadline:g} s"
         raise NoAnswerError(why) from error
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise NoAnswerError(_reason(error)) from error
 
 
-def _body(
-    response: http.client.HTTPResponse, late: threading.Event, limit: int
-) -> bytes:
+def _body(response: http.client.HTTPResponse, end: float, limit: int) -> bytes:
     body = bytearray()
-    while not late.is_set() and (part := response.read1(_CHUNK)):
+    while part := response.read1(_CHUNK):
         body += part
         if len(body) > limit:
             mib = limit >> 20
             raise TooLargeError(f"{mib} MiB" if mib else f"{limit >> 10} KiB")
-    if late.is_set():
-        raise TimeoutError
+        # A server that sends a byte now and then never runs into a socket's own time-out.
+        if monotonic() > end:
+            raise TimeoutError
+    if response.length:
+        raise http.client.IncompleteRead(bytes(body))
     return bytes(body)
-
-
-def _cut(connection: http.client.HTTPConnection, late: threading.Event) -> None:
-    late.set()
-    if connection.sock is not None:
-        with suppress(OSError):
-            connection.sock.shutdown(socket.SHUT_RDWR)
 
 
 def connected(
@@ -281,21 +267,11 @@ class Client:
             return Question(connection, address.path, headers)
 
         answer = exchanged(opened, form, self._deadline, self._limit)
-        if _is_cut(answer):
+        told = answer.headers.keys() & {"content-length", "transfer-encoding"}
+        if answer.body and not told and not answer.body.endswith(_ENDS):
             raise NoAnswerError(_BREAKS_OFF)
         self.received += len(answer.body)
         return answer
-
-
-def _is_cut(answer: Reply) -> bool:
-    """Return whether an answer is shorter than it was to be; one of no stated length must end as a
-    page of metrics or JSON does. Of one in chunks http.client knows.
-    """
-    stated = answer.headers.get("content-length", "")
-    if stated.isdecimal():
-        return len(answer.body) < int(stated)
-    chunked = "chunked" in answer.headers.get("transfer-encoding", "").lower()
-    return not chunked and bool(answer.body) and not answer.body.endswith(_ENDS)
 
 
 def _login(host: str) -> dict[str, str]:

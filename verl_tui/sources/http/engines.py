@@ -19,7 +19,7 @@ from verl_tui.sources.formats.prometheus_text.names import PrometheusSeries
 from verl_tui.sources.formats.prometheus_text.page import NOBODYS
 from verl_tui.sources.http import addresses
 from verl_tui.sources.http.poller import Poller, settle
-from verl_tui.sources.http.served import PageRun, PageSource
+from verl_tui.sources.http.served import AddressSource, PageRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -104,7 +104,7 @@ class EngineRun(PageRun):
         ], keys
 
 
-class EngineSource(PageSource):
+class EngineSource(AddressSource):
     """One engine as a source of a run, until the log names it no longer."""
 
     absolute = False

@@ -10,14 +10,13 @@ from urllib.parse import urlencode
 
 import orjson
 
+from verl_tui import prometheus_names
 from verl_tui.patterns import pattern
 from verl_tui.sources.formats.prometheus_text.names import PrometheusSeries
 from verl_tui.sources.http.addresses import NoAnswerError
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from verl_tui.sources.http.addresses import Address
     from verl_tui.sources.http.client import Client
 
@@ -32,8 +31,6 @@ class PrometheusApi:
     def __init__(self, address: Address, client: Client) -> None:
         self.address = address
         self.client = client
-        self.asked = 0
-        """Questions so far."""
 
     def is_there(self) -> bool:
         """Return whether the server speaks Prometheus's API.
@@ -49,22 +46,14 @@ class PrometheusApi:
             return False
         return True
 
-    def names(self, first: float, last: float) -> list[str]:
-        """Return the names of all series in a period, in seconds since the epoch."""
-        period = urlencode({"start": f"{first:.0f}", "end": f"{last:.0f}"})
-        data = data_of(self._ask(f"/api/v1/label/__name__/values?{period}"))
-        return [str(one) for one in data] if isinstance(data, list) else []
-
-    def labels(
-        self, selectors: Sequence[str], first: float, last: float
-    ) -> list[dict[str, str]]:
-        """Return the labels of all series that a selector chooses in a period, names included."""
-        asked = [("match[]", selector) for selector in selectors]
-        asked += [("start", f"{first:.0f}"), ("end", f"{last:.0f}")]
-        data = data_of(self._ask("/api/v1/series", urlencode(asked)))
-        return [
-            {str(key): str(value) for key, value in one.items()} for one in _dicts(data)
-        ]
+    def keys(self, first: float, last: float) -> dict[str, str]:
+        """Return which keys of logs the names of our exporter stood for in a period, in seconds
+        since the epoch.
+        """
+        period = [("start", f"{first:.0f}"), ("end", f"{last:.0f}")]
+        form = urlencode([("match[]", prometheus_names.INFO), *period])
+        found = _dicts(data_of(self._ask("/api/v1/series", form)))
+        return {str(one.get("name", "")): str(one.get("key", "")) for one in found}
 
     def scrape_interval(self) -> float | None:
         """Return the seconds between two scrapes of the targets that are scraped most often."""
@@ -90,7 +79,6 @@ class PrometheusApi:
         return parsed_series(self._ask("/api/v1/query_range", form))
 
     def _ask(self, path: str, form: str | None = None) -> bytes:
-        self.asked += 1
         try:
             return self.client.ask(self.address.below(path), form=form)
         except NoAnswerError as error:

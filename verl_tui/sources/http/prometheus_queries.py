@@ -4,21 +4,20 @@ rates and quantiles, which are left to the server, each with its key as a label.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from verl_tui import prometheus_names
-from verl_tui.sources.formats.prometheus_text.machines import DEVICES
+from verl_tui.sources.formats.prometheus_text.machines import MACHINES
 from verl_tui.sources.formats.prometheus_text.names import (
     ADDED,
     KEPT_TOTALS,
     KEY,
     QUANTILES,
     TABLE,
-    spelled,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Mapping
 
     from verl_tui.sources.formats.prometheus_text.names import Labels
 
@@ -33,10 +32,6 @@ STEPS = (
 )
 """Query for the progress of each run."""
 _OURS = f'__name__=~"verl_.+",__name__!="{prometheus_names.INFO}"'
-_NAMED = f'{{run!="",{_OURS}}}', '{experiment_name!=""}'
-"""Series of our exporter's runs, and of RL-Insight's."""
-RUNS = (*_NAMED, prometheus_names.STEPS, prometheus_names.INFO)
-"""Series of runs, those of verl's tutorials among them, and the names of our exporter."""
 
 
 def belongs(labels: Mapping[str, str]) -> Labels:
@@ -62,77 +57,55 @@ def of_run(labels: Labels) -> str:
     return f"{{{','.join(stated)}}}"
 
 
-def everything(names: Collection[str], window: int) -> str:
-    """Return all series of all runs, of machines and of engines.
+def readings(window: int, *, ours: bool) -> str:
+    """Return the figures of devices, hosts, engines and queues.
 
     Args:
-        names: Of all series.
         window: Seconds over which rates are taken: some scrapes.
+        ours: Whether runs are our exporter's, which has what the tutorials' histogram is made of.
     """
-    of_tutorials = f'{{run="",experiment_name="",{_OURS}}}'
-    return " or ".join(filter(None, (*_NAMED, of_tutorials, readings(names, window))))
-
-
-def readings(names: Collection[str], window: int) -> str:
-    """Return the figures of devices, hosts, engines and queues, empty if there are none.
-
-    Args:
-        names: Of all series.
-        window: Seconds over which rates are taken: some scrapes.
-    """
-    devices = (
-        [name for name in figures if name in names and name != _OWN_MEMORY]
-        for figures in DEVICES.values()
+    asked = [(_NODE_LOAD, "cluster/cpu"), *map(_combined, TABLE["engines"])]
+    if not ours:
+        buckets = f"{prometheus_names.GENERATION}_bucket"
+        asked += [
+            (
+                _quantile(share, buckets, "le, run, job"),
+                f"{prometheus_names.GENERATION}/{part}",
+            )
+            for part, share in QUANTILES.items()
+        ]
+    machines = "|".join(sorted(MACHINES - {prometheus_names.GPU_MEMORY}))
+    computed = (
+        f'label_replace({query.replace("WINDOW", str(window))}, "{KEY}", {_text(key)}, "", "")'
+        for query, key in asked
     )
-    first = next(filter(None, devices), None)
-    asked = [f'{{__name__=~"{"|".join(first)}"}}'] if first else []
-    asked += [
-        f'label_replace({query.format(window=window)}, "{KEY}", {_text(key)}, "", "")'
-        for query, key in _computed(names)
-    ]
-    return " or ".join(asked)
+    return " or ".join((f'{{__name__=~"{machines}"}}', *computed))
 
 
-_OWN_MEMORY = prometheus_names.GPU_MEMORY
+_NODE_LOAD = (
+    '100 * (1 - sum by (instance) (rate(node_cpu_seconds_total{mode=~"idle|iowait"}'
+    "[WINDOWs])) / sum by (instance) (rate(node_cpu_seconds_total[WINDOWs])))"
+)
 
 
-def _computed(names: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield what asks for each figure that the server computes, and its key."""
-    known = {spelled(name): name for name in names}
-    for name in filter(known.__contains__, TABLE["engines"]):
-        yield _combined(name, known[name])
-    exporters = (one for one in TABLE["hosts"].values() if next(iter(one)) in names)
-    for name, figure in next(exporters, dict[str, Any]()).items():
-        if name in names:
-            yield figure["query"], figure["key"]
-    # The tutorials' histogram; our exporter has what it is made of.
-    buckets = f"{prometheus_names.GENERATION}_bucket"
-    if buckets in names and prometheus_names.INFO not in names:
-        for part, share in QUANTILES.items():
-            query = _quantile(share, buckets, "le, run, job")
-            yield query, f"{prometheus_names.GENERATION}/{part}"
-
-
-def _combined(name: str, written: str) -> tuple[str, str]:
+def _combined(name: str) -> tuple[str, str]:
     """Return what asks for a figure of several processes, as one of theirs on a page is made, and
-    its key.
-
-    Args:
-        name: The engine's own name.
-        written: The name that the server has.
+    its key. An engine's name may have `_` for `:`.
     """
+    spellings = "|".join(dict.fromkeys((name, name.replace(":", "_"))))
+    series = f'{{__name__=~"{spellings}"}}'
     if name.endswith("_bucket"):
-        return _quantile(0.95, written, "le"), f"{name.removesuffix('_bucket')}/p95"
+        return _quantile(0.95, series, "le"), f"{name.removesuffix('_bucket')}/p95"
     if name.endswith("_total") and not KEPT_TOTALS.fullmatch(name):
-        rate = f"sum(rate({written}[{{window}}s]))"
+        rate = f"sum(rate({series}[WINDOWs]))"
         return rate, f"{name.removesuffix('_total')}_per_second"
     if name.startswith("tq_partition"):
-        return f"avg by (task_name) ({written})", name
-    return f"{'sum' if ADDED.fullmatch(name) else 'avg'}({written})", name
+        return f"avg by (task_name) ({series})", name
+    return f"{'sum' if ADDED.fullmatch(name) else 'avg'}({series})", name
 
 
 def _quantile(share: float, buckets: str, by: str) -> str:
-    rate = f"rate({buckets}[{{window}}s])"
+    rate = f"rate({buckets}[WINDOWs])"
     return f"histogram_quantile({share}, sum by ({by}) ({rate}))"
 
 

@@ -1,29 +1,28 @@
 """A Prometheus server as a source: finds the runs it has series of, loads their past, and follows
-them by one query an interval.
+them by the same question.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict, deque
-from dataclasses import dataclass, field
+from collections import deque
+from contextlib import suppress
 from time import localtime, strftime
 from typing import TYPE_CHECKING
 
-from verl_tui import prometheus_names
 from verl_tui.means import clamp
 from verl_tui.patterns import pattern
-from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
+from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.formats.prometheus_text.machines import MACHINES
 from verl_tui.sources.formats.prometheus_text.names import BY_CLOCK, KEY
-from verl_tui.sources.formats.prometheus_text.rows import StepRows
 from verl_tui.sources.http import prometheus_queries as queries
+from verl_tui.sources.http.addressed_run import AddressedRun
 from verl_tui.sources.http.addresses import NoAnswerError
 from verl_tui.sources.http.prometheus_api import PrometheusApi
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from verl_tui.records import Record
     from verl_tui.sources.formats.prometheus_text.names import (
@@ -45,11 +44,9 @@ default.
 _SHORTEST, _LONGEST = 1.0, 120.0
 _MOST_POINTS = 10_000
 """Points of one series in one answer; Prometheus refuses more than 11,000."""
-_BUDGET = 400_000
-"""Points of all series in one answer: some 12 MB."""
-_TOGETHER = 3_000_000
-"""Points of all runs that are loaded."""
-_LEAST_POINTS = 100
+_MOMENTS = 2000
+"""Moments of a run's past that are loaded: some 300 series come to 20 MB."""
+_LEAST_POINTS = 25
 _TOO_MUCH = pattern(
     r"answers with more than|gives no complete answer|cannot answer|answers with HTTP [45]"
 )
@@ -60,48 +57,39 @@ shows.
 _LATE = 1.0
 """Seconds that a scrape takes to be found."""
 _HOUR = 3600.0
-"""Seconds to look back if no step shows the beginning."""
+"""Seconds to look back where no run shows the beginning."""
 _REDISCOVER = 60.0
 _MOST_RUNS = 100
 _STALE = 300.0
 """Seconds for which Prometheus takes a series for alive after its last sample."""
 
 
-@dataclass(slots=True)
-class ServedRun:
+class ServedRun(AddressedRun):
     """One run that a server has series of."""
 
-    name: str
-    labels: Labels
-    """Labels that distinguish its series from those of others; empty for figures of no run."""
-    series: int = 0
-    """How many it has at most at a time."""
-    span: tuple[float, float] | None = None
-    """When its steps were seen first and last."""
-    rows: StepRows = field(default_factory=StepRows)
-    waiting: deque[tuple[Record, ...]] = field(default_factory=deque)
-    """Batches of rows that wait to be read."""
-    loaded: bool = False
-    coarse: float | None = None
-    """Seconds between two points of its past, where that is more than between two scrapes."""
-    absent: float | None = None
-    """Since when the server has had nothing new of it."""
-    _batcher: RowBatcher = field(default_factory=RowBatcher)
+    format = name
+    rank = rank
+    live = True
+    """True if the server still has something new of it."""
+    followed: float | None = None
+    """Up to when its series were asked for."""
+    coarse: str | None = None
+    """Says how exact its past is, where a point is more than a scrape."""
 
-    def goes_on(self, now: float) -> bool:
-        """Return whether the server still has something new of it."""
-        if self.loaded:
-            return self.absent is None
-        return self.span is not None and now - self.span[1] <= _STALE
+    def __init__(self, called: str, labels: Labels, span: tuple[float, float]) -> None:
+        super().__init__(called)
+        self.labels = labels
+        """Labels that distinguish its series from those of others; empty for figures of no run."""
+        self.span = span
+        """When its steps were seen first and last."""
+        self._ready: deque[tuple[Record, ...]] = deque()
 
-    def note_absence(self, now: float | None) -> None:
-        """Note that the server has nothing new of the run now, or that it has if that is None."""
-        if now is None or not self.labels:
-            self.absent = None
-        elif self.absent is None:
-            self.absent = self.rows.newest or now
+    @property
+    def waiting(self) -> bool:  # type: ignore[override]
+        """True if further records wait."""
+        return bool(self._ready)
 
-    def take(self, lines: list[PrometheusSeries], keys: Mapping[str, str]) -> None:
+    def add(self, lines: list[PrometheusSeries], keys: Mapping[str, str]) -> None:
         """Make rows of new series.
 
         Args:
@@ -111,19 +99,20 @@ class ServedRun:
         ours = any(label == "run" for label, _ in self.labels)
         self._batcher.add(self.rows.take(lines, keys if ours else {}))
         if records := self._batcher.take():
-            self.waiting.append(records)
+            self._ready.append(records)
 
-    def note(self, interval: float) -> str | None:
-        """Say how exact its past is, given the seconds between two scrapes."""
-        coarse = since = None
-        if self.coarse is not None and self.coarse > interval:
-            coarse = (
-                f"its past is shown by a point every {self.coarse:,.0f} s,"
-                f" of a scrape every {interval:g} s"
-            )
-        if self.absent is not None:
-            since = f"nothing new since {strftime('%H:%M:%S', localtime(self.absent))}"
-        return joined_notes(self.rows.note, coarse, since)
+    def take(self) -> tuple[Record, ...]:
+        """Return the next records."""
+        return self._ready.popleft() if self._ready else ()
+
+    @property
+    def note(self) -> str | None:
+        """Say how exact its past is, and since when nothing has come."""
+        since = None
+        if not self.live and self.rows.newest is not None:
+            newest = strftime("%H:%M:%S", localtime(self.rows.newest))
+            since = f"nothing new since {newest}"
+        return joined_notes(self.rows.note, self.coarse, since)
 
 
 class Server:
@@ -132,19 +121,17 @@ class Server:
     """
 
     def __init__(self, address: Address, client: Client) -> None:
-        self.api = PrometheusApi(address, client)
+        self._api = PrometheusApi(address, client)
+        self._place = address.place
         self.interval = _SCRAPE
         self.runs: dict[str, ServedRun] = {}
         """By name, in the order of finding; new ones are put in whole."""
         self.left_out = 0
         """Runs beyond those that are shown."""
-        self._names: set[str] = set()
         self._keys: dict[str, str] = {}
         """The log's own keys, by the names that our exporter gives them."""
-        self._shared: ServedRun | None = None
-        """The run that figures of devices, engines and hosts are assigned to."""
-        self._followed: float | None = None
-        """Up to when it has been asked."""
+        self._measured: float | None = None
+        """Up to when figures of machines and engines were asked for."""
         self._discovered = -math.inf
 
     def ask(self, now: float) -> None:
@@ -159,135 +146,112 @@ class Server:
         if now - self._discovered >= _REDISCOVER:
             self._discover(now)
             self._discovered = now
-        for run in _newest_first(self.runs.values(), now):
-            if not run.loaded:
-                self._load(run, now)
-        if self._followed is not None and self.runs:
-            self._follow(self._followed, now)
-        self._followed = self._until(now)
+        for run in sorted(self.runs.values(), key=lambda one: -one.span[1]):
+            if run.labels:
+                self._follow(run, now)
+        self._measure(now)
 
     # -- finding -----------------------------------------------------------------------------------
 
     def _discover(self, now: float) -> None:
         since = max(now - _PAST, self._discovered - _REDISCOVER)
-        self.interval = self._scrape_interval()
-        self._names.update(self.api.names(since, now))
-        counts: Counter[Labels] = Counter()
-        for series in self.api.labels(queries.RUNS, since, now):
-            if series.get("__name__") == prometheus_names.INFO:
-                self._keys[series.get("name", "")] = series.get("key", "")
-            else:
-                counts[queries.belongs(series)] += 1
-        known = {run.labels for run in self.runs.values()}
-        new = {own: ServedRun("", own) for own in counts if own and own not in known}
-        if new:
-            self._add(new, now)
-        for run in self.runs.values():
-            run.series = max(run.series, counts[run.labels])
-        if self._readings():
-            self._shared = self._owner(now)
-            self.runs.setdefault(self._shared.name, self._shared)
-
-    def _scrape_interval(self) -> float:
-        try:
-            stated = self.api.scrape_interval() or self.interval
-        except NoAnswerError:  # what only looks like Prometheus has no targets
-            return self.interval
-        return clamp(stated, _SHORTEST, _LONGEST)
-
-    def _add(self, new: Mapping[Labels, ServedRun], now: float) -> None:
-        """Take the newest of the new runs, as long as there is room."""
-        spans = self._spans(now)
-        for labels, run in new.items():
-            run.span = spans.get(labels)
+        with suppress(NoAnswerError):  # what only looks like Prometheus has no targets
+            stated = self._api.scrape_interval() or self.interval
+            self.interval = clamp(stated, _SHORTEST, _LONGEST)
+        self._keys |= self._api.keys(since, now)
+        known = {run.labels: run for run in self.runs.values()}
+        spans = self._spans(since, now)
+        for labels in spans.keys() & known.keys():
+            known[labels].span = (known[labels].span[0], spans[labels][1])
+        new = sorted(spans.keys() - known.keys(), key=lambda one: -spans[one][1])
         room = max(0, _MOST_RUNS - len(self.runs))
-        self.left_out = max(0, len(new) - room)
-        for run in _newest_first(new.values(), 0.0)[:room]:
-            run.name = self._name(dict(run.labels))
-            self.runs[run.name] = run
+        self.left_out = max(self.left_out, len(new[room:]))
+        for labels in new[:room]:
+            called = self._name(dict(labels))
+            self.runs[called] = ServedRun(called, labels, spans[labels])
 
     def _name(self, labels: Mapping[str, str]) -> str:
         """Return a run's name: as in the logs, with its project if another one has the same
         name.
         """
         stated = (labels.get(label) for label in ("run", "experiment_name", "job"))
-        own = next(filter(None, stated), self.api.address.place)
+        own = next(filter(None, stated), self._place)
         numbered = (f"{own} ({at})" for at in range(2, _MOST_RUNS + 2))
         names = (own, f"{labels.get('project', '')}/{own}", *numbered)
-        shown = (one_line(name, 120) or "run" for name in names)
-        return next(name for name in shown if name not in self.runs)
+        shown = (one_line(one, 120) or "run" for one in names)
+        return next(one for one in shown if one not in self.runs)
 
-    def _owner(self, now: float) -> ServedRun:
-        """Return the run that the figures of machines belong to: the only one that goes on; else
-        what is called after the server.
-        """
-        live = [run for run in self.runs.values() if run.labels and run.goes_on(now)]
-        if len(live) == 1:
-            return live[0]
-        nobodys = next((run for run in self.runs.values() if not run.labels), None)
-        return nobodys or ServedRun(self._name({}), ())
-
-    def _spans(self, now: float) -> dict[Labels, tuple[float, float]]:
+    def _spans(self, since: float, now: float) -> dict[Labels, tuple[float, float]]:
         """Return from when to when the steps of each run were seen."""
-        every = max(self.interval, _PAST / _MOST_POINTS)
+        every = max(self.interval, (now - since) / _MOST_POINTS)
         spans: dict[Labels, tuple[float, float]] = {}
-        lines = self.api.range(queries.STEPS, now - _PAST, self._until(now), every)
-        for line in lines:
-            if line.points:
-                run = queries.belongs(line.labels)
+        for line in self._api.range(queries.STEPS, since, self._until(now), every):
+            run = queries.belongs(line.labels)
+            if run and line.points:
                 times = (*line.points, *spans.get(run, ()))
                 spans[run] = min(times), max(times)
         return {run: (at - every, to + every) for run, (at, to) in spans.items()}
 
     # -- the past, and what comes ------------------------------------------------------------------
 
-    def _load(self, run: ServedRun, now: float) -> None:
-        """Load a run's past, at a distance of points at which it can be answered."""
-        first, last = run.span or (now - _HOUR, now)
-        last = min(last, self._until(now))
-        lines: list[PrometheusSeries] = []
-        if run.labels:
-            values = min(_BUDGET, _TOGETHER // max(1, len(self.runs)))
-            points = min(_MOST_POINTS, values // max(1, run.series))
-            query = queries.of_run(run.labels)
-            run.coarse, lines = self._past(query, first, last, points)
-        if run is self._shared and (query := self._readings()):
-            lines += self._past(query, first, last, _READING_POINTS)[1]
-        run.take(lines, self._keys)
-        run.loaded = True
-
-    def _follow(self, since: float, now: float) -> None:
-        """Give each run what is new of it."""
-        first = since + self.interval
-        last = self._until(now)
-        if last < first:
+    def _follow(self, run: ServedRun, now: float) -> None:
+        """Ask for a run's past, at a distance of points at which it can be answered, or for what is
+        new of it.
+        """
+        run.live = now - run.span[1] <= _STALE
+        last = self._until(now if run.live else min(now, run.span[1]))
+        first, begins = run.span[0], run.followed is None
+        if run.followed is not None:
+            first = run.followed + self.interval
+        if first > last:
             return
-        live = [run.series for run in self.runs.values() if run.goes_on(now)]
-        query = queries.everything(self._names, self._window)
-        _, lines = self._past(query, first, last, _BUDGET // max(1, sum(live)))
-        by_run: defaultdict[Labels | None, list[PrometheusSeries]] = defaultdict(list)
-        for line in lines:
-            by_run[_owned_by(line)].append(line)
-        shared = by_run.pop(None, [])
-        for run in self.runs.values():
-            own = by_run[run.labels] if run.labels else []
-            run.note_absence(now if not own else None)
-            run.take(own + shared if run is self._shared else own, self._keys)
+        every, lines = self._past(queries.of_run(run.labels), first, last, _MOMENTS)
+        if begins and every > self.interval:
+            run.coarse = (
+                f"its past is shown by a point every {every:,.0f} s,"
+                f" of a scrape every {self.interval:g} s"
+            )
+        run.add(lines, self._keys)
+        run.followed = last
+
+    def _measure(self, now: float) -> None:
+        """Ask for figures of machines and engines."""
+        owner = self._owner(now)
+        first, last = owner.span[0], self._until(now)
+        if self._measured is not None:
+            first = self._measured + self.interval
+        if first > last:
+            return
+        query = queries.readings(max(60, int(4 * self.interval)), ours=bool(self._keys))
+        _, lines = self._past(query, first, last, _READING_POINTS)
+        self._measured = last
+        if lines:
+            owner.add(lines, self._keys)
+            self.runs.setdefault(owner.name, owner).followed = last
+
+    def _owner(self, now: float) -> ServedRun:
+        """Return the run that the figures of machines belong to: the only one that goes on; else
+        what is called after the server.
+        """
+        live = [run for run in self.runs.values() if run.labels and run.live]
+        if len(live) == 1:
+            return live[0]
+        nobodys = next((run for run in self.runs.values() if not run.labels), None)
+        return nobodys or ServedRun(self._name({}), (), (now - _HOUR, now))
 
     def _past(
         self, query: str, first: float, last: float, points: int
     ) -> tuple[float, list[PrometheusSeries]]:
         """Return the distance of points that could be had, and the series at that."""
-        points = max(_LEAST_POINTS, points)
         while True:
             scrapes = math.ceil((last - first) / (points * self.interval))
             every = self.interval * max(1, scrapes)
             try:
-                lines = self.api.range(query, first, last, every)
+                lines = self._api.range(query, first, last, every)
             except NoAnswerError as error:
                 # Too much at once for the server or for us: a quarter of it.
                 points = int((last - first) / every) // 4
-                if points < _LEAST_POINTS // 4 or not _TOO_MUCH.match(str(error)):
+                if points < _LEAST_POINTS or not _TOO_MUCH.match(str(error)):
                     raise
             else:
                 return every, [line for line in lines if _is_used(line)]
@@ -297,20 +261,6 @@ class Server:
         late = min(_LATE, self.interval / 2)
         return math.floor((now - late) / self.interval) * self.interval
 
-    def _readings(self) -> str:
-        return queries.readings(self._names, self._window)
-
-    @property
-    def _window(self) -> int:
-        """Seconds over which rates are taken."""
-        return max(60, int(4 * self.interval))
-
-
-def _owned_by(line: PrometheusSeries) -> Labels | None:
-    """Return the labels of a series' run, None for one of machines, engines or queues."""
-    of_machine = line.name in MACHINES and line.name != prometheus_names.GPU_MEMORY
-    return None if of_machine or KEY in line.labels else queries.belongs(line.labels)
-
 
 def _is_used(line: PrometheusSeries) -> bool:
     """Return whether a series is none that the server computes a figure of."""
@@ -318,10 +268,3 @@ def _is_used(line: PrometheusSeries) -> bool:
         return True
     parts = ("_bucket", "_sum", "_count")
     return not line.name.endswith(parts) and not BY_CLOCK.fullmatch(line.name)
-
-
-def _newest_first(runs: Iterable[ServedRun], otherwise: float) -> list[ServedRun]:
-    """Return runs, the one first whose steps were seen last; `otherwise`: when those of a run
-    without a span were.
-    """
-    return sorted(runs, key=lambda run: -(run.span[1] if run.span else otherwise))

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 
 from verl_tui.records import MetricRows
 from verl_tui.sources.fields.kept_metrics import KeptMetrics
-from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
+from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.files.polled import PolledSource
 from verl_tui.sources.formats.prometheus_text import reader as exposition
 from verl_tui.sources.formats.prometheus_text.figures import PageFigures, instance_of
 from verl_tui.sources.formats.prometheus_text.page import NOBODYS
-from verl_tui.sources.formats.prometheus_text.rows import StepRows
 from verl_tui.sources.http import addresses
-from verl_tui.sources.http import prometheus_server as prometheus
+from verl_tui.sources.http.addressed_run import AddressedRun
 from verl_tui.sources.http.addresses import Unreached
 from verl_tui.sources.http.poller import Poller, settle
 
@@ -28,66 +27,22 @@ if TYPE_CHECKING:
     from verl_tui.records import Record, SourceStatus
     from verl_tui.sources.formats.prometheus_text.names import PrometheusSeries
     from verl_tui.sources.formats.prometheus_text.page import Page, Scrape
-    from verl_tui.sources.http.prometheus_server import ServedRun, Server
 
 
-class ServedSource(PolledSource):
-    """What one address says of one run."""
+class PageRun(AddressedRun):
+    """One run that pages tell of; several of them are those of its workers."""
 
     format = exposition.name
     rank = exposition.rank
-    absolute = True
-
-    def __init__(self, poller: Poller) -> None:
-        super().__init__(Path(poller.address.text))
-        self.poller = poller
-        self._metrics = KeptMetrics()
-
-    def read(self) -> tuple[tuple[Record, ...], bool]:
-        """Return the next records, and whether more wait."""
-        found, more = self._next()
-        kept: list[Record] = []
-        for one in found:
-            if isinstance(one, MetricRows):
-                self._records += len(one.steps)
-                kept += filter(None, [self._metrics.of(one)])
-            else:
-                kept.append(one)
-        return tuple(kept), more
-
-    def _next(self) -> tuple[tuple[Record, ...], bool]:
-        raise NotImplementedError
-
-    def status(self) -> SourceStatus:
-        """Return how the source is doing."""
-        return (
-            super()
-            .status()
-            ._replace(
-                path=self.poller.address.text,
-                size=self.poller.client.received,
-                problem=self.poller.sentence,
-            )
-        )
-
-
-class PageRun:
-    """One run that pages tell of; several of them are those of its workers."""
-
     kind = "endpoints"
-    """What its workers are."""
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        super().__init__(name)
         self.workers: dict[Poller, str] = {}
-        """Which run of its page each of them has: none, where it names no run."""
-        self.modified: float | None = None
-        """When the newest page that said something was asked for."""
-        self.rows = StepRows()
+        """Which run of its page each address has: none, where it names no run."""
         self._taken = 0.0
         """When the newest page that was taken was asked for."""
         self._figures = PageFigures()
-        self._batcher = RowBatcher()
 
     @property
     def note(self) -> str | None:
@@ -126,22 +81,33 @@ class PageRun:
         return self._figures.take(pages, at)
 
 
-class PageSource(ServedSource):
-    """One endpoint as a source of one run. The records of all of a run's endpoints come through the
-    first.
-    """
+class AddressSource(PolledSource):
+    """What one address says of one run."""
 
-    def __init__(self, run: PageRun, poller: Poller) -> None:
-        super().__init__(poller)
+    absolute = True
+
+    def __init__(self, run: AddressedRun, poller: Poller) -> None:
+        super().__init__(Path(poller.address.text))
+        self.format, self.rank = run.format, run.rank
+        self.poller = poller
         self._run = run
+        self._metrics = KeptMetrics()
 
     @property
     def leads(self) -> bool:
-        """True if the records of all of the run's endpoints come through this one."""
-        return next(iter(self._run.workers), None) is self.poller
+        """True if the records of all of the run's addresses come through this one."""
+        return next(iter(self._run.workers), self.poller) is self.poller
 
-    def _next(self) -> tuple[tuple[Record, ...], bool]:
-        return (self._run.take() if self.leads else ()), False
+    def read(self) -> tuple[tuple[Record, ...], bool]:
+        """Return the next records, and whether more wait."""
+        kept: list[Record] = []
+        for one in self._run.take() if self.leads else ():
+            if isinstance(one, MetricRows):
+                self._records += len(one.steps)
+                kept += filter(None, [self._metrics.of(one)])
+            else:
+                kept.append(one)
+        return tuple(kept), self.leads and self._run.waiting
 
     @property
     def note(self) -> str | None:
@@ -152,42 +118,19 @@ class PageSource(ServedSource):
 
     def status(self) -> SourceStatus:
         """Return how the source is doing."""
-        status = super().status()
-        return status._replace(
-            bytes_read=status.size if self._records or not self.leads else 0,
-            modified=self._run.modified,
-            findings=self._run.rows.findings,
-        )
-
-
-class ServerSource(ServedSource):
-    """One run of a Prometheus server as a source."""
-
-    format = prometheus.name
-    rank = prometheus.rank
-
-    def __init__(self, run: ServedRun, server: Server, poller: Poller) -> None:
-        super().__init__(poller)
-        self._run = run
-        self._server = server
-
-    def _next(self) -> tuple[tuple[Record, ...], bool]:
-        if not self._run.waiting:
-            return (), False
-        return self._run.waiting.popleft(), bool(self._run.waiting)
-
-    def status(self) -> SourceStatus:
-        """Return how the source is doing.
-
-        A series goes on whether its run does or not: its age shows no more than the records' own
-        times.
-        """
-        status = super().status()
-        note = self._run.note(self._server.interval)
-        return status._replace(
-            bytes_read=status.size - bool(self._run.waiting),
-            note=joined_notes(note, self._metrics.note),
-            findings=self._run.rows.findings,
+        size = self.poller.client.received
+        done = (self._records or not self.leads) and not self._run.waiting
+        return (
+            super()
+            .status()
+            ._replace(
+                path=self.poller.address.text,
+                bytes_read=size if done else 0,
+                size=size,
+                modified=self._run.modified,
+                problem=self.poller.sentence,
+                findings=self._run.rows.findings,
+            )
         )
 
 
@@ -260,25 +203,25 @@ class Served:
             if not (one.server or one.newest) or (one.problem and one not in known)
         )
 
-    def sources(self) -> Iterator[tuple[str, ServedSource]]:
+    def sources(self) -> Iterator[tuple[str, AddressSource]]:
         """Yield the sources that have come since the last call, each with the name of its run."""
         for name, source in self._fresh():
             self._known.add((name, source.poller))
             yield name, source
 
-    def _fresh(self) -> list[tuple[str, ServedSource]]:
+    def _fresh(self) -> list[tuple[str, AddressSource]]:
         """Return the sources that have not been taken yet, each with the name of its run."""
-        found: list[tuple[str, ServedSource]] = [
-            (run.name, ServerSource(run, poller.server, poller))
+        found: list[tuple[str, AddressSource]] = [
+            (run.name, AddressSource(run, poller))
             for poller in self.pollers
             if poller.server is not None
             for run in list(poller.server.runs.values())
-            if run.loaded
+            if run.followed is not None
         ]
         if not self.awaited:
             self._find_page_runs()
         found += [
-            (run.name, PageSource(run, poller))
+            (run.name, AddressSource(run, poller))
             for run in self._runs.values()
             for poller in run.workers
         ]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from textual.binding import Binding
-
 from verl_tui.rendering.charts import zoom_window
 from verl_tui.rendering.charts.noise import WEIGHTS
 from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.rendering.session.hint_keys import HINT_KEYS
+from verl_tui.tui.keys.act import act
 from verl_tui.tui.keys.tasks import LEARN, TAKE
 
 if TYPE_CHECKING:
@@ -24,74 +23,38 @@ SMOOTHINGS = (0.0, None, *WEIGHTS)
 _LEAST_POINTS = 8
 """Nobody zooms in on fewer."""
 KEYS = (
-    Binding(
-        "x",
-        "look('axis')",
-        "X axis: step, time, relative, KL",
-        show=False,
-        id="look.axis",
-        group=LEARN,
+    act("x", "look('axis')", "look.axis", "X axis: step, time, relative, KL", LEARN),
+    act("y", "look('log')", "look.log", "Log scale", LEARN),
+    act(
+        "Y", "look('usual')", "look.outliers", "Y axis with or without outliers", LEARN
     ),
-    Binding("y", "look('log')", "Log scale", show=False, id="look.log", group=LEARN),
-    Binding(
-        "Y",
-        "look('usual')",
-        "Y axis with or without outliers",
-        show=False,
-        id="look.outliers",
-        group=LEARN,
-    ),
-    Binding(
-        "s", "look('smoother')", "Smoother", show=False, id="look.smoother", group=LEARN
-    ),
-    Binding(
-        "S",
-        "look('rougher')",
-        "Less smooth, then raw values",
-        show=False,
-        id="look.rougher",
-        group=LEARN,
-    ),
-    Binding(
+    act("s", "look('smoother')", "look.smoother", "Smoother", LEARN),
+    act("S", "look('rougher')", "look.rougher", "Less smooth, then raw values", LEARN),
+    act(
         "plus,equals_sign",
         "look('in')",
+        "look.in",
         "Zoom in on the cursor, or the end",
-        show=False,
-        id="look.in",
-        group=LEARN,
+        LEARN,
     ),
-    Binding(
-        "minus,underscore",
-        "look('out')",
-        "Zoom out",
-        show=False,
-        id="look.out",
-        group=LEARN,
-    ),
-    Binding(
+    act("minus,underscore", "look('out')", "look.out", "Zoom out", LEARN),
+    act(
         "H,shift+left",
         "look('earlier')",
+        "look.earlier",
         "Earlier steps, once zoomed in",
-        show=False,
-        id="look.earlier",
-        group=LEARN,
+        LEARN,
     ),
-    Binding(
+    act(
         "L,shift+right",
         "look('later')",
+        "look.later",
         "Later steps, once zoomed in",
-        show=False,
-        id="look.later",
-        group=LEARN,
+        LEARN,
     ),
 )
-TABLE = Binding(
-    "W",
-    "write_table",
-    "Write the points in sight to a CSV file",
-    show=False,
-    id="table",
-    group=TAKE,
+TABLE = act(
+    "W", "write_table", "table", "Write the points in sight to a CSV file", TAKE
 )
 
 

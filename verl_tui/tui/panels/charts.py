@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
 
-from verl_tui.rendering.charts.alignment import Gutters
+from verl_tui.rendering.charts.alignment import Gutters, page_data
 from verl_tui.rendering.charts.page import (
     ChartFilter,
     ChartPage,
-    PageContent,
-    PlacedPage,
+    ChartPlace,
     empty_chart,
     list_charts,
+    page_content,
     rows_of_evaluation,
 )
-from verl_tui.rendering.charts.page_data import page_data
 from verl_tui.rendering.charts.plan import ChartLook
 from verl_tui.rendering.charts.values import reading
 from verl_tui.rendering.filter_words import Matches
@@ -27,8 +26,8 @@ from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import LEARN
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.panels.spec import PanelSpec
+from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.chart_tiles import ChartTiles
-from verl_tui.tui.widgets.plot import Plot
 from verl_tui.tui.widgets.start_log import StartLog
 
 if TYPE_CHECKING:
@@ -39,23 +38,20 @@ if TYPE_CHECKING:
     from verl_tui.rendering.charts.chart_data import ChartData
     from verl_tui.rendering.charts.plan import PlannedChart
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.tui.widgets.chart import Chart
 
+_Placed = tuple[tuple[int, int], list[ChartPlace], int]
+"""What the last layout has placed: a room, where its charts are, and how many charts there were;
+further ones may be on their way.
+"""
 _AT_ONCE = 2
 """Charts that are drawn otherwise in the frame that answers a key; the others come in the next."""
-
-_PLACE = """
-    &.-tiny > #charts, &.-pair > #charts, &.-line > #charts { display: block; height: 1fr; }
-    &.-line > #charts { display: none; }
-"""
-"""Its place in each layout of the dashboard."""
 
 
 class ChartsPanel(Panel):
     """A page of charts, as many as fit; further pages hold the rest."""
 
     TITLE = "charts"
-    PANEL = PanelSpec("charts", "f3", "Charts", rank=20, tab=10, css=_PLACE)
+    PANEL = PanelSpec("charts", "f3", "Charts", rank=20, tab=10, share=1.0)
     FOOTER = (
         ("chart.read_left chart.read_right", "Read"),
         ("chart.zoom", "Full screen"),
@@ -63,7 +59,7 @@ class ChartsPanel(Panel):
         ("chart.next chart.previous", "Chart"),
     )
     HELP_SECTION = HelpSection(
-        "charts, with the focus", (Plot,), rank=10, charts=True, task=LEARN
+        "charts, with the focus", (Chart,), rank=10, charts=True, task=LEARN
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "step(1)", "Next chart", show=False, id="chart.next"),
@@ -95,8 +91,10 @@ class ChartsPanel(Panel):
         self.lenient = False
         """True if a filter that no metric matches is meant for something else, and leaves all."""
         self._view: View | None = None
-        self._content = PageContent()
+        self._content: object = None
         """The content that was drawn last."""
+        self._filtered = ChartFilter()
+        """The filter of the page."""
         self._page = ChartPage()
         """The page that is shown."""
         self._revealed: str | None = None
@@ -105,7 +103,7 @@ class ChartsPanel(Panel):
         """
         self._focus: int | None = None
         """Slot to be given the focus when the page is drawn: 0 or -1."""
-        self._placed = PlacedPage()
+        self._placed: _Placed = ((0, 0), [], 0)
         self._gutters = Gutters()
         self._tiles = ChartTiles(self._lay_out)
         self._start_log = StartLog()
@@ -123,22 +121,21 @@ class ChartsPanel(Panel):
 
     def show(self, view: View) -> None:
         """Draw the page's charts, if any has changed."""
-        before = self._content
-        content = PageContent.of(view, self.look, self._filter, self._revealed)
+        before = self._view
+        content = page_content(view, self.look, self._filter, self._revealed)
         self._show_log(view)
-        if content == before and view.run is not None:
+        if content == self._content:
             return  # a reading of the GPUs, or the clock, changes no chart
-        if self._view is not None and self._is_covered():
+        if before is not None and self._is_covered():
             # shown again when it is visible again; until then the last view stays
             return
         self._view = view
-        self._content = content
-        if content.cursor != before.cursor:
+        if before is None or view.cursor != before.cursor:
             self.look = with_step_in_sight(self.look, view.run, view.cursor)
-        if content.listing.filter != before.listing.filter:
+        if self._filter != self._filtered:
+            self._filtered = self._filter
             self._turn_to(0)
-        if content.listing != before.listing:
-            self._page = self._page._replace(listed=self.listed(view))
+        self._page = self._page._replace(listed=self.listed(view))
         self._draw()
 
     def _show_log(self, view: View) -> None:
@@ -191,7 +188,7 @@ class ChartsPanel(Panel):
             return  # too early, or the app is ending
         self._page = self._page.fitted(*tiles.size, self._revealed)
         tiles.have(self._page.slots)
-        if self._placing(self._placed.room) != self._placed:
+        if self._placing(self._placed[0]) != self._placed:
             tiles.refresh(layout=True)
         else:
             self._fill(view, at_once, in_layout=False)
@@ -205,23 +202,23 @@ class ChartsPanel(Panel):
         self._placed = self._placing(size)
         view = self._view
         slots = self._page.slots
-        if view is not None and self._placed.there < slots:
+        if view is not None and self._placed[2] < slots:
             self.call_later(self._tiles.have, slots)
         if view is not None and self._placed != before:
-            at_once = None if self._placed.is_like(before) else _AT_ONCE
+            alike = len(self._placed[1]) == len(before[1]) and before[2]
+            at_once = None if alike else _AT_ONCE
             self._fill(view, at_once, in_layout=True)
-        return [tile[1:] for tile in self._page.tiles(*size)]
+        return [tile[1:] for tile in self._placed[1]]
 
-    def _placing(self, room: tuple[int, int]) -> PlacedPage:
+    def _placing(self, room: tuple[int, int]) -> _Placed:
         """Return what a layout places of the page in a room."""
-        page = self._page
-        return PlacedPage(room, page.shape, len(page.charts), len(self._tiles.children))
+        return room, self._page.tiles(*room), len(self._tiles.children)
 
     def _fill(self, view: View, at_once: int | None, *, in_layout: bool) -> None:
         """Show in each chart what it is of, and say below them how they are drawn."""
         self._tiles.fill(self._data(view), at_once, in_layout=in_layout)
         self._give_focus()
-        self._content = self._content._replace(look=self.look)
+        self._content = page_content(view, self.look, self._filter, self._revealed)
         if self._tiles.display:
             self.subtitle(self._page.caption(self.look, view, self.filter))
 
@@ -231,7 +228,7 @@ class ChartsPanel(Panel):
         if not page.charts:
             return [empty_chart(view, self.filter)]
         return page_data(
-            page, self._placed.room, view, self.look, self.charts, self._gutters
+            page, self._placed[0], view, self.look, self.charts, self._gutters
         )
 
     def _give_focus(self) -> None:
@@ -323,7 +320,7 @@ class ChartsPanel(Panel):
             if not self._is_covered():
                 self._draw()
 
-    def step_at(self, plot: Plot, position: int) -> int | None:
+    def step_at(self, plot: Chart, position: int) -> int | None:
         """Return the step of a position on the x axis of a chart, None where it is not known."""
         run = self._view.run if self._view is not None else None
         return step_at(run, plot.data.key, self.look, position)

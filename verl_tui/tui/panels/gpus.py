@@ -22,20 +22,11 @@ _STALE = 30.0
 """Seconds after which the age of a reading is shown."""
 
 
-_PLACE = """
-    &.-medium > #gpus, &.-narrow > #gpus { display: none; }
-    &.-narrow.-gpus > #gpus { display: block; }
-    &.-tiny.-narrow.-gpus > #gpus, &.-pair.-narrow.-gpus > #gpus,
-    &.-line.-narrow.-gpus > #gpus { display: none; }
-"""
-"""Its place in each layout of the dashboard."""
-
-
 class GpusPanel(TextPanel):
     """Bars or a matrix of GPUs, and the last values of other figures that the run has logged."""
 
     TITLE = "gpus"
-    PANEL = PanelSpec("gpus", "f5", "GPUs", rank=40, tab=40, css=_PLACE)
+    PANEL = PanelSpec("gpus", "f5", "GPUs", rank=40, tab=40, share=0.28, least=120)
     FOOTER = (("chart.zoom", "Full screen"), ("list.down list.up", "Scroll"))
     LOOKS: ClassVar[Looks] = {
         "name": "bold $foreground",
@@ -61,10 +52,6 @@ class GpusPanel(TextPanel):
     def compose(self) -> ComposeResult:
         """Make the rows."""
         yield self._rows
-
-    def has_content(self, view: View) -> bool:
-        """Return True if this host has GPUs."""
-        return bool(view.monitor.gpus and view.monitor.gpus.gpus)
 
     def needed(self, view: View, width: int, height: int) -> int:
         """Return the rows of all devices and figures, one where there are none."""

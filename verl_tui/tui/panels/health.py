@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import Binding
 from textual.message import Message
 
 from verl_tui.rendering.health_layout import FindingList, HealthLayout, caption
+from verl_tui.tui.keys.act import act
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import WHY
 from verl_tui.tui.panels.panel import TextPanel
@@ -24,17 +24,11 @@ if TYPE_CHECKING:
     from verl_tui.tui.widgets.role_styled import Looks
 
 
-_PLACE = """
-    &.-tiny.-narrow > #health { display: block; height: 1; }
-"""
-"""Its place in each layout of the dashboard."""
-
-
 class HealthPanel(TextPanel):
     """The findings about the shown run."""
 
     TITLE = "health"
-    PANEL = PanelSpec("health", "f4", "Health", rank=30, tab=20, css=_PLACE)
+    PANEL = PanelSpec("health", "f4", "Health", rank=30, tab=20, share=0.34)
     FOOTER = (
         ("health.unfold", "Unfold"),
         ("health.not_judged", "Other rules"),
@@ -51,16 +45,8 @@ class HealthPanel(TextPanel):
     }
     HELP_SECTION = HelpSection("health, with the focus", rank=20, task=WHY)
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "space", "unfold", "Evidence and advice", id="health.unfold", show=False
-        ),
-        Binding(
-            "v",
-            "not_judged",
-            "Why rules gave no verdict",
-            id="health.not_judged",
-            show=False,
-        ),
+        act("space", "unfold", "health.unfold", "Evidence and advice"),
+        act("v", "not_judged", "health.not_judged", "Why rules gave no verdict"),
     ]
 
     class Followed(Message):
@@ -75,8 +61,8 @@ class HealthPanel(TextPanel):
         self._rows = Entries()
         self._list = FindingList()
         self._layout = HealthLayout([])
-        self._drawn: tuple[object, ...] = ()
-        """The state that was drawn last."""
+        self._of: str | None = None
+        """The run that was shown last."""
 
     def compose(self) -> ComposeResult:
         """Make the rows."""
@@ -99,22 +85,12 @@ class HealthPanel(TextPanel):
 
     def show(self, view: View) -> None:
         """Show the health of the shown run."""
-        waiting = view.run is not None and view.run.step is None
-        drawn = (
-            view.run.name if view.run else None,
-            view.run,
-            view.verdict,
-            int(view.monitor.loaded() * 100) if view.loading else None,
-            waiting,
-            view.acknowledgements.revision,
-        )
         self._list.view = view
-        if drawn == self._drawn:
-            return
-        if drawn[:1] != self._drawn[:1]:
+        name = view.run.name if view.run is not None else None
+        if name != self._of:
+            self._of = name
             self._list.forget_choices()
             self._rows.scroll_home(animate=False)
-        self._drawn = drawn
         self.redraw()
 
     def redraw(self) -> None:

@@ -48,7 +48,8 @@ class Panel(ContainedPart, Container):
         &.-focused { border: round $accent; }
         &.-bare { border: none; padding: 0 1; }
         &.-bare.-focused { border-left: thick $accent; border-right: thick $accent; padding: 0; }
-        &.-bare.-zoomed { border: round $accent; padding: 0; }
+        &.-bare.-narrow { border-right: none; padding: 0; }
+        &.-plain { border: none; }
         &:nocolor.-focused { border-title-style: bold reverse; }
     }
     """
@@ -86,26 +87,16 @@ class Panel(ContainedPart, Container):
         """Draw the newest state; refreshes nothing that has not changed."""
         raise NotImplementedError
 
-    def has_content(self, view: View) -> bool:
-        """Return True if there is so much to show that the dashboard gives it more room, by rules
-        for its class `-NAME`.
-        """
-        return False
-
     def needed(self, view: View, width: int, height: int) -> int:
         """Return how many rows there are to show: 1 for a sentence, for which no frame is drawn;
-        0 for a panel that takes the room it is left.
+        0 where there is nothing.
 
         Args:
             view: The state to show.
             width: Cells of a row.
             height: Rows of the whole dashboard.
         """
-        return 0
-
-    def make_room(self, view: View) -> bool:
-        """Ask for another layout where its contents need one; return True if they do."""
-        return False
+        return 1
 
     def subtitle(self, text: str) -> None:
         """Write a few words into the lower edge of the frame; text from logs is no markup here."""

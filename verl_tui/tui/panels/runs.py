@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from rich.cells import cell_len
 from textual.binding import Binding
 from textual.content import Content
 from textual.message import Message
 
-from verl_tui.rendering.dashboard_rows import has_column
 from verl_tui.rendering.filter_words import Matches
 from verl_tui.rendering.run_list.entry_rows import badges, signs
 from verl_tui.rendering.run_list.layout import caption, lay_out, run_strip
@@ -31,41 +29,24 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
     from textual.binding import BindingType
-    from textual.geometry import Size
 
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.tui.widgets.role_styled import Looks
 
-_BESIDE = 10
+BESIDE = 10
 """Cells beside a name: frame, scroll bar, number, badge, count, and the sign of the state."""
-_LISTED = 30
-"""Least height of a dashboard with a row for each run above the charts."""
-_SPARED = 100
-"""Cells left to the charts: two columns with their axes."""
 
 
 def _signs() -> tuple[str, ...]:
     return (f"before a name: {badges()}", f"after a name: {signs()}")
 
 
-_PLACE = """
-    & > #runs { display: none; }
-    &.-runs > #runs { display: block; }
-    &.-narrow > #runs { display: none; }
-    &.-narrow.-tall.-runs > #runs { display: block; }
-    &.-column.-runs > #runs { row-span: 3; min-width: 26; max-width: 40; }
-    &.-huge.-column.-runs > #runs { min-width: 34; max-width: 56; }
-    &.-tiny.-runs > #runs, &.-pair.-runs > #runs, &.-line.-runs > #runs { display: none; }
-"""
-"""Its place in each layout of the dashboard."""
-
-
 class RunsPanel(TextPanel):
     """The list of runs; choosing one asks the app to show it."""
 
     TITLE = "runs"
-    PANEL = PanelSpec("runs", "f2", "Runs", rank=10, tab=50, css=_PLACE)
+    PANEL = PanelSpec("runs", "f2", "Runs", rank=10, tab=50, share=0.4, least=60)
     FOOTER = (("runs.select", "Select"), ("runs.sort", "Sort"), ("compare", "Compare"))
     ABRIDGED = True
     LOOKS: ClassVar[Looks] = {
@@ -129,8 +110,6 @@ class RunsPanel(TextPanel):
         """Names of the table's columns."""
         self._rows = Entries()
         self._view: View | None = None
-        self._longest = 0
-        """Cells of the longest name."""
         self._names: list[str] = []
         """Names of the entries, in their order."""
         self._chosen: str | None = None
@@ -155,25 +134,10 @@ class RunsPanel(TextPanel):
         """Make the rows."""
         yield self._rows
 
-    def has_content(self, view: View) -> bool:
-        """Return True if there are several runs: for one, the status line is enough."""
-        return len(view.monitor.runs) > 1
-
     def needed(self, view: View, width: int, height: int) -> int:
-        """Return a row a run; one row for all on a low screen, unless they fill a column."""
-        rows = len(view.monitor.runs)
-        if height >= _LISTED or has_column(rows, width, height):
-            return rows
-        return 1
-
-    def make_room(self, view: View) -> bool:
-        """Lay the screen out again if the longest name has changed; return whether it has."""
-        longest = max(map(cell_len, view.monitor.runs), default=0)
-        if not self.display or longest == self._longest:
-            return False
-        self._longest = longest
-        self.refresh(layout=True)
-        return True
+        """Return a row a run; none for one, for which the status line is enough."""
+        count = len(view.monitor.runs)
+        return count if count > 1 else 0
 
     def show(self, view: View) -> None:
         """List the runs and mark the shown one."""
@@ -199,12 +163,6 @@ class RunsPanel(TextPanel):
         """Return how many runs match the filter, of how many."""
         runs = list(view.monitor.runs.values())
         return Matches(len(named_like(runs, view.listing.filter)), len(runs))
-
-    def get_content_width(self, container: Size, viewport: Size) -> int:
-        """Return the width in which no name is cut, as far as the charts leave it."""
-        return (
-            min(self._longest + _BESIDE, container.width - _SPARED) - self.gutter.width
-        )
 
     def clip(self) -> str:
         """Return the paths of the chosen run, quoted for a command line."""
@@ -251,7 +209,7 @@ class RunsPanel(TextPanel):
             self._rows.set_entries([self.strip(run_strip(view, runs, width))], (), 1)
             self._rows.choose(None)
             return
-        titled = self.has_class("-zoomed") or not self.screen.has_class("-narrow")
+        titled = self.has_class("-zoomed") or not self.has_class("-narrow")
         rows = lay_out(view, runs, width, height, titled=titled)
         self._write_heading(rows.heading)
         self._names = [run.name for run in runs]

@@ -17,13 +17,11 @@ class PanelSpec(NamedTuple):
     """Place in the reading order of the wide layout, from 0."""
     tab: int = 100
     """Place in the order of the tab key, from 0."""
-    css: str = ""
-    """Its rules in the dashboard's stylesheet, where `&` is the dashboard with a class for its
-    size: `-wide`, `-tall` and others (see the app's breakpoints), and with the class `-NAME` while
-    the panel has something to show. A panel without rules is seen over the full screen only.
+    share: float = 0.0
+    """Largest share of the dashboard's rows that it gets; with none it is seen over the full screen
+    only. The charts get what the others leave.
     """
-
-    @property
-    def rules(self) -> str:
-        """The rules; those that keep it out of sight where it has none."""
-        return self.css or f"& > #{self.name} {{ display: none; }}"
+    least: int = 0
+    """Columns of a screen from which on it is in sight; a tall one will do where it has more to
+    show than a sentence.
+    """

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
-from textual.binding import Binding
 from textual.widgets import Input
 
 from verl_tui.rendering.filter_words import filter_label
 from verl_tui.rendering.text.printable import printable
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.keys import chart_keys
+from verl_tui.tui.keys.act import act
 from verl_tui.tui.keys.bindings import first_keys
 from verl_tui.tui.keys.tasks import COMPARE, LEARN, WHY
 from verl_tui.tui.messages import MoveCursor
@@ -20,9 +20,8 @@ from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.dashboard_layout import DashboardLayout
-from verl_tui.tui.widgets.chart import Chart
+from verl_tui.tui.widgets.chart import READING, Chart
 from verl_tui.tui.widgets.filter_bar import FilterBar
-from verl_tui.tui.widgets.plot import READING
 
 if TYPE_CHECKING:
     from textual.binding import BindingType
@@ -46,75 +45,48 @@ class Dashboard(DashboardLayout):
     )
     """Keys that the last row begins with while no panel has the focus."""
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "enter",
-            "open",
-            "Full screen: the focused chart or panel",
-            show=False,
-            id="chart.zoom",
-        ),
-        Binding("escape", "back", "Back", show=False, id="back"),
-        Binding(
+        act("enter", "open", "chart.zoom", "Full screen: the focused chart or panel"),
+        act("escape", "back", "back", "Back"),
+        act(
             "left_square_bracket",
             "switch_run(-1)",
+            "run.previous",
             "Previous run",
-            show=False,
-            id="run.previous",
-            group=COMPARE,
+            COMPARE,
         ),
-        Binding(
+        act(
             "right_square_bracket",
             "switch_run(1)",
+            "run.next",
             "Next run",
-            key_display="[ ]",
-            id="run.next",
-            group=COMPARE,
+            COMPARE,
+            show=True,
         ),
         *(
-            Binding(
-                str(n),
-                f"pick_run({n})",
-                f"Run {n}",
-                show=False,
-                id=f"run.{n}",
-                group=COMPARE,
-            )
+            act(str(n), f"pick_run({n})", f"run.{n}", f"Run {n}", COMPARE)
             for n in range(1, 10)
         ),
-        Binding("e", "finding(1)", "Next finding", id="finding.next", group=WHY),
-        Binding(
-            "E",
-            "finding(-1)",
-            "Previous finding",
-            show=False,
-            id="finding.previous",
-            group=WHY,
-        ),
-        Binding(
+        act("e", "finding(1)", "finding.next", "Next finding", WHY, show=True),
+        act("E", "finding(-1)", "finding.previous", "Previous finding", WHY),
+        act(
             "a",
             "acknowledge",
+            "finding.acknowledge",
             "Acknowledge finding (this session)",
-            show=False,
-            id="finding.acknowledge",
-            group=WHY,
+            WHY,
         ),
         *chart_keys.KEYS,
         chart_keys.TABLE,
-        Binding(
-            "0", "reset", "Reset the view", show=False, id="look.reset", group=LEARN
-        ),
-        Binding("slash", "filter", "Filter", key_display="/", id="filter"),
+        act("0", "reset", "look.reset", "Reset the view", LEARN),
+        act("slash", "filter", "filter", "Filter", show=True),
         # Where a panel has not the focus, or none has it, its own keys mean it all the same; the
         # help has these once.
-        Binding("v", "not_judged", show=False, id="health.not_judged"),
-        Binding("j,down", "charts('step', 1)", show=False, id="chart.next"),
-        Binding("k,up", "charts('step', -1)", show=False, id="chart.previous"),
-        Binding("pagedown", "charts('page', 1)", show=False, id="chart.page_down"),
-        Binding("pageup", "charts('page', -1)", show=False, id="chart.page_up"),
-        *(
-            Binding(binding.key, binding.action, show=False, id=binding.id)
-            for binding in READING
-        ),
+        act("v", "not_judged", "health.not_judged"),
+        act("j,down", "charts('step', 1)", "chart.next"),
+        act("k,up", "charts('step', -1)", "chart.previous"),
+        act("pagedown", "charts('page', 1)", "chart.page_down"),
+        act("pageup", "charts('page', -1)", "chart.page_up"),
+        *(act(binding.key, binding.action, binding.id) for binding in READING),
     ]
 
     def __init__(self) -> None:
@@ -151,7 +123,7 @@ class Dashboard(DashboardLayout):
         filtered = (
             self.query_one(ChartsPanel).filter or self.query_one(RunsPanel).filter
         )
-        if self.has_class("-filtering"):
+        if self.foot == "filter-bar":
             self._close_filter()
             self._filter("", *self._filtered)
             if len(self._filtered) == 1:
@@ -312,7 +284,7 @@ class Dashboard(DashboardLayout):
         if self._reads(health):
             health.action_not_judged()
             # the reasons take rows, and give them back
-            self.arrangement.let_shrink("health")
+            self.let_shrink("health")
             self.redraw()
         else:
             key = first_keys(self.app, (DashboardLayout,), "panel.health")
@@ -357,7 +329,7 @@ class Dashboard(DashboardLayout):
     def _cursor(self, event: Chart.CursorMoved) -> None:
         step = event.step
         if step is not None:
-            step = self.query_one(ChartsPanel).step_at(event.plot, step)
+            step = self.query_one(ChartsPanel).step_at(event.chart, step)
             if step is None:
                 return  # the times of its steps are unknown
         self.post_message(MoveCursor(step))
@@ -377,7 +349,7 @@ class Dashboard(DashboardLayout):
         text = runs.filter if self._filtered == ("runs",) else charts.filter
         bar.open(filter_label([_FILTERED[name] for name in self._filtered]), text)
         self._say_matches()
-        self.arrangement.set_class("-filtering", on=True)
+        self.set_foot("filter-bar")
 
     def _say_matches(self) -> None:
         """Say beside the typed filter how much matches it; runs count where they are listed."""
@@ -397,7 +369,7 @@ class Dashboard(DashboardLayout):
 
     @on(Input.Changed, "#filter")
     def _filter_changed(self, event: Input.Changed) -> None:
-        if self.has_class("-filtering"):
+        if self.foot == "filter-bar":
             self._filter(event.value, *self._filtered)
             self._say_matches()
 
@@ -408,9 +380,8 @@ class Dashboard(DashboardLayout):
         self.action_show_panel(self._filtered[-1])
 
     def _close_filter(self) -> None:
-        if self.has_class("-filtering"):
-            self.query_one(FilterBar).display = False
-            self.arrangement.set_class("-filtering", on=False)
+        if self.foot == "filter-bar":
+            self.set_foot("keys")
 
     def _filter(self, text: str, *names: str) -> None:
         """Filter the named panels by a text, all that can be where none is named; with several, all

@@ -4,31 +4,37 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import Binding
+from rich.cells import cell_len
 
+from verl_tui.rendering.arrange import LOW, NARROW, Need, arrange
 from verl_tui.rendering.status_line import status
+from verl_tui.tui.keys.act import act
 from verl_tui.tui.keys.bindings import bindings, keys_of
 from verl_tui.tui.panels.catalog import PANELS
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.panel import Panel
+from verl_tui.tui.panels.runs import BESIDE
 from verl_tui.tui.panels.samples import SamplesPanel
-from verl_tui.tui.screens.panel_arrangement import PanelArrangement
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.widgets.filter_bar import FilterBar
 from verl_tui.tui.widgets.footer import Keys
 from verl_tui.tui.widgets.hint import Hint
 from verl_tui.tui.widgets.line import Line
+from verl_tui.tui.widgets.placed import Placed
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
     from textual.geometry import Size
+    from textual.widget import Widget
 
+    from verl_tui.rendering.arrange import Room
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
 
-
+_FEW = 2
+"""Rows in which a panel is hardly in sight, unless that is all it has to show."""
 _FIRST = (
     ("help", "help"),
     ("panel.next", "next panel"),
@@ -41,9 +47,7 @@ _FIRST = (
 
 
 class DashboardLayout(BufferedScreen[None]):
-    """The panels of one run, arranged by the space there is: the stylesheet alone decides which are
-    in sight.
-    """
+    """The panels of one run, arranged by the space there is."""
 
     AUTO_FOCUS = ""
     MAY_FAIL = False
@@ -52,62 +56,24 @@ class DashboardLayout(BufferedScreen[None]):
     )
     """Panels in the order of the tab key."""
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("tab", "next_panel(1)", "Next panel", id="panel.next"),
-        Binding(
-            "shift+tab",
-            "next_panel(-1)",
-            "Previous panel",
-            show=False,
-            id="panel.previous",
-        ),
-        Binding("z", "zoom", "Zoom panel", id="panel.zoom"),
+        act("tab", "next_panel(1)", "panel.next", "Next panel", show=True),
+        act("shift+tab", "next_panel(-1)", "panel.previous", "Previous panel"),
+        act("z", "zoom", "panel.zoom", "Zoom panel", show=True),
         *(
-            Binding(
-                spec.key,
-                f"show_panel('{spec.name}')",
-                spec.words,
-                show=False,
-                id=f"panel.{spec.name}",
+            act(
+                spec.key, f"show_panel('{spec.name}')", f"panel.{spec.name}", spec.words
             )
             for spec in PANELS
         ),
     ]
-    DEFAULT_CSS = (
-        """
+    DEFAULT_CSS = """
     DashboardLayout {
         overflow: hidden hidden;
-        layout: grid;
-        grid-gutter: 0;
-        & > #status { dock: top; background: $panel; padding: 0 1; }
-        & > #filter-bar { dock: bottom; padding: 0 1; display: none; }
-        &.-filtering > #filter-bar { display: block; }
-        &.-filtering > Keys, &.-welcoming > Keys { display: none; }
-        & > #hint { dock: bottom; display: none; }
-        &.-welcoming > #hint { display: block; }
-        &.-filtering > #hint { display: none; }
-
-        grid-size: 1;
-        &.-column { grid-size: 2; grid-columns: auto 1fr; }
-        &.-narrow {
-            & > #status { padding: 0; }
-            & > Keys { display: none; }
-            & > Panel { border: none; padding: 0; }
-            & > Panel.-bare.-focused { border-right: none; }
-        }
-        &.-tiny, &.-pair, &.-line {
-            layout: vertical;
-            & > #status { padding: 0; }
-            & > Panel { display: none; border: none; }
-            & > Keys { display: none; }
-        }
-        &.-narrow > #hint, &.-tiny > #hint, &.-pair > #hint,
-        &.-line > #hint { display: none !important; }
-        &.-line.-zoomed > #status, &.-line.-filtering > #status { display: none; }
+        & > #status { background: $panel; padding: 0 1; }
+        & > #status.-narrow { padding: 0; }
+        & > #filter-bar { padding: 0 1; }
+    }
     """
-        + "".join(spec.rules for spec in PANELS)
-        + "}"
-    )
-    """The grid of each size, and the place in it that each panel declares."""
 
     def __init__(self) -> None:
         super().__init__(id="dashboard")
@@ -115,16 +81,30 @@ class DashboardLayout(BufferedScreen[None]):
         """What is shown, None before anything is."""
         self._drawn: Run | None = None
         """The run that was drawn last."""
-        self.arrangement = PanelArrangement(self)
-        """How the panels share the screen."""
+        self._rooms = Placed()
+        self.styles.set_rule("layout", self._rooms)
+        self._most: dict[str, int] = {}
+        """The most rows that each panel has needed for one run, at one size: panels only grow, so
+        that the screen does not jump with every finding that comes and goes.
+        """
+        self._most_of: object = None
+        self._front = ""
+        """Name of the panel that fills the screen."""
+        self.foot = "keys"
+        """Name of what is in the last row."""
 
     def compose(self) -> ComposeResult:
-        """The order is the reading order of the wide layout; the stylesheet places it."""
+        """Where each stands is worked out when there is something to show."""
         yield Line(id="status")
         yield from (panel(id=spec.name) for spec, panel in PANELS.items())
         yield FilterBar(id="filter-bar", input_id="filter")
         yield Hint(id="hint")
-        yield Keys()
+        yield Keys(id="keys")
+
+    @property
+    def panels(self) -> list[Panel]:
+        """The panels, without a search through all that is in them."""
+        return [child for child in self.children if isinstance(child, Panel)]
 
     def fit(self, size: Size) -> None:
         """Try panels again that have failed at another size."""
@@ -132,8 +112,10 @@ class DashboardLayout(BufferedScreen[None]):
         self._try_again()
 
     def _try_again(self) -> None:
-        restored = [panel for panel in self.arrangement.panels if panel.restore()]
-        if restored:
+        failed = [panel for panel in self.panels if panel.failed]
+        for panel in failed:
+            panel.fail("")
+        if failed:
             self._after_layout()
 
     def show(self, view: View) -> None:
@@ -153,24 +135,22 @@ class DashboardLayout(BufferedScreen[None]):
             self._draw(view, switched=switched)
 
     def _draw(self, view: View, *, switched: bool = False) -> None:
-        if not self.arrangement.panels:
+        if not self.panels:
             return  # the app is ending
         if view.run is not self._drawn:
             self._drawn = view.run
             self._try_again()
         self.attempt(self._show_status, view, otherwise=None)
-        if self.arrangement.suit(view):
-            # else all would be drawn twice: in the old layout, and in the new
-            self._after_layout()
-            return
-        for panel in self.arrangement.panels:
+        if self.suit(view):
+            return  # else all would be drawn twice: in the old layout, and in the new
+        for panel in self.panels:
             if panel.display and not (switched and isinstance(panel, ChartsPanel)):
                 panel.attempt(panel.show, view, otherwise=None)
         if switched:
             self.call_after_refresh(self._show_charts)
 
     def _show_status(self, view: View) -> None:
-        shown = [one for one in self.arrangement.panels if one.display]
+        shown = [one for one in self.panels if one.display]
         health = any(isinstance(one, HealthPanel) for one in shown)
         alone = not health and self.zoomed is None
         # gone as the app ends
@@ -183,7 +163,7 @@ class DashboardLayout(BufferedScreen[None]):
 
     def _show_panel(self, kind: type[Panel], view: View) -> bool:
         """Draw one panel; return False where it is not in sight, or gone as the app ends."""
-        for panel in self.arrangement.panels:
+        for panel in self.panels:
             if isinstance(panel, kind) and panel.display:
                 panel.attempt(panel.show, view, otherwise=None)
                 return True
@@ -193,8 +173,8 @@ class DashboardLayout(BufferedScreen[None]):
         """Draw the samples alone, of which more have been read; with them they may need more
         room.
         """
-        if self._show_panel(SamplesPanel, view) and self.arrangement.divide(view):
-            self._after_layout()
+        if self._show_panel(SamplesPanel, view):
+            self.suit(view)
 
     def welcome(self) -> None:
         """Name the first keys to know, until one has been pressed."""
@@ -202,12 +182,12 @@ class DashboardLayout(BufferedScreen[None]):
         named = {binding.id: binding for binding in declared}
         known = ((keys_of(self.app, named[id]), does) for id, does in _FIRST)
         self.query_one(Hint).say([*known, ("ctrl+p", "everything by name")])
-        self.arrangement.set_class("-welcoming", on=True)
+        self.set_foot("hint")
 
     def on_key(self) -> None:
         """Take the first keys to know away once the user has pressed one."""
-        if self.has_class("-welcoming"):
-            self.arrangement.set_class("-welcoming", on=False)
+        if self.foot == "hint":
+            self.set_foot("keys")
 
     def _after_layout(self) -> None:
         """Draw the panels that come into sight once the stylesheet has been applied."""
@@ -225,10 +205,83 @@ class DashboardLayout(BufferedScreen[None]):
         if self.view is not None:
             self._draw(self.view)
 
+    # -- how the panels share the screen -----------------------------------------------------------
+
+    def suit(self, view: View) -> bool:
+        """Give each part of the screen its room, to suit what there is to show; return whether any
+        has got another. Then all is drawn after the layout.
+        """
+        size = self.app.size
+        of = (view.run.name if view.run is not None else "", size)
+        if of != self._most_of:
+            self._most_of = of
+            self._most = {}
+        needs: dict[str, Need] = {}
+        for spec, panel in zip(PANELS, self.panels, strict=False):
+            least = self._most.get(spec.name, 0)
+            rows = panel.attempt(
+                panel.needed,
+                view,
+                size.width - 2,
+                size.height - 2,
+                otherwise=int(spec.name != "charts"),
+            )
+            self._most[spec.name] = rows = max(least, rows)
+            needs[spec.name] = Need(rows, spec.share, spec.least)
+        names = max((cell_len(name) for name in view.monitor.runs), default=0)
+        rooms = arrange(
+            needs, *size, names=names + BESIDE, zoomed=self._front, foot=self.foot
+        )
+        if rooms == self._rooms.rooms:
+            return False
+        self._rooms.rooms = rooms
+        for child in self.children:
+            self._place(child, rooms.get(child.id or ""))
+        self.refresh(layout=True, repaint=False)
+        self._after_layout()
+        return True
+
+    def _place(self, child: Widget, room: Room | None) -> None:
+        """Have a part look as its place in the layout asks for; one without a place is gone."""
+        child.display = room is not None
+        if room is None:
+            return
+        narrow = self.app.size.width < NARROW or self.app.size.height < LOW
+        bare = isinstance(child, Panel) and not room.framed
+        fills = child.id == self._front
+        marked = bare and not fills and child.id != "charts"
+        looks = {
+            "-narrow": narrow,
+            "-bare": marked,
+            "-plain": bare and not marked,
+            "-zoomed": fills,
+        }
+        if any(child.has_class(name) is not on for name, on in looks.items()):
+            for name, on in looks.items():
+                child.set_class(on, name, update=False)
+            # To the part itself only: what is in it looks the same.
+            self.app.stylesheet.apply(child)
+
+    def set_foot(self, name: str) -> None:
+        """Show another part in the last row."""
+        self.foot = name
+        if self.view is not None:
+            self.suit(self.view)
+
+    def let_shrink(self, name: str) -> None:
+        """Let a panel get fewer rows than before the next time."""
+        self._most.pop(name, None)
+
     @property
     def zoomed(self) -> Panel | None:
         """The panel that fills the screen, None where several share it."""
-        return self.arrangement.zoomed
+        return next((one for one in self.panels if one.id == self._front), None)
+
+    def _is_in_sight(self, panel: Panel) -> bool:
+        """Return whether a panel shows enough of itself."""
+        shown = panel.size.height if panel.display else 0
+        whole = not panel.ABRIDGED and 0 < self._most.get(panel.id or "", 0) <= shown
+        return shown > _FEW or whole
 
     @property
     def focused_panel(self) -> Panel | None:
@@ -248,10 +301,9 @@ class DashboardLayout(BufferedScreen[None]):
     def action_show_panel(self, name: str) -> None:
         """Bring a panel to the front and give it the focus."""
         panel = self.query_one(f"#{name}", Panel)
-        if self.zoomed is None and self.arrangement.is_in_sight(panel):
+        if self.zoomed is None and self._is_in_sight(panel):
             self._focus_in(panel)
             return
-        self._zoom(None)
         self._zoom(panel)
         self.call_after_refresh(self._focus_in, panel)
 
@@ -269,5 +321,6 @@ class DashboardLayout(BufferedScreen[None]):
 
     def _zoom(self, panel: Panel | None) -> None:
         """Let a panel fill the screen, or give all their room back."""
-        if self.arrangement.zoom(panel):
-            self._after_layout()
+        self._front = (panel.id or "") if panel is not None else ""
+        if self.view is not None:
+            self.suit(self.view)

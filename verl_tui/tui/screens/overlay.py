@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len
-from textual.binding import Binding
 from textual.content import Content
 from textual.screen import ModalScreen, ScreenResultType
 
 from verl_tui.rendering.text.printable import printable
 from verl_tui.rendering.text.wrap import fit
+from verl_tui.tui.keys.act import act
 from verl_tui.tui.keys.bindings import first_keys
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
@@ -40,21 +40,13 @@ class Overlay(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]):
     """Cells that the panel takes at most, where its lines would be too long to read otherwise."""
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-wide")]  # noqa: RUF012 - as Textual has it
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "left_square_bracket",
-            "other(-1)",
-            "Previous run",
-            show=False,
-            id="run.previous",
-        ),
-        Binding(
-            "right_square_bracket", "other(1)", "Next run", show=False, id="run.next"
-        ),
+        act("left_square_bracket", "other(-1)", "run.previous", "Previous run"),
+        act("right_square_bracket", "other(1)", "run.next", "Next run"),
         # A modal screen hides the app's keys. Without a description: the help has them under
         # `everywhere`.
-        Binding("question_mark", "app.look_at('help')", show=False, id="help"),
-        Binding("ctrl+l", "app.redraw", show=False, id="redraw"),
-        Binding("ctrl+z", "app.suspend_process", show=False, id="suspend"),
+        act("question_mark", "app.look_at('help')", "help"),
+        act("ctrl+l", "app.redraw", "redraw"),
+        act("ctrl+z", "app.suspend_process", "suspend"),
     ]
 
     DEFAULT_CSS = """
@@ -65,7 +57,7 @@ class Overlay(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]):
         background: $background;
         &.-apart { background: $background 60%; }
         &.-apart:ansi { background: transparent; }
-        &.-line > *, &.-pair > * { border: none; }
+        &.-line > * { border: none; }
     }
     """
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
 from textual import on
-from textual.binding import Binding
 from textual.containers import Container
 from textual.screen import ModalScreen
 from textual.strip import Strip
@@ -14,6 +13,7 @@ from textual.widgets import Input
 
 from verl_tui.rendering.text.printable import printable
 from verl_tui.rendering.text.wrap import fit
+from verl_tui.tui.keys.act import act
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.widgets.input_line import InputLine
 from verl_tui.tui.widgets.rows import Rows
@@ -44,9 +44,9 @@ class PickMetric(
     """A filter and the metrics that match; returns the picked one, None if none was."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss", "Back", show=False),
-        Binding("down", "move(1)", "Next", show=False),
-        Binding("up", "move(-1)", "Previous", show=False),
+        act("escape", "dismiss", words="Back"),
+        act("down", "move(1)", words="Next"),
+        act("up", "move(-1)", words="Previous"),
     ]
     DEFAULT_CSS = """
     PickMetric {

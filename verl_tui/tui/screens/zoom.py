@@ -8,9 +8,15 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 from textual.binding import Binding
 
-from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, plan_charts
+from verl_tui.rendering.charts.cursor_values import rows_of
+from verl_tui.rendering.charts.histogram_rows import histogram_rows
+from verl_tui.rendering.charts.plan import (
+    ChartLook,
+    PlannedChart,
+    plan_charts,
+    second_metric,
+)
 from verl_tui.rendering.charts.planned_data import chart_data, with_right
-from verl_tui.rendering.charts.second_axis import second_metric
 from verl_tui.rendering.charts.values import reading
 from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.rendering.text.numbers import exact_step
@@ -29,12 +35,10 @@ from verl_tui.tui.keys.tasks import LEARN
 from verl_tui.tui.messages import MoveCursor
 from verl_tui.tui.screens.pick_metric import PickMetric
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
+from verl_tui.tui.widgets.chart import Chart
+from verl_tui.tui.widgets.few_rows import FewRows
 from verl_tui.tui.widgets.footer import Keys
-from verl_tui.tui.widgets.histogram import HistogramBars
 from verl_tui.tui.widgets.line import Line
-from verl_tui.tui.widgets.plot import Plot
-from verl_tui.tui.widgets.read_out import ReadOut
-from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -75,7 +79,7 @@ class ZoomScreen(BufferedScreen[ChartLook]):
     )
     """Keys in the last row, in fewer words; those that are shown anyway come behind."""
     HELP_SECTION = HelpSection(
-        "a chart in full screen", (Plot,), rank=10, charts=True, task=LEARN
+        "a chart in full screen", (Chart,), rank=10, charts=True, task=LEARN
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,enter,z,q", "back", "Back", id="zoom.back"),
@@ -106,7 +110,9 @@ class ZoomScreen(BufferedScreen[ChartLook]):
     ZoomScreen {
         overflow: hidden hidden;
         & > #origin { padding: 0 1; }
-        &.-line, &.-pair { & > #origin, & > Keys { display: none; } }
+        & > #reading { color: $text-accent; }
+        & > #histogram { color: $text-primary; }
+        &.-line { & > #origin, & > Keys { display: none; } }
     }
     """
 
@@ -130,11 +136,10 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         """The metric of the y axis at the right."""
         self._look = look
         self._view = view
-        self._chart = ZoomedChart(self._data())
-        self._chart.draw_late()
-        self._reading = ReadOut(id="reading")
+        self._chart = Chart(self._data(), grid=True)
+        self._reading = FewRows(id="reading")
         self._origin = Line(id="origin")
-        self._histogram = HistogramBars(id="histogram")
+        self._histogram = FewRows(id="histogram")
 
     def compose(self) -> ComposeResult:
         """A chart and the keys."""
@@ -147,7 +152,6 @@ class ZoomScreen(BufferedScreen[ChartLook]):
     def redraw(self) -> None:
         """Read in as many rows as that takes now, and name the run in the room there is."""
         self.show(self._view)
-        self.call_after_refresh(self._chart.catch_up)
 
     def _data(self) -> ChartData:
         data = chart_data(self._plan, self._view, self._look)
@@ -181,9 +185,9 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         else:
             at = None
         readings = self._chart.cursor_values(at)
-        self._reading.show(
-            readings, height // 3 if height >= _READ_FROM else 0, ellipsis="…"
-        )
+        most = height // 3 if height >= _READ_FROM else 0
+        room = self._reading.room
+        self._reading.set_rows(rows_of(readings, room, most) if most else [])
         self._show_histogram(at)
 
     def _show_histogram(self, step: int | None) -> None:
@@ -197,10 +201,11 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         height = next(
             rows for least, rows in _HISTOGRAM_ROWS if self.size.height >= least
         )
-        title = f"step {exact_step(found.step)} · " if found is not None else ""
-        self._histogram.show(
-            title, found.bins if found is not None else None, self._plan.unit, height
-        )
+        rows: list[str] = []
+        if found is not None:
+            asked = (found.bins, self._plan.unit, self._histogram.room, height)
+            rows = histogram_rows(f"step {exact_step(found.step)} · ", *asked)
+        self._histogram.set_rows(rows)
 
     def _write_origin(self) -> None:
         """Write how the chart is drawn and where its numbers come from, if either has changed."""
@@ -243,8 +248,8 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         self._chart.show(self._data())
         self._write_below()
 
-    @on(ZoomedChart.CursorMoved)
-    def _read(self, event: ZoomedChart.CursorMoved) -> None:
+    @on(Chart.CursorMoved)
+    def _read(self, event: Chart.CursorMoved) -> None:
         """Read all charts at the same step."""
         self._write_below()
         position = event.step

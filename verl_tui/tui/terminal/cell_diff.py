@@ -6,6 +6,17 @@ frame that share them.
 
 A row is two strings with one letter per cell: one for its text, and one for its colours. Strings
 are compared, searched and cut in one operation; a list of cells would be processed one by one.
+
+An example: in row 3 stands `step 41  reward 0.50`, the number red, and the next frame has `step 42`
+and `0.51`. With one letter for each colour, `a` for none and `b` for red:
+
+    before   step 41  reward 0.50    aaaaaaaaaaaaaaaabbbb
+    after    step 42  reward 0.51    aaaaaaaaaaaaaaaabbbb
+    changed        x            x
+
+The cells marked are two pieces, of colour `a` at column 6 and of `b` at column 19. Sorted by their
+colours they become `ESC[0m ESC[4;7H 2 ESC[31m ESC[12C 1 ESC[0m`, without the blanks: the cursor is
+set once and then moved on, and each colour is written as it differs from the one before.
 """
 
 from __future__ import annotations
@@ -18,15 +29,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.cells import get_character_cell_size
 from rich.color import ColorSystem
 from rich.console import COLOR_SYSTEMS
+from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 from textual.strip import Strip
 
 from verl_tui.patterns import pattern
-
-try:
-    from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
-except ImportError:  # another Textual: it writes its frames as it likes
-    CompositorUpdate = type("CompositorUpdate", (), {})  # type: ignore[misc, assignment]
-    ChopsUpdate = LayoutUpdate = CompositorUpdate  # type: ignore[misc, assignment]
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -1,13 +1,8 @@
 """A net below the screen: an error in our own code costs the part of the screen it happened in.
 
-Textual ends the app at the first error in a handler, a callback or a drawing. Here
-
-- `Contained` catches what a widget's handlers and drawings raise, and `attempt` what a call does;
-  callbacks and layouts come to `ContainedApp` by the way on which Textual would end the app;
-- `ContainedApp.contain` counts and logs the error, and looks in its traceback for the innermost
-  widget whose code it came through;
-- the `ContainedPart` that this widget belongs to, a panel or a screen over the dashboard, shows a
-  sentence in place of its contents; an error outside of any part is shown over the screen (`tell`).
+Textual ends the app at the first error in a handler, a callback or a drawing. Here the panel it
+happened in, or the screen over the dashboard, shows a sentence in place of its contents; an error
+outside of any is said over the screen.
 
 Errors are not caught before there is a screen, where `VERL_TUI_STRICT` is set, as in tests, and
 where they come from outside of all parts so often that nothing else may happen any more.
@@ -19,9 +14,9 @@ import os
 from abc import abstractmethod
 from collections import deque
 from time import monotonic
-from traceback import walk_tb
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from textual._context import active_message_pump
 from textual.app import ReturnType
 from textual.content import Content
 from textual.dom import DOMNode
@@ -33,7 +28,7 @@ from verl_tui.failures import Failures
 from verl_tui.tui.terminal.output import TerminalOutput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from textual.geometry import Region
     from textual.message import Message
@@ -94,8 +89,6 @@ class ContainedPart(ContainedWidget):
     """False for a screen that can be neither left nor done without."""
     failed = ""
     """The sentence, empty while all is well."""
-    _hidden: tuple[tuple[Widget, Any], ...] = ()
-    """Its contents, and whether they were displayed by a rule of their own."""
 
     def attempt(
         self, call: Callable[..., _Result], *given: Any, otherwise: _Result
@@ -112,37 +105,15 @@ class ContainedPart(ContainedWidget):
         return super().render()
 
     def fail(self, sentence: str) -> None:
-        """Show a sentence in place of all that is in this part."""
-        if self.failed:
-            return
+        """Show a sentence in place of all that is in this part, or with none its contents again."""
         self.failed = sentence
-        contents = list(self.query_children("*").exclude(_SYSTEM))
-        self._hidden = tuple(
-            (content, content.styles.inline.get_rule("display", None))
-            for content in contents
-        )
-        for one in contents:
-            one.styles.display = "none"
-        self._show_change()
-
-    def restore(self) -> bool:
-        """Show the contents again, which may be drawn without an error by now; return False if the
-        part had not failed.
-        """
-        if not self.failed:
-            return False
-        self.failed = ""
-        for one, displayed in self._hidden:
-            one.styles.display = displayed
-        self._show_change()
-        if isinstance(self.app, ContainedApp):
-            self.app.tried_again()
-        return True
-
-    def _show_change(self) -> None:
+        for one in self.query_children("*").exclude(_SYSTEM):
+            one.visible = not sentence
         self.refresh(layout=True)
         # a frame that was begun has lost what waited for it
         self.screen.refresh(layout=True)
+        if isinstance(self.app, ContainedApp):
+            self.app.show_troubles()
 
 
 class ContainedApp(Contained, TerminalOutput[ReturnType]):
@@ -153,52 +124,46 @@ class ContainedApp(Contained, TerminalOutput[ReturnType]):
         self.failures = Failures()
         self.strict = bool(os.environ.get("VERL_TUI_STRICT"))
         """True if the app ends at the first error all the same."""
+        self.has_screen = False
+        """True once there is a screen, which can do without some of its parts."""
         self._outside: deque[float] = deque(maxlen=_MANY)
         """Monotonic seconds of errors outside of all parts."""
 
-    @property
-    @abstractmethod
-    def is_up(self) -> bool:
-        """True once there is a screen, which can do without some of its parts."""
+    def on_ready(self) -> None:
+        """Note that there is a screen."""
+        self.has_screen = True
 
     @abstractmethod
-    def tell(self, failure: Failure) -> None:
-        """Say that something outside of all parts has failed."""
+    def tell(self, failure: Failure, part: ContainedPart | None) -> None:
+        """Say that a part of the screen has failed, or something outside of all parts."""
 
-    @abstractmethod
-    def tried_again(self) -> None:
-        """Say how it goes with a part that had failed and is drawn again."""
-
-    @abstractmethod
-    def sentence(self, failure: Failure, part: ContainedPart) -> str:
-        """Return what a part shows that has failed."""
+    def show_troubles(self) -> None:
+        """Draw what does not work, and what works again."""
 
     def contain(self, error: Exception, at: MessagePump | None = None) -> bool:
         """Let an error cost the part of the screen that it happened in.
 
         Args:
             error: The error.
-            at: Where it was caught, which counts if the traceback shows no part.
+            at: Where it was caught, by default in what handles a message now.
 
         Returns:
             False if the app is to end of it.
         """
-        part = _part(_origin(error), at)
-        if self.strict or (part is None and not self.is_up):
+        part = _part(at or active_message_pump.get(self))
+        if self.strict or (part is None and not self.has_screen):
             return False
         debug_log.note_error("caught", error)
         failure = self.failures.add(error)
-        if part is None:
-            self.tell(failure)
-        elif not part.failed:
+        if part is None or not part.failed:
             # Not at once: it may be in the middle of a layout.
-            self.call_later(part.fail, self.sentence(failure, part))
+            self.call_later(self.tell, failure, part)
         return True
 
     def _handle_exception(self, error: Exception) -> None:
         """Contain what comes here: of callbacks, layouts and what works beside the screen."""
         error = getattr(error, "error", error)  # a worker's
-        if _part(_origin(error)) is None:
+        if _part(active_message_pump.get(self)) is None:
             self._outside.append(monotonic())
         often = len(self._outside) == _MANY and monotonic() - self._outside[0] < _FAST
         if often or not self.contain(error):
@@ -211,27 +176,10 @@ def _contained(pump: MessagePump, error: Exception) -> bool:
     return isinstance(app, ContainedApp) and app.contain(error, pump)
 
 
-def _origin(error: BaseException) -> MessagePump | None:
-    """Return the innermost of our widgets, screens and apps that an error came through."""
-    owners = [frame.f_locals.get("self") for frame, _ in walk_tb(error.__traceback__)]
-    return next(
-        (owner for owner in reversed(owners) if isinstance(owner, Contained)), None
-    )
-
-
-def _part(*origins: MessagePump | None) -> ContainedPart | None:
-    """Return the part of the screen that the first of these belongs to which belongs to any."""
-    nodes = (node for origin in origins for node in _ancestors(origin))
+def _part(origin: MessagePump) -> ContainedPart | None:
+    """Return the part of the screen that a widget belongs to."""
+    nodes = origin.ancestors_with_self if isinstance(origin, DOMNode) else ()
     return next(
         (node for node in nodes if isinstance(node, ContainedPart) and node.MAY_FAIL),
         None,
     )
-
-
-def _ancestors(origin: MessagePump | None) -> Sequence[DOMNode]:
-    try:
-        if not isinstance(origin, DOMNode):
-            return ()
-        return origin.ancestors_with_self
-    except AttributeError:  # its constructor has failed
-        return ()

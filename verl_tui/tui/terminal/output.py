@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from html import unescape
 from typing import TYPE_CHECKING, Any
 
-from rich.cells import cell_len
 from textual.app import App, ReturnType
 from textual.filter import Monochrome, NoColor
 
-from verl_tui.patterns import pattern
 from verl_tui.tui.terminal.ascii_filter import AsciiOnly
 from verl_tui.tui.terminal.cell_diff import Cells, Written
 
@@ -19,12 +16,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from textual.filter import LineFilter
     from textual.screen import Screen
-
-_SVG_TEXT = pattern(
-    r'<text class="[^"<]*-r\d+" x="([\d.]+)"[^<>]*-line-(\d+)\)">([^<]*)</text>'
-)
-_SVG_CELL = 12.2
-"""Width of a cell in Rich's SVG pictures."""
 
 
 class TerminalOutput(App[ReturnType]):
@@ -87,25 +78,10 @@ class TerminalOutput(App[ReturnType]):
 
     def write_sequence(self, sequence: str) -> None:
         """Write an escape sequence that moves no cursor and draws nothing."""
-        driver = getattr(self, "_driver", None)
-        if driver is not None:
-            driver.write(sequence)
+        if self._driver is not None:
+            self._driver.write(sequence)
 
 
 def screen_rows(app: App[Any]) -> list[str]:
     """Return the rows of the screen without colours."""
-    compositor: Any = getattr(app.screen, "_compositor", None)
-    if hasattr(compositor, "render_strips"):
-        return [strip.text for strip in compositor.render_strips()]
-    return _rows_of_picture(app.export_screenshot(), app.size.height)
-
-
-def _rows_of_picture(svg: str, height: int) -> list[str]:
-    """Return the rows that an SVG picture of Rich's shows."""
-    rows = [""] * height
-    for x, y, text in _SVG_TEXT.findall(svg):
-        column = round(float(x) / _SVG_CELL)
-        row = int(y)
-        shown = unescape(text).replace("\xa0", " ")
-        rows[row] += " " * (column - cell_len(rows[row])) + shown
-    return rows
+    return [strip.text for strip in app.screen._compositor.render_strips()]

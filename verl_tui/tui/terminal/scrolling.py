@@ -14,15 +14,13 @@ class ScrollingRows(ScrollView):
         """Scroll over content of this size from now on.
 
         Textual lays out the whole screen for a new `virtual_size`, also where the height of the
-        widget does not depend on it. Without `Widget._scroll_update` that is what happens here.
+        widget does not depend on it.
         """
-        update = getattr(self, "_scroll_update", None)
-        if update is None or self.styles.auto_dimensions:
+        if self.styles.auto_dimensions:
             self.virtual_size = size
         else:
             self.set_reactive(Widget.virtual_size, size)
-        if update is not None:
-            update(size)
+        self._scroll_update(size)
         width = self.scrollable_content_region.width
         # the bar has come or gone; no news for the next drawing
         if width != size.width:

@@ -1,34 +1,189 @@
-"""A chart in the terminal: a series in braille dots with axes, healthy band, marks and a cursor."""
+"""A chart in the terminal: it repaints only rows that changed, and has a cursor to read values."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from textual.geometry import Size
+from rich.segment import Segment
+from rich.style import Style
+from textual.binding import Binding
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.strip import Strip
 
-from verl_tui.rendering.charts.chart_data import (
-    STEPS,
-    Axis,
-    ChartData,
-    ChartLine,
-    Mark,
-    Points,
-)
-from verl_tui.tui.widgets.plot import Plot
+from verl_tui.rendering.charts.chart_data import ChartData
+from verl_tui.rendering.charts.cursor_values import cursor_values
+from verl_tui.rendering.charts.downsample import neighbour
+from verl_tui.rendering.charts.paint import ON_BAND
+from verl_tui.rendering.charts.path import neighbour_on_path
+from verl_tui.rendering.charts.renderer import ChartRenderer
+from verl_tui.rendering.text.family_colours import FAMILIES
+from verl_tui.rendering.text.hues import with_faint
+from verl_tui.rendering.text.run_colours import HUES
+from verl_tui.tui.widgets.role_styled import RoleStyled
 
 if TYPE_CHECKING:
+    from textual import events
+    from textual.binding import BindingType
+
     from verl_tui.rendering.charts.braille import Text
+    from verl_tui.rendering.charts.chart_data import ChartLine
+    from verl_tui.tui.widgets.role_styled import Looks
 
-__all__ = ["STEPS", "Axis", "Chart", "ChartData", "ChartLine", "Mark", "Points"]
+_EMPTY = -1
+"""Row that all empty ones are."""
 
 
-class Chart(Plot):
-    """Draws `ChartData` at any size: a full plot, a sparkline below its title, or a single row."""
+READING = (
+    Binding(
+        "left", "read(-1)", "Move the cursor left", show=False, id="chart.read_left"
+    ),
+    Binding(
+        "right", "read(1)", "Move the cursor right", show=False, id="chart.read_right"
+    ),
+    Binding(
+        "ctrl+left",
+        "read(-10)",
+        "Move the cursor far left",
+        show=False,
+        id="chart.far_left",
+    ),
+    Binding(
+        "ctrl+right",
+        "read(10)",
+        "Move the cursor far right",
+        show=False,
+        id="chart.far_right",
+    ),
+    Binding(
+        "home",
+        "read_end(-1)",
+        "Cursor to the first point",
+        show=False,
+        id="chart.read_first",
+    ),
+    Binding(
+        "end",
+        "read_end(1)",
+        "Cursor to the last point",
+        show=False,
+        id="chart.read_last",
+    ),
+)
+"""Keys that move the cursor."""
+
+
+class Chart(RoleStyled, can_focus=True):
+    """Draws `ChartData` at any size: a full plot, a sparkline below its title, or a single row.
+
+    The keys count only while the widget has the focus.
+    """
+
+    LOOKS: ClassVar[Looks] = {
+        "title": "bold $foreground",
+        "focused": "bold reverse $foreground",
+        "value": "$foreground",
+        "trend": "$text-muted",
+        "key": "$text-disabled",
+        "axis": "$text-muted",
+        "rule": "$panel-lighten-2",
+        "cursor": "bold $foreground",
+        "line": "$text-primary",
+        "line-2": "$text-secondary",
+        "line-3": "$text-success",
+        "line-4": "$text-accent",
+        "right": "$text-success",
+        "raw": "$primary 60%",
+        "envelope": "$primary 60%",
+        "quartiles": "$primary 80%",
+        "band": "$success",
+        "healthy": "on $foreground 8%",
+        "target": "$text-accent",
+        "odd": "bold $text-error",
+        "critical": "bold $text-error",
+        "warning": "bold $text-warning",
+        "info": "bold $text-primary",
+        "critical-raw": "$text-error 70%",
+        "warning-raw": "$text-warning 70%",
+        "info-raw": "$text-primary 70%",
+        "restart": "$text-secondary",
+        "checkpoint": "$text-muted",
+        **with_faint(HUES | FAMILIES),
+    }
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *READING,
+        Binding("escape", "leave", "Remove the cursor", show=False),
+    ]
+    DEFAULT_CSS = """
+    Chart { height: 1fr; width: 1fr; }
+    """
+
+    _late = False
+    """True while a slow drawing is left to a later frame."""
+
+    class CursorMoved(Message):
+        """The reader moved the cursor, or took it away."""
+
+        def __init__(self, chart: Chart, step: int | None) -> None:
+            super().__init__()
+            self.chart = chart
+            self.step = step
+            """Step that the cursor is at, None without a cursor."""
+
+    def __init__(
+        self,
+        data: ChartData | None = None,
+        *,
+        grid: bool = False,
+        id: str | None = None,
+    ) -> None:
+        """Make a chart of some data; with a grid where it is drawn large."""
+        super().__init__(id=id, markup=False)
+        self._data = data or ChartData(key="")
+        self._cursor = self._given_cursor = self._data.cursor
+        self.drawing = ChartRenderer()
+        self.drawing.grid = grid
+        self.rows: list[Text] = []
+        """What is shown: the rows of the last drawing."""
+        self._strips: dict[int, Strip] = {}
+        """Rows as they are written, as far as they have been."""
+        self._styles: dict[str, Style] = {}
+        """Styles by the names that rows have for them."""
+        self._drawn_size = Size(0, 0)
+
+    @property
+    def data(self) -> ChartData:
+        """The data that is shown."""
+        return self._data
+
+    @property
+    def cursor(self) -> int | None:
+        """Step that the cursor is at, None without a cursor."""
+        return self._cursor
 
     def show(self, data: ChartData) -> None:
-        """Show other data, or the same after their series grew; it is blank no more."""
+        """Show other data, or the same after their series grew; repaints the rows that differ and
+        no others. It is blank no more.
+        """
         self._late = False
-        super().show(data)
+        other_axis = data.axis.time != self._data.axis.time
+        self._data = data
+        # The owner may not know yet where the reader moved the cursor: only its own changes count.
+        if data.cursor != self._given_cursor or other_axis:  # and a time is no step
+            self._cursor = self._given_cursor = data.cursor
+        self._redraw()
+
+    def draw(self, width: int, height: int) -> list[Text]:
+        """Return its rows; none while it is blank."""
+        if self._late:
+            return []
+        return self.drawing.rows(
+            self._data, width, height, cursor=self._cursor, focus=self._looks_focused
+        )
+
+    @property
+    def _looks_focused(self) -> bool:
+        return self.has_focus
 
     def expect_layout(self, *, blank: bool) -> None:
         """Draw nothing before a layout in progress has placed the chart; if blank, not before
@@ -42,19 +197,155 @@ class Chart(Plot):
         self._drawn_size = Size(0, 0)
         self._late = blank
 
-    def label_cells(self, data: ChartData, width: int, height: int) -> int:
-        """Return how many cells the numbers at the y axis need to show data in a size."""
-        return self._drawing.label_cells(data, width, height)
-
     def catch_up(self) -> None:
         """Paint the chart if the layout left it where it was."""
         if self._drawn_size != self.outer_size:
             self.refresh()
 
-    def draw(self, width: int, height: int) -> list[Text]:
-        """Return its rows, in braille or ASCII; none while it is blank."""
-        if self._late:
+    def label_cells(self, data: ChartData, width: int, height: int) -> int:
+        """Return how many cells the numbers at the y axis need to show data in a size."""
+        return self.drawing.label_cells(data, width, height)
+
+    def cursor_values(self, at: int | None = None) -> list[str]:
+        """Return what the cursor reads, `at` this step on an axis of time; nothing while there is
+        no cursor.
+        """
+        if self._cursor is None or not self._data.all_lines:
             return []
-        return self._drawing.rows(
-            self._data, width, height, cursor=self._cursor, focus=self.has_focus
-        )
+        return [*cursor_values(self._data, self._cursor, self.drawing.cache, at)]
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Return rows of the content."""
+        size = self.outer_size
+        if self._drawn_size != size:
+            self._drawn_size = size
+            self._strips.clear()
+            self.rows = self._drawn_rows()
+        return super().render_lines(crop)
+
+    def render_line(self, y: int) -> Strip:
+        """Return row `y` of the last drawing."""
+        row = self.rows[y] if 0 <= y < len(self.rows) else ()
+        y = y if row else _EMPTY
+        if y not in self._strips:
+            self._strips[y] = self.strip(row)
+        return self._strips[y]
+
+    def strip(self, row: Text) -> Strip:
+        """Return a row as it is written."""
+        strip = Strip([Segment(text, self._style(role)) for text, role in row if text])
+        return strip.adjust_cell_length(self._drawn_size.width, self.role_style(""))
+
+    def _style(self, name: str) -> Style:
+        """Return the style of a role, on the ground of the healthy band where it stands there."""
+        if name not in self._styles:
+            role = name.removesuffix(ON_BAND)
+            style = self.role_style(role if role in self.LOOKS else "")
+            if role != name:
+                style += Style(bgcolor=self.role_style("healthy").bgcolor)
+            self._styles[name] = style
+        return self._styles[name]
+
+    def _drawn_rows(self) -> list[Text]:
+        """Return the rows as the terminal can show them."""
+        # None of a terminal's sixteen colours is a shade of its background.
+        self.drawing.shades = not (self.app.no_color or self.app.current_theme.ansi)
+        return self.draw(*self.outer_size)
+
+    def notify_style_update(self) -> None:
+        """Forget the styles, and the rows: the theme has changed."""
+        self._strips.clear()
+        self._styles.clear()
+        self._drawn_size = Size(0, 0)
+        super().notify_style_update()
+        self.refresh()
+
+    def action_read(self, columns: int) -> None:
+        """Move the cursor by so many columns of points, to the right if positive; it starts at the
+        last point.
+
+        It may leave the steps that are shown: whoever shows them then moves on.
+        """
+        main = self._data.main
+        window = self.drawing.window
+        if main is not None and main.over is not None and window is None:
+            self._read_path(main, columns)
+            return
+        if main is None or window is None:
+            return
+        step = self._cursor
+        if step is None:
+            self.action_read_end(1)
+            return
+        for _ in range(abs(columns)):
+            found = neighbour(main.points, step, window, columns)
+            if found is None:
+                break
+            step = found
+        self._move(step)
+
+    def _read_path(self, line: ChartLine, steps: int) -> None:
+        """Move the cursor along a path; it starts at its end."""
+        step = neighbour_on_path(line, self._cursor, steps)
+        if step is not None:
+            self._move(step)
+
+    def action_read_end(self, direction: int) -> None:
+        """Move the cursor to the first (-1) or last (1) point shown."""
+        shown = self._data.extent
+        if shown is not None:
+            self._move(shown[0] if direction < 0 else shown[1])
+
+    def action_leave(self) -> None:
+        """Take the cursor away."""
+        self._move(None)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Leave the keys to others where they would do nothing here."""
+        return self._cursor is not None if action == "leave" else True
+
+    def on_click(self, event: events.Click) -> None:
+        """Put the cursor where the mouse points."""
+        offset = event.get_content_offset(self)
+        window, left = self.drawing.window, self.drawing.left
+        if offset is None or window is None or offset.x < left:
+            return
+        step = window.step((offset.x - left) * 2)
+        shown = self._data.extent
+        if shown is not None:
+            self._move(min(max(step, shown[0]), shown[1]))
+
+    def watch_has_focus(self, _has_focus: bool) -> None:
+        """Show the focus, or that it went: the title has a role for it, so that no styles are
+        worked out anew.
+        """
+        self._redraw()
+
+    def _move(self, step: int | None) -> None:
+        if step != self._cursor:
+            came_or_went = (step is None) != (self._cursor is None)
+            self._cursor = step
+            self._redraw()
+            if came_or_went:  # it makes the footer anew, and the layout with it
+                self.refresh_bindings()
+            self.post_message(self.CursorMoved(self, step))
+
+    def _redraw(self) -> None:
+        size = self.outer_size
+        if self._drawn_size != size or not self.is_mounted:
+            return  # never painted at this size: that comes by itself
+        before = self.rows
+        self.rows = self._drawn_rows()
+        if len(before) != len(self.rows):
+            self._strips.clear()
+            self.refresh()
+            return
+        changed = [
+            y
+            for y, (old, new) in enumerate(zip(before, self.rows, strict=True))
+            if old != new
+        ]
+        for y in changed:
+            self._strips.pop(y, None)
+        if changed:
+            self.refresh(*(Region(0, y, size.width, 1) for y in changed))

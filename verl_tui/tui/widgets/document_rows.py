@@ -2,68 +2,80 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING
-
-from rich.segment import Segment
-from textual.strip import Strip
+from typing import TYPE_CHECKING, ClassVar
 
 from verl_tui.tui.terminal.lazy_strips import LazyStrips
+from verl_tui.tui.widgets import looks
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Sequence
 
-    from rich.style import Style
+    from textual import events
 
     from verl_tui.rendering.samples.document import Document
+    from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.tui.widgets.role_styled import Looks
 
 _ALL = 1 << 30
 
 
 class DocumentRows(Rows):
-    """Shows a document."""
+    """Shows a document; at the ends of a folded one it is unfolded first."""
 
-    def __init__(self, *, id: str | None = None) -> None:
+    LOOKS: ClassVar[Looks] = {**Rows.LOOKS, **looks.SAMPLES}
+
+    def __init__(
+        self, *, id: str | None = None, unfold: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Make the rows.
+
+        Args:
+            id: As of every widget.
+            unfold: Shows all of a folded document, from its beginning; returns False if that is
+                shown already.
+        """
         super().__init__(id=id)
         self.document: Document | None = None
         """The document that is shown."""
+        self._unfold = unfold
 
-    def show(self, document: Document | None, styles: Mapping[str, Style]) -> None:
-        """Show a document, in the colours of its roles."""
-        self.document = document
-        if document is None:
-            self.set_strips([])
-            return
-        self._grow()
-        self.set_strips(LazyStrips(len(document), partial(_strip, document, styles)))
+    def show(self, document: Document) -> None:
+        """Show a document."""
+        if document is not self.document:
+            self.document = document
+            self._grow()
+            self.set_strips(
+                LazyStrips(len(document), lambda at: self.inked(document.row(at)))
+            )
+
+    def show_rows(self, rows: Sequence[Pieces]) -> None:
+        """Show these rows in place of a document."""
+        self.document = None
+        self.set_strips([self.inked(row) for row in rows])
 
     def go_to(self, row: int) -> None:
         """Show a row, with some before it; the document has to know it."""
         self._extend()
-        self.scroll_to(
-            y=max(0, row - self.size.height // 3),
-            animate=False,
-            immediate=True,
-            force=True,
-        )
+        top = max(0, row - self.size.height // 3)
+        self.scroll_to(y=top, animate=False, immediate=True, force=True)
+
+    def notify_style_update(self) -> None:
+        """Take the colours of another theme."""
+        super().notify_style_update()
+        document, self.document = self.document, None
+        if document is not None:
+            self.call_later(self.show, document)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Wrap more before the end of the wrapped part comes into sight."""
         super().watch_scroll_y(old_value, new_value)
         self._extend()
 
-    def action_end(self, way: int) -> None:
-        """Go to the first or last row."""
-        if way > 0 and self.document is not None:
-            self.document.grow(_ALL)
-            self._extend()
-        super().action_end(way)
-
     def _extend(self) -> None:
         self._grow()
-        if self.document is not None and len(self.document) != len(self.strips):
-            strips = self.strips
+        strips = self.strips
+        if self.document is not None and len(self.document) != len(strips):
             assert isinstance(strips, LazyStrips)
             self.set_strips(strips.grown(len(self.document)))
 
@@ -71,8 +83,33 @@ class DocumentRows(Rows):
         if self.document is not None:
             self.document.grow(self.scroll_offset.y + 3 * max(1, self.size.height))
 
+    # -- moving ------------------------------------------------------------------------------------
 
-def _strip(document: Document, styles: Mapping[str, Style], at: int) -> Strip:
-    return Strip(
-        [Segment(text, styles.get(role)) for text, role in document.row(at) if text]
-    )
+    def _unfolded(self, way: int) -> bool:
+        """Unfold at an end; return whether there was something to unfold."""
+        at_end = self.scroll_y >= self.max_scroll_y if way > 0 else self.scroll_y <= 0
+        return at_end and self._unfold()
+
+    def action_move(self, by: int) -> None:
+        """Scroll by one, or unfold."""
+        if not self._unfolded(by):
+            super().action_move(by)
+
+    def action_page(self, by: int) -> None:
+        """Scroll by a screenful, or unfold."""
+        if not self._unfolded(by):
+            super().action_page(by)
+
+    def action_end(self, way: int) -> None:
+        """Go to the first or last row of the whole text."""
+        self._unfold()
+        if way > 0 and self.document is not None:
+            self.document.grow(_ALL)
+            self._extend()
+        super().action_end(way)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """Unfold where there is nothing more to scroll."""
+        if self._unfolded(1):
+            event.prevent_default()
+            event.stop()

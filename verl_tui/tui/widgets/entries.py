@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rich.style import Style
 from textual.actions import SkipAction
-from textual.binding import Binding
 from textual.geometry import Region
 from textual.message import Message
 
+from verl_tui.tui.keys.act import act
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ class Entries(Rows):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "open", "Open", id="entries.open", show=False),
-        Binding("pagedown", "page(1)", "Page down", id="entries.page_down", show=False),
-        Binding("pageup", "page(-1)", "Page up", id="entries.page_up", show=False),
+        act("enter", "open", "entries.open", "Open"),
+        act("pagedown", "page(1)", "entries.page_down", "Page down"),
+        act("pageup", "page(-1)", "entries.page_up", "Page up"),
     ]
 
     class Opened(Message):

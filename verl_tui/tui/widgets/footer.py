@@ -68,8 +68,8 @@ class Keys(RoleStyled, can_focus=False):
     }
     """
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
         self._keys: tuple[_Key, ...] = ()
 
     def on_mount(self) -> None:

@@ -23,12 +23,15 @@ LOG_LINES: Looks = {
 SAMPLES: Looks = {
     "strong": "bold $foreground",
     "dim": "$text-muted",
+    "label": "$text-accent",
+    "heading": "bold $text-accent",
+    "prompt": "$foreground",
     "response": "$foreground",
+    "fields": "$foreground",
     "truth": "$text-primary",
     "good": "$text-success",
     "warning": "$text-warning",
     "critical": "$text-error",
-    "even": "$text-muted",
     "system": "$text-muted",
     "user": "$text-secondary",
     "assistant": "$foreground",
@@ -41,5 +44,8 @@ SAMPLES: Looks = {
     "differs": "bold underline $text-accent",
     "token": "$text-disabled",
     "tag": "italic $text-muted",
+    "repeated": "underline $text-warning",
+    "hit": "reverse $text-primary",
+    "here": "bold reverse $text-warning",
 }
 """Samples: what was said by whom, and how it was rewarded."""

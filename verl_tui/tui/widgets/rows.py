@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
-from textual.binding import Binding
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import var
 from textual.strip import Strip
 
 from verl_tui.means import clamp
+from verl_tui.tui.keys.act import act
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.terminal.scrolling import ScrollingRows
 from verl_tui.tui.widgets.role_styled import RoleStyled
@@ -70,12 +70,12 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
     """
     HELP_SECTION = HelpSection("lists, with the focus", rank=1000)
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("j,down", "move(1)", "down", show=False, id="list.down"),
-        Binding("k,up", "move(-1)", "up", show=False, id="list.up"),
-        Binding("pagedown", "page(1)", "page down", show=False, id="list.page_down"),
-        Binding("pageup", "page(-1)", "page up", show=False, id="list.page_up"),
-        Binding("g,home", "end(-1)", "first", show=False, id="list.first"),
-        Binding("G,end", "end(1)", "last", show=False, id="list.last"),
+        act("j,down", "move(1)", "list.down", "down"),
+        act("k,up", "move(-1)", "list.up", "up"),
+        act("pagedown", "page(1)", "list.page_down", "page down"),
+        act("pageup", "page(-1)", "list.page_up", "page up"),
+        act("g,home", "end(-1)", "list.first", "first"),
+        act("G,end", "end(1)", "list.last", "last"),
     ]
 
     class Chosen(Message):

@@ -12,11 +12,11 @@ from struct import unpack
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.fields.jsonl import loads
+from verl_tui.sources.fields.jsonl import flatten, loads
 from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.fields.row_batcher import MetricRow
-from verl_tui.sources.formats.console.dicts import read_dict
-from verl_tui.sources.formats.console.leads import certain_parts
+from verl_tui.sources.formats.console.prefixes import parted
+from verl_tui.sources.formats.console.printed_dicts import ReadDict, read_dict
 from verl_tui.sources.formats.console.word_search import any_of
 from verl_tui.text import safe, strip_ansi
 from verl_tui.trainers import trainers
@@ -221,27 +221,23 @@ class BlockReader:
                 name = cell
 
     def _takes_object(self, part: bytes) -> bool:
-        is_first = not self._object
-        self._object += part.strip() + b" "
-        if is_first and (whole := read_dict(part.strip())).behind:
-            self.behind, self._object = whole.behind, b""
-            self.unread += whole.lists
+        written, self._object = (self._object + part).strip(), b""
+        whole = read_dict(written) if written.startswith(b"{'") else ReadDict({})
+        if whole.values:
+            self.behind = whole.behind
             self._values |= whole.numbers
             return bool(whole.numbers)
-        if part.rstrip().endswith((b"}", b"}]")):
-            written, self._object = self._object.strip(), b""
-            read = _read_object(written)
-            self.unread += read is None
-            if isinstance(read, list):
-                found = (self._rewards.sample(one, self._step) for one in read)
-                self._samples += [one for one in found if one is not None]
-            else:
-                self._values |= read or {}
-            return bool(read)
-        if len(self._object) > _LARGEST:
-            self.unread += 1
-            self._object = b""
-        return bool(self._object)
+        if not written.endswith((b"}", b"}]")) and len(written) <= _LARGEST:
+            self._object = written + b" "
+            return True
+        found = _from_json(written)
+        self.unread += found is None
+        if isinstance(found, list):
+            samples = (self._rewards.sample(one, self._step) for one in found)
+            self._samples += [one for one in samples if one is not None]
+        else:
+            self._values |= found or {}
+        return bool(found)
 
     def _takes_heading(self, text: str) -> bool:
         found = _HEADING.fullmatch(text.strip())
@@ -309,12 +305,8 @@ def _is_rule(part: bytes) -> bool:
     return bool(text) and not any(map(str.isalnum, text))
 
 
-def _read_object(
-    written: bytes,
-) -> Mapping[str, float] | list[dict[str, Any]] | None:
-    """Return the numbers of a dict or JSON object, or the objects of a list; None if it is none."""
-    if written.startswith(b"{'"):
-        return read_dict(written).numbers or None
+def _from_json(written: bytes) -> Mapping[str, float] | list[dict[str, Any]] | None:
+    """Return the numbers of an object, or the objects of a list; None if it is none."""
     try:
         found = loads(written)
     except (ValueError, RecursionError):
@@ -322,15 +314,10 @@ def _read_object(
     if isinstance(found, list):
         return [one for one in found if isinstance(one, dict)]
     metrics = found.get("metrics")
-    return dict(_numbers(metrics if isinstance(metrics, dict) else found, ""))
-
-
-def _numbers(found: Mapping[str, object], above: str) -> Iterator[tuple[str, float]]:
-    for name, value in found.items():
-        if isinstance(value, dict):
-            yield from _numbers(value, f"{above}{name}/")
-        elif isinstance(value, int | float):
-            yield above + name, float(value)
+    flat = flatten(metrics if isinstance(metrics, dict) else found)
+    return {
+        key: float(one) for key, one in flat.items() if isinstance(one, int | float)
+    }
 
 
 def finds(text: bytes) -> bool:
@@ -338,5 +325,5 @@ def finds(text: bytes) -> bool:
     if not any(form.word in text for form in FORMS):
         return False
     reader = BlockReader()
-    lines = (certain_parts(strip_ansi(line)).text for line in text.split(b"\n"))
+    lines = (parted(strip_ansi(line)).text for line in text.split(b"\n"))
     return any(map(reader.feed, lines)) or bool(reader.held())

@@ -9,14 +9,15 @@ with a line's end (`daemon/logger/copier.go`).
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Pulse, Unreadable
 from verl_tui.sources.fields.row_batcher import MetricRow
-from verl_tui.sources.formats.console.layer import ConsoleLayer
+from verl_tui.sources.formats.console.decoder import ConsoleDecoder
+from verl_tui.sources.formats.lines import LONGEST_LINE
 from verl_tui.text import one_line
 from verl_tui.times import parse_time
 
@@ -30,8 +31,6 @@ _TIME = ("time", "timestamp", "@timestamp", "ts", "__REALTIME_TIMESTAMP")
 _STREAM = "stream"
 _PIECE = 16 * 1024
 """Bytes of Docker's pieces."""
-_MOST_PIECES = 2000
-"""Pieces of a line that are put together: 32 MiB of Docker's, as of other lines."""
 _MOST_STREAMS = 8
 """Most streams with pieces that wait: there are two."""
 _MICROSECONDS = 1e14
@@ -70,35 +69,49 @@ def printed_line(line: bytes) -> bytes:
     return entry.text
 
 
-class CollectedDecoder(ConsoleLayer):
+class CollectedDecoder(ConsoleDecoder):
     """Decodes a console, whether a collector keeps it or not: its first line shows it."""
 
-    def _begin(self) -> None:
+    def __init__(self) -> None:
+        super().__init__()
         self._collected: bool | None = None
         """None until the first line."""
-        self._pieces: dict[str, list[bytes]] = {}
-        """Stream -> the pieces so far of a line that goes on."""
+        self._pieces: dict[str, bytes] = {}
+        """Stream -> the beginning of a line that goes on."""
         self._passed_on = 0.0
         """The last time that was passed on."""
-        self._added = 0
+        self._more = 0
         """Lines beyond the file's own: an object may hold several."""
 
-    def _restores(self, line: bytes) -> bool:
+    def _is_collected(self, line: bytes) -> bool:
         if self._collected is None and line.strip():
             self._collected = bool(as_printed(line))
         return self._collected is not False
 
     def last(self, line: bytes, number: int) -> Iterable[MetricRow | Record] | None:
         """Return the records of a line without an end; of an object only if it is whole."""
-        if not self._restores(line):
-            return self.console.last(line, number)
-        return self._read(line, number) if _entry(line) is not None else None
+        if not self._is_collected(line):
+            return super().last(line, number)
+        return self.decode(line, number) if _entry(line) is not None else None
 
     def early(self, line: bytes) -> int:
         """Return how many bytes of an unfinished line can be decoded: of an object none."""
-        return 0 if self._restores(line) else self.console.early(line)
+        return 0 if self._is_collected(line) else super().early(line)
 
-    def _read(self, line: bytes, number: int) -> Iterator[MetricRow | Record]:
+    def decode_all(self, text: bytes, number: int) -> Iterable[MetricRow | Record]:
+        """Return the records of complete lines."""
+        if not self._is_collected(text.lstrip().partition(b"\n")[0]):
+            return super().decode_all(text, number)
+        lines = enumerate(text.splitlines(), number)
+        return [one for at, line in lines for one in self._read_entry(line, at)]
+
+    def decode(self, line: bytes, number: int) -> Iterable[MetricRow | Record]:
+        """Return the records of one line, or of a part of it."""
+        if not self._is_collected(line):
+            return super().decode(line, number)
+        return list(self._read_entry(line, number))
+
+    def _read_entry(self, line: bytes, number: int) -> Iterator[MetricRow | Record]:
         """Yield the records of what one object holds."""
         entry = _entry(line)
         if entry is None:
@@ -111,32 +124,26 @@ class CollectedDecoder(ConsoleLayer):
         if text is None:
             return
         for printed in text.removesuffix(b"\n").split(b"\n"):
-            for record in self.console.decode(printed, number + self._added):
-                untimed = isinstance(record, MetricRow) and record.time is None
-                yield (
-                    cast("MetricRow", record)._replace(time=entry.time)
-                    if untimed
-                    else record
-                )
-            self._added += 1
-        self._added -= 1
-        yield from self._pulse(entry.time)
-
-    def _whole(self, entry: _Entry) -> bytes | None:
-        """Return the text of an entry with the pieces before it, None while more are to come."""
-        pieces = self._pieces.setdefault(entry.stream, [])
-        pieces.append(entry.text)
-        goes_on = len(entry.text) >= _PIECE and not entry.text.endswith(b"\n")
-        has_room = len(pieces) < _MOST_PIECES and len(self._pieces) <= _MOST_STREAMS
-        if goes_on and has_room:
-            return None
-        del self._pieces[entry.stream]
-        return b"".join(pieces)
-
-    def _pulse(self, time: float | None) -> Iterator[Pulse]:
+            for record in super().decode(printed, number + self._more):
+                if isinstance(record, MetricRow) and record.time is None:
+                    yield record._replace(time=entry.time)
+                else:
+                    yield record
+            self._more += 1
+        self._more -= 1
+        time = entry.time
         if time is not None and not self._passed_on <= time < self._passed_on + _EACH:
             self._passed_on = time
             yield Pulse(time, "")
+
+    def _whole(self, entry: _Entry) -> bytes | None:
+        """Return the text of an entry with the pieces before it, None while more are to come."""
+        text = self._pieces.pop(entry.stream, b"") + entry.text
+        is_piece = len(entry.text) >= _PIECE and not entry.text.endswith(b"\n")
+        if is_piece and len(text) < LONGEST_LINE and len(self._pieces) < _MOST_STREAMS:
+            self._pieces[entry.stream] = text
+            return None
+        return text
 
 
 def _entry(line: bytes) -> _Entry | None:

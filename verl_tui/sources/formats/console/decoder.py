@@ -1,8 +1,7 @@
 """Decodes consoles: verl's step lines among everything else that a training prints.
 
 Lines are read wherever they stand: glued to progress bars, behind Ray's prefixes and colours, in
-every number format since v0.1. The rest is noise, not an error. The dicts that other trainers print
-are read by `verl_tui.sources.formats.console.dicts`.
+every number format since v0.1. The rest is noise, not an error.
 """
 
 from __future__ import annotations
@@ -11,31 +10,23 @@ from typing import TYPE_CHECKING
 
 from verl_tui.records import Event, EventKind, Progress
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
-from verl_tui.sources.formats.console import errors as console_errors
-from verl_tui.sources.formats.console import progress_lines, silent_lines
-from verl_tui.sources.formats.console.blocks import BlockReader
-from verl_tui.sources.formats.console.dicts import DictReader
-from verl_tui.sources.formats.console.engine_addresses import EngineReader
-from verl_tui.sources.formats.console.errors import ErrorReader
-from verl_tui.sources.formats.console.guesses import NOTE, StepGuess
-from verl_tui.sources.formats.console.leads import (
-    LeadReader,
-    LineWithLead,
-    printed,
-    without_hole,
-)
-from verl_tui.sources.formats.console.printed_tables import PrintedTables
-from verl_tui.sources.formats.console.progress_lines import (
+from verl_tui.sources.formats.console import noise
+from verl_tui.sources.formats.console.bars import (
     WHOLE_BAR,
+    complete_bars,
     has_bar,
     named_bars,
 )
+from verl_tui.sources.formats.console.blocks import BlockReader
+from verl_tui.sources.formats.console.dicts import DictReader
+from verl_tui.sources.formats.console.engines import EngineReader
+from verl_tui.sources.formats.console.errors import ErrorReader
+from verl_tui.sources.formats.console.prefixes import LineParts, parted, printed
+from verl_tui.sources.formats.console.printed_tables import PrintedTables
 from verl_tui.sources.formats.console.samples import SampleReader
 from verl_tui.sources.formats.console.settings import SettingsReader
-from verl_tui.sources.formats.console.silent_lines import Noise, Repeated
 from verl_tui.sources.formats.console.stated import stated
 from verl_tui.sources.formats.console.step_lines import (
-    KEPT_BY_WANDB,
     STEP,
     StepLineReader,
     cut_note,
@@ -45,13 +36,11 @@ from verl_tui.sources.formats.console.step_lines import (
 )
 from verl_tui.sources.formats.console.timestamps import TimestampReader
 from verl_tui.sources.formats.console.trainer_detector import VERL
-from verl_tui.sources.formats.console.unknown_lines import UnknownLines
-from verl_tui.sources.formats.console.word_search import any_of
-from verl_tui.sources.formats.trainer_state import FROM_ZERO, FROM_ZERO_NOTE
+from verl_tui.sources.formats.console.unknown import NOTE, UnknownTrainer
 from verl_tui.text import strip_ansi
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from verl_tui.records import Record
 
@@ -61,8 +50,6 @@ _MOST_BEHIND = 16
 """Metrics on one line that are read: two processes may print at once, a broken file anything."""
 _LAST = {EventKind.FINISHED, EventKind.EXITED, EventKind.STOPPED, EventKind.FATAL}
 _ENDS = {*_LAST, EventKind.TRACEBACK}
-_RELEVANT = any_of((*console_errors.WORDS, *silent_lines.WORDS))
-"""Finds the lines worth parsing, except those of samples and tables, and times: most are noise."""
 
 
 class ConsoleDecoder:
@@ -76,18 +63,13 @@ class ConsoleDecoder:
         self._sample = SampleReader()
         self._table = PrintedTables()
         self._blocks = BlockReader()
-        self._guess = StepGuess()
         self._dicts = DictReader()
-        self._noise = Noise()
-        self._repeated = Repeated()
-        self._unknown = UnknownLines()
+        self._noise = noise.Noise()
+        self._unknown = UnknownTrainer()
         self._timestamps = TimestampReader()
-        self._leads = LeadReader()
         self._out: list[MetricRow | Record] = []
         """What the lines say that are being read."""
         self._step: int | None = None
-        self._from_zero = False
-        """True where the console counts steps from 0 and other files of the run from 1."""
         self._number = 0
         """That of the line that is read."""
         self._is_cut = False
@@ -96,8 +78,8 @@ class ConsoleDecoder:
         """Step lines that were cut."""
         self._unread = 0
         """Values of step lines that could not be read."""
-        self._lead = self._prefix = b""
-        """The prefixes of the last line: the one added after printing, and Ray's own."""
+        self._added = self._prefix = b""
+        """What stood before the last line, and Ray's own prefix."""
         self._blank = False
         """True if a bar seems to have been cleared."""
 
@@ -106,7 +88,6 @@ class ConsoleDecoder:
         """Say which steps were estimated or shifted, and how rewards were summed."""
         return joined_notes(
             self._dicts.note,
-            FROM_ZERO_NOTE if self._from_zero else None,
             self._table.note,
             cut_note(self._cut),
             unread_note(self._unread + self._dicts.unread + self._blocks.unread),
@@ -140,17 +121,15 @@ class ConsoleDecoder:
         return self._engines.addresses
 
     def restart(self) -> Sequence[MetricRow | Record]:
-        """Forget everything but the key names."""
-        step_lines = self._step_lines
-        ConsoleDecoder.__init__(self)
-        self._step_lines = step_lines
+        """Forget everything."""
+        type(self).__init__(self)
         return ()
 
-    def last(self, line: bytes, number: int) -> Sequence[MetricRow | Record] | None:
+    def last(self, line: bytes, number: int) -> Iterable[MetricRow | Record] | None:
         """Return the records of a line without an end; a step line only if it has all the keys of
         one before, as far as there was any.
         """
-        line = without_hole(strip_ansi(line))
+        line = _plain(line)
         found = STEP.search(line)
         if found is not None:
             known = set(self._step_lines.schemas.values())
@@ -165,9 +144,9 @@ class ConsoleDecoder:
         """Return how many bytes of an unfinished line can be decoded: those up to its last bar."""
         if self._sample.begun or self._table.begun:
             return 0
-        return progress_lines.complete_bars(line)
+        return complete_bars(line)
 
-    def held(self) -> Sequence[MetricRow | Record]:
+    def held(self) -> Iterable[MetricRow | Record]:
         """Return the records that only wait for lines that may never come."""
         self._dicts.steps.settle()
         self._add(self._dicts.placed())
@@ -176,18 +155,12 @@ class ConsoleDecoder:
         self._add(self._blocks.held())
         return self._taken()
 
-    def caught_up(self) -> Sequence[MetricRow | Record]:
-        """Return the records that wait for the training's end, which is not there yet."""
-        self._dicts.steps.caught_up()
-        self._add(self._dicts.placed())
-        return self._taken()
-
-    def decode_all(self, text: bytes, number: int) -> Sequence[MetricRow | Record]:
-        """Return the records of complete lines; those within a sample are taken at once."""
+    def decode_all(self, text: bytes, number: int) -> Iterable[MetricRow | Record]:
+        """Return the records of complete lines."""
         at = 0
-        idle = self._is_idle(number)
         while at < len(text):
-            if idle:
+            idle = self._is_idle(number)
+            if idle and not self._sample.is_busy:
                 passed = self._noise.end(text, at, self._timestamps.last)
                 number += text.count(b"\n", at, passed)
                 at = passed
@@ -196,24 +169,14 @@ class ConsoleDecoder:
                 break
             line = text[at:end]
             at = end + 1
+            self._take(line, number, idle=idle)
             number += 1
-            if idle and self._passes_over(line, number - 1):
-                continue  # it is idle still
-            before = self._read(line, number - 1)
-            if self._sample.holds(self._prefix) and not (self._blank or self._lead):
-                end = self._sample.take(text, at, line)
-                number += text.count(b"\n", at, end)
-                at = end
-            idle = self._goes_idle(line, number, before, idle=idle)
         self._repeat()
         return self._taken()
 
-    def decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
+    def decode(self, line: bytes, number: int) -> Iterable[MetricRow | Record]:
         """Return the records of one line, or of the part of it behind a bar."""
-        idle = self._is_idle(number)
-        if not (idle and self._passes_over(line, number)):
-            before = self._read(line, number)
-            self._goes_idle(line, number + 1, before, idle=idle)
+        self._take(line, number, idle=self._is_idle(number))
         self._repeat()
         return self._taken()
 
@@ -221,45 +184,44 @@ class ConsoleDecoder:
         out, self._out = self._out, []
         return out
 
-    def _passes_over(self, line: bytes, number: int) -> bool:
-        """Count a line that changes nothing, or read its time only; return whether it is one."""
-        if self._repeated.counts(line, number):
-            return True
-        dated = self._noise.date(line)
-        if dated and not self._timestamps.repeats(line):
-            if self._leads.are_known and self._noise.has_one_time(line):
-                parts: tuple[bytes, ...] = (line,)
-            else:
-                lead, _, part = self._parted(without_hole(strip_ansi(line)))
-                parts = lead, part
-            for one in parts:
-                self._out += self._timestamps.read(one)
-        return dated is not None
-
-    def _read(self, line: bytes, number: int) -> int:
-        """Read a line; return how many records there were before."""
+    def _take(self, line: bytes, number: int, *, idle: bool) -> None:
+        """Read a line as far as it changes anything; note trouble that may be repeated."""
+        is_busy = self._sample.is_busy
+        if is_busy and self._adds_to_sample(line, number, idle=idle):
+            return
+        idle = idle and not is_busy
+        if idle and self._passes_over(line, number):
+            return
         self._repeat()
         before = len(self._out)
         self._read_line(line, number)
-        return before
+        waits = self._sample.is_busy or not self._is_idle(number + 1)
+        if idle and not waits:
+            self._noise.note(line, self._out[before:])
 
-    def _goes_idle(self, line: bytes, number: int, before: int, *, idle: bool) -> bool:
-        """Return whether no reader waits for more behind a line; note trouble that may be repeated.
+    def _passes_over(self, line: bytes, number: int) -> bool:
+        """Count a line that changes nothing, or read its time only; return whether it is one."""
+        if self._noise.counts(line, number):
+            return True
+        if self._noise.says_nothing(line):
+            self._out += self._timestamps.read(line)
+            return True
+        return False
 
-        Args:
-            line: The line that was read.
-            number: The number of the next one.
-            before: How many records there were before it.
-            idle: Whether no reader waited for it.
-        """
-        is_idle = self._is_idle(number)
-        if idle and is_idle:
-            self._repeated.note(line, self._out[before:])
-        return is_idle
+    def _adds_to_sample(self, line: bytes, number: int, *, idle: bool) -> bool:
+        """Take a line that is nothing but a sample's; return whether it is one."""
+        is_part = self._blank or number == self._number
+        if is_part or b"step:" in line or b"\r" in line:
+            return False
+        _, prefix, part = self._parted(_plain(line))
+        if not self._sample.holds(prefix) and (not idle or noise.TELLING.search(line)):
+            return False
+        self._out += self._sample.feed(prefix, part, self._step)
+        return True
 
     def _repeat(self) -> None:
         """Read the newest line of each kind of trouble that was counted, for all of them."""
-        for lines in self._repeated.taken():
+        for lines in self._noise.counted():
             before = len(self._out)
             self._read_line(lines.newest, lines.number)
             self._out[before:] = [
@@ -270,12 +232,12 @@ class ConsoleDecoder:
             ]
 
     def _is_idle(self, number: int) -> bool:
-        """Return True if a line that says nothing by itself changes nothing."""
+        """Return True if a line that says nothing by itself changes nothing but a sample."""
         return not (
             self._blank
             or number == self._number
-            or self._sample.is_busy
-            or any((self._table.begun, self._blocks.begun))
+            or self._table.begun
+            or self._blocks.begun
             or self._settings.is_open
             or self._errors.framed
             or self._dicts.steps.cleared
@@ -284,46 +246,36 @@ class ConsoleDecoder:
         )
 
     def _read_line(self, line: bytes, number: int) -> None:
-        self._is_cut = len(line) >= KEPT_BY_WANDB and is_cut(line)
-        line = without_hole(strip_ansi(line))
+        """Read the parts of a line between its carriage returns: each overwrote the one before."""
+        self._is_cut = is_cut(line)
+        line = _plain(line)
         behind = number == self._number
         self._number = number
-        if b"\r" in line or self._blank or behind:
-            self._read_overwritten(line, behind=behind)
-            return
-        self._lead, self._prefix, part = self._parted(line)
-        if self._lead:
-            self._out += self._timestamps.read(self._lead)
-        if part or self._sample.begun or self._sample.listens:
-            self._read_part(self._prefix, part)
-
-    def _parted(self, line: bytes) -> LineWithLead:
-        # A sample that began without a lead has none: what looks like one is the model's.
-        if self._sample.begun and not self._lead:
-            return printed(line)
-        return self._leads.read(line)
-
-    def _read_overwritten(self, line: bytes, *, behind: bool) -> None:
-        """Read the parts of a line between its carriage returns: each overwrote the one before.
-
-        Args:
-            line: The line, or what stands behind a part of it that was read.
-            behind: Whether it is that.
-        """
-        prefix = self._prefix if behind else b""
-        for i, written in enumerate(line.split(b"\r")):
-            part = written
-            if not behind:
-                lead, own, part = self._parted(written) if i == 0 else printed(written)
-                self._lead = lead or self._lead
-                prefix = own or prefix
+        if not self._sample.begun:
+            self._out += self._timestamps.read(line)
+        first, *later = line.split(b"\r")
+        if behind:
             # Behind a bar are the last characters of a longer one.
-            if part.strip() if behind else self._has_text(part):
-                self._read_part(prefix, part)
-            behind = False
-        self._prefix = prefix
+            has_text = bool(first.strip())
+        else:
+            overwritten = bool(later) or self._blank
+            self._added, self._prefix, first = self._parted(first)
+            waits = bool(first) or self._sample.is_busy
+            has_text = self._overwrites(first) if overwritten else waits
+        if has_text:
+            self._read_part(self._prefix, first)
+        for part in later:
+            _, prefix, text = printed(part)
+            self._prefix = prefix or self._prefix
+            if self._overwrites(text):
+                self._read_part(self._prefix, text)
 
-    def _has_text(self, part: bytes) -> bool:
+    def _parted(self, line: bytes) -> LineParts:
+        # A sample that began with nothing added has nothing added to its lines.
+        is_bare = self._sample.begun and not self._added
+        return printed(line) if is_bare else parted(line)
+
+    def _overwrites(self, part: bytes) -> bool:
         """Return True for text between two carriage returns; note where bars are cleared."""
         if part.isspace():
             self._blank = len(part) >= _CLEARED
@@ -333,13 +285,13 @@ class ConsoleDecoder:
             # A bar right behind it was not cleared: it replaces another one that has ended.
             if not has_bar(part):
                 self._dicts.steps.clearing()
-                self._add(self._dicts.placed())
         return bool(part)
 
     def _read_part(self, prefix: bytes, part: bytes) -> None:
         """Read a text that the Ray actor `prefix` printed, and what others printed behind it."""
         for _ in range(_MOST_BEHIND):
             part = self._read_first(prefix, part)
+            self._add(self._dicts.placed())
             if not part.strip():
                 return
             _, prefix, part = printed(part.lstrip())
@@ -358,52 +310,44 @@ class ConsoleDecoder:
         if inside or self._sample.holds(prefix):
             return b""
         records = self._dicts.read(part, self._number) if b"{'" in part else None
-        if records is None:
-            self._read_other(prefix, part)
-            return self._blocks.behind
-        self._add(records)
-        return self._dicts.behind
+        if records is not None:
+            self._add(records)
+            return self._dicts.behind
+        self._read_other(prefix, part)
+        return self._blocks.behind
 
     def _read_other(self, prefix: bytes, part: bytes) -> None:
         """Read a line that is neither metrics nor part of a sample."""
         self._blocks.behind = b""
         self._dicts.program.line(prefix, part, self._number)
-        if self._dicts.steps.cleared:
-            self._dicts.steps.other()
-            self._add(self._dicts.placed())
+        self._dicts.steps.other()
         samples = self._table.feed(part, self._step)
         if samples is not None:
             self._out += samples
             return
         if self._reads_block(part):
             return
-        if self._step is None:
-            self._unknown.read(part, self._number)
-            self._guess_form(part)
-        if self._settings.is_open or _RELEVANT.search(part):
-            said = stated(part)
-            within_settings = self._settings.holds(prefix, part)
-            self._out += self._settings.read(prefix, part, self._number)
-            if within_settings:
-                self._dicts.steps.words(said)
-                self._add(self._dicts.placed())
-                return
-            self._sample.notice(said)
-            self._read_progress(part, said)
-            self._engines.read(prefix, part)
-            self._read_events(prefix, part)
+        if self._step is None and (found := self._unknown.read(part, self._number)):
+            self._blocks = BlockReader(found)
+            for line in self._unknown.lines:
+                self._add(self._blocks.feed(line) or ())
+        if self._settings.is_open or noise.MAY_SAY.search(part):
+            self._read_words(prefix, part)
         elif self._errors.framed:
             self._read_events(prefix, part)
-        self._out += self._timestamps.read(part)
 
-    def _guess_form(self, part: bytes) -> None:
-        """Look for the steps of a trainer that nobody has described."""
-        found = self._guess.read(part)
-        if found is not None:
-            form, rows = found
-            self._blocks = BlockReader(form)
-            self._blocks.feed(part)
-            self._add(rows)
+    def _read_words(self, prefix: bytes, part: bytes) -> None:
+        """Read a line that may say something in words."""
+        said = stated(part)
+        within_settings = self._settings.holds(prefix, part)
+        self._out += self._settings.read(prefix, part, self._number)
+        if within_settings:
+            self._dicts.steps.words(said)
+            return
+        self._sample.notice(said)
+        self._read_progress(part, said)
+        self._engines.read(prefix, part)
+        self._read_events(prefix, part)
 
     def _reads_block(self, part: bytes) -> bool:
         """Take a line that may belong to a block of metrics; return whether it does."""
@@ -414,7 +358,7 @@ class ConsoleDecoder:
         return rows is not None
 
     def _read_events(self, prefix: bytes, part: bytes) -> None:
-        for event in self._errors.read(prefix, part, self._number, self._lead):
+        for event in self._errors.read(prefix, part, self._number, self._added):
             if event.kind is EventKind.STARTED:
                 self._settings.begin(self._number)
             elif event.kind in _ENDS:
@@ -427,9 +371,8 @@ class ConsoleDecoder:
 
     def _read_step_line(self, part: bytes, *, inside: bool) -> bool:
         """Read a step line and what stands around it; return False if it only looks like one."""
-        found = self._step_lines.find(
-            without_last(part) if self._is_cut and b" - " in part else part
-        )
+        whole = without_last(part) if self._is_cut and b" - " in part else part
+        found = self._step_lines.find(whole)
         row = self._step_lines.row(found, sure=inside) if found is not None else None
         if found is None or row is None:
             return False
@@ -453,7 +396,9 @@ class ConsoleDecoder:
             if b"step:" in before or b"{'" in before:
                 self._read_part(prefix, before)
             elif before and not before.endswith(b":"):
-                self._out += self._errors.read(prefix, before, self._number, self._lead)
+                self._out += self._errors.read(
+                    prefix, before, self._number, self._added
+                )
             self._read_progress(part[at : found.end()], {})
             at = found.end()
         return part[at:]
@@ -465,40 +410,36 @@ class ConsoleDecoder:
             self._add(self._dicts.bar(part))
             return
         self._dicts.steps.words(said)
-        self._add(self._dicts.placed())
         total, batches = said.get("total"), said.get("batches")
         # Step lines state the step better than the line that only announces it.
         begun = said.get("begun") if self._step is None else None
         if total or batches or begun is not None:
             self._out.append(Progress(begun, total or None, per_epoch=batches))
 
-    def _add(self, records: Sequence[MetricRow | Record]) -> None:
-        """Add the records of a dict of metrics, or of a bar that placed one."""
+    def _add(self, records: Iterable[MetricRow | Record]) -> None:
+        """Add the records of metrics, or of a bar that placed some."""
         for record in records:
+            # A buffer flushed after an end may bring old rows, which do not undo the end.
             if isinstance(record, MetricRow):
-                row = self._counted_from_one(record)
-                # A buffer flushed after an end may bring old rows, which do not undo the end.
-                if self._step is None or row.step > self._step:
-                    self._reach(row.step)
-                self._out.append(row)
-                continue
-            step = record.step if isinstance(record, Progress) else None
-            if step is not None and step != self._step:
-                self._reach(step)
+                if self._step is None or record.step > self._step:
+                    self._reach(record.step)
+            elif isinstance(record, Progress) and record.step not in (None, self._step):
+                self._reach(record.step)
             self._out.append(record)
 
-    def _counted_from_one(self, row: MetricRow) -> MetricRow:
-        """Return a row with its step counted from 1; LLaMA-Factory's PPO counts from 0."""
-        if len(row.keys) != len(FROM_ZERO) or not FROM_ZERO.issuperset(row.keys):
-            return row
-        self._from_zero = True
-        return row._replace(step=row.step + 1)
-
-    def _reach(self, step: int) -> None:
+    def _reach(self, step: int | None) -> None:
         """Note that training has reached a step."""
         self._out += self._sample.held(self._step)
         self._step = step
         self._sample.trained()
         self._errors.step()
-        self._repeated.step()
+        self._noise.step()
         self._out += self._settings.end()
+
+
+def _plain(line: bytes) -> bytes:
+    """Return a line without colours, and without the zeros that a crash leaves before it: there may
+    be gigabytes.
+    """
+    line = strip_ansi(line)
+    return line.lstrip(b"\0") if line.startswith(b"\0") else line

@@ -19,23 +19,17 @@ import math
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.sources.formats.console.intervals import (
-    BarGuess,
-    CountedEpochs,
-    StatedSteps,
-    first_is_alone,
-    likeliest_interval,
-)
-
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 _PATIENCE = 32
 """Training dicts without a bar among them after which the steps are counted."""
-_MOST_WAITING = 10_000
-"""Dicts that wait for the training's end: memory."""
 _MOST_BARS = 100
 """Bars whose first position is remembered: a console has a handful, a broken one any number."""
+
+
+_ROUND = (1000, 500, 100, 50, 20, 10, 5, 2, 1)
+"""Logging intervals as people choose them, the roundest first."""
 
 
 class PrintedDict(NamedTuple):
@@ -75,7 +69,10 @@ class StepResolver:
         """Position of the training's bar."""
         self.total: int | None = None
         """Length of the training's bar."""
-        self._stated = StatedSteps()
+        self._every: int | None = None
+        """Steps between two training dicts, as the console states it."""
+        self._per_epoch: float | None = None
+        """Steps of an epoch, as it states it."""
         self._drawn: tuple[int, int] | None = None
         """Position and length of the last bar, of the training or another one."""
         self._bars: dict[int, tuple[int, int]] = {}
@@ -99,8 +96,8 @@ class StepResolver:
         """Step of the last training dict."""
         self._stride: int | None = None
         """Steps between the last two training dicts."""
-        self._by_epoch = CountedEpochs()
-        self._guess = BarGuess()
+        self._moves = 0
+        """Single steps of the bar since the last dict."""
         self.cleared = False
         """True while the bar is cleared and not yet painted again."""
         self._painted: dict[int, int] = {}
@@ -114,41 +111,12 @@ class StepResolver:
 
     def words(self, said: Mapping[str, int]) -> None:
         """Take what a line states in words, such as the step that training goes on from."""
-        self._stated.note(said)
+        if "every" in said:
+            self._every = max(1, said["every"])
+        self._per_epoch = said.get("each", self._per_epoch)
         if "reached" in said:
-            self.caught_up()
             self._another = self._another or self._last is not None
             self._last = said["reached"]
-
-    def caught_up(self) -> None:
-        """Settle the dicts that wait for the training's end, which is not there yet."""
-        if self._waits:
-            self._one_by_one(self._waiting)
-
-    def ended(self, seconds: float, rate: float) -> None:
-        """Take the end of a training: how many steps it made tells the interval of its dicts.
-
-        Args:
-            seconds: How long it took.
-            rate: Its steps a second.
-        """
-        waiting = self._waiting
-        epochs = [one.epoch or 0.0 for one in waiting if one.training]
-        if not self._waits or not epochs:
-            return
-        alone = first_is_alone(epochs)
-        self._one_by_one(waiting[:alone])
-        self._last = 0 if alone else None
-        interval = self._stated.interval(len(epochs) - alone, seconds, rate)
-        self._one_by_one(waiting[alone:], interval)
-
-    @property
-    def _waits(self) -> bool:
-        """True while nothing tells the interval of dicts but their number, once all are there."""
-        if self._drawn is not None or self._last is not None:
-            return False
-        first = self._waiting[0].epoch if self._waiting else None
-        return not self._stated.knows(first)
 
     def clearing(self) -> None:
         """Take the clearing of the bars."""
@@ -162,8 +130,9 @@ class StepResolver:
 
     def other(self) -> None:
         """Take text that is neither a dict nor a bar."""
-        self._close()
-        self._other = True
+        if self.cleared:
+            self._close()
+            self._other = True
 
     def printed(self, new: PrintedDict) -> None:
         """Take a dict."""
@@ -175,17 +144,13 @@ class StepResolver:
             self._settle(new, new.step)
             return
         self._waiting.append(new)
-        if self._waits:
-            if len(self._waiting) >= _MOST_WAITING:
-                self.caught_up()
-        elif self._kept_back:
+        if self._kept_back:
             self._pair()
         elif self._drawn is None or self._loose or self._trains() > _PATIENCE:
             self._count()
 
     def bar(self, at: int, total: int) -> None:
         """Take a nameless bar; the training's bar is one."""
-        self.caught_up()
         before = self._moved(at, total)
         is_trainings = total == self.total or (self.total is None and at < total)
         if self.cleared:
@@ -211,7 +176,7 @@ class StepResolver:
         if total in self._bars or len(self._bars) < _MOST_BARS:
             self._bars[total] = first, at
         if not self._waiting:
-            self._guess.moved(before, at)
+            self._moves = self._moves + 1 if before in (at, at - 1) else 0
         self._drawn = at, total
         if total == self.total:
             self.at = at
@@ -219,7 +184,6 @@ class StepResolver:
 
     def settle(self) -> None:
         """Settle the dicts that wait for a bar at their likeliest steps: none may come."""
-        self.caught_up()
         self._close()
         self._count()
 
@@ -297,7 +261,7 @@ class StepResolver:
             return following
         if before != at - 1 or before == self._last:
             return at
-        return self._guess.step(before, self._waiting[-1].epoch)
+        return before + (self._moves > 1 and _is_round(at))
 
     def _behind(self, at: int, step: int, *, counted: bool = False) -> None:
         """Settle the dicts before a bar.
@@ -327,7 +291,7 @@ class StepResolver:
         self._loose = self._kept_back is None
         before = self._before()
         stride = self._interval() or (
-            likeliest_interval(at - before, count) if before is not None else 1
+            _likeliest_interval(at - before, count) if before is not None else 1
         )
         if before is None:
             before = max(0, at - stride * count)
@@ -349,7 +313,7 @@ class StepResolver:
             if one.training:
                 counted += 1
                 step = max(start + math.ceil(stride * counted), least)
-                step = self._by_its_epoch(one.epoch, step)
+                step = self._at_epoch(one.epoch) or step
             elif self._last is not None:
                 step = self._last
             else:
@@ -366,22 +330,11 @@ class StepResolver:
         in_order = training == 1 and self._kept_back is False
         return (self.at or 0) if in_order else 0
 
-    def _one_by_one(self, waiting: Sequence[PrintedDict], stride: int = 1) -> None:
-        """Settle dicts by counting as if each had come alone."""
-        for one in waiting:
-            self._waiting = [one]
-            self._count(stride=stride)
-
-    def _by_its_epoch(self, epoch: float | None, step: int) -> int:
-        """Return the step of a counted dict: by its epoch where the console says how many steps one
-        has; an epoch that goes back is that of a restart.
-        """
-        known = self._stated.step_at(epoch)
-        if known is not None:
-            return known or step
-        if epoch is None or self._drawn is not None:
-            return step
-        return self._by_epoch.step(epoch, step)
+    def _at_epoch(self, epoch: float | None) -> int:
+        """Return the step at an epoch, 0 where the console does not say how many one has."""
+        if epoch is None or not self._per_epoch or not math.isfinite(epoch):
+            return 0
+        return round(epoch * self._per_epoch)
 
     def _before(self) -> int | None:
         """Return the step to count the dicts from, None if the console does not show it."""
@@ -397,7 +350,7 @@ class StepResolver:
     def _interval(self) -> int | None:
         # Where the first step is logged beside the regular ones, that is no interval.
         regular = self._stride and (self._last or 0) % self._stride == 0
-        return self._stated.every or (self._stride if regular else None)
+        return self._every or (self._stride if regular else None)
 
     def _settle(self, one: PrintedDict, step: int, *, counted: bool = False) -> None:
         ahead = one.ahead if one.step is None else 0
@@ -411,3 +364,18 @@ class StepResolver:
             self._last = step
             self._another = False
         self.placed.append(PlacedDict(one, step + ahead, counted, first))
+
+
+def _is_round(step: int) -> bool:
+    return step % 5 == 0 or step & (step - 1) == 0
+
+
+def _likeliest_interval(span: int, count: int) -> int:
+    """Return the likeliest logging interval for `count` dicts within `span` steps."""
+    if span < count:
+        return 1
+    if span % count == 0:
+        return span // count
+    least, most = span // (count + 1) + 1, span // count
+    rounded = (unit * (most // unit) for unit in _ROUND)
+    return next((one for one in rounded if one >= least), most)

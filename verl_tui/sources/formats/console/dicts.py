@@ -9,53 +9,32 @@ Versions from 5 on print all values as strings, and None for non-finite numbers.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Progress, Restart
-from verl_tui.sources.fields.row_batcher import MetricRow
-from verl_tui.sources.formats.console.bar_restarts import BarRestarts
+from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
+from verl_tui.sources.formats.console.bars import DRAWN, BarRestarts, elapsed
 from verl_tui.sources.formats.console.dict_steps import PrintedDict, StepResolver
-from verl_tui.sources.formats.console.leads import ANOTHER
-from verl_tui.sources.formats.console.progress_lines import DRAWN, elapsed
+from verl_tui.sources.formats.console.printed_dicts import ReadDict, read_dict
 from verl_tui.sources.formats.console.trainer_detector import TrainerDetector
-from verl_tui.text import one_line, safe
+from verl_tui.sources.formats.trainer_state import FROM_ZERO, FROM_ZERO_NOTE
+from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Mapping, Sequence
 
     from verl_tui.records import Record
 
-_NUMBER = r"[-+]?(?:\d+(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan|inf)"
-_PAIR = pattern(
-    r"'(?P<key>[^'\n]{1,300})': (?:(?P<nested>\{(?='))|(?:"
-    r"'(?P<of>\d{1,15})/(?P<all>\d{1,15})'|(?P<none>None)|(?P<true>True)|(?P<false>False)|"
-    rf"(?P<quote>')?(?P<call>tensor\(|array\(|np\.\w+\()?(?P<number>{_NUMBER})"
-    r"(?(call)(?:, [^()]*)?\))(?(quote)')"
-    r"|'[^'\n]*'|\"[^\"\n]*\"|\{\}|\[\]"
-    r"|(?P<list>(?:tensor\(|array\()?\[(?:[^\[\]]|\[[^\[\]]*\])*\](?:[^(){}\[\]]*\))?)"
-    r")(?=, '|\}))"
-)
 _ENDS_TEXT = pattern(rb"^\s*$|\]\s*$|[\w.!%)]$")
 """What may stand before a dict: nothing, a bar, or what was printed right before it."""
-_BEHIND = pattern(rf"\s*(?:$|\d{{1,3}}%\|)|{ANOTHER}|[\w(\[{{]")
-"""What may stand behind one: what was printed right behind it, and the same with a bar's or another
-process's beginning behind spaces.
-"""
 _BAR = pattern(
     rb"\s*(?:Train: *)?" + DRAWN + rb"(?P<at>\d{1,15})/(?P<total>\d{1,15}) \["
 )
 """The nameless bar of a training; ms-swift names it."""
-_BEYOND = pattern(rb"\s*(?P<at>\d{1,15})it \[")
-"""The same bar where it has gone beyond its length, as that of TRL's RLOO up to 0.21 does, which is
-half as long as the training.
-"""
-_OF, _ALL = "global_step/max_steps", "max_steps"
-"""Both halves of ms-swift's `10/438`, which its Megatron trainers call `iteration`."""
 _STEPS = (
     "global_step",
-    _OF,
+    "global_step/max_steps",
     "step",
     "current_steps",
     "train/global_step",
@@ -63,7 +42,7 @@ _STEPS = (
     "iter",
 )
 """Names of a dict's step."""
-_TOTALS = (_ALL, "total_steps")
+_TOTALS = ("max_steps", "total_steps")
 _PLACES = frozenset({*_STEPS, *_TOTALS})
 _MOST_STEPS = 10**15
 _METRIC = pattern(r"loss|reward|grad_norm|learning_rate|accuracy")
@@ -97,6 +76,8 @@ class DictReader:
         """What another process printed behind the last dict."""
         self.unread = 0
         """Values that are not read: lists, and dicts with something that is no literal."""
+        self._from_zero = False
+        """True where the console counts steps from 0 and other files of the run from 1."""
         self._placed = 0
         """All dicts with metrics so far."""
         self._line = 0
@@ -104,13 +85,13 @@ class DictReader:
         self._reached: int | None = None
         """Step of the last dict of training."""
         self._bar = BarRestarts()
-        self._counting = False
-        """True if something else has been counted since the training's bar was drawn."""
 
     @property
     def note(self) -> str | None:
-        """Say how many steps were estimated."""
-        return _estimated(self.counted)
+        """Say how many steps were estimated, or shifted."""
+        return joined_notes(
+            _estimated(self.counted), FROM_ZERO_NOTE if self._from_zero else None
+        )
 
     @property
     def counts_most(self) -> bool:
@@ -147,15 +128,12 @@ class DictReader:
         if "train_runtime" in written:
             return self._ended(written, step, part)
         self.steps.printed(_printed(written, step))
-        stated = [Progress(step, total)] if step is not None else []
-        return [*stated, *self.placed()]
+        return [Progress(step, total)] if step is not None else []
 
     def _ended(
         self, written: Mapping[str, float], step: int | None, part: bytes
     ) -> Sequence[MetricRow | Record]:
         """Take the dict that a training ends with, which has no metrics of a step."""
-        rate = written.get("train_steps_per_second", 0.0)
-        self.steps.ended(written["train_runtime"], rate)
         epoch = written.get("epoch")
         self.steps.printed(PrintedDict((), (), training=False, epoch=epoch, step=step))
         text = one_line(part[:2000].decode("utf-8", "replace"), 400)
@@ -165,35 +143,17 @@ class DictReader:
         """Take a line that ends with a bar; return the dicts it places, and the progress."""
         found = _BAR.match(part)
         if found is None:
-            return self._beyond(part)
+            return ()
         at = int(found["at"])
         total = int(found["total"])
         self.steps.bar(at, total)
         if total != self.steps.total:
-            return self.placed()
-        self._counting = False
+            return ()
         seconds = elapsed(part, found.end())
         before = self._bar.follow(at, seconds)
         said = f"the bar began again behind step {before or 0:,}"
         again = [Restart(said)] if before is not None else []
-        return [*again, Progress(at, total, seconds), *self.placed()]
-
-    def _beyond(self, part: bytes) -> Sequence[MetricRow | Record]:
-        """Take a line that ends with a count without a length: the training's bar, where that has
-        been at its end, and nothing else has been counted since.
-        """
-        found = _BEYOND.match(part)
-        total = self.steps.total
-        if found is None or total is None:
-            return ()
-        at = int(found["at"])
-        has_ended = (self.steps.at or 0) >= total
-        if not has_ended or at <= total:
-            self._counting = True
-        if self._counting:
-            return ()
-        self.steps.bar(at, total)
-        return [Progress(at), *self.placed()]
+        return [*again, Progress(at, total, seconds)]
 
     def placed(self) -> Sequence[MetricRow | Record]:
         """Return rows for the dicts whose steps are known now, and where another training starts or
@@ -213,9 +173,16 @@ class DictReader:
             if printed.keys:
                 self._placed += 1
                 self.counted += counted
+                from_zero = set(printed.keys) == FROM_ZERO  # LLaMA-Factory's PPO
+                self._from_zero |= from_zero
                 estimated = printed.step is None
                 out.append(
-                    MetricRow(step, printed.keys, printed.values, estimated=estimated)
+                    MetricRow(
+                        step + from_zero,
+                        printed.keys,
+                        printed.values,
+                        estimated=estimated,
+                    )
                 )
         return out
 
@@ -253,59 +220,6 @@ def _stated(written: Mapping[str, float], names: Sequence[str]) -> int | None:
     if value is None or not 0 <= value < _MOST_STEPS or value != int(value):
         return None
     return int(value)
-
-
-class ReadDict(NamedTuple):
-    """What a printed dict says."""
-
-    values: Mapping[str, float | None]
-    """Its numbers and None values; those of dicts in it under `name/name`."""
-    lists: int = 0
-    """Values that are lists."""
-    behind: bytes = b""
-    """What is printed behind it."""
-
-    @property
-    def numbers(self) -> dict[str, float]:
-        """Its numbers alone."""
-        return {key: value for key, value in self.values.items() if value is not None}
-
-
-def read_dict(written: bytes) -> ReadDict:
-    """Read a dict as `repr` writes it; without values if it cannot be parsed."""
-    text = written.decode("utf-8", "replace").rstrip()
-    values: dict[str, float | None] = {}
-    lists = 0
-    within = [""]
-    at = 1
-    while within and (found := _PAIR.match(text, at)):
-        at = found.end()
-        name = within[-1] + safe(found["key"], 300)
-        if found["nested"] is not None:
-            within.append(f"{name}/")
-            continue
-        lists += found["list"] is not None
-        values |= _value(found, name)
-        while within and text.startswith("}", at):
-            within.pop()
-            at += 1
-        at += 2 if within else 0
-    if within or not _BEHIND.match(text, at):
-        return ReadDict({})
-    return ReadDict(values, lists, text[at:].strip().encode())
-
-
-def _value(found: re.Match[str], name: str) -> Mapping[str, float | None]:
-    """Return the value of a pair by its name, as far as it is a number or None."""
-    if found["number"] is not None:
-        return {name: float(found["number"])}
-    if found["none"] is not None:
-        return {name: None}
-    if found["true"] or found["false"]:
-        return {name: float(found["true"] is not None)}
-    if found["of"] is not None and name in _STEPS:
-        return {name: float(found["of"]), _ALL: float(found["all"])}
-    return {}
 
 
 def _estimated(records: int) -> str | None:

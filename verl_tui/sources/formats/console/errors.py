@@ -15,7 +15,7 @@ from verl_tui.records import Event, EventKind
 from verl_tui.sources.formats.console import events, failed_phase
 from verl_tui.sources.formats.console.events import form_of, shown, turning_point
 from verl_tui.sources.formats.console.failed_phase import PhaseReader
-from verl_tui.sources.formats.console.repeated import unrepeated
+from verl_tui.sources.formats.console.prefixes import unrepeated
 from verl_tui.sources.formats.console.word_search import any_of
 from verl_tui.text import one_line
 
@@ -229,11 +229,10 @@ class ErrorReader:
         by = printed_by(prefix, part, lead)
         traceback = self._tracebacks.get(by.key) or _Traceback()
         traceback.look_at(by.text)
-        if traceback.is_last or _RELEVANT.search(by.text):
-            event = self._event(by, traceback, number)
+        event = self._event(by, traceback, number)
+        if event is not None:
             died = self._died
-            if event is not None:
-                yield event
+            yield event
             self._died = died  # a step that waited for the event came before it
         self._keep(by.key, traceback)
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.sources.files.binary import is_binary
-from verl_tui.sources.formats.console import blocks, collected, guesses
-from verl_tui.sources.formats.console.collected import CollectedDecoder
-from verl_tui.sources.formats.console.decoder import ConsoleDecoder
+from verl_tui.sources.formats.console import blocks, collected, unknown
 from verl_tui.sources.formats.console.dicts import hinted
 from verl_tui.sources.formats.console.step_lines import STEP, SURE
 from verl_tui.sources.formats.console.wrapped import WrappedDecoder
@@ -65,17 +63,13 @@ def is_sure(head: bytes) -> bool:
 
 def _has_blocks(head: bytes) -> bool:
     text = collected.as_printed(head) or head
-    return blocks.finds(text) or guesses.form_in(text) is not None
+    return blocks.finds(text) or unknown.form_in(text) is not None
 
 
 def reader(path: Path) -> LineReader:
     """Return a reader for one file."""
-    return LineReader(_decoder())
+    return LineReader(WrappedDecoder())
 
 
-def _decoder(*, patient: bool = True) -> WrappedDecoder:
-    return WrappedDecoder(CollectedDecoder(ConsoleDecoder()), patient=patient)
-
-
-parts = Parts(line_begin, lambda *_: LineReader(_decoder(patient=False)), cut=2)
+parts = Parts(line_begin, lambda *_: LineReader(WrappedDecoder(patient=False)), cut=2)
 """Dicts that state no step have that of a bar around them."""

@@ -13,38 +13,35 @@ no end that nothing else could be: what stands in them is read as any other line
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Sample
 from verl_tui.sources.fields.sample import LONGEST_TEXT
-from verl_tui.text import safe, strip_ansi
+from verl_tui.text import safe
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Mapping, Sequence
 
 _LONGEST = 2000
 """Lines after which a sample that did not end is given up."""
-_AT_ONCE = 8192
-"""Bytes in which lines of a sample are looked for at once."""
-_FIELD = pattern(rb"^\[(prompt|response|output|ground_truth|score)\] ?")
-_EASY = "output"
-"""EasyR1's name of a response, which it prints of validations alone (logger/gen_logger.py)."""
-_RAY = pattern(rb"(?:\x1b\[[\d;]{0,20}m)*\([^()\x1b\n]*\)(?:\x1b\[[\d;]{0,20}m)* ")
-"""Ray's prefix with its colours."""
-_VALUE = pattern(rb"^\[(\w{1,60})\] ([^\n]{0,2000})$")
+_FIELD = pattern(
+    rb"(?:\[(?P<verl>prompt|response|output|ground_truth|score)\]"
+    rb"|(?P<truth>Golden answers:|Target:(?= \S{1,40} \| Numbers: )|\[Ground Truth\]:?)"
+    rb"|(?P<extracted>Extracted (?:answer|equation):)"
+    rb"|(?P<response_of_fork>Solution string:|\[Model Response\]:?)"
+    rb"|(?P<check>\[(?:Structure Validation|Model Answer Parsing|Content Validation)\]:?)) ?"
+)
+"""Begins a field of a sample, or a check of a fork's, which ends one; `output` is EasyR1's name of
+a response, which it prints of validations alone (logger/gen_logger.py).
+"""
+_OF_FORKS = ("truth", "extracted", "response_of_fork", "check")
+_NAMES = {"output": "response", "ground_truth": "truth", "response_of_fork": "response"}
+_VALUE = pattern(rb"\[(\w{1,60})\] ([^\n]{0,2000})$")
 """A further value of the reward function."""
 BEGIN = "[prompt]"
 """The first line of a sample contains it."""
-_FORK_FIELD = pattern(
-    rb"(?:(?P<truth>Golden answers:|Target:(?= \S{1,40} \| Numbers: )|\[Ground Truth\]:?)"
-    rb"|(?P<extracted>Extracted (?:answer|equation):)"
-    rb"|(?P<response>Solution string:|\[Model Response\]:?)"
-    rb"|(?P<check>\[(?:Structure Validation|Model Answer Parsing|Content Validation)\]:?)) ?"
-)
-"""Begins a field of a fork's sample, or a check, which ends one."""
 WORDS = (
     "Golden answers", "Target: ", "Extracted ", "Solution string", "[Ground Truth]",
     "[Model Response]", " Validation]", " Parsing]",
@@ -62,66 +59,46 @@ _ANSWERS = (
 """What stands between prompt and response."""
 
 
-class _Texts:
-    """The texts of a sample that one process prints."""
-
-    def __init__(self, prefix: bytes = b"", field: str | None = None) -> None:
-        self.prefix = prefix
-        self.field = field
-        """The field that is open; None outside of a sample."""
-        self.lines: dict[str, list[bytes]] = {}
-        self.count = 0
-
-    def add(self, text: bytes, count: int = 1) -> bool:
-        """Take lines of the open field; return False where they are too many."""
-        self.count += count
-        assert self.field is not None
-        self.lines.setdefault(self.field, []).append(text)
-        return self.count <= _LONGEST
-
-    def __getitem__(self, field: str) -> str:
-        text = b"\n".join(self.lines.get(field, ()))
-        return safe(text.decode("utf-8", "replace"), LONGEST_TEXT)
-
-
 class SampleReader:
     """Reads the samples of one console; a complete one waits for values behind its score."""
 
     def __init__(self) -> None:
-        self._texts = _Texts()
-        self._waiting: Sample | None = None
+        self._prefix = b""
+        """Names the actor that prints the sample."""
+        self._is_verls = False
+        """True if all lines are the sample's, up to its score."""
+        self._field: str | None = None
+        """The field that is open; None outside of a sample, and behind one's score."""
+        self._lines: dict[str, list[bytes]] = {}
+        """Field -> its lines; empty outside of a sample."""
         self._values: dict[str, Any] = {}
-        """Further values of the waiting sample."""
+        """Further values of the reward function."""
+        self._count = 0
         self._validating = False
         """True if a validation has been generated since the last step."""
         self._resumed: int | None = None
         """The step from which the run resumes, until a step line follows."""
         self._reached: int | None = None
         """The step that the console says it has begun."""
-        self._forks = _ForkReader()
 
     @property
     def begun(self) -> bool:
-        """True if a sample has begun and not ended."""
-        return self._texts.field is not None
+        """True if a sample has begun, and not ended, whose lines are nothing else."""
+        return self._is_verls and self._field is not None
 
     @property
     def is_busy(self) -> bool:
-        """True if a sample has begun, or waits for further values or, a fork's, for its end."""
-        return self.begun or self._waiting is not None or self.listens
-
-    @property
-    def listens(self) -> bool:
-        """True if any line may belong to a sample, and be something else as well."""
-        return self._forks.begun
+        """True if any line may belong to a sample."""
+        return bool(self._lines)
 
     def holds(self, prefix: bytes) -> bool:
         """Return True if a line of this actor is part of a sample, so that a model wrote it."""
-        return self.begun and prefix == self._texts.prefix
+        return self.begun and prefix == self._prefix
 
     def leave(self) -> None:
         """Give the sample up: a step line shows that it is over."""
-        self._texts = _Texts(self._texts.prefix)
+        self._field = None
+        self._lines, self._values = {}, {}
 
     def trained(self) -> None:
         """Note that a step has ended: the next samples belong to another one."""
@@ -134,27 +111,6 @@ class SampleReader:
         self._resumed = said.get("resumed", self._resumed)
         self._reached = said.get("begun", self._reached)
 
-    def held(self, step: int | None) -> Sequence[Sample]:
-        """Return the samples that only wait for lines that may never come.
-
-        Args:
-            step: Last step seen.
-        """
-        return (*self._held(), *self._placed(self._forks.held(), step))
-
-    def _held(self) -> Sequence[Sample]:
-        """Return the sample that waits for further values."""
-        waiting, values = self._waiting, self._values
-        self._waiting, self._values = None, {}
-        return (waiting._replace(extras=values),) if waiting is not None else ()
-
-    def _placed(self, samples: Sequence[Sample], step: int | None) -> Sequence[Sample]:
-        """Return samples at the step that they belong to."""
-        return [
-            one._replace(step=self._step(step), validation=self._validating)
-            for one in samples
-        ]
-
     def feed(self, prefix: bytes, part: bytes, step: int | None) -> Sequence[Sample]:
         """Take a line; return the samples that it completes.
 
@@ -163,65 +119,60 @@ class SampleReader:
             part: The line.
             step: Last step seen; the sample belongs to the one after it.
         """
-        found = _FIELD.match(part) if part.startswith(b"[") else None
-        samples: Sequence[Sample] = ()
-        if self._waiting is not None and prefix == self._texts.prefix:
-            if found is None and self._value(part):
-                return ()
-            samples = self._held()
-        if found is not None and found[1] == b"prompt":
-            self._texts = _Texts(prefix, "prompt")
-        if self.holds(prefix):
-            self._continue(found, part, step)
-        if not self.begun:
-            samples = (*samples, *self._placed(self._forks.feed(prefix, part), step))
-        return samples
+        found = _FIELD.match(part)
+        field = _field(found)
+        if field in _OF_FORKS and self.holds(prefix):
+            field = None  # a model wrote it
+        behind = part[found.end() :] if found is not None else b""
+        if field in ("prompt", "truth"):
+            samples = self.held(step)
+            self._prefix, self._is_verls = prefix, field == "prompt"
+            self._lines, self._count = {}, 0
+            self._open(field, behind)
+            return samples
+        if not self._lines or prefix.strip() != self._prefix.strip():
+            return ()
+        if field is None:
+            return self._further(part, step)
+        if self._is_verls and self._field is None:
+            return self.held(step)
+        self._open(field, behind)
+        return ()
 
-    def take(self, text: bytes, at: int, line: bytes) -> int:
-        """Take the lines behind one of a sample that are certain to belong to its field; return
-        where they end.
+    def _open(self, field: str, part: bytes) -> None:
+        """Begin a field with what stands behind its name; a score is whole at once."""
+        self._validating |= field == "output"
+        self._field = _NAMES.get(field, field)
+        self._add(part)
+        if field == "score":
+            self._field = None
 
-        Args:
-            text: Complete lines.
-            at: Where the first of them begins.
-            line: The one before, which nothing was put before but by Ray.
-        """
-        ray = _RAY.match(line)
-        lead = ray.group() if ray is not None else b""
-        waits = self._waiting is not None or self.listens
-        if waits or strip_ansi(lead) != self._texts.prefix:
-            return at
-        found = _plain_lines(lead).match(text, at, at + _AT_ONCE)
-        lines = found.group() if found is not None else b""
-        other = lines.find(b"step:")
-        if other >= 0:
-            lines = lines[: lines.rfind(b"\n", 0, other) + 1]
-        count = lines.count(b"\n")
-        if not count or self._texts.count + count > _LONGEST:
-            return at
-        self._texts.add(lines[len(lead) : -1].replace(b"\n" + lead, b"\n"), count)
-        return at + len(lines)
+    def _further(self, part: bytes, step: int | None) -> Sequence[Sample]:
+        """Take a line that begins no field."""
+        if self._is_verls:
+            # A reward function may give values but no score.
+            if self._field in ("truth", None) and self._value(part):
+                self._field = None
+            elif self._field is None:
+                return self.held(step)
+            else:
+                self._add(part)
+        elif self._ends(part):
+            return self.held(step)
+        else:
+            self._add(part)
+        return ()
 
-    def _continue(
-        self, found: re.Match[bytes] | None, part: bytes, step: int | None
-    ) -> None:
-        """Take a line of the sample, which may begin a field."""
-        if found is not None:
-            self._texts.field = found[1].decode().replace(_EASY, "response")
-            self._validating = self._validating or found[1].decode() == _EASY
-            part = part[found.end() :]
-        field = self._texts.field
-        # A reward function may give values but no score.
-        may_end = field == "ground_truth" and found is None
-        is_value = may_end and self._value(part)
-        if not is_value and not self._texts.add(part):
+    def _add(self, part: bytes) -> None:
+        """Take a line of the open field; give the sample up where there are too many."""
+        self._lines.setdefault(self._field or "", []).append(part)
+        self._count += 1
+        if self._count > _LONGEST:
             self.leave()
-        elif is_value or field == "score":
-            self._complete(step)
 
     def _value(self, part: bytes) -> bool:
         """Take a further value of the reward function; return False if a line is none."""
-        found = _VALUE.match(part) if part.startswith(b"[") else None
+        found = _VALUE.match(part)
         if found is None:
             return False
         text = safe(found[2].decode("utf-8", "replace"))
@@ -229,21 +180,54 @@ class SampleReader:
         self._values[safe(found[1].decode(), 60)] = text if number is None else number
         return True
 
-    def _complete(self, step: int | None) -> None:
-        """Let the sample wait for further values."""
-        texts = self._texts
+    def _ends(self, part: bytes) -> bool:
+        """Return whether a line ends a fork's sample: among checks the last score does."""
+        if self._field == "response":
+            return _OVER.match(part) is not None
+        score = _SCORE.match(part) if self._field == "check" else None
+        if score is None:
+            return False
+        self._values[score[1].decode().lower()] = float(score[2])
+        return score[1] == b"Total"
+
+    def held(self, step: int | None) -> Sequence[Sample]:
+        """Return the sample that has no end but what follows, if there is one.
+
+        Args:
+            step: Last step seen.
+        """
+        if self.begun:
+            return ()
+        if "response" not in self._lines:
+            self.leave()
+            return ()
+        values = self._values
+        texts = {name: self._text(name) for name in self._lines}
+        prompt, response = texts.get("prompt", ""), texts["response"]
+        score = _float(texts.get("score", ""))
+        if not self._is_verls:
+            texts = {name: text.strip("\n") for name, text in texts.items()}
+            prompt, response = _parted(texts["response"])
+            score = values.pop("total", None)
+            if "extracted" in texts:
+                values = {"extracted_answer": texts["extracted"], **values}
+        truth = texts.get("truth") or None
         self.leave()
-        if "response" not in texts.lines:
-            self._values = {}
-            return
-        self._waiting = Sample(
-            self._step(step),
-            texts["prompt"],
-            texts["response"],
-            _float(texts["score"]),
-            texts["ground_truth"] or None,
-            validation=self._validating,
+        return (
+            Sample(
+                self._step(step),
+                prompt,
+                response,
+                score,
+                truth,
+                extras=values,
+                validation=self._validating,
+            ),
         )
+
+    def _text(self, field: str) -> str:
+        text = b"\n".join(self._lines[field])
+        return safe(text.decode("utf-8", "replace"), LONGEST_TEXT)
 
     def _step(self, step: int | None) -> int | None:
         """Return a sample's step; that of a validation before training is the one resumed from."""
@@ -252,62 +236,6 @@ class SampleReader:
         if step is None:
             return 0 if self._validating else self._reached
         return step + 1
-
-
-class _ForkReader:
-    """Reads the samples of forks, without their steps."""
-
-    def __init__(self) -> None:
-        self._texts: _Texts | None = None
-        """None outside of a sample."""
-        self._scores: dict[str, Any] = {}
-
-    @property
-    def begun(self) -> bool:
-        """True within a sample."""
-        return self._texts is not None
-
-    def feed(self, prefix: bytes, part: bytes) -> Sequence[Sample]:
-        """Take a line; return the sample that it completes."""
-        found = _FORK_FIELD.match(part)
-        out: Sequence[Sample] = ()
-        if found is not None and found.lastgroup == "truth":
-            out = self.held()
-            self._texts = _Texts(prefix.strip())
-        texts = self._texts
-        if texts is None or prefix.strip() != texts.prefix:
-            return out
-        if found is not None:
-            texts.field = found.lastgroup
-            part = part[found.end() :]
-        elif self._ends(texts.field, part):
-            return self.held()
-        if not texts.add(part):
-            self._texts = None
-        return out
-
-    def _ends(self, field: str | None, part: bytes) -> bool:
-        """Return whether a line ends the sample: among checks the last score does."""
-        if field == "response":
-            return _OVER.match(part) is not None
-        score = _SCORE.match(part) if field == "check" else None
-        if score is None:
-            return False
-        self._scores[score[1].decode().lower()] = float(score[2])
-        return score[1] == b"Total"
-
-    def held(self) -> Sequence[Sample]:
-        """Return the sample, which is over."""
-        texts, scores = self._texts, self._scores
-        self._texts, self._scores = None, {}
-        if texts is None or "response" not in texts.lines:
-            return ()
-        prompt, response = _parted(texts["response"].strip("\n"))
-        if "extracted" in texts.lines:
-            scores = {"extracted_answer": texts["extracted"].strip("\n"), **scores}
-        total = scores.pop("total", None)
-        truth = texts["truth"].strip("\n") or None
-        return (Sample(None, prompt, response, total, truth, extras=scores),)
 
 
 def _parted(text: str) -> tuple[str, str]:
@@ -319,10 +247,11 @@ def _parted(text: str) -> tuple[str, str]:
     return "", text
 
 
-@lru_cache(maxsize=64)
-def _plain_lines(lead: bytes) -> re.Pattern[bytes]:
-    """Return what matches lines that begin alike, and go on with no bracket or escape."""
-    return re.compile(rb"(?:%b(?![^\S\n]?[(\[]|\0)[^\n\r\x1b]*\n)+" % re.escape(lead))
+def _field(found: re.Match[bytes] | None) -> str | None:
+    """Return the field that begins, by verl's own name or by the group of a fork's."""
+    if found is None:
+        return None
+    return found["verl"].decode() if found["verl"] is not None else found.lastgroup
 
 
 def _float(text: str) -> float | None:

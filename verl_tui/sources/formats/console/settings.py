@@ -25,7 +25,7 @@ from verl_tui.sources.fields.setting_values import (
     is_training,
     scalar,
 )
-from verl_tui.sources.formats.console.repeated import unrepeated
+from verl_tui.sources.formats.console.prefixes import unrepeated
 from verl_tui.sources.formats.console.word_search import any_of
 from verl_tui.text import one_line
 
@@ -45,22 +45,17 @@ _EXPECTED_WITHIN = 5000
 """Lines after a start in which settings are looked for, which is slow."""
 _LONGEST = 2**17
 """Bytes after which an unfinished block is given up."""
-_OTHER_LINES = 50
-"""Further lines of the same process after which a block whose end was cut is over (heuristic)."""
 _LEAST = 3
 """Fewest settings of a training's command (heuristic)."""
 _CUT = "the printed configuration is cut, or other output cuts into it: it is not read"
 
-_TEXT = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
-"""Text as `repr` writes it: with a quote of its own kind escaped."""
 _OF_CALL = rb"(?:Namespace|Config|Arguments|Args)\("
-_CALLED = pattern(rf"(?:^|[\s:=])(\w*{_OF_CALL.decode()}.*)$", re.DOTALL)
 _NEVER = pattern(rb"(?!)")
 _ALWAYS = pattern(b"")
-_LINE = pattern(r"^\s*(\w+)=(.*)$")
-_DOTTED = pattern(r"^\s{2}(\w+) \.{2,} (.*)$")
+_ARGUMENT = pattern(r"[(,] ?(\w{1,80})=")
+_LINE = pattern(r"\s{0,40}(\w{1,80})=(.*)$")
+_DOTTED = pattern(r"\s{2}(\w+) \.{2,} (.*)$")
 _ENUM = pattern(r"<[\w.]+: ('[^']*'|\d+)>")
-_OBJECT = pattern(r"<[^<>]*>")
 _UNWRITTEN = pattern(r"(?<=: )(?:<[^<>]*>|nan|inf|-inf)(?=[,}\n])")
 """Values whose `repr` is no literal."""
 _OVERRIDE = pattern(r"[+~]{0,2}([A-Za-z_][\w./@-]*)=(?!=)(.*)", re.DOTALL)
@@ -81,14 +76,25 @@ class _Form(NamedTuple):
 
 
 class SettingsReader:
-    """Reads the settings that a console states until training has begun."""
+    """Reads the settings that a console states until training has begun, even if other processes
+    print between the lines of a block.
+    """
 
     def __init__(self) -> None:
-        self._blocks = [_Block(form) for form in _FORMS]
         self._until = _EXPECTED_WITHIN
         """Number of the last line in which settings are looked for."""
-        self.is_open = False
+        self._form = _FORMS[0]
+        self._lines: list[bytes] = []
+        """Those of the block that has begun."""
+        self._number = 0
+        """That of its first line."""
+        self._prefix = b""
+        self._size = 0
+
+    @property
+    def is_open(self) -> bool:
         """True if a block has begun and not ended."""
+        return bool(self._lines)
 
     def begin(self, number: int) -> None:
         """Expect settings behind a line: the trainer has started, maybe again."""
@@ -97,14 +103,12 @@ class SettingsReader:
     def end(self) -> Sequence[Record]:
         """Expect no more settings, as a step was trained; say which block has no end."""
         self._until = 0
-        if not self.is_open:
-            return ()
-        self.is_open = False
-        return [record for block in self._blocks for record in block.give_up()]
+        return self._give_up()
 
     def holds(self, prefix: bytes, part: bytes) -> bool:
         """Return True if a line belongs to a block of settings."""
-        return self.is_open and any(block.holds(prefix, part) for block in self._blocks)
+        is_its = self.is_open and prefix == self._prefix
+        return is_its and self._form.goes_on.match(part) is not None
 
     def read(self, prefix: bytes, part: bytes, number: int) -> Sequence[Record]:
         """Take a line; return the settings that it completes.
@@ -116,84 +120,60 @@ class SettingsReader:
         """
         if number > self._until:
             return self.end()
-        may_begin = _MAY_BEGIN.search(part) is not None
-        if not (self.is_open or may_begin):
-            return ()
         if b"[repeated " in part:
             part = unrepeated(part)[0]
-        found = [
-            record
-            for block in self._blocks
-            if block.lines or may_begin
-            for record in block.feed(prefix, part, number)
-        ]
-        self.is_open = any(block.lines for block in self._blocks)
-        return found
+        if self.holds(prefix, part):
+            return self._add(part)
+        out: Sequence[Record] = ()
+        for form in _FORMS if _MAY_BEGIN.search(part) is not None else ():
+            if form.begins.search(part) is None:
+                continue
+            if form.ends.search(part) is not None:
+                values = form.read(part.decode("utf-8", "replace"))
+                out = [*out, *_stated(values, form)]
+            elif not self.is_open:
+                self._form, self._prefix, self._number = form, prefix, number
+                self._size = 0
+                self._add(part)
+        return out
 
-
-class _Block:
-    """Collects the lines of one kind of block, even if other processes print between them."""
-
-    def __init__(self, form: _Form) -> None:
-        self._form = form
-        self.lines: list[bytes] = []
-        self._number = 0
-        """That of its first line."""
-        self._prefix = b""
-        self._others = 0
-        """Lines of the same process since the block began that are none of it."""
-        self._size = 0
-
-    def holds(self, prefix: bytes, part: bytes) -> bool:
-        """Return True for a line of the block."""
-        if not self.lines or prefix != self._prefix:
-            return False
-        return self._form.goes_on.match(part) is not None
-
-    def feed(self, prefix: bytes, part: bytes, number: int) -> Sequence[Record]:
-        """Take a line; return the settings with the block's last one."""
-        if not self.lines:
-            if self._form.begins.search(part) is None:
-                return ()
-            self._prefix, self._number = prefix, number
-            self._others = self._size = 0
-        elif not self.holds(prefix, part):
-            self._others += prefix == self._prefix
-            return self.give_up() if self._others > _OTHER_LINES else ()
-        self.lines.append(part)
+    def _add(self, part: bytes) -> Sequence[Record]:
+        """Take a line of the block; return the settings with its last one."""
+        self._lines.append(part)
         self._size += len(part)
         if self._size > _LONGEST:
-            return self.give_up()
+            return self._give_up()
         if self._form.ends.search(part) is None:
             return ()
-        values = self._form.read(b"\n".join(self.lines).decode("utf-8", "replace"))
-        if values is None and len(self.lines) > 1:
+        text = b"\n".join(self._lines).decode("utf-8", "replace")
+        values = self._form.read(text)
+        if values is None:
             return ()
-        self.lines = []
-        return (
-            (Settings(flatten_settings(values), self._form.origin),) if values else ()
-        )
+        self._lines = []
+        return _stated(values, self._form)
 
-    def give_up(self) -> Sequence[Record]:
+    def _give_up(self) -> Sequence[Record]:
         """Forget a block without an end; say so if it was a configuration."""
-        lines, self.lines = self.lines, []
+        lines, self._lines = self._lines, []
         if not any(b": {" in line for line in lines[1:]):
             return ()
         excerpt = one_line(lines[0][:400].decode("utf-8", "replace"))
         return (Unreadable(self._number, _CUT, excerpt),)
 
 
+def _stated(values: dict[str, Any] | None, form: _Form) -> Sequence[Record]:
+    return (Settings(flatten_settings(values), form.origin),) if values else ()
+
+
 def literal(text: str) -> Any:
     """Return the value of a Python literal, None where it is none."""
-    with suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return ast.literal_eval(_parsed(text))
-    return None
-
-
-def _parsed(text: str) -> ast.expr:
-    with warnings.catch_warnings():
+    with (
+        warnings.catch_warnings(),
+        suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError),
+    ):
         warnings.simplefilter("ignore")  # about escapes in text that others wrote
-        return ast.parse(text, mode="eval").body
+        return ast.literal_eval(text)
+    return None
 
 
 def _printed_dict(text: str) -> dict[str, Any] | None:
@@ -205,37 +185,22 @@ def _printed_dict(text: str) -> dict[str, Any] | None:
     return found if is_nested or is_training(found) else {}
 
 
-def _call(text: str) -> dict[str, Any] | None:
+def _called(text: str) -> dict[str, Any]:
     """Return the arguments of a call on one line, maybe behind other text."""
-    found = _CALLED.search(text)
-    if found is None:
-        return None
-    whole, bracket, _ = found[1].rpartition(")")
-    try:
-        call = _parsed(_OBJECT.sub("None", _ENUM.sub(r"\1", whole + bracket)))
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return None
-    keywords = call.keywords if isinstance(call, ast.Call) else []
-    return _of_training({one.arg: _argument(one.value) for one in keywords if one.arg})
-
-
-def _argument(value: ast.expr) -> Any:
-    try:
-        return ast.literal_eval(value)
-    except (ValueError, TypeError, MemoryError, RecursionError):
-        return ast.unparse(value)
+    _, *parts = _ARGUMENT.split(text.rstrip().removesuffix(")"))
+    return _of_training(dict(zip(parts[::2], map(_value, parts[1::2]), strict=True)))
 
 
 def _listed(line: re.Pattern[str], text: str) -> dict[str, Any]:
-    """Return the arguments of a list of lines, as literals or plain text."""
+    """Return the arguments of a list of lines."""
     found = filter(None, map(line.match, text.split("\n")))
-    return _of_training(
-        {one[1]: _value(one[2].strip().removesuffix(",")) for one in found}
-    )
+    return _of_training({one[1]: _value(one[2].removesuffix(",")) for one in found})
 
 
 def _value(written: str) -> Any:
-    if written in ("None", "null", ""):
+    """Return an argument as a literal, or as plain text."""
+    written = _ENUM.sub(r"\1", written.strip())
+    if written in ("None", "null", "") or " at 0x" in written:
         return None
     found = literal(written)
     return written if found is None else found
@@ -282,11 +247,11 @@ _FORMS = (
     _Form(
         pattern(rb"^\{'.*[,}]\s*$"),
         # of the outermost keys, which stand behind one space, or further in
-        pattern(rf"^(?: (?:{_TEXT}): |  +['\"{{(\[\-\d]| +$)".encode()),
+        pattern(rb"^(?: ['\"]|  +['\"{(\[\-\d]| +$)"),
         pattern(rb"\}\s*$"),
         _printed_dict,
     ),
-    _Form(pattern(_OF_CALL + rb"\s*\S"), _NEVER, _ALWAYS, _call),
+    _Form(pattern(_OF_CALL + rb"\s*\S"), _NEVER, _ALWAYS, _called),
     _Form(
         pattern(_OF_CALL + rb"\s*$"),
         pattern(rb"^\s*(?:\w+=|\)\s*$)"),

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 WORDS = (
     "Total training", "Total optimization", "Total steps", "Size of train", "epoch ",
-    "Num Epochs", "update steps per", "logging_steps", "max_steps", "Continuing training",
+    "update steps per", "logging_steps", "Continuing training",
     "Setting global step", "validation generation end",
 )  # fmt: skip
 """Every line that is read here contains one of these."""
@@ -21,10 +21,8 @@ _FORMS = pattern(
     # verl's trainers, the Trainer of transformers, and Unsloth's
     rb"Total (?:training steps:|(?:optimization )?steps =) (?P<total>[\d,]{1,15})(?!\d)"
     rb"|Size of train dataloader: (?P<batches>\d{1,15})(?!\d)"
-    rb"|Num Epochs = (?P<epochs>[\d,]{1,12})(?!\d)"
     rb"|Num update steps per epoch = (?P<each>[\d,]{1,12})(?!\d)"  # transformers from 5 on
     rb"|logging_steps['\"]?\s{0,40}[=: ]\s{0,40}(?P<every>\d{1,9})\b"
-    rb"|max_steps['\"]?\s{0,40}[=: ]\s{0,40}(?P<limit>[1-9]\d{0,9})\b"
     rb"|^epoch \d{1,9}, step (?P<begun>\d{1,15})\s*$"
     rb"|Continuing training from global step (?P<reached>\d{1,15})(?!\d)"
     rb"|Setting global step to (?P<resumed>\d{1,15})(?!\d)"
@@ -35,7 +33,7 @@ _FORMS = pattern(
 def stated(part: bytes) -> Mapping[str, int]:
     """Return the numbers that a line states, by what they count.
 
-    - `total`, `epochs`, `limit`: steps and epochs of the training; `limit` cuts it short
+    - `total`: steps of the training
     - `batches`, `each`: steps of an epoch as verl and as transformers state them
     - `every`: steps between two dicts of metrics
     - `begun`: the step that begins

@@ -15,9 +15,8 @@ import orjson
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.columns import packed
 from verl_tui.sources.fields.row_batcher import MetricRow
-from verl_tui.sources.formats.console.dicts import read_dict
-from verl_tui.sources.formats.console.leads import ANOTHER
-from verl_tui.sources.formats.console.repeated import unrepeated
+from verl_tui.sources.formats.console.prefixes import ANOTHER, unrepeated
+from verl_tui.sources.formats.console.printed_dicts import read_dict
 from verl_tui.text import safe
 from verl_tui.words import counted
 
@@ -35,10 +34,11 @@ _BEHIND_TEXT = pattern(rb"(?<=[A-Za-z0-9])step:(\d{1,15}) - (.*)$", re.DOTALL)
 """A step line that something else was printed right before."""
 _NEXT = pattern(rb"step:(?<=[\d)\]}\s]step:)\d{1,15} - ")
 """Another step line behind one."""
+_CALL = pattern(rb"(?<=:)(?:np\.\w+|tensor)\(([^(),]{1,40})(?:, [^()]*)?\)")
+"""A number as numpy and torch print it."""
 _VALUE = (
-    r":(?:np\.\w+\(|tensor\()?"
-    r"(?P<value>[-+]?(?:\d+(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|(?:nan|inf)(?![^\W\d_]))"
-    r"|(?:True|False)(?![^\W\d_]))(?:, [^()]*)?\)?"
+    r":(?P<value>[-+]?(?:\d+(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|(?:nan|inf)(?![^\W\d_]))"
+    r"|(?:True|False)(?![^\W\d_]))"
 )
 _PIECE = pattern(r"(?P<key>.+?)" + _VALUE)
 _GLUED = pattern(
@@ -99,6 +99,8 @@ class StepLineReader:
         self.behind = b""
         if b"[repeated " in rest:
             rest = unrepeated(rest)[0]
+        if b"(" in rest:
+            rest = _CALL.sub(rb"\1", rest)
         further = _NEXT.search(rest) if b"step:" in rest else None
         if further is None:
             return rest
@@ -180,7 +182,8 @@ def unread_note(values: int) -> str | None:
 
 def is_cut(line: bytes) -> bool:
     """Return whether a line of a console is as long as W&B lets lines become."""
-    return len(line.decode("utf-8", "replace")) == KEPT_BY_WANDB
+    is_long = len(line) >= KEPT_BY_WANDB
+    return is_long and len(line.decode("utf-8", "replace")) == KEPT_BY_WANDB
 
 
 def without_last(line: bytes) -> bytes:
@@ -199,7 +202,7 @@ def cut_note(lines: int) -> str | None:
 
 def _by_json(rest: bytes) -> _Numbers | None:
     """Return the numbers of a step line parsed as JSON, which is fast; None if that fails."""
-    if b'"' in rest or b"\\" in rest or b"(" in rest:
+    if b'"' in rest or b"\\" in rest:
         return None
     written = rest.strip().replace(b":", b'":').replace(b" - ", b',"')
     try:

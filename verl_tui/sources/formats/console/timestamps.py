@@ -10,6 +10,7 @@ from verl_tui.text import one_line
 from verl_tui.times import parse_time
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Sequence
 
 _STAMP = pattern(rb"20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
@@ -22,19 +23,17 @@ _COUNTERS = pattern(
 """Counters that verl 0.9's trainer prints each minute while waiting (`ppo/v1/replay_buffer.py`)."""
 
 
-def only_place(line: bytes) -> int | None:
-    """Return where a line has its only timestamp, None where it has several, or none at its
-    beginning.
-    """
-    places = [found.start() for found in _STAMP.finditer(line, 0, _STAMP_WITHIN)]
-    is_only = len(places) == 1 and _STAMP.search(line, places[0] + 1) is None
-    return places[0] if is_only else None
+def stamp_in(line: bytes) -> re.Match[bytes] | None:
+    """Return the timestamp at the beginning of a line, None without one."""
+    if b"20" not in line[:_STAMP_WITHIN]:
+        return None
+    return _STAMP.search(line, 0, _STAMP_WITHIN)
 
 
-def has_counters(part: bytes) -> bool:
+def has_counters(line: bytes) -> bool:
     """Return whether a line has the counters of a heartbeat behind its timestamp."""
-    found = _STAMP.search(part)
-    return found is not None and _COUNTERS.match(part, found.end()) is not None
+    found = stamp_in(line)
+    return found is not None and _COUNTERS.match(line, found.end()) is not None
 
 
 class TimestampReader:
@@ -44,20 +43,14 @@ class TimestampReader:
         self.last = b""
         """The last timestamp reported, to ten seconds: lines come by the thousand."""
 
-    def repeats(self, line: bytes) -> bool:
-        """Return whether a line without counters has the timestamp that was reported last."""
-        return bool(self.last) and self.last in line
-
-    def read(self, part: bytes) -> Sequence[Pulse]:
+    def read(self, line: bytes) -> Sequence[Pulse]:
         """Return the timestamp at the beginning of a line with the counters of a heartbeat, nothing
         if it was reported before.
         """
-        found = None
-        if b"20" in part[:_STAMP_WITHIN]:
-            found = _STAMP.search(part, 0, _STAMP_WITHIN)
+        found = stamp_in(line)
         if found is None:
             return ()
-        counters = _COUNTERS.match(part, found.end())
+        counters = _COUNTERS.match(line, found.end())
         tens = found.group()[:_TENS]
         if counters is None and tens == self.last:
             return ()

@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.row_batcher import joined_notes
-from verl_tui.sources.formats.console.layer import ConsoleLayer
-from verl_tui.sources.formats.console.step_lines import STEP, cut_note, without_last
+from verl_tui.sources.formats.console.collected import CollectedDecoder
+from verl_tui.sources.formats.console.step_lines import STEP, without_last
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from verl_tui.records import Record
     from verl_tui.sources.fields.row_batcher import MetricRow
-    from verl_tui.sources.formats.format import BufferingDecoder
 
 _NARROWEST, _WIDEST = 40, 1000
 """Columns of terminals."""
@@ -52,21 +51,18 @@ _BEFORE_SPACE, _BEHIND_SPACE = (b" -", b",", b":"), (b"- ", b"'", b'"')
 """Metrics have a space here, which captures leave out at the end of a row."""
 
 
-class WrappedDecoder(ConsoleLayer):
+class WrappedDecoder(CollectedDecoder):
     """Decodes a console, whether a terminal wrapped its lines or not."""
 
-    def __init__(self, console: BufferingDecoder, *, patient: bool = True) -> None:
+    def __init__(self, *, patient: bool = True) -> None:
         """Begin.
 
         Args:
-            console: Decodes the lines as they were printed.
             patient: Whether the first record may wait for the next line, which tells whether
                 records are wrapped.
         """
-        super().__init__(console)
+        super().__init__()
         self._patient = patient
-
-    def _begin(self) -> None:
         self._may_be_wrapped = True
         self._width = 0
         """Width of the widest row."""
@@ -78,21 +74,20 @@ class WrappedDecoder(ConsoleLayer):
         """True once a step line that might have gone on did not."""
         self._wider = 0
         """Rows that were wider than the terminal."""
-        self._seen = 0
         self._rows: list[bytes] = []
         """The rows so far of a line that may go on."""
         self._first = 0
         """The number of the first of them."""
-        self._cut = 0
-        """Step lines without their end."""
 
     @property
     def note(self) -> str | None:
-        """Say that lines were put together, and which are not whole."""
-        together = None
-        if self._is_wrapped:
-            together = f"lines that a terminal of {self._width} columns wrapped were put together"
-        return joined_notes(self.console.note, together, cut_note(self._cut))
+        """Say that lines were put together, and all else that is to be said."""
+        if not self._is_wrapped:
+            return super().note
+        together = (
+            f"lines that a terminal of {self._width} columns wrapped were put together"
+        )
+        return joined_notes(super().note, together)
 
     @property
     def _is_wrapped(self) -> bool:
@@ -101,62 +96,71 @@ class WrappedDecoder(ConsoleLayer):
 
     def last(self, line: bytes, number: int) -> Iterable[MetricRow | Record] | None:
         """Return the records of a line without an end, and of the rows before that it ends."""
-        row = line.removesuffix(b"\r")
-        before = self._rows[-1] if self._is_wrapped and self._rows else None
-        if before is None or not _continues(before, row, self._width):
-            return self.console.last(line, number)
-        records = self.console.last(self._together(row), self._first)
-        if records is not None:
-            self._rows.clear()
-        return records
+        if not self._is_wrapped:
+            return super().last(line, number)
+        return [*self.decode(line, number), *self._completed()]
 
     def early(self, line: bytes) -> int:
         """Return how many bytes of an unfinished line can be decoded; of a row none."""
         if self._may_be_wrapped and _CONTROLS.search(line) is None:
             return 0
-        return self.console.early(line)
+        return super().early(line)
 
     def held(self) -> Iterable[MetricRow | Record]:
         """Return the records that only wait for lines that may never come."""
-        return [*self._completed(), *self.console.held()]
+        return [*self._completed(), *super().held()]
 
-    def _restores(self, line: bytes) -> bool:  # noqa: ARG002 - the rows so far tell
-        return self._may_be_wrapped
+    def decode_all(self, text: bytes, number: int) -> Iterable[MetricRow | Record]:
+        """Return the records of complete lines."""
+        out: list[MetricRow | Record] = []
+        at = 0
+        while at < len(text):
+            if not self._may_be_wrapped and not self._rows:
+                out += super().decode_all(text[at:], number)
+                break
+            end = text.index(b"\n", at)
+            out += self.decode(text[at:end], number)
+            at = end + 1
+            number += 1
+        return out
 
-    def _read(self, line: bytes, number: int) -> Iterator[MetricRow | Record]:
+    def decode(self, line: bytes, number: int) -> Iterable[MetricRow | Record]:
+        """Return the records of the line that a row completes."""
+        if not self._may_be_wrapped:
+            return super().decode(line, number)
         row = line.removesuffix(b"\r")
         self._look(row)
+        self._may_be_wrapped &= self._is_wrapped or number <= _FIRST_ROWS
+        out: list[MetricRow | Record] = []
         if not self._is_wrapped:
             self._knows_steps = self._knows_steps or bool(self._rows)
-            yield from self._completed()
+            out += self._completed()
             if not self._may_go_on(row):
-                yield from self.console.decode(line, number)
-                return
+                return [*out, *super().decode(line, number)]
         elif self._rows and not _continues(self._rows[-1], row, self._width):
-            yield from self._completed(cut=_begins(row))
+            out += self._completed(cut=_begins(row))
         self._first = self._first if self._rows else number
         self._rows.append(row)
-        ends = _characters(row) < self._width - 1 or len(self._rows) >= _MOST_ROWS
-        if self._is_wrapped and ends:
-            yield from self._completed()
+        if self._ends(row):
+            out += self._completed()
+        return out
+
+    def _ends(self, row: bytes) -> bool:
+        """Return whether a line ends with a row, as far as that row tells."""
+        is_short = _characters(row) < self._width - 1
+        return self._is_wrapped and (is_short or len(self._rows) >= _MOST_ROWS)
 
     def _look(self, row: bytes) -> None:
         """Find out from a row whether the log is wrapped, and how wide the terminal was."""
-        self._seen += 1
         if self._rows and not self._goes_on:
             self._goes_on = _is_within(self._rows[-1], row)
-        if len(row) >= self._width:
-            self._look_at_wide(row, _characters(row))
-        if self._seen > _FIRST_ROWS and not self._is_wrapped:
-            self._may_be_wrapped = False
-        if self._width > _WIDEST or _NEVER_SHOWN.match(row) is not None:
-            self._may_be_wrapped = False
-
-    def _look_at_wide(self, row: bytes, width: int) -> None:
+        width = _characters(row)
         if width > self._width:
             self._look_at_wider(width)
         if width == self._width and row[-1:].isalnum() and len(self._full) < _ENOUGH:
             self._full.add(_DIGITS.sub(b"", row))
+        if self._width > _WIDEST or _NEVER_SHOWN.match(row) is not None:
+            self._may_be_wrapped = False
 
     def _look_at_wider(self, width: int) -> None:
         """Learn from a row that is wider than all before; in a wrapped log it is a broken one."""
@@ -165,9 +169,7 @@ class WrappedDecoder(ConsoleLayer):
             return
         # Before a row that is wider by one the last may have lost a space.
         self._goes_on = self._goes_on and width == self._width + 1
-        self._width = width
-        self._wider = 0
-        self._full.clear()
+        self._width, self._wider, self._full = width, 0, set()
 
     def _may_go_on(self, row: bytes) -> bool:
         """Return whether a row may be the first of a record: then the next one tells."""
@@ -199,7 +201,7 @@ class WrappedDecoder(ConsoleLayer):
         if cut and STEP.search(text) is not None:
             self._cut += 1
             text = without_last(text)
-        return self.console.decode(text, self._first)
+        return super().decode(text, self._first)
 
 
 def _continues(before: bytes, row: bytes, width: int) -> bool:

@@ -15,6 +15,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.metrics import slashed
+from verl_tui.sources.fields.jsonl import written_number
 from verl_tui.sources.formats.prometheus_text.machines import CPU_SECONDS, node_of, on
 from verl_tui.sources.formats.prometheus_text.names import (
     KEPT_TOTALS,
@@ -79,47 +80,46 @@ class PageFigures:
             keys |= page.keys
             instance = {"instance": instance_of(worker)} if worker else {}
             for sample in page.samples:
-                if not self._computed(found, worker, sample, page.kinds, time):
-                    labels = {**instance, **dict(sample.labels)}
-                    lines.append(
-                        PrometheusSeries(sample.name, labels, {at: sample.value})
-                    )
+                labels = {**instance, **dict(sample.labels)}
+                family, form = _form(sample.name, page.kinds)
+                if form and not _is_plain(sample.name):
+                    count = self._grown(worker, sample, time)
+                    self._add(found, family, form, labels, count)
+                else:
+                    one = PrometheusSeries(sample.name, labels, {at: sample.value})
+                    lines.append(one)
         figures = found.figures(SUMMARIES if keys else set())
         lines += [
             PrometheusSeries("", {KEY: key}, {at: figures[key]}) for key in figures
         ]
         return lines, keys
 
-    def _computed(
+    def _add(
         self,
         found: _Computed,
-        worker: str,
-        sample: PrometheusSample,
-        kinds: Mapping[str, str],
-        time: float | None,
-    ) -> bool:
-        """Take a counter, or a part of a histogram or summary; return whether it is one."""
-        family, form = _form(sample.name, kinds)
-        if not form or _is_plain(sample.name):
-            return False
-        count = self._grown(worker, sample, time)
-        if form == "counter":
-            self._counter(found, count)
-        elif form == "processor":
-            found.add_processor(worker, count)
+        family: str,
+        form: str,
+        labels: Mapping[str, str],
+        count: _Count,
+    ) -> None:
+        """Take a counter, or a part of a histogram or summary."""
+        of = subject(labels.items())
+        if form == "processor":
+            if count.seconds is not None:
+                idle = labels.get("mode") in ("idle", "iowait")
+                found.processors[node_of(labels)][idle] += count.grown
+        elif form != "counter":
+            part = written_number(labels.get("le", "nan")) if form == "bucket" else form
+            found.parts[family, of][part] += count.grown
         else:
-            found.add_part(family, form, count)
-        return True
-
-    def _counter(self, found: _Computed, count: _Count) -> None:
-        name, of = count.sample.name, subject(count.sample.labels)
-        if count.seconds is not None:
-            stem = slashed(name.removesuffix("_total"))
-            key = of_subject(f"{stem}_per_second", of)
-            found.added[key] += count.grown / count.seconds
-        if (self._totals and count.seconds is None) or KEPT_TOTALS.fullmatch(name):
-            found.added[of_subject(slashed(name), of)] += count.sample.value
-            self._since_start = True
+            if count.seconds is not None:
+                stem = slashed(family.removesuffix("_total"))
+                rate = count.grown / count.seconds
+                found.added[of_subject(f"{stem}_per_second", of)] += rate
+            total = self._totals and count.seconds is None
+            if total or KEPT_TOTALS.fullmatch(family):
+                found.added[of_subject(slashed(family), of)] += count.sample.value
+                self._since_start = True
 
     def _grown(
         self, worker: str, sample: PrometheusSample, time: float | None
@@ -157,53 +157,34 @@ class _Count(NamedTuple):
     """How long ago that was, None where unknown."""
 
 
-_Place = tuple[str, str]
-"""Name of a metric, and what it is of."""
-
-
 class _Computed:
     """What the counters, histograms and summaries of a moment come to."""
 
     def __init__(self) -> None:
-        self.added: dict[str, float] = defaultdict(float)
+        self.added: dict[str, float] = _zeros()
         """By key: rates and totals, which are summed over workers."""
-        self.sums: dict[_Place, dict[str, float]] = defaultdict(_zeros)
-        """Sum and count of histograms and summaries."""
-        self.buckets: dict[_Place, dict[float, float]] = defaultdict(_zeros)
-        """By upper bound."""
+        self.parts: dict[tuple[str, str], dict[Any, float]] = defaultdict(_zeros)
+        """Sum, count and buckets by upper bound of histograms and summaries, by name and what they
+        are of.
+        """
         self.processors: dict[str, dict[bool, float]] = defaultdict(_zeros)
         """By node: seconds with work and without."""
-
-    def add_processor(self, worker: str, count: _Count) -> None:
-        """Take the seconds of a processor in one of its modes."""
-        labels = {"instance": instance_of(worker), **dict(count.sample.labels)}
-        if count.seconds is not None:
-            idle = labels.get("mode") in ("idle", "iowait")
-            self.processors[node_of(labels)][idle] += count.grown
-
-    def add_part(self, family: str, part: str, count: _Count) -> None:
-        """Take a part of a histogram or summary: a bucket, the sum or the count."""
-        place = family, subject(count.sample.labels)
-        if part in ("sum", "count"):
-            self.sums[place][part] += count.grown
-        elif part == "bucket":
-            bound = _bound(dict(count.sample.labels).get("le", ""))
-            if not math.isnan(bound):
-                self.buckets[place][bound] += count.grown
 
     def figures(self, repeated: Collection[str]) -> dict[str, float]:
         """Return all by key but what repeats metrics."""
         out = dict(self.added)
-        for (name, of), sums in self.sums.items():
-            if sums["count"] > 0 and name not in repeated:
-                out[of_subject(slashed(name), of)] = sums["sum"] / sums["count"]
-        for (name, of), buckets in self.buckets.items():
-            for part, share in QUANTILES.items() if name not in repeated else ():
+        for (name, of), parts in self.parts.items():
+            if name in repeated:
+                continue
+            key = of_subject(slashed(name), of)
+            if parts["count"] > 0:
+                out[key] = parts["sum"] / parts["count"]
+            buckets = {one: parts[one] for one in parts if isinstance(one, float)}
+            for part, share in QUANTILES.items():
                 if (value := quantile(buckets, share)) is not None:
-                    out[f"{of_subject(slashed(name), of)}/{part}"] = value
+                    out[f"{key}/{part}"] = value
         for node, seconds in self.processors.items():
-            whole = seconds[False] + seconds[True]
-            if whole > 0:
+            if (whole := sum(seconds.values())) > 0:
                 out[on("cluster/cpu", node)] = 100.0 * seconds[False] / whole
         return out
 
@@ -224,7 +205,7 @@ def quantile(buckets: Mapping[float, float], share: float) -> float | None:
         buckets: Upper bound -> how many values lie up to it; the greatest bound is infinite.
         share: From 0 to 1.
     """
-    bounds = sorted(buckets)
+    bounds = sorted(one for one in buckets if not math.isnan(one))
     count = buckets[bounds[-1]] if bounds else 0.0
     if len(bounds) < 2 or bounds[-1] != math.inf or not 0 < count < math.inf:
         return None
@@ -235,14 +216,6 @@ def quantile(buckets: Mapping[float, float], share: float) -> float | None:
         return bounds[-1]
     below, lower = (up_to[at - 1], bounds[at - 1]) if at else (0.0, min(0.0, bounds[0]))
     return lower + (bounds[at] - lower) * (share * count - below) / (up_to[at] - below)
-
-
-def _bound(written: str) -> float:
-    """Return the upper bound of a bucket, NaN if it is none."""
-    try:
-        return float(written)
-    except ValueError:
-        return math.nan
 
 
 @lru_cache(maxsize=16_384)

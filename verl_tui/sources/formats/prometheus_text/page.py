@@ -19,12 +19,11 @@ from verl_tui.sources.formats.prometheus_text.names import spelled
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Mapping, Sequence
 
     from verl_tui.sources.formats.prometheus_text.names import Labels
 
-MOST_RUNS = 100
+_MOST_RUNS = 100
 """Runs of one page that are shown: as many as our exporter writes by default."""
 NOBODYS = ""
 """Stands for the figures on a page of several runs that belong to none."""
@@ -42,11 +41,11 @@ SAMPLE = pattern(
 )
 """Name, labels and value; perhaps with a time and an exemplar behind them."""
 _LABEL = pattern(
-    r'[ \t]*(?:([A-Za-z_][A-Za-z0-9_]*)|"((?:[^"\\]|\\.)*)")[ \t]*'
-    r'(?:=[ \t]*"((?:[^"\\]|\\.)*)"[ \t]*)?(?:,[ \t]*|$)'
+    r'\s*(?:([A-Za-z_][A-Za-z0-9_]*|"(?:[^"\\]|\\.)*")\s*=\s*)?"((?:[^"\\]|\\.)*)"\s*(?:,|$)\s*'
 )
-"""Name or quoted name, and value; a quoted name alone is that of the metric."""
-_ESCAPE = pattern(r"\\(.)")
+"""Name and value; a value alone is the name of the metric."""
+_ESCAPES = {'\\"': '"', "\\\\": "\\", "\\n": "\n"}
+_ESCAPE = pattern(r"\\.")
 
 
 class PrometheusSample(NamedTuple):
@@ -111,12 +110,8 @@ def read_page(data: bytes) -> Page:
     return Page(runs, tuple(flaws), left_out)
 
 
-@lru_cache(maxsize=2)
 def read_saved(data: bytes) -> Page:
-    """Parse a saved page, whose last line may be cut off.
-
-    All runs of a file are read from the same bytes, so that they are gone through once.
-    """
+    """Parse a saved page, whose last line may be cut off."""
     end = data.rfind(b"\n") + 1
     cut = data[end:].strip()
     if not cut or cut.startswith(b"#"):
@@ -135,7 +130,7 @@ def _runs(whole: Scrape) -> tuple[dict[str, Scrape], int]:
     for sample in whole.samples:
         parts.setdefault(_run_of(dict(sample.labels)), []).append(sample)
     shared = parts.pop(_NO_RUN, None)
-    shown = dict([*parts.items()][:MOST_RUNS])
+    shown = dict([*parts.items()][:_MOST_RUNS])
     called = Counter(run for run, _ in shown)
     runs: dict[str, Scrape] = {}
     for (run, project), samples in shown.items():
@@ -189,29 +184,17 @@ def _labels(body: str) -> tuple[str, Labels]:
     Raises:
         ValueError: They cannot be understood.
     """
-    called = ""
-    labels: dict[str, str] = {}
-    parsed = 0
-    while parsed < len(body):
-        label = _LABEL.match(body, parsed)
-        name, quoted, text = label.groups() if label else ("", "", None)
-        key = name or _unescaped(quoted)
-        if label is None or key in labels or (name and text is None):
-            raise ValueError("labels that cannot be understood")
-        parsed = label.end()
-        if text is None:
-            called = key
-        else:
-            labels[key] = _unescaped(text)
-    shown = ((one_line(key, 300), one_line(labels[key], 300)) for key in labels)
-    return called, tuple(sorted(shown))
+    found: list[tuple[str, str]] = []
+    at = 0
+    while at < len(body) and (label := _LABEL.match(body, at)):
+        found.append((_unescaped((label[1] or "").strip('"')), _unescaped(label[2])))
+        at = label.end()
+    if at < len(body) or len(dict(found)) < len(found):
+        raise ValueError("labels that cannot be understood")
+    called = dict(found).pop("", "")
+    return called, tuple(sorted(one for one in found if one[0]))
 
 
 def _unescaped(text: str) -> str:
-    return _ESCAPE.sub(_meant, text) if "\\" in text else text
-
-
-def _meant(found: re.Match[str]) -> str:
-    if found[1] in '\\"':
-        return found[1]
-    return "\n" if found[1] == "n" else found[0]
+    meant = _ESCAPE.sub(lambda found: _ESCAPES.get(found[0], found[0]), text)
+    return one_line(meant, 300)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_right
-from contextlib import suppress
+from collections import defaultdict
 from functools import cache
-from itertools import chain, groupby
-from typing import TYPE_CHECKING, NamedTuple, cast
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
 from verl_tui import prometheus_names
 from verl_tui.means import clamp, mean
@@ -40,7 +40,7 @@ from verl_tui.sources.formats.prometheus_text.names import (
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from verl_tui.records import Record
     from verl_tui.sources.formats.prometheus_text.names import PrometheusSeries
@@ -51,38 +51,16 @@ last value.
 """
 _ENDS = {"finished": EventKind.FINISHED, "crashed": EventKind.FATAL}
 """States that our exporter gives to runs that have ended for certain."""
+_STATED = (
+    prometheus_names.TOTAL_STEPS,
+    prometheus_names.LAST_STEP,
+    prometheus_names.LAST_VALIDATION,
+)
 _MOST_PARTS = 32
 """Subjects of one metric."""
 _MINUTE = 60.0
-
-
-class _MetricColumn(NamedTuple):
-    """The series of one metric, mostly one."""
-
-    parts: list[tuple[Mapping[float, object], float]]
-    """The values of each, with what they are to be multiplied with."""
-    added: bool
-    """True if several are summed, in place of averaged."""
-
-    def at(self, times: Sequence[float]) -> list[float | None]:
-        """Return the values at some times, None where there is none."""
-        if len(self.parts) == 1:
-            points, factor = self.parts[0]
-            with suppress(TypeError, ValueError):  # whole columns mostly
-                return [float(one) * factor for one in map(points.get, times)]  # type: ignore
-        return [self._combined(time) for time in times]
-
-    def _combined(self, time: float) -> float | None:
-        values = [
-            _number(points[time]) * factor
-            for points, factor in self.parts
-            if time in points
-        ]
-        if not values:
-            return None
-        if not self.added and all(map(math.isfinite, values)):
-            return mean(values)
-        return sum(values) / (1 if self.added else len(values))
+_STEP = "step"
+"""Stands for the step among what a moment states."""
 
 
 class StepRows:
@@ -127,43 +105,71 @@ class StepRows:
             lines: All series of the run at some moments; 0.0 is one of unknown time.
             keys: The log's own keys of their names, as far as our exporter states them.
         """
-        metrics, by_clock = _columns(lines, keys)
-        steps = _steps(lines, keys)
-        times = sorted(steps or set(chain.from_iterable(map(_times, metrics.values()))))
-        picked = _last_of_each(times[bisect_right(times, self._logged) :], steps)
-        if picked:
-            self._logged = self.newest = picked[-1][0]
-            yield from self._metrics(picked, steps, metrics, lines)
-            yield from self._stated(lines)
-        for at, figures in sorted(_figures(lines, by_clock).items()):
-            if at > self._measured:
-                self._measured = at
-                self.newest = max(at, self.newest or at)
-                yield self._reading(figures, at)
+        found = _Moments(lines, keys)
+        before = self._logged
+        yield from self._logs(found)
+        if self._logged > before:
+            yield from self._said(lines)
+        yield from self._readings(found)
 
-    def _metrics(
-        self,
-        picked: Sequence[tuple[float, float]],
-        steps: Mapping[float, float],
-        metrics: Mapping[str, _MetricColumn],
-        lines: Sequence[PrometheusSeries],
-    ) -> Iterator[MetricRow | Record]:
-        """Yield the metrics at the times picked, each given with when its step was first seen."""
-        planned = _highest(lines, prometheus_names.TOTAL_STEPS)
-        stamps = _highest(lines, prometheus_names.LAST_STEP)
-        validated = _highest(lines, prometheus_names.LAST_VALIDATION)
-        ats = [at for at, _ in picked]
-        values = [column.at(ats) for column in metrics.values()]
-        rows = list(zip(*values, strict=True)) or [()] * len(ats)
-        for (at, seen), row in zip(picked, rows, strict=True):
-            if at in planned and int(planned[at]) != self._total:
-                self._total = int(planned[at])
-                yield Progress(total=self._total)
+    def _logs(self, found: _Moments) -> Iterator[MetricRow | Record]:
+        """Yield the metrics of each step, and what is stated besides."""
+        steps = found.highest(_STEP)
+        stated = {name: found.highest(name) for name in _STATED}
+        times = [at for at in sorted(steps or found.metrics) if at > self._logged]
+        for _, same in groupby(times, lambda at: steps.get(at, at)):
+            seen, *later = same
+            at = self._logged = self.newest = later[-1] if later else seen
             if steps:
                 self._reach(int(steps[at]), seen)
-            found = _known(dict(zip(metrics, row, strict=True)))
-            self._drop_held(found, validated.get(at))
-            yield from self._row(found, seen, stamps.get(at))
+            metrics = found.combined(found.metrics[at])
+            about = {name: stated[name].get(at) for name in _STATED}
+            yield from self._progress(about[prometheus_names.TOTAL_STEPS])
+            self._drop_held(metrics, about[prometheus_names.LAST_VALIDATION])
+            yield from self._row(metrics, seen, about[prometheus_names.LAST_STEP])
+
+    def _readings(self, found: _Moments) -> Iterator[MetricRow]:
+        """Yield the figures that are measured by the clock."""
+        for at in sorted(found.by_clock.keys() | found.machines.keys()):
+            if at > self._measured and (figures := found.figures(at)):
+                self._measured = at
+                self.newest = max(at, self.newest or at)
+                step, known = self._step_at(at)
+                row = MetricRow(
+                    step, tuple(figures), tuple(figures.values()), at or None
+                )
+                yield row._replace(mean=True, progress=False, estimated=not known)
+
+    def _progress(self, planned: float | None) -> Iterator[Progress]:
+        """Yield how many steps are planned where that has changed."""
+        if planned is not None and int(planned) != self._total:
+            self._total = int(planned)
+            yield Progress(total=self._total)
+
+    def _row(
+        self, metrics: Mapping[str, float], seen: float, stamp: float | None
+    ) -> Iterator[MetricRow | Restart]:
+        """Yield the metrics of a step, unless the last moment had the same: a page repeats them
+        again and again.
+
+        Args:
+            metrics: By key.
+            seen: When the step was seen first.
+            stamp: When it was reached, by our exporter.
+        """
+        step, known = self._step_at(seen)
+        time = (stamp or self._times[-1]) if known else seen
+        values = array("d", metrics.values())
+        row = (step, time, *metrics, values.tobytes())
+        if not metrics or row == self._last_row:
+            return
+        self._last_row = row
+        if known and step < self._trained:
+            # said here: after a restart other metrics may be logged than before
+            yield Restart(f"steps went back from {self._trained} to {step}")
+        self._trained = step if known else -1
+        plain = MetricRow(step, tuple(metrics), values, time or None)
+        yield plain._replace(progress=known, estimated=not known)
 
     def _reach(self, step: int, at: float) -> None:
         """Note that a step was seen."""
@@ -191,51 +197,7 @@ class StepRows:
             else:
                 self._held[key] = value
 
-    def _row(
-        self, metrics: Mapping[str, float], seen: float, stamp: float | None
-    ) -> Iterator[MetricRow | Restart]:
-        """Yield the metrics of a step, unless the last moment had the same: a page repeats them
-        again and again.
-
-        Args:
-            metrics: By key.
-            seen: When.
-            stamp: When the step was reached, by our exporter.
-        """
-        step, stated = self._step_at(seen)
-        time = (stamp or self._times[-1]) if stated else seen
-        values = array("d", metrics.values())
-        row = (step, time, *metrics, values.tobytes())
-        if not metrics or row == self._last_row:
-            return
-        self._last_row = row
-        if stated and step < self._trained:
-            # said here: after a restart other metrics may be logged than before
-            yield Restart(f"steps went back from {self._trained} to {step}")
-        self._trained = step if stated else -1
-        yield MetricRow(
-            step,
-            tuple(metrics),
-            values,
-            time or None,
-            progress=stated,
-            estimated=not stated,
-        )
-
-    def _reading(self, figures: Mapping[str, float], at: float) -> MetricRow:
-        """Return the row of figures that are measured by the clock."""
-        step, stated = self._step_at(at)
-        return MetricRow(
-            step,
-            tuple(figures),
-            tuple(figures.values()),
-            at or None,
-            mean=True,
-            progress=False,
-            estimated=not stated,
-        )
-
-    def _stated(self, lines: Sequence[PrometheusSeries]) -> Iterator[Event]:
+    def _said(self, lines: Sequence[PrometheusSeries]) -> Iterator[Event]:
         """Take what our exporter says of the run; yield that it has ended, once it says so."""
         now = list(filter(self._holds_now, lines))
         self.findings = tuple(
@@ -265,128 +227,113 @@ def _is_now_and_then(key: str) -> bool:
     return key in (_SAVING, _TESTING) or describe(key).group == "validation"
 
 
-def _columns(
-    lines: Iterable[PrometheusSeries], keys: Mapping[str, str]
-) -> tuple[dict[str, _MetricColumn], dict[str, _MetricColumn]]:
-    """Return metrics by key, and figures that are measured by the clock."""
-    metrics: dict[str, _MetricColumn] = {}
-    by_clock: dict[str, _MetricColumn] = {}
-    subjects: dict[str, set[str]] = {}
-    for line in lines:
-        if not _is_level(line, keys):
-            continue
-        of = subject(line.labels.items())
-        known = subjects.setdefault(line.name, {of})
-        if len(known) >= _MOST_PARTS and of not in known:
-            continue
+_Values = defaultdict[float, defaultdict[str, list[float]]]
+"""Some values at each time by key."""
+
+
+class _Moments:
+    """What series say at each time."""
+
+    def __init__(
+        self, lines: Sequence[PrometheusSeries], keys: Mapping[str, str]
+    ) -> None:
+        self._stated = self._values()
+        """Steps, and what else our exporter states of the run, by series."""
+        self.metrics = self._values()
+        self.by_clock = self._values()
+        """Figures that are measured by the clock."""
+        self.machines: dict[float, list[Any]] = defaultdict(list)
+        self._added: set[str] = set()
+        """The keys of amounts, which are summed over workers."""
+        self._keys = keys
+        self._subjects: defaultdict[str, set[str]] = defaultdict(set)
+        for line in lines:
+            if line.name in MACHINES and KEY not in line.labels:
+                for at, value in line.points.items():
+                    one = line.name, line.labels, _number(value)
+                    self.machines[at].append(one)
+            elif (role := self._role(line)) is not None:
+                values, key, factor = role
+                for at, value in line.points.items():
+                    values[at][key].append(_number(value) * factor)
+
+    @staticmethod
+    def _values() -> _Values:
+        return defaultdict(lambda: defaultdict(list))
+
+    def highest(self, name: str) -> dict[float, float]:
+        """Return what is stated under a name at each time: of several workers that of the one that
+        is furthest.
+        """
+        found = {}
+        for at, stated in self._stated.items():
+            if valid := [one for one in stated[name] if 0 <= one < 2**53]:
+                found[at] = max(valid)
+        return found
+
+    def figures(self, at: float) -> dict[str, float]:
+        """Return all figures that are measured by the clock."""
+        of_machines = machine_figures(self.machines[at])
+        found = {safe(key, 300): of_machines[key] for key in of_machines}
+        known = self.combined(self.by_clock[at])
+        # NaN is a rate or quantile of nothing
+        return found | {key: one for key, one in known.items() if one == one}  # noqa: PLR0124
+
+    def combined(self, values: Mapping[str, Sequence[float]]) -> dict[str, float]:
+        """Return one value for each key: amounts are summed over workers, others averaged."""
+        found = {}
+        for key, own in values.items():
+            if len(own) == 1:
+                found[key] = own[0]
+            elif key not in self._added and all(map(math.isfinite, own)):
+                found[key] = mean(own)
+            else:
+                found[key] = sum(own) / (1 if key in self._added else len(own))
+        return found
+
+    def _role(self, line: PrometheusSeries) -> tuple[_Values, str, float] | None:
+        """Return where the values of a series belong, under which key, and their factor; None for
+        one that says nothing.
+        """
+        name, labels = line.name, line.labels
+        if name in _STATED or (STEPS.fullmatch(name) and name not in self._keys):
+            return self._stated, name if name in _STATED else _STEP, 1.0
+        if computed := labels.get(KEY):
+            return self.by_clock, safe(_keyed(computed, labels), 300), 1.0
+        return self._level(name, labels) if _is_level(name, self._keys) else None
+
+    def _level(
+        self, name: str, labels: Mapping[str, str]
+    ) -> tuple[_Values, str, float] | None:
+        """Return the same of a metric, or of a figure of an engine."""
+        of = subject(labels.items())
+        known = self._subjects[name]
+        if len(known | {of}) > _MOST_PARTS:
+            return None
         known.add(of)
-        key, factor = key_and_factor(line.name, keys)
-        added = bool(ADDED.fullmatch(line.name)) and line.name not in keys
-        out = by_clock if BY_CLOCK.fullmatch(line.name) else metrics
-        column = out.setdefault(
-            safe(of_subject(key, of), 300), _MetricColumn([], added)
-        )
-        column.parts.append((line.points, factor))
-    return metrics, by_clock
+        own, factor = key_and_factor(name, self._keys)
+        key = safe(of_subject(own, of), 300)
+        if ADDED.fullmatch(name) and name not in self._keys:
+            self._added.add(key)
+        by_clock = BY_CLOCK.fullmatch(name)
+        return self.by_clock if by_clock else self.metrics, key, factor
 
 
-def _is_level(line: PrometheusSeries, keys: Mapping[str, str]) -> bool:
+def _is_level(name: str, keys: Mapping[str, str]) -> bool:
     """Return whether a series is a metric, or a figure of an engine."""
-    name = line.name
     if name in keys:
         return True
     # of our own exporter what the log calls otherwise: the tutorials' names, and new metrics, whose
     # keys a server states within a minute
     ours = keys and (name in SUMMARIES or name.startswith(prometheus_names.PREFIX))
-    return not (
-        ours
-        or name in MACHINES
-        or KEY in line.labels
-        or STEPS.fullmatch(name)
-        or NO_METRIC.fullmatch(name)
-    )
+    return not (ours or NO_METRIC.fullmatch(name))
 
 
-def _figures(
-    lines: Sequence[PrometheusSeries], by_clock: Mapping[str, _MetricColumn]
-) -> dict[float, dict[str, float]]:
-    """Return the figures that are measured by the clock at each time by their keys."""
-    found = _of_machines(lines)
-    for key, column in by_clock.items():
-        ats = _times(column)
-        for at, level in zip(ats, column.at(ats), strict=True):
-            found.setdefault(at, {})[key] = _number(level)
-    for line in lines:
-        key = safe(_computed_key(line.labels), 300)
-        for at, written in line.points.items() if key else ():
-            value = _number(written)
-            if not math.isnan(value):  # a rate or quantile of nothing
-                found.setdefault(at, {})[key] = value
-    return found
-
-
-def _of_machines(lines: Sequence[PrometheusSeries]) -> dict[float, dict[str, float]]:
-    """Return the figures of devices and hosts at each time by their keys."""
-    samples: dict[float, list[tuple[str, Mapping[str, str], float]]] = {}
-    for line in lines:
-        of_machine = line.name in MACHINES and KEY not in line.labels
-        for at, value in line.points.items() if of_machine else ():
-            samples.setdefault(at, []).append((line.name, line.labels, _number(value)))
-    every = {at: machine_figures(samples[at]) for at in samples}
-    return {
-        at: {safe(key, 300): found[key] for key in found}
-        for at, found in every.items()
-        if found
-    }
-
-
-def _computed_key(labels: Mapping[str, str]) -> str:
-    """Return the key of a figure that was computed, empty for any other series."""
-    key = labels.get(KEY, "")
+def _keyed(key: str, labels: Mapping[str, str]) -> str:
+    """Return the key of a figure that was computed, with what it is of."""
     if key.startswith("cluster/"):
         return on(key, node_of(labels))
-    return of_subject(key, labels.get("task_name", "")) if key else ""
-
-
-def _times(column: _MetricColumn) -> list[float]:
-    """Return all times at which a column has a value."""
-    return list(dict.fromkeys(at for points, _ in column.parts for at in points))
-
-
-def _known(row: dict[str, float | None]) -> dict[str, float]:
-    """Return a row without the metrics that have no value."""
-    if None not in row.values():
-        return cast("dict[str, float]", row)
-    return {key: one for key, one in row.items() if one is not None}
-
-
-def _steps(
-    lines: Iterable[PrometheusSeries], keys: Mapping[str, str]
-) -> dict[float, float]:
-    """Return the step reached at each time."""
-    told = {line.name for line in lines if STEPS.fullmatch(line.name)}
-    return _highest(lines, *(told - keys.keys()))
-
-
-def _highest(lines: Iterable[PrometheusSeries], *names: str) -> dict[float, float]:
-    """Return the highest value of some series at each time: of several workers the one that is
-    furthest.
-    """
-    found: dict[float, float] = {}
-    for line in lines:
-        for at, written in line.points.items() if line.name in names else ():
-            value = _number(written)
-            if found.get(at, 0.0) <= value < 2**53:
-                found[at] = value
-    return found
-
-
-def _last_of_each(
-    times: Sequence[float], steps: Mapping[float, float]
-) -> list[tuple[float, float]]:
-    """Return the last time of each step, with the first one; all times where there are no steps."""
-    groups = (list(same) for _, same in groupby(times, lambda at: steps.get(at, at)))
-    return [(same[-1], same[0]) for same in groups]
+    return of_subject(key, labels.get("task_name", ""))
 
 
 def _number(written: object) -> float:

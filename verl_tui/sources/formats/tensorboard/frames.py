@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 LARGEST = 32 * 2**20
 """Largest record that is kept, in bytes: pictures may be larger, what is read is far smaller."""
-_LARGEST_AFTER_LOSS = 4 * 2**20
-"""The same while the beginning of a record is looked for in damaged data."""
 
 _SHIFT = 0xA282EAD8
 """Added to a checksum before it is written."""
@@ -124,41 +122,26 @@ class RecordSplitter:
         to be skipped.
         """
         at = 0
-        take = self._take
-        while True:
-            if self._lost:
-                at = _next_plausible(data, at)
-            header = data[at : at + _HEADER]
-            if len(header) < _HEADER:
-                return at
+        while len(header := data[at : at + _HEADER]) == _HEADER:
             inside = length(header)
             if inside is None:
                 self._lose(at, "the checksum of a record's length is wrong")
-                at += 1
+                at = _next_plausible(data, at + 1)
                 continue
             stop = at + _HEADER + inside + 4
-            if stop > len(data) and inside <= self._largest:
-                return at
+            if stop > len(data) and inside <= LARGEST:
+                break
             self.number += 1
-            if inside <= LARGEST and take(data[at + _HEADER : stop]):
-                self._lost = False
-                at = stop
-            else:
-                at = self._pass_over(at, stop)
-
-    def _pass_over(self, at: int, stop: int) -> int:
-        """Say why a record is not taken; return where to go on."""
-        if stop - at > LARGEST and not self._lost:
-            self._note(at, f"a record of {stop - at:,} bytes is not read")
-            return stop
-        self.number -= 1
-        self._lose(at, "the checksum of a record is wrong")
-        return at + 1
-
-    @property
-    def _largest(self) -> int:
-        """Bytes of a record whose end is waited for."""
-        return _LARGEST_AFTER_LOSS if self._lost else LARGEST
+            if inside > LARGEST:
+                self._note(at, f"a record of {stop - at:,} bytes is not read")
+            elif not self._take(data[at + _HEADER : stop]):
+                self.number -= 1
+                self._lose(at, "the checksum of a record is wrong")
+                at = _next_plausible(data, at + 1)
+                continue
+            self._lost = False
+            at = stop
+        return at
 
     def _lose(self, at: int, reason: str) -> None:
         if not self._lost:

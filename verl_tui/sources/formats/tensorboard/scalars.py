@@ -74,13 +74,7 @@ class KnownTags:
 
     def __init__(self) -> None:
         self._known: dict[bytes, Scalars] = {}
-        """Scalars by the bytes of a summary before the number."""
-        self._step = 0
-        """Of the last record."""
-        self._written = b""
-        """What stands between its time and its summary: the step, unless it is 0, and a tag."""
-        self._end = 9
-        """Index at which that ends."""
+        """Scalars by the bytes between a step and the number."""
 
     def copied(
         self, own: Mapping[str, Scalars], others: Mapping[str, Scalars]
@@ -93,12 +87,11 @@ class KnownTags:
 
     def read(self, record: bytes) -> bool:
         """Read a record with its checksum; false where nothing is known of it."""
-        if record[9 : self._end] != self._written or self._end == 9:
-            self._turn_to(record)
-        scalars = self._known.get(record[self._end : -8])
-        if scalars is None or record[0] != _TIME:
+        step, end = _step(record)
+        scalars = self._known.get(record[end:-8])
+        if scalars is None or abs(step) >= STEPS:
             return False
-        scalars.steps.append(self._step)
+        scalars.steps.append(step)
         scalars.times.extend(_SECONDS(record, 1))
         scalars.values.extend(_NUMBER(record, len(record) - 8))
         return True
@@ -114,24 +107,22 @@ class KnownTags:
             number: The bytes of that.
             scalars: What is kept of its tag.
         """
-        before = data[self._end : -4]
-        if self._end == 9 or before[-1] != _SIMPLE:
+        _, end = _step(data)
+        before = data[end:-4]
+        if before[:1] != bytes([_SUMMARY]) or before[-1] != _SIMPLE:
             return
-        if before[varint(before, 0)[1] :] + number == summary:
+        if before[varint(before, 1)[1] :] + number == summary:
             self._known[before] = scalars
 
-    def _turn_to(self, record: bytes) -> None:
-        """Take another step as given; where a record is not of the usual form, none."""
-        self._end = 9
-        self._step = 0
-        step, end = 0, 9
-        if record[9:10] == bytes([_STEP]):
-            try:
-                step, end = varint(record, 10)
-            except ValueError:
-                return
-        self._step = signed_varint(step)
-        usual = record[0] == _TIME and record[end : end + 1] == bytes([_SUMMARY])
-        if usual and abs(self._step) < STEPS:
-            self._end = end + 1
-            self._written = record[9 : self._end]
+
+def _step(record: bytes) -> tuple[int, int]:
+    """Return the step in a record of the usual form, and where it ends."""
+    if len(record) < 10 or record[0] != _TIME:
+        return 0, 0
+    if record[9] != _STEP:
+        return 0, 9
+    try:
+        step, end = varint(record, 10)
+    except ValueError:
+        return 0, 0
+    return signed_varint(step), end

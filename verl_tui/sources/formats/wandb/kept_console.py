@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.records import EventKind
+from verl_tui.sources.formats.console.bars import WHOLE_BAR
 from verl_tui.sources.formats.console.errors import ErrorReader, may_fail
-from verl_tui.sources.formats.console.leads import printed
-from verl_tui.sources.formats.console.progress_lines import WHOLE_BAR
+from verl_tui.sources.formats.console.prefixes import printed
 
 if TYPE_CHECKING:
     from verl_tui.records import Event

@@ -12,7 +12,6 @@ capitalisation. A row without a step has W&B's step.
 from __future__ import annotations
 
 from itertools import islice
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
@@ -42,7 +41,7 @@ _LARGEST = 256 * 2**20
 """Bytes; a larger file is no table of samples."""
 _SAMPLES_A_TABLE = 4096
 """Samples kept of one table."""
-_NAME = pattern(r"^(?P<key>.+)_(?P<step>\d+)_(?P<hash>[0-9a-f]+)\.table\.json$")
+_NAME = pattern(r"^(?P<key>.+)_(?P<step>\d+)_[0-9a-f]+\.table\.json$")
 _COLUMNS = pattern(rb'"columns"\s*:\s*(\[[^\[\]]*\])')
 _NUMBERED = pattern(r"^(?P<field>\w+?)_(?P<number>\d+)$")
 
@@ -130,51 +129,30 @@ def _records(columns: list[Any], row: list[Any]) -> Iterator[dict[str, Any]]:
 class _Table(NamedTuple):
     """What the name of a table's file says."""
 
-    step: int | None
     path: Path
     key: str
     """Its name, with the folders below `table`."""
-    content: str
-    """A hash of what is in it."""
-
-    @property
-    def place(self) -> tuple[int, str]:
-        """Its place among the tables of a folder."""
-        return self.step or 0, self.path.name
-
-    def goes_on(self, other: _Table) -> bool:
-        """Return whether another table has its name and an earlier step."""
-        if other.key != self.key or self.step is None or other.step is None:
-            return False
-        return other.step < self.step
+    step: int | None
 
 
 def _table_at(path: Path) -> _Table:
     found = _NAME.match(path.name)
-    if found is None:
-        name, step, content = path.name.partition(".")[0], None, path.name
-    else:
-        name, step, content = found["key"], integer(found["step"]), found["hash"]
+    name = path.name.partition(".")[0] if found is None else found["key"]
     parts = path.parent.parts
     below = parts[len(parts) - parts[::-1].index("table") :] if "table" in parts else ()
-    return _Table(step, path, "/".join((*below, name)), content)
+    step = integer(found["step"]) if found is not None else None
+    return _Table(path, "/".join((*below, name)), step)
 
 
 def _new_rows(table: _Table, rows: list[Any]) -> list[Any]:
-    """Return the rows that no earlier table beside it holds: a growing table is rewritten whole."""
+    """Return the rows that the table before it does not hold: a growing one is rewritten whole."""
+    if table.step is None:
+        return rows
     try:
-        beside = [
-            _table_at(other)
-            for other in table.path.parent.iterdir()
-            if other.name.endswith(".table.json")
-        ]
-        before = [other for other in beside if other.place < table.place]
-        if any(other.content == table.content for other in before):
-            return []
-        earlier = max(
-            filter(table.goes_on, before), key=attrgetter("place"), default=None
-        )
-        known = _rows(earlier.path) if earlier is not None else []
+        beside = map(_table_at, table.path.parent.glob("*.table.json"))
+        before = {one.step or 0: one for one in beside if one.key == table.key}
+        steps = [step for step in before if step < table.step]
+        known = _rows(before[max(steps)].path) if steps else []
     except (OSError, ValueError):
         return rows
     return rows[len(known) :] if rows[: len(known)] == known else rows

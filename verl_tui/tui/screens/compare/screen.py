@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len
-from textual.binding import Binding
 
 from verl_tui.means import clamp
 from verl_tui.rendering.choices import next_choice
@@ -21,6 +20,7 @@ from verl_tui.rendering.compare_rows import (
 from verl_tui.rendering.text.printable import wrapped
 from verl_tui.rendering.text.run_colours import HUES
 from verl_tui.runs.views.alignment import Alignment
+from verl_tui.tui.keys.act import act
 from verl_tui.tui.keys.bindings import keys_to
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import COMPARE
@@ -53,8 +53,8 @@ class _Table(Rows):
     """Rows that scroll up and down; the keys for sideways move the screen's columns."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left,h", "screen.column(-1)", show=False),
-        Binding("right,l", "screen.column(1)", show=False),
+        act("left,h", "screen.column(-1)"),
+        act("right,l", "screen.column(1)"),
     ]
 
 
@@ -133,17 +133,20 @@ class CompareScreen(Overlay[None]):
 
     HELP_SECTION = HelpSection("compare", (Overlay,), rank=50, task=COMPARE)
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,C", "dismiss", "Close", id="compare.close"),
-        Binding("left,h", "column(-1)", "Previous column", id="compare.left"),
-        Binding("right,l", "column(1)", "Next column", id="compare.right"),
-        Binding("b", "baseline", "Make this run the baseline", id="compare.baseline"),
-        Binding(
+        act("escape,q,C", "dismiss", "compare.close", "Close", show=True),
+        act("left,h", "column(-1)", "compare.left", "Previous column", show=True),
+        act("right,l", "column(1)", "compare.right", "Next column", show=True),
+        act(
+            "b", "baseline", "compare.baseline", "Make this run the baseline", show=True
+        ),
+        act(
             "x",
             "align",
+            "compare.align",
             "Align: at the end, the same step, the same time",
-            id="compare.align",
+            show=True,
         ),
-        Binding("enter", "open", "Show this run", id="compare.open"),
+        act("enter", "open", "compare.open", "Show this run", show=True),
     ]
     EDGE = (
         ("compare.left compare.right", "run"),

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
 
-from rich.segment import Segment
 from textual import on
-from textual.binding import Binding
 from textual.containers import Container
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.strip import Strip
 from textual.widgets import Input
 
 from verl_tui.rendering.filter_words import Matches
+from verl_tui.tui.keys.act import act
 from verl_tui.tui.keys.bindings import first_keys
-from verl_tui.tui.screens.help.arrange import GAP, by_section, in_columns, with_words
-from verl_tui.tui.screens.help.help_rows import ROOMY, help_rows
+from verl_tui.tui.screens.help.help_rows import GAP, ROOMY, help_rows
+from verl_tui.tui.screens.help.sections import sections
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
-from verl_tui.tui.terminal.lazy_strips import LazyStrips
 from verl_tui.tui.widgets.filter_bar import FilterBar
 from verl_tui.tui.widgets.rows import Rows
 
@@ -30,19 +26,26 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
     from textual.geometry import Size
 
-    from verl_tui.tui.screens.help.help_rows import HelpRow
+    from verl_tui.tui.screens.help.sections import KeySection
+    from verl_tui.tui.widgets.role_styled import Looks
 
 
 _COLUMNS = 130
 """Columns of a screen from which on the help has two columns."""
 
 
+class HelpRows(Rows):
+    """The rows of the help."""
+
+    LOOKS: ClassVar[Looks] = {**Rows.LOOKS, "strong": "bold", "dim": "$text-muted"}
+
+
 class HelpScreen(BufferedScreen[None], ModalScreen[None]):
     """A list of all keys: of the screen in front, everywhere, then place by place."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,question_mark", "back", "Back", show=False, id="help.back"),
-        Binding("slash", "search", "Search the keys", show=False, id="help.search"),
+        act("escape,q,question_mark", "back", "help.back", "Back"),
+        act("slash", "search", "help.search", "Search the keys"),
     ]
     DEFAULT_CSS = """
     HelpScreen {
@@ -60,7 +63,7 @@ class HelpScreen(BufferedScreen[None], ModalScreen[None]):
         }
         &.-columns > Container { width: 168; }
         &.-narrow > Container { height: 100%; }
-        &.-line > Container, &.-pair > Container { border: none; height: 100%; }
+        &.-line > Container { border: none; height: 100%; }
     }
     """
 
@@ -68,7 +71,7 @@ class HelpScreen(BufferedScreen[None], ModalScreen[None]):
         """A frame with scrolling rows."""
         with Container() as frame:
             frame.border_title = "keys"
-            yield Rows(id="help")
+            yield HelpRows(id="help")
             yield FilterBar(id="help-bar", input_id="help-search")
 
     def on_mount(self) -> None:
@@ -109,57 +112,37 @@ class HelpScreen(BufferedScreen[None], ModalScreen[None]):
         self.query(Rows).focus()
 
     def redraw(self) -> None:
-        """Fill the rows: those in sight, and once the screen is seen all of them."""
+        """Fill the rows."""
         rows = self.query_one_optional(Rows)
         if rows is None:
             return  # the app is ending
-        words = [
+        room = rows.size.width
+        edge = [
             f"{self._key('help.search')} searches",
             f"{self._key('help.back')} closes",
+            "the names are for [keys] in the configuration",
         ]
-        if rows.size.width > ROOMY:
-            words.append("the names are for [keys] in the configuration")
-        self.query_one(Container).border_subtitle = Content(" · ".join(words))
-        wanted = self.query_one(FilterBar).input.value.strip()
-        columns = 2 if rows.size.width >= 2 * ROOMY + GAP + 1 else 1
-        if wanted or columns > 1:
-            self._arranged(rows, wanted, columns)
-            return
+        words = " · ".join(edge if room > ROOMY else edge[:2])
+        self.query_one(Container).border_subtitle = Content(words)
+        bar = self.query_one(FilterBar)
+        wanted = bar.input.value.strip()
+        every = sections(self.app)
+        found = [one for one in (one.with_words(wanted) for one in every) if one.lines]
+        if bar.display:
+            counts = Matches(_lines(found), _lines(every))
+            bar.say({"lines": counts}, escape=self._key("help.back"))
         # One cell is the scroll bar's, which there always is but on the tallest of screens.
-        lines = help_rows(self.app, max(1, rows.size.width - 1))
-        if rows.virtual_size.height:
-            _fill(rows, list(lines))
-        else:
-            first = list(islice(lines, rows.size.height))
-            _fill(rows, first)
-            self.call_later(lambda: _fill(rows, [*first, *lines]))
+        columns = 2 if room >= 2 * ROOMY + GAP + 1 else 1
+        width = max(1, (room - 1 - GAP * (columns - 1)) // columns)
+        rows.set_strips([rows.inked(line) for line in help_rows(found, width, columns)])
+        if wanted:
+            rows.scroll_home(animate=False)
 
     def _key(self, name: str) -> str:
         """Return the first key of an action of the help, as people call it."""
         return first_keys(self.app, (HelpScreen,), name)
 
-    def _arranged(self, rows: Rows, wanted: str, columns: int) -> None:
-        """Fill the rows with the sections side by side, and with what is looked for alone."""
-        width = (rows.size.width - 1 - (columns - 1) * GAP) // columns
-        every = by_section(help_rows(self.app, width))
-        found = with_words(every, wanted) if wanted else every
-        if wanted:
-            bar = self.query_one(FilterBar)
-            counts = Matches(_lines(found), _lines(every))
-            bar.say({"lines": counts}, escape=self._key("help.back"))
-        _fill(rows, [*in_columns(found, columns, width)])
-        if wanted:
-            rows.scroll_home(animate=False)
 
-
-def _lines(sections: Sequence[Sequence[HelpRow]]) -> int:
+def _lines(sections: Sequence[KeySection]) -> int:
     """Return the number of lines in sections, without their headings."""
-    return sum(len(section) - 1 for section in sections)
-
-
-def _fill(rows: Rows, lines: Sequence[HelpRow]) -> None:
-    rows.set_strips(
-        LazyStrips(
-            len(lines), lambda at: Strip([Segment(*piece) for piece in lines[at]])
-        )
-    )
+    return sum(section.lines for section in sections)

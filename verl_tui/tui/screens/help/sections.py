@@ -4,29 +4,75 @@ others by the task that they are for.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from textual.binding import Binding
 from textual.screen import Screen
 
+from verl_tui.rendering.charts.legend import legend
 from verl_tui.tui.keys.bindings import is_ours
 from verl_tui.tui.keys.help_section import HelpSection
+from verl_tui.tui.keys.key_names import key_name
 from verl_tui.tui.keys.kinds import all_kinds
 from verl_tui.tui.keys.tasks import MOVE, TASKS
 from verl_tui.tui.screens.dashboard import Dashboard
 from verl_tui.tui.screens.dashboard_layout import DashboardLayout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from textual.app import App
-    from textual.binding import Binding
+    from textual.binding import ActiveBinding
     from textual.dom import DOMNode
 
 _MAIN = (DashboardLayout, Dashboard)
 """Both have keys of the main screen: how its panels are arranged, and what they show."""
 
 
+KeyRow = tuple[str, str, str]
+"""Keys, what they do, the name of the action."""
+_FIRST_RUN = "run.1"
+_OTHER_RUNS = {f"run.{n}" for n in range(2, 10)}
+_RUNS_ROW = ("1 … 9", "Run by its number", "run.1 … run.9")
+"""The one row for the keys of all runs, which stands where that of the first would."""
+_PALETTE_ROW = ("ctrl+p", "Command palette: every action by its name, themes", "")
+"""Textual's own key, which is not declared here."""
+
+
 class KeySection(NamedTuple):
+    """Keys that are listed under one title."""
+
+    task: str
+    """What they are for."""
+    title: str
+    """Where they hold."""
+    rows: tuple[KeyRow, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def lines(self) -> int:
+        """Lines below the title."""
+        return len(self.rows) + len(self.notes)
+
+    def with_words(self, wanted: str) -> KeySection:
+        """Return it with the lines that contain all words, in any case; those in the title hold for
+        all of them.
+        """
+        named = f"{self.task} {self.title}".casefold()
+        words = [word for word in wanted.casefold().split() if word not in named]
+
+        def matches(*line: str) -> bool:
+            text = " ".join(line).casefold()
+            return all(word in text for word in words)
+
+        return self._replace(
+            rows=tuple(row for row in self.rows if matches(*row)),
+            notes=tuple(filter(matches, self.notes)),
+        )
+
+
+class _Place(NamedTuple):
     """Classes whose keys are listed under one title."""
 
     declared: HelpSection
@@ -41,9 +87,24 @@ class KeySection(NamedTuple):
         return not self.sorted_by_task or (binding.group or MOVE) == self.declared.task
 
 
-def sections(app: App[object], focused: DOMNode | None) -> list[KeySection]:
-    """Return all sections: what holds in front; task by task what holds everywhere; task by task
-    what holds in the panels and in the screens.
+def sections(app: App[Any]) -> list[KeySection]:
+    """Return all sections, the signs in charts behind the first with charts."""
+    below = app.screen_stack[-2] if len(app.screen_stack) > 1 else None
+    active = below.active_bindings if below is not None else {}
+    user = getattr(app, "user_keys", {})
+    places = _places(app, below.focused if below is not None else None)
+    found: list[KeySection] = []
+    signs = signs_section()
+    for place in places:
+        found.append(_listed(place, user, active if place.everywhere else None))
+        if place.declared.charts and signs not in found:
+            found.append(signs)
+    return [section for section in found if section.rows]
+
+
+def _places(app: App[Any], focused: DOMNode | None) -> dict[_Place, None]:
+    """Return what holds in the screen below the help; task by task what holds everywhere; task by
+    task what holds in the panels and in the screens.
     """
     screens = _declared(screens=True)
     panels = _declared(screens=False)
@@ -55,39 +116,116 @@ def sections(app: App[object], focused: DOMNode | None) -> list[KeySection]:
     main = _by_task("the dashboard, while nothing is over it", _MAIN) if front else []
     others = _everywhere(type(app), () if front else _MAIN)
     everywhere = [
-        section._replace(everywhere=True) for section in _by_task("everywhere", others)
+        place._replace(everywhere=True) for place in _by_task("everywhere", others)
     ]
-    places = (*panels, *main, *screens)
-    return [*dict.fromkeys((*first, *everywhere, *_sorted_by_task(places)))]
+    places = _sorted_by_task((*panels, *main, *screens))
+    return dict.fromkeys((*first, *everywhere, *places))
 
 
-def all_sections(app: type[App[Any]]) -> list[KeySection]:
+def all_sections(app: type[App[Any]], user: Mapping[str, str]) -> list[KeySection]:
     """Return the sections of a kind of app that is not running: task by task what holds
-    everywhere, and what holds in the panels and in the screens.
+    everywhere, and what holds in the panels and in the screens; with the user's own keys.
     """
     places = (*_declared(screens=False), *_declared(screens=True))
     everywhere = _by_task("everywhere", _everywhere(app, _MAIN))
-    return [*everywhere, *_sorted_by_task(places)]
+    found = (_listed(one, user) for one in (*everywhere, *_sorted_by_task(places)))
+    return [section for section in found if section.rows]
 
 
-def _sorted_by_task(places: Sequence[KeySection]) -> Iterator[KeySection]:
+def signs_section() -> KeySection:
+    """Return the signs in charts."""
+    rows = tuple((entry.sign, entry.means, "") for entry in legend())
+    return KeySection("signs in charts", "", rows)
+
+
+def _listed(
+    place: _Place,
+    user: Mapping[str, str],
+    active: Mapping[str, ActiveBinding] | None = None,
+) -> KeySection:
+    """Return a section, each name once.
+
+    Args:
+        place: Its classes.
+        user: The user's own keys.
+        active: What keys mean in front; those that mean something else there are left out.
+    """
+    rows: dict[object, KeyRow] = {}
+    declared = place.declared
+    for binding in chain.from_iterable(map(described, place.kinds)):
+        row = _row(binding, user, active)
+        if row[0] and place.lists(binding):
+            rows.setdefault(binding.id or row, row)
+    if declared.title == "everywhere" and declared.task == MOVE:
+        rows[_PALETTE_ROW] = _PALETTE_ROW
+    return KeySection(
+        declared.task.description, declared.title, (*rows.values(),), declared.notes
+    )
+
+
+def _row(
+    binding: Binding,
+    user: Mapping[str, str],
+    active: Mapping[str, ActiveBinding] | None = None,
+) -> KeyRow:
+    keys = user.get(binding.id or "", binding.key).split(",")
+    if active is not None and not binding.priority:
+        keys = [key for key in keys if _means(active.get(key), binding)]
+    if binding.id == _FIRST_RUN and keys:
+        return _RUNS_ROW
+    named = " ".join(key_name(key) for key in keys)
+    return named, binding.description, binding.id or ""
+
+
+def own_section(
+    kind: type[App[Any]], base: type[App[Any]], user: Mapping[str, str]
+) -> KeySection:
+    """Return the keys that a kind of app has and the one it extends has not."""
+    own = (one for one in described(kind) if one not in base.BINDINGS)
+    return KeySection("", "In a replay", tuple(_row(one, user) for one in own))
+
+
+def described(kind: type[DOMNode]) -> Iterator[Binding]:
+    """Yield the keys of a class that have a description; those of further runs stand with the
+    first's.
+    """
+    for binding in kind.BINDINGS:
+        if (
+            isinstance(binding, Binding)
+            and binding.description
+            and binding.id not in _OTHER_RUNS
+        ):
+            yield binding
+
+
+def _means(found: ActiveBinding | None, binding: Binding) -> bool:
+    """Return True if a key has the meaning of a binding, also where another screen passes it on to
+    the app.
+    """
+    return (
+        found is not None
+        and found.binding.action.removeprefix("app.") == binding.action
+    )
+
+
+def _sorted_by_task(places: Sequence[_Place]) -> Iterator[_Place]:
     for task in TASKS:
         for section in places:
             if section.declared.task == task:
                 yield section
 
 
-def _declared(*, screens: bool) -> list[KeySection]:
+def _declared(*, screens: bool) -> list[_Place]:
     """Return the sections that screens declare, or panels and lists, in their order."""
     kinds = [kind for kind in all_kinds() if issubclass(kind, Screen) == screens]
     found = ((kind.__dict__.get("HELP_SECTION"), kind) for kind in kinds)
     declared = [
-        KeySection(one, (kind, *one.also)) for one, kind in found if one is not None
+        _Place(one, (kind, *one.also)) for one, kind in found if one is not None
     ]
     return sorted(declared, key=lambda one: (one.declared.rank, one.declared.title))
 
 
-def _of(nodes: Sequence[DOMNode], known: Iterable[KeySection]) -> list[KeySection]:
+def _of(nodes: Sequence[DOMNode], known: Iterable[_Place]) -> list[_Place]:
     """Return the sections of nodes."""
     return [
         section
@@ -104,9 +242,9 @@ def _everywhere(
     return (*(kind for kind in ours if "BINDINGS" in kind.__dict__), *main)
 
 
-def _by_task(title: str, kinds: tuple[type[DOMNode], ...]) -> list[KeySection]:
+def _by_task(title: str, kinds: tuple[type[DOMNode], ...]) -> list[_Place]:
     """Return a section for each task that classes may have keys for."""
     return [
-        KeySection(HelpSection(title, task=task), kinds, sorted_by_task=True)
+        _Place(HelpSection(title, task=task), kinds, sorted_by_task=True)
         for task in TASKS
     ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
-from textual.binding import Binding
 from textual.message import Message
 from textual.widgets import Input
 
@@ -14,6 +13,7 @@ from verl_tui.rendering.log.line_kinds import Alarms, LineKind, TextQuery
 from verl_tui.rendering.log.window import LogWindow
 from verl_tui.rendering.text.search import Search
 from verl_tui.tui.export import copy_text
+from verl_tui.tui.keys.act import act
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import WHY
 from verl_tui.tui.panels.runs import RunsPanel
@@ -22,6 +22,7 @@ from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.toast import toast
 from verl_tui.tui.widgets import looks
 from verl_tui.tui.widgets.filter_bar import FilterBar
+from verl_tui.tui.widgets.footer import Keys
 from verl_tui.tui.widgets.line import Line
 from verl_tui.tui.widgets.log_rows import LogRows
 from verl_tui.tui.widgets.role_styled import RoleStyled
@@ -37,6 +38,27 @@ if TYPE_CHECKING:
 
 _INTERVAL = 0.5
 """Seconds between two looks at the file."""
+_KEYS = (
+    ("escape", "back", "Back", "back"),
+    ("q,l", "dismiss", "Close", "close"),
+    ("f", "follow", "Follow", "follow"),
+    ("slash", "search", "Search", "search"),
+    ("n", "hit(1)", "Next hit", "next_hit"),
+    ("N", "hit(-1)", "Previous hit", "previous_hit"),
+    ("e", "alarm(1)", "Next error", "next_alarm"),
+    ("E", "alarm(-1)", "Previous error", "previous_alarm"),
+    ("exclamation_mark", "warning(1)", "Next warning", "next_warning"),
+    ("at", "warning(-1)", "Previous warning", "previous_warning"),
+    ("u", "fold", "Unfold repeated lines and prefixes", "unfold"),
+    ("w", "wrap", "Wrap or cut lines", "wrap"),
+    ("enter", "whole", "The whole line, or every field of a record", "whole"),
+    ("y", "copy", "Copy the line", "copy"),
+    ("tab", "source(1)", "Next file", "next_source"),
+    ("shift+tab", "source(-1)", "Previous file", "previous_source"),
+    ("left_square_bracket", "other(-1)", "Previous run", "previous"),
+    ("right_square_bracket", "other(1)", "Next run", "next"),
+)
+"""Key, action, what it does, and its name in the configuration."""
 
 
 class LogScreen(BufferedScreen[None], RoleStyled):
@@ -46,42 +68,21 @@ class LogScreen(BufferedScreen[None], RoleStyled):
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (10, "-tall")]  # noqa: RUF012 - as Textual has it
     LOOKS = looks.LOG_LINES
     HELP_SECTION = HelpSection("log", rank=40, task=WHY)
+    FOOTER = (
+        ("log.back", "Back"),
+        ("log.search", "Search"),
+        ("log.next_hit log.previous_hit", "Hits"),
+        ("log.next_alarm log.previous_alarm", "Errors"),
+        ("log.next_warning log.previous_warning", "Warnings"),
+        ("log.whole", "Whole line"),
+        ("log.follow", "Follow"),
+        ("log.unfold", "Unfold"),
+        ("log.wrap", "Wrap"),
+        ("log.copy", "Copy"),
+        ("log.next_source", "Next file"),
+    )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", "Back", id="log.back"),
-        Binding("q,l", "dismiss", "Close", id="log.close"),
-        Binding("f", "follow", "Follow", id="log.follow"),
-        Binding("slash", "search", "Search", key_display="/", id="log.search"),
-        Binding("n", "hit(1)", "Next hit", id="log.next_hit"),
-        Binding("N", "hit(-1)", "Previous hit", id="log.previous_hit"),
-        Binding("e", "alarm(1)", "Next error", id="log.next_alarm"),
-        Binding("E", "alarm(-1)", "Previous error", id="log.previous_alarm"),
-        Binding(
-            "exclamation_mark",
-            "warning(1)",
-            "Next warning",
-            key_display="!",
-            id="log.next_warning",
-        ),
-        Binding(
-            "at",
-            "warning(-1)",
-            "Previous warning",
-            key_display="@",
-            id="log.previous_warning",
-        ),
-        Binding("u", "fold", "Unfold repeated lines and prefixes", id="log.unfold"),
-        Binding("w", "wrap", "Wrap or cut lines", id="log.wrap"),
-        Binding(
-            "enter",
-            "whole",
-            "The whole line, or every field of a record",
-            id="log.whole",
-        ),
-        Binding("y", "copy", "Copy the line", id="log.copy"),
-        Binding("tab", "source(1)", "Next file", id="log.next_source"),
-        Binding("shift+tab", "source(-1)", "Previous file", id="log.previous_source"),
-        Binding("left_square_bracket", "other(-1)", "Previous run", id="log.previous"),
-        Binding("right_square_bracket", "other(1)", "Next run", id="log.next"),
+        act(key, action, f"log.{name}", does) for key, action, does, name in _KEYS
     ]
     DEFAULT_CSS = """
     LogScreen {
@@ -91,7 +92,7 @@ class LogScreen(BufferedScreen[None], RoleStyled):
         & > #rows { height: 1fr; }
         & > #search-bar { dock: bottom; padding: 0 1; display: none; }
         &.-searching > #search-bar { display: block; }
-        &.-searching > #keys, &.-flat > #keys { display: none; }
+        &.-searching > Keys, &.-flat > Keys { display: none; }
     }
     """
 
@@ -118,14 +119,13 @@ class LogScreen(BufferedScreen[None], RoleStyled):
         )
         self._rows = LogRows(id="rows")
         self._head = Line(id="place")
-        self._foot = Line(id="keys")
 
     def compose(self) -> ComposeResult:
-        """Make the line above with the place, the text, and the line below with the keys."""
+        """Make the line above with the place, the text, the search box and the keys."""
         yield self._head
         yield self._rows
-        yield self._foot
         yield FilterBar(id="search-bar", input_id="search", hint="text or expression")
+        yield Keys()
 
     def on_mount(self) -> None:
         """Look again and again whether the file has grown."""
@@ -162,14 +162,10 @@ class LogScreen(BufferedScreen[None], RoleStyled):
             rows.set_strips([self.inked(row) for row in shown])
             rows.chosen = window.marked
         self._head.show(*status.place_line(window, self.size.width))
-        self._foot.show(status.keys(window.seeker.query, window.view.keys))
 
     def _next(self, query: Alarms | TextQuery, way: int) -> None:
-        window = self.window
-        pager = self.window.pager
-        if pager is not None and pager.log.known:
-            window.seeker.next(pager, window.lines, query, way)
-            self.redraw()
+        self.window.seek(query, way)
+        self.redraw()
 
     # -- keys --------------------------------------------------------------------------------------
 
@@ -178,7 +174,7 @@ class LogScreen(BufferedScreen[None], RoleStyled):
         pager = self.window.pager
         if pager is None:
             return
-        self.window.seeker.target = None
+        self.window.target = None
         if event.what == "row":
             pager.move(event.by)
         elif event.what == "page":
@@ -193,7 +189,7 @@ class LogScreen(BufferedScreen[None], RoleStyled):
     def _clicked(self, event: Rows.Chosen) -> None:
         window = self.window
         if event.index < len(window.lines):
-            window.seeker.mark = window.lines[event.index].row.start
+            window.mark = window.lines[event.index].row.start
             self.redraw()
 
     def action_follow(self) -> None:
@@ -208,7 +204,7 @@ class LogScreen(BufferedScreen[None], RoleStyled):
 
     def action_hit(self, way: int) -> None:
         """Go to the next or previous hit."""
-        query = self.window.seeker.query
+        query = self.window.query
         if query is None:
             self.action_search()
         else:
@@ -242,7 +238,7 @@ class LogScreen(BufferedScreen[None], RoleStyled):
         view = self.window.view
         other = view.beside(way)
         if other is not None and other is not view.run:
-            self.window.seeker.forget()
+            self.window.forget()
             self.post_message(RunsPanel.Picked(other.name))
 
     def action_copy(self) -> None:
@@ -277,22 +273,22 @@ class LogScreen(BufferedScreen[None], RoleStyled):
     def action_back(self) -> None:
         """Leave the search line, stop the search under way, drop the search; then close."""
         log = self.window.log
-        seeker = self.window.seeker
+        window = self.window
         if self.has_class("-searching"):
             self._close_search()
-        elif seeker.search is not None and log is not None:
+        elif window.search is not None and log is not None:
             log.stop_search()
-            seeker.search = None
+            window.search = None
             self.redraw()
-        elif seeker.query is not None:
-            seeker.query = None
+        elif window.query is not None:
+            window.query = None
             self.redraw()
         else:
             self.dismiss()
 
     def action_search(self) -> None:
         """Open the line to type a search in."""
-        query = self.window.seeker.query
+        query = self.window.query
         expression = query.search.expression if query is not None else ""
         self.query_one(FilterBar).open("search this log: ", expression)
         self._say_matches()
@@ -309,18 +305,18 @@ class LogScreen(BufferedScreen[None], RoleStyled):
 
     @on(Input.Submitted, "#search")
     def _search(self, event: Input.Submitted) -> None:
-        pager = self.window.pager
-        seeker = self.window.seeker
+        window = self.window
+        pager = window.pager
         try:
-            seeker.query = TextQuery(Search(event.value)) if event.value else None
+            window.query = TextQuery(Search(event.value)) if event.value else None
         except ValueError as error:
             toast(self.app, str(error))
             return
         self._close_search()
-        if seeker.query is not None and pager is not None:
-            seeker.mark = None
+        if window.query is not None and pager is not None:
+            window.mark = None
             # From the newest line there is only the way back.
-            self._next(seeker.query, -1 if pager.follow else 1)
+            self._next(window.query, -1 if pager.follow else 1)
 
     def _close_search(self) -> None:
         self.query_one(FilterBar).display = False

@@ -5,10 +5,9 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import Binding
-
 from verl_tui.rendering.log.json_records import whole_line
 from verl_tui.rendering.text.wrap import wrap
+from verl_tui.tui.keys.act import act
 from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.screens.overlay import Overlay
 from verl_tui.tui.widgets.rows import Rows
@@ -59,7 +58,7 @@ class LineScreen(Overlay[None]):
     """A line over the log."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,enter", "dismiss", "Close", id="line.close"),
+        act("escape,q,enter", "dismiss", "line.close", "Close", show=True),
     ]
     EDGE = (("copy", "copies"), ("line.close", "closes"))
     WIDEST = 140

@@ -2,42 +2,86 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from time import monotonic
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from textual import on
 from textual.containers import Container
 from textual.message import Message
 
 from verl_tui.means import clamp
+from verl_tui.rendering.arrange import Room
 from verl_tui.rendering.charts.alignment import Gutters, on_one_axis
+from verl_tui.rendering.charts.chart_data import ChartData
 from verl_tui.rendering.charts.plan import single_metric
 from verl_tui.rendering.charts.planned_data import chart_data
-from verl_tui.rendering.metrics.groups import LEAST_HEIGHT, grid_shape, shelves
+from verl_tui.rendering.metrics.groups import (
+    LEAST_HEIGHT,
+    grid_shape,
+    page_rooms,
+    shelves,
+)
 from verl_tui.rendering.metrics.header_lines import shelf_words
 from verl_tui.rendering.metrics.shown import BUDGET
-from verl_tui.tui.screens.metrics.shelf_row import ShelfRow, Tile, mount_later
 from verl_tui.tui.terminal.net import ContainedWidget
-from verl_tui.tui.widgets.chart import ChartData
+from verl_tui.tui.widgets.chart import Chart
+from verl_tui.tui.widgets.line import Line
+from verl_tui.tui.widgets.placed import Placed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from textual import events
     from textual.timer import Timer
 
-    from verl_tui.rendering.charts.plan import PlannedChart
-    from verl_tui.rendering.metrics.groups import MetricGroup, Shelf
+    from verl_tui.rendering.charts.braille import Text
+    from verl_tui.rendering.metrics.groups import Shelf
     from verl_tui.rendering.metrics.shown import ListedMetrics
     from verl_tui.runs.run import Run
 
 
-class _TileSize(NamedTuple):
-    """The number of a chart's column, and its size in cells."""
+class Tile(Chart, can_focus=False, inherit_bindings=False):
+    """A chart of the grid. Its keys are the grid's."""
 
-    column: int
-    width: int
-    height: int
+    drawn: tuple[object, str] | None = None
+    """Run and key of the metric that is shown, None for none."""
+    chosen = False
+
+    class Clicked(Message):
+        """The mouse chose a chart."""
+
+        def __init__(self, key: str) -> None:
+            super().__init__()
+            self.key = key
+
+    def choose(self, *, chosen: bool) -> None:
+        """Look chosen, or no longer; a class or the focus would have the styles of all charts
+        worked out anew.
+        """
+        if chosen != self.chosen:
+            self.chosen = chosen
+            self._redraw()
+
+    @property
+    def _looks_focused(self) -> bool:
+        return self.chosen
+
+    def draw(self, width: int, height: int) -> list[Text]:
+        """Return its rows; of the chosen chart the title is marked."""
+        rows = super().draw(width, height)
+        if self.chosen and rows:
+            rows[0] = tuple(
+                (text, "cursor" if role == "focused" else role)
+                for text, role in rows[0]
+            )
+        return rows
+
+    def on_click(self, event: events.Click) -> None:
+        """Be chosen, and read where the mouse points."""
+        event.stop()
+        if self.drawn is not None:
+            self.post_message(self.Clicked(self.drawn[1]))
+            super().on_click(event)
 
 
 class MetricGrid(ContainedWidget, Container):
@@ -56,12 +100,15 @@ class MetricGrid(ContainedWidget, Container):
         super().__init__(id=id)
         self.chosen: str | None = None
         """Key of the chosen metric."""
+        self.shape = (1, 1)
+        """Columns and rows that are shown."""
         self._shown: ListedMetrics | None = None
         self._shelves: tuple[Shelf, ...] = ()
-        self._shape = (1, 1)
-        """Columns and rows."""
-        self._rows: list[ShelfRow] = []
-        self._places: dict[str, tuple[Tile, MetricGroup]] = {}
+        self._rooms = Placed()
+        self.styles.set_rule("layout", self._rooms)
+        self._tiles: list[Tile] = []
+        self._headings: list[Line] = []
+        self._places: dict[str, Tile] = {}
         """Where the metrics of the page are."""
         self._data: dict[str, ChartData] = {}
         """The data of the charts that are shown, by key."""
@@ -71,15 +118,12 @@ class MetricGrid(ContainedWidget, Container):
         """Draws what there was no time to draw at once; None where nothing waits."""
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Columns and rows that are shown."""
-        return self._shape
-
-    @property
     def pages(self) -> tuple[int, int]:
         """The page that is shown, from 1, and how many there are."""
-        rows = self._shape[1]
+        rows = self.shape[1]
         return self._at() // rows + 1, max(1, -(-len(self._shelves) // rows))
+
+    # -- drawing -----------------------------------------------------------------------------------
 
     def show(self, shown: ListedMetrics) -> None:
         """Draw the page of the chosen metric."""
@@ -88,199 +132,160 @@ class MetricGrid(ContainedWidget, Container):
         if width < 1 or height < 1:
             return
         user = shown.user
-        self._shape = grid_shape(width, height, user.metrics_columns, user.metrics_rows)
-        columns, rows = self._shape
-        shelf_height = height // rows - self._headed(shown)
-        self._shelves = shelves(shown.groups, columns, shelf_height)
+        self.shape = grid_shape(width, height, user.metrics_columns, user.metrics_rows)
+        columns, rows = self.shape
+        self._shelves = shelves(
+            shown.groups, columns, height // rows - self._headed(shown)
+        )
         keys = shown.keys
         if self.chosen not in keys:
             self.chosen = keys[0] if keys else None
-        if self._rows:
-            self._fill(shown)
-        else:
-            self.call_later(self._open)
-
-    def _open(self) -> None:
-        """Make the first charts: the screen is seen before."""
-        if self._shown is not None and not self._rows:
-            self._fill(self._shown)
-
-    def _fill(self, shown: ListedMetrics) -> None:
-        """Give each metric of the page its tile, and draw them."""
-        rows = self._shape[1]
-        while len(self._rows) < rows:
-            self._rows.append(ShelfRow())
-            self.call_later(mount_later, self, self._rows[-1])
-        top = self._at() // rows * rows
-        page = self._shelves[top : top + rows]
-        headed = self._headed(shown)
-        self._places = {}
-        for number, row in enumerate(self._rows):
-            row.display = number < rows
-            row.heading.display = headed
-            self._fill_row(row, page[number] if number < len(page) else None, shown)
-        if not page:  # the first place says why
-            first = self._rows[0].tiles[0]
-            first.drawn = None
-            first.show(ChartData("", label="metrics", empty=shown.otherwise))
-        self._begin(shown)
+        self._fill(shown)
 
     def _headed(self, shown: ListedMetrics) -> bool:
         """Return whether there is room for the names of groups, if they have any."""
-        tall = self.size.height // self._shape[1] > LEAST_HEIGHT
+        tall = self.size.height // self.shape[1] > LEAST_HEIGHT
         return tall and any(group.name for group in shown.groups)
 
-    def _fill_row(
-        self, row: ShelfRow, shelf: Shelf | None, shown: ListedMetrics
-    ) -> None:
-        """Give the metrics of a shelf their tiles; those to spare are empty."""
-        row.heading.show(shelf_words(shelf, self.size.width))
-        tiles = row.tiles
-        if row.display:
-            tiles = row.have(self._shape[0], shelf.text_rows if shelf else None)
-        keys = shelf.keys if shelf is not None else ()
-        for place, tile in enumerate(tiles):
-            if shelf is not None and place < len(keys):
-                self._places[keys[place]] = (tile, shelf.group)
-            elif self._shelves or tile is not self._rows[0].tiles[0]:
-                tile.clear()
+    def _fill(self, shown: ListedMetrics) -> None:
+        """Give each metric of the page its place, and draw them."""
+        rows = self.shape[1]
+        top = self._at() // rows * rows
+        page = self._shelves[top : top + rows]
+        rooms = page_rooms(page, self.shape, *self.size, headed=self._headed(shown))
+        if not page:  # the place says why
+            rooms = {"": Room(0, 0, *self.size)}
+        self._have(len(rooms), len(page))
+        self._places = dict(zip(rooms, self._tiles, strict=False))
+        placed = {f"chart-{at}": room for at, room in enumerate(rooms.values())}
+        for at, shelf in enumerate(page if self._headed(shown) else ()):
+            y = rooms[shelf.keys[0]].y - 1
+            placed[f"heading-{at}"] = Room(0, y, self.size.width, 1)
+            self._headings[at].show(shelf_words(shelf, self.size.width))
+        for part in (*self._tiles, *self._headings):
+            part.display = part.id in placed
+        if placed != self._rooms.rooms:
+            self._rooms.rooms = placed
+            self.refresh(layout=True)
+        if page:
+            self._begin(
+                shown, {key: shelf for shelf in page for key in shelf.keys}, rooms
+            )
+        else:
+            self._tiles[0].drawn = None
+            self._tiles[0].show(ChartData("", label="metrics", empty=shown.otherwise))
 
-    def _begin(self, shown: ListedMetrics) -> None:
+    def _have(self, charts: int, headings: int) -> None:
+        """Have at least so many charts and headings."""
+        fresh = [Tile(id=f"chart-{at}") for at in range(len(self._tiles), charts)]
+        lines = [
+            Line(id=f"heading-{at}") for at in range(len(self._headings), headings)
+        ]
+        self._tiles += fresh
+        self._headings += lines
+        if fresh or lines:
+            self.mount(*fresh, *lines)
+
+    def _begin(
+        self, shown: ListedMetrics, shelf_of: dict[str, Shelf], rooms: dict[str, Room]
+    ) -> None:
         """Draw as many charts as there is time for, the chosen one first, and the others a moment
         later.
         """
         run = shown.view.run
-        self._data = self._lined_up(shown) if run is not None else {}
-        for key, (tile, group) in self._places.items():
+        self._data = {}
+        if run is not None:
+            self._data = self._lined_up(shown, run, shelf_of, rooms)
+        for key, tile in self._places.items():
             if tile.drawn != (run, key):
                 tile.drawn = (run, key)
-                tile.show(ChartData(key, label=group.short(key), empty=""))
-            tile.choose(key == self.chosen)
-        self._waiting = iter(sorted(self._places, key=lambda key: key != self.chosen))
+                label = shelf_of[key].group.short(key)
+                tile.show(ChartData(key, label=label, empty=""))
+            tile.choose(chosen=key == self.chosen)
+        self._waiting = iter(sorted(self._data, key=lambda key: key != self.chosen))
         self._go_on()
 
-    def _lined_up(self, shown: ListedMetrics) -> dict[str, ChartData]:
+    def _lined_up(
+        self,
+        shown: ListedMetrics,
+        run: Run,
+        shelf_of: dict[str, Shelf],
+        rooms: dict[str, Room],
+    ) -> dict[str, ChartData]:
         """Return what the charts of the page show, with axes that line up."""
-        run = shown.view.run
-        assert run is not None
         look = shown.look
-        plans = [
-            self._plan(shown, run, key, group)
-            for key, (_, group) in self._places.items()
-        ]
+        plans = []
+        for key, shelf in shelf_of.items():
+            mark = "★ " if key in shown.user.pins else ""
+            plan = single_metric(run, key, mark + shelf.group.short(key))
+            plans.append(plan._replace(in_row=shelf.group.in_rows))
         data = on_one_axis([chart_data(plan, shown.view, look) for plan in plans])
-        sizes = self._tile_sizes()
-        tiles = [tile for tile, _ in self._places.values()]
-        needed: list[tuple[int, int]] = []
-        for tile, chart in zip(tiles, data, strict=True):
-            column, width, height = sizes[tile]
-            if height > 1:
-                needed.append((column, tile.label_cells(chart, width, height)))
-        keys = (*self._places,)
-        subject = (run, keys, self.size, self._shape, look.log_y, look.usual_y)
+        needed = [
+            (
+                room.x,
+                self._places[chart.key].label_cells(chart, room.width, room.height),
+            )
+            for chart in data
+            if (room := rooms[chart.key]).height > 1
+        ]
+        subject = (run, (*rooms,), self.size, self.shape, look.log_y, look.usual_y)
         cells = self._gutters.of(subject, needed)
         return {
-            chart.key: chart._replace(gutter=cells.get(sizes[tile].column, 0))
-            for tile, chart in zip(tiles, data, strict=True)
+            chart.key: chart._replace(gutter=cells.get(rooms[chart.key].x, 0))
+            for chart in data
         }
-
-    def _plan(
-        self, shown: ListedMetrics, run: Run, key: str, group: MetricGroup
-    ) -> PlannedChart:
-        """Return what the chart of a metric shows, with a mark where it is pinned."""
-        mark = "★ " if key in shown.user.pins else ""
-        label = mark + group.short(key)
-        return single_metric(run, key, label)._replace(in_row=group.in_rows)
-
-    def _tile_sizes(self) -> dict[Tile, _TileSize]:
-        """Return the sizes that the layout gives to the charts, which it may not have done yet."""
-        columns, rows = self._shape
-        widths = [size - 1 for size in _even_parts(self.size.width, columns)]
-        heights = _even_parts(self.size.height, rows)
-        sizes: dict[Tile, _TileSize] = {}
-        for row, tall in zip(self._rows, heights, strict=False):
-            height = 1 if row.has_class("-lines") else tall - row.heading.display
-            for at, tile in enumerate(row.tiles):
-                column = at % columns
-                sizes[tile] = _TileSize(column, widths[column], height)
-        return sizes
 
     def _go_on(self) -> None:
         if self.later is not None:
             self.later.stop()
             self.later = None
-        shown = self._shown
         until = monotonic() + BUDGET
-        if shown is None or shown.view.run is None:
-            return
         for key in self._waiting:
-            self._places[key][0].show(self._data[key])
+            self._places[key].show(self._data[key])
             if monotonic() > until:
                 self.later = self.set_timer(0.005, self._go_on)
                 return
-
-    def _at(self) -> int:
-        """Return the shelf of the chosen metric."""
-        for at, shelf in enumerate(self._shelves):
-            if self.chosen in shelf.keys:
-                return at
-        return 0
 
     def on_resize(self) -> None:
         """Make as many charts as fit now."""
         if self._shown is not None:
             self.call_after_refresh(self.show, self._shown)
 
+    # -- keys and mouse ----------------------------------------------------------------------------
+
     @on(Tile.Clicked)
     def _clicked(self, message: Tile.Clicked) -> None:
         message.stop()
         self._choose(message.key)
 
-    def read(self, columns: int) -> None:
-        """Move the cursor by so many columns of the chosen chart."""
-        if self.chosen in self._places:
-            self._places[self.chosen][0].action_read(columns)
-
-    def read_end(self, way: int) -> None:
-        """Move the cursor to the first or last point of the chosen chart."""
-        if self.chosen in self._places:
-            self._places[self.chosen][0].action_read_end(way)
-
-    # -- moving ------------------------------------------------------------------------------------
+    @property
+    def tile(self) -> Tile | None:
+        """The chart of the chosen metric."""
+        return self._places.get(self.chosen or "")
 
     def move(self, by: int) -> None:
         """Choose the chart before or behind."""
         keys = self._shown.keys if self._shown is not None else ()
         if self.chosen in keys:
-            at = keys.index(self.chosen) + by
-            self._choose(keys[clamp(at, 0, len(keys) - 1)])
+            self._choose(keys[clamp(keys.index(self.chosen) + by, 0, len(keys) - 1)])
 
     def shelf(self, by: int) -> None:
         """Choose the chart below or above."""
-        if not self._shelves:
-            return
-        shelf = self._shelves[self._at()]
-        near = shelf.beside(self.chosen, by) if self.chosen in shelf.keys else None
-        if near is not None:
-            self._choose(near)
-        else:
-            self._enter(by)
+        lines = [line for shelf in self._shelves for line in shelf.lines]
+        for at, line in enumerate(lines):
+            if self.chosen in line:
+                to = lines[clamp(at + by, 0, len(lines) - 1)]
+                self._choose(to[min(line.index(self.chosen), len(to) - 1)])
+                return
 
     def page(self, way: int) -> None:
         """Turn the page."""
-        if self._shelves:
-            self._enter(way * self._shape[1])
-
-    def _enter(self, by: int) -> None:
-        """Choose a metric of the shelf so many below, in the same column."""
         at = self._at()
-        shelf = self._shelves[at]
-        column = 0
-        if self.chosen in shelf.keys:
-            column = shelf.keys.index(self.chosen) % shelf.columns
-        to = clamp(at + by, 0, len(self._shelves) - 1)
-        if to != at:
-            self._choose(self._shelves[to].entered(column, by))
+        to = clamp(at + way * self.shape[1], 0, len(self._shelves) - 1)
+        if self._shelves and to != at:
+            column = self._shelves[at].keys.index(self.chosen or "") % self.shape[0]
+            line = self._shelves[to].lines[0]
+            self._choose(line[min(column, len(line) - 1)])
 
     def end(self, way: int) -> None:
         """Choose the first or last chart."""
@@ -288,22 +293,20 @@ class MetricGrid(ContainedWidget, Container):
         if keys:
             self._choose(keys[0 if way < 0 else -1])
 
+    def _at(self) -> int:
+        """Return the shelf of the chosen metric."""
+        found = (at for at, one in enumerate(self._shelves) if self.chosen in one.keys)
+        return next(found, 0)
+
     def _choose(self, key: str) -> None:
         if key == self.chosen or self._shown is None:
             return
-        before = self.chosen
+        before = self.tile
         self.chosen = key
-        if key not in self._places:
+        if self.tile is None:
             self._fill(self._shown)
         else:
-            for other in (before, key):
-                if other in self._places:
-                    tile, _ = self._places[other]
-                    tile.choose(other == key)
+            if before is not None:
+                before.choose(chosen=False)
+            self.tile.choose(chosen=True)
         self.post_message(self.Moved())
-
-
-def _even_parts(cells: int, count: int) -> list[int]:
-    """Return the sizes of so many parts of a length, as even as whole cells allow."""
-    edges = [at * cells // count for at in range(count + 1)]
-    return [end - start for start, end in pairwise(edges)]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from textual import on
 
-from verl_tui.rendering.charts.in_rows import keys_in_rows
+from verl_tui.rendering.charts.page import keys_in_rows
 from verl_tui.rendering.log.target import has_log
 from verl_tui.rendering.metrics.groups import rows_apart
 from verl_tui.rendering.metrics.header_lines import listed_words, metric_words

@@ -187,11 +187,13 @@ class MetricsScreen(MetricsLayout):
 
     def action_read(self, columns: int) -> None:
         """Move the cursor of all charts, by so many columns of the chosen one."""
-        self._grid.read(columns)
+        if self._grid.tile is not None:
+            self._grid.tile.action_read(columns)
 
     def action_read_end(self, way: int) -> None:
         """Move the cursor of all charts to the first or last point of the chosen one."""
-        self._grid.read_end(way)
+        if self._grid.tile is not None:
+            self._grid.tile.action_read_end(way)
 
     @on(Chart.CursorMoved)
     def _read(self, event: Chart.CursorMoved) -> None:
@@ -201,7 +203,7 @@ class MetricsScreen(MetricsLayout):
             step = None
         else:
             step = step_at(
-                self._view.run, event.plot.data.key, self._charts.look, position
+                self._view.run, event.chart.data.key, self._charts.look, position
             )
         if step is not None or position is None:
             self.post_message(MoveCursor(step))

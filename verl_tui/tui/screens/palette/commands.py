@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.tui.keys.bindings import bindings, keys_of
 from verl_tui.tui.panels.panel import Panel
-from verl_tui.tui.widgets.plot import Plot
+from verl_tui.tui.widgets.chart import Chart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +45,7 @@ def commands(app: App[Any], screen: Screen[Any]) -> Iterator[Command]:
         )
         yield from _new(_commands(app, node, panel), known)
     for panel_ in screen.query(Panel):
-        plots = [node for node in panel_.query("Plot") if isinstance(node, Plot)]
+        plots = [node for node in panel_.query("Chart") if isinstance(node, Chart)]
         for node in (panel_, *plots[:1]):
             yield from _new(_commands(app, node, panel_.TITLE, panel_.id or ""), known)
 

@@ -17,7 +17,7 @@ def _open(context: ScreenContext) -> ScreenWithCallback:
 
     panel = context.dashboard.query_one(SamplesPanel)
     panel.show(context.view)  # it may be out of sight
-    return ScreenWithCallback(SamplesScreen(context.view, panel.chosen), panel.go_on)
+    return ScreenWithCallback(SamplesScreen(context.view, panel.browse))
 
 
 SCREEN = ScreenSpec(

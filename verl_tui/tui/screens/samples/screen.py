@@ -1,41 +1,76 @@
-"""The samples of a run over the full screen: step by step, prompt by prompt, sample by sample."""
+"""The samples of a run over the full screen: a list, and one of its samples beside it; or the
+responses to one prompt at other steps, the chosen one beside the earliest.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical
 from textual.widgets import Input
 
 from verl_tui.rendering.filter_words import filter_label
-from verl_tui.rendering.samples import header_lines, query
-from verl_tui.rendering.samples.browse import Browse
+from verl_tui.rendering.last_result import LastResult
+from verl_tui.rendering.samples import query, table, words
+from verl_tui.rendering.samples.changes import change_rows
+from verl_tui.rendering.samples.document import Document
 from verl_tui.rendering.samples.export import Export, whole
-from verl_tui.rendering.samples.panel_rows import empty_rows
-from verl_tui.rendering.samples.query import SampleQuery
 from verl_tui.tui.export import copy_text, folder
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import SAMPLES
-from verl_tui.tui.screens.samples.keys import SAMPLES_KEYS
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
+from verl_tui.tui.terminal.lazy_strips import LazyStrips
 from verl_tui.tui.toast import toast
+from verl_tui.tui.widgets import looks
+from verl_tui.tui.widgets.document_rows import DocumentRows
 from verl_tui.tui.widgets.filter_bar import FilterBar
 from verl_tui.tui.widgets.footer import Keys
 from verl_tui.tui.widgets.line import Line
+from verl_tui.tui.widgets.role_styled import RoleStyled
 from verl_tui.tui.widgets.rows import Rows
-from verl_tui.tui.widgets.side_by_side import SideBySide
+from verl_tui.tui.widgets.sample_moves import MOVES, SampleMoves
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
+    from textual.binding import BindingType
+    from textual.strip import Strip
 
     from verl_tui.on_demand.samples import SamplePage
-    from verl_tui.rendering.samples.chosen import SampleChoice
+    from verl_tui.rendering.samples.browse import Browse
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.runs.run import Run
+    from verl_tui.rendering.text.piece import Pieces
+
+_KEYS = (
+    ("slash", "filter", "Filter, search", "filter"),
+    ("s", "sort", "Sort", "sort"),
+    ("a", "mates", "Same prompt", "mates"),
+    ("h", "history", "Other steps", "history"),
+    ("S", "turn", "Sort the other way round", "turn"),
+    ("escape", "back", "Back", "back"),
+    ("full_stop", "hit(1)", "Next hit", "next_hit"),
+    ("comma", "hit(-1)", "Previous hit", "previous_hit"),
+    ("tab,shift+tab", "swap", "List or sample", "swap"),
+    ("enter", "enter", "Open; in a sample: fold the part at the top", "enter"),
+    ("u,1", "fold('prompt')", "Fold or unfold the prompt", "unfold"),
+    ("2", "fold('response')", "Fold or unfold the response", "fold_response"),
+    ("3", "fold('truth')", "Fold or unfold the ground truth", "fold_truth"),
+    ("4", "fold('fields')", "Fold or unfold the fields", "fold_fields"),
+    ("R", "raw", "Raw text, without margin and colours", "raw"),
+    ("y", "copy(False)", "Copy the sample", "copy"),
+    ("Y", "copy(True)", "Copy the response", "copy_response"),
+    ("x", "export(False)", "Write the sample to a file", "export"),
+    ("X", "export(True)", "Write all listed samples to a file", "export_all"),
+    ("q,o", "leave", "Back to the dashboard", "leave"),
+)
+"""Key, action, what it does, and its name in the configuration."""
+_SHOWN = 4
+"""Of these, those that the last row may name."""
 
 
-class SamplesScreen(BufferedScreen["SampleChoice | None"]):
-    """A list of a step's samples beside one of them; returns the sample that was shown last."""
+class SamplesScreen(SampleMoves, BufferedScreen[None], RoleStyled):
+    """A list of a step's samples beside one of them."""
 
     AUTO_FOCUS = "#text"
     HORIZONTAL_BREAKPOINTS = [(0, "-single"), (80, "-double")]  # noqa: RUF012 - as Textual has it
@@ -49,60 +84,90 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
         ("samples.mates", "Same prompt"),
     )
     """Keys that the last row begins with, in fewer words."""
+    LOOKS = looks.SAMPLES
     HELP_SECTION = HelpSection(
         "all samples of a step", rank=20, notes=query.HELP, task=SAMPLES
     )
-    BINDINGS = SAMPLES_KEYS
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *MOVES,
+        *(
+            Binding(key, action, does, show=at < _SHOWN, id=f"samples.{name}")
+            for at, (key, action, does, name) in enumerate(_KEYS)
+        ),
+    ]
     DEFAULT_CSS = """
     SamplesScreen {
         overflow: hidden hidden;
         layout: vertical;
         & > Line { padding: 0 1; }
         & > #place { background: $panel; }
+        & > #body { height: 1fr; }
         & > #query-bar { dock: bottom; padding: 0 1; display: none; }
         & > Keys { dock: bottom; }
+        & #side { width: 3fr; max-width: 72; border-right: vkey $panel-lighten-2; }
+        & #titles { height: 1; }
+        & #list { height: 1fr; scrollbar-gutter: stable; }
+        & #main { width: 5fr; }
+        & #text { height: 1fr; scrollbar-gutter: stable; padding: 0 0 0 1; }
+        & #sample { padding: 0 1; }
         &.-single {
             & > Line, & #text, & #sample { padding: 0; }
             & #side { display: none; border-right: none; }
             & #main { width: 1fr; }
             & > Keys { display: none; }
-            & > .-list #side { display: block; width: 1fr; max-width: 100%; }
-            & > .-list #main { display: none; }
-            & > .-digest #side { display: none; }
+            &.-list #side { display: block; width: 1fr; max-width: 100%; }
+            &.-list #main { display: none; }
         }
+        &.-history #side { max-width: 40; }
         &.-flat { & > #listed, & > Keys { display: none; } }
         &.-filtering { & > #query-bar { display: block; } & > Keys { display: none; } }
     }
     """
 
-    def __init__(self, view: View, chosen: SampleChoice) -> None:
+    def __init__(self, view: View, browse: Browse) -> None:
         """Make the screen.
 
         Args:
             view: The state to begin with.
-            chosen: Where to begin.
+            browse: Where to begin.
         """
         super().__init__()
         self._view = view
-        self.browse = Browse(chosen)
-        """The sample shown, the filter, the order and the folds."""
+        self._browse = browse
         self._place = Line(id="place")
-        self._listed_line = Line(id="listed")
-        self._body = SideBySide(self.browse, id="body")
+        self._listed = Line(id="listed")
+        self._titles = Rows(id="titles")
+        self._titles.can_focus = False
+        self._list = Rows(choosing=True, id="list")
+        self._line = Line(id="sample")
+        self._text = DocumentRows(id="text")
+        self._laid: LastResult[Document] = LastResult()
+        self._compared: LastResult[list[Pieces]] = LastResult()
         self._bar = FilterBar(id="query-bar", input_id="query", hint=query.HINT)
         self._export: Export | None = None
+
+    @property
+    def browse(self) -> Browse:
+        """The sample shown, the filter, the order and the folds."""
+        return self._browse
 
     def compose(self) -> ComposeResult:
         """Make two lines about the place and the list, the samples, the filter box and the keys."""
         yield self._place
-        yield self._listed_line
-        yield self._body
+        yield self._listed
+        with Horizontal(id="body"):
+            with Vertical(id="side"):
+                yield self._titles
+                yield self._list
+            with Vertical(id="main"):
+                yield self._line
+                yield self._text
         yield self._bar
         yield Keys()
 
     def on_mount(self) -> None:
         """Watch the sample being scrolled."""
-        self.watch(self._body.text, "scroll_y", self._scrolled, init=False)
+        self.watch(self._text, "scroll_y", self._scrolled, init=False)
 
     def show(self, view: View) -> None:
         """Draw the newest state."""
@@ -115,256 +180,295 @@ class SamplesScreen(BufferedScreen["SampleChoice | None"]):
 
     # -- drawing -----------------------------------------------------------------------------------
 
-    def _later(self) -> None:
-        """Draw after the next layout."""
-        self.call_after_refresh(self.redraw)
-
     def redraw(self) -> None:
         """Draw the samples and the lines above them."""
-        if not self._body.is_attached or not self.size.width:
+        if not self._text.is_attached or not self.size.width:
             return  # too early, or the app is ending
-        browse = self.browse
-        run = self._view.run
-        samples, end = (run.samples, run.end) if run is not None else (None, None)
-        if browse.settle(samples, self._view.browser, end):
-            self._body.scroll_to_top()
-        if browse.page is None or run is None:
+        browse = self._browse
+        view = self._view
+        samples, end = (
+            (view.run.samples, view.run.end) if view.run is not None else (None, None)
+        )
+        if browse.settle(samples, view.browser, end):
+            self._to_top()
+        if browse.page is None or view.run is None:
             self._place.show([("samples", "strong")])
-            width = max(1, self._body.text.width - 1)
-            self._body.draw_instead(empty_rows(run, width, loading=self._view.loading))
+            self._text.show_rows(words.why_none(view, max(1, self._text.width - 1)))
             return
-        self._draw_lines(run, browse.page)
-        self._body.draw(clear=self._view.keys["samples.back"])
-        self._report_export()
+        places = view.run.samples.places
+        self._place.show(*words.step_words(browse, places, view.run.name, view.keys))
+        self._listed.show(*words.list_words(browse))
+        self._draw_list(browse.page)
+        if browse.history is None:
+            self._draw_sample()
+        else:
+            self._draw_changes()
+        if self._export is not None and self._export.done:
+            self._say(self._export.words())
+            self._export = None
 
-    def _draw_lines(self, run: Run, page: SamplePage) -> None:
-        browse = self.browse
-        following = browse.chosen.follow
-        left, right = header_lines.place_words(
-            page.place,
-            run.samples.places,
-            run.name,
-            following=following,
-            key=self._view.keys["samples.follow"],
-        )
-        self._place.show(
-            [*header_lines.responses_words(browse.history, on=browse.responses), *left],
-            right,
-        )
-        given_up = any(search.given_up for search in browse.query.searches)
-        left, right = header_lines.list_words(
-            browse.listing, page, browse.query, browse.order, given_up=given_up
-        )
-        self._listed_line.show(left, right)
+    def _draw_list(self, page: SamplePage) -> None:
+        browse = self._browse
+        listing = browse.listing
+        rows = self._list
+        width = rows.width
+        if not rows.display or width < 2:
+            return
+        history = browse.history
+        shown = table.columns(listing, browse.order, width, steps=history is not None)
+        visible = listing.visible
+        facts = listing.facts
+        found = list(history.found) if history is not None else []
+
+        def row(at: int) -> Strip:
+            if found:
+                past = found[at]
+                step = past.place.step
+                return self.inked(
+                    table.table_row(past.fact, step, shown, listing, past.excerpt)
+                )
+            sample = page.sample(visible[at])
+            excerpt = table.excerpt(sample.response) if sample is not None else None
+            fact = facts[visible[at]]
+            return self.inked(
+                table.table_row(fact, page.place.step, shown, listing, excerpt)
+            )
+
+        self._titles.set_strips([self.inked(table.heading(shown, browse.order))])
+        count = len(visible) if history is None else len(found)
+        rows.set_strips(LazyStrips(count, row))
+        if browse.row != rows.chosen:
+            rows.chosen = browse.row
+            if browse.row is not None:
+                rows.reveal(browse.row)
+
+    def _draw_sample(self) -> None:
+        browse = self._browse
+        if browse.index is None:
+            key = self._view.keys["samples.back"]
+            none = f"no sample matches, {key} clears the filter"
+            self._line.show([(none if browse.listing.complete else "looking …", "dim")])
+            self._text.show_rows([])
+            return
+        browse.read_ahead()
+        sample = browse.sample  # the newest request is read first
+        said = words.sample_words(browse)
+        strip = words.group_strip(browse)
+        if sample is None:
+            self._line.show([("reading … ", "warning"), *said], strip)
+            return
+        width, height = self._text.width - 1, self._text.size.height
+        if width > 0 and self._text.display:
+            searches = browse.query.searches
+            look = (width, height, browse.folded, searches, browse.hit, browse.raw)
+            document = self._laid.of(
+                (sample, look),
+                lambda: Document(
+                    sample,
+                    width,
+                    height,
+                    folded=browse.folded,
+                    searches=searches,
+                    here=browse.hit,
+                    raw=browse.raw,
+                ),
+            )
+            self._text.show(document)
+            if browse.hit is not None and document.hits:
+                strip = [(f"hit {browse.hit + 1:,}/{len(document.hits):,}", "accent")]
+        self._line.show(said, strip)
+
+    def _draw_changes(self) -> None:
+        """Draw the chosen response of a prompt's history beside an earlier or later one."""
+        browse = self._browse
+        pair = browse.history.pair(browse.row) if browse.history is not None else None
+        width = self._text.width - 1
+        self._line.show([("words that differ are underlined", "dim")] if pair else [])
+        if pair is None:
+            self._text.show_rows([[("no other step has this prompt yet", "dim")]])
+        elif width > 0:
+            titles = [words.past_title(past, browse.listing) for past in pair]
+            texts = (pair[0].response, pair[1].response)
+            rows = self._compared.of(
+                (titles, texts, width), lambda: change_rows(titles, texts, width)
+            )
+            self._text.show_rows(rows)
 
     def _scrolled(self, y: float) -> None:
-        if y > 0 and self.browse.stay():
+        if y > 0 and self._browse.history is None and self._browse.stay():
             self.redraw()
+
+    def _to_top(self) -> None:
+        self._text.scroll_home(animate=False, immediate=True)
 
     def _say(self, sentence: str) -> None:
         toast(self.app, sentence, rows=4)
 
     # -- moving ------------------------------------------------------------------------------------
 
-    def _show_from_top(self, moved: bool) -> None:
+    def moved(self, moved: bool) -> None:
+        """Show the sample from its beginning if it is another one."""
         if moved:
-            self._body.scroll_to_top()
+            self._to_top()
             self.redraw()
-
-    def action_sample(self, by: int) -> None:
-        """Show the next or previous sample, beyond the ends those of older and newer steps."""
-        if self.browse.responses:
-            self._body.digest.action_move(by)
-        else:
-            self._show_from_top(self.browse.to_sample(by))
-
-    def action_step(self, by: int) -> None:
-        """Show the same place of the older (1) or newer (-1) step: in validations that is the same
-        prompt.
-        """
-        self._show_from_top(self.browse.to_step(by))
-
-    def action_extreme(self, which: str) -> None:
-        """Show the best or worst sample of those listed; again, the next one that scored the
-        same.
-        """
-        self._show_from_top(self.browse.to_extreme(best=which == "best"))
 
     def action_kind(self) -> None:
         """Show the nearest validation, or the nearest training step."""
-        try:
-            self._show_from_top(self.browse.to_kind())
-        except LookupError as error:
-            self._say(str(error))
-
-    def action_follow(self) -> None:
-        """Follow the newest step, or stay at this one."""
-        self._show_from_top(self.browse.follow())
+        page = self._browse.page
+        moved = self._browse.to_kind()
+        if not moved and page is not None and self._browse.history is None:
+            other = "training" if page.place.validation else "validation"
+            self._say(f"no {other} samples")
+        self.moved(moved)
 
     @on(Rows.Chosen, "#list")
-    def _listed(self, event: Rows.Chosen) -> None:
-        self._show_from_top(self.browse.to_row(event.index))
+    def _chosen(self, event: Rows.Chosen) -> None:
+        self.moved(self._browse.to_row(event.index))
 
     def action_enter(self) -> None:
-        """Open the chosen response or row; in the sample, fold or unfold the part at the top."""
-        body = self._body
-        if self.browse.responses:
-            item = body.item
-            if item is not None:
-                moved = self.browse.to_item(item)
-                self._take_turns()
-                self._show_from_top(moved)
-        elif self.focused is body.list:
-            body.remove_class("-list")
-            body.text.focus(scroll_visible=False)
-            self._later()
-        elif body.part is not None:
-            self.action_fold(body.part)
+        """Open the chosen row; in the sample, fold or unfold the part at the top."""
+        if self._browse.history is not None:
+            moved = self._browse.open_past()
+            self._list_or_text(to_list=False)
+            self.moved(moved)
+        elif self.focused is self._list:
+            self._list_or_text(to_list=False)
+        elif self._text.document is not None:
+            self.action_fold(self._text.document.part_at(self._text.scroll_offset.y))
 
     def action_swap(self) -> None:
         """Move the focus between list and sample; on a narrow screen show the one that has it."""
-        body = self._body
-        if self.browse.responses:
-            body.swap_responses()
-            return
-        to_list = self.focused is not body.list
-        body.set_class(to_list, "-list")
+        self._list_or_text(to_list=self.focused is not self._list)
+
+    def _list_or_text(self, *, to_list: bool) -> None:
+        self.set_class(to_list, "-list")
+        self.set_class(self._browse.history is not None, "-history")
+        self.redraw()
 
         def go_on() -> None:
-            (body.list if to_list else body.text).focus(scroll_visible=False)
+            (self._list if to_list else self._text).focus(scroll_visible=False)
             self.redraw()
 
         self.call_after_refresh(go_on)
 
     def action_back(self) -> None:
-        """Leave the filter line, the responses side by side, the filter, or the screen."""
+        """Leave the filter line, what is listed, or the screen."""
         if self.has_class("-filtering"):
             self._close_filter()
-        elif self.browse.responses:
-            self.browse.close()
-            self._take_turns()
-        elif self.browse.query:
-            self._set_filter(SampleQuery())
+        elif self._browse.back():
+            self._list_or_text(to_list=False)
         else:
             self.action_leave()
 
     def action_leave(self) -> None:
         """Go back to the dashboard."""
-        self.dismiss(self.browse.leaving)
-
-    # -- the responses to one prompt ---------------------------------------------------------------
-
-    def _take_turns(self) -> None:
-        self._body.take_turns()
-        self._later()
+        self._browse.leave()
+        self.dismiss()
 
     def action_mates(self) -> None:
-        """Show all responses to the prompt of this sample, or the sample again."""
-        self.browse.compare()
-        self._take_turns()
+        """List the responses to the prompt of this sample only, or the others too."""
+        self._browse.compare()
+        self._list_or_text(to_list=self._browse.query.like is not None)
 
     def action_history(self) -> None:
-        """Show the responses to this sample's prompt at other steps, or the sample again."""
-        self.browse.look_back()
-        self._take_turns()
+        """List the responses to this prompt at other steps, or the step's samples again."""
+        self._browse.look_back()
+        self._list_or_text(to_list=self._browse.history is not None)
 
     # -- filter, search, order, folding ------------------------------------------------------------
 
     def action_filter(self) -> None:
         """Open the line to type a filter in."""
-        self._bar.open(filter_label(["samples"]), self.browse.query.text)
+        self._bar.open(filter_label(["samples"]), self._browse.query.text)
         self._say_matches()
         self.add_class("-filtering")
 
     @on(Input.Changed, "#query")
     def _say_matches(self) -> None:
         """Say beside the typed filter how much matches it, as far as facts alone tell."""
-        view = self._view
-        counts = self.browse.listing.matches(self._bar.input.value)
-        escape = view.keys["samples.back"]
-        self._bar.say(counts, enter="filters", escape=escape)
+        counts = self._browse.listing.matches(self._bar.input.value)
+        self._bar.say(counts, enter="filters", escape=self._view.keys["samples.back"])
 
     @on(Input.Submitted, "#query")
     def _submitted(self, event: Input.Submitted) -> None:
         try:
-            wanted = self.browse.listing.asked(event.value)
+            wanted = self._browse.listing.asked(event.value)
         except ValueError as error:
             self._say(str(error))
             return
         self._close_filter()
-        self._set_filter(wanted)
-
-    def _set_filter(self, wanted: SampleQuery) -> None:
-        turns = self.browse.responses
-        self.browse.ask(wanted)
-        if turns:
-            self._take_turns()
-        self.redraw()
+        self._browse.leave()
+        self._browse.query = wanted
+        self._list_or_text(to_list=False)
 
     def _close_filter(self) -> None:
         self._bar.display = False
         self.remove_class("-filtering")
-        self._body.text.focus(scroll_visible=False)
+        self._text.focus(scroll_visible=False)
 
     def action_hit(self, by: int) -> None:
-        """Go to the next or previous hit in this sample."""
-        if self._body.hit(by):
-            self.redraw()
-        elif self.browse.query.searches:
-            self._say("no hit in this sample's text")
+        """Go to the next or previous hit in this sample, and unfold what it is in."""
+        browse = self._browse
+        document = self._text.document
+        if document is None or not document.hits:
+            if browse.query.searches:
+                self._say("no hit in this sample's text")
+            return
+        at = (0 if by > 0 else -1) if browse.hit is None else browse.hit + by
+        browse.hit = at % len(document.hits)
+        hit = document.hits[browse.hit]
+        browse.folded -= {document.part_of(hit)}
+        self.redraw()
+        laid = self._text.document or document
+        self._text.go_to(laid.row_of(hit))
 
     def action_sort(self) -> None:
         """Sort by the next field."""
-        self.browse.sort()
+        self._browse.sort()
         self.redraw()
 
     def action_turn(self) -> None:
         """Sort the other way round."""
-        self.browse.turn()
+        self._browse.turn()
         self.redraw()
 
     def action_fold(self, part: str) -> None:
         """Fold or unfold a part of the sample."""
-        self.browse.fold(part)
+        self._browse.fold(part)
         self.redraw()
 
     def action_raw(self) -> None:
         """Show texts as they stand, or set apart by speaker and kind."""
-        self.browse.raw = not self.browse.raw
+        self._browse.raw = not self._browse.raw
         self.redraw()
 
     # -- out of here -------------------------------------------------------------------------------
 
     def action_copy(self, response: bool) -> None:
         """Copy the sample, or only its response, to the clipboard of the terminal."""
-        sample = self.browse.sample
+        sample = self._browse.sample
         if sample is not None:
             copy_text(self.app, sample.response if response else self.clip())
 
     def clip(self) -> str:
         """Return the sample as it is copied."""
-        sample = self.browse.sample
+        sample = self._browse.sample
         return whole(sample) if sample is not None else ""
 
     def action_export(self, everything: bool) -> None:
         """Write the sample, or all listed ones, to a JSONL file in the current directory."""
+        browse = self._browse
+        index = [] if browse.index is None else [browse.index]
+        indices = browse.listing.visible if everything else index
+        run = self._view.run
         if self._export is not None:
             self._say("still writing")
-            return
-        page = self.browse.page
-        run = self._view.run
-        indices = self.browse.indices(everything=everything)
-        if page is None or run is None or not indices:
+        elif browse.page is None or run is None or not indices:
             self._say("nothing to write")
-            return
-        try:
-            self._export = Export(page, indices, run.name)
-        except OSError as error:
-            self._say(f"cannot write to {folder()}: {error.strerror or error}")
-            return
-        self._view.browser.run_later(self._export)
-
-    def _report_export(self) -> None:
-        if self._export is not None and self._export.done:
-            self._say(self._export.words())
-            self._export = None
+        else:
+            try:
+                self._export = Export(browse.page, indices, run.name)
+            except OSError as error:
+                self._say(f"cannot write to {folder()}: {error.strerror or error}")
+                return
+            self._view.browser.run_later(self._export)

@@ -16,17 +16,12 @@ if TYPE_CHECKING:
 
     from verl_tui.tui.widgets.role_styled import Looks
 
-_PLACE = """
-    & > #weather { display: none; }
-    &.-huge > #weather { display: block; dock: bottom; height: 4; }
-"""
-
 
 class WeatherPanel(TextPanel):
     """One row."""
 
     TITLE = "weather"
-    PANEL = PanelSpec("weather", "f10", "Weather", css=_PLACE)
+    PANEL = PanelSpec("weather", "f10", "Weather", share=0.1, least=170)
     FOOTER = (("weather.unit", "Unit"),)
     HELP_SECTION = HelpSection("weather, with the focus")
     LOOKS: ClassVar[Looks] = {"text": "$foreground"}

@@ -1,0 +1,185 @@
+"""Tokens of chat templates, tags of thinking, tools and answers, and code fences in a text.
+
+Covers ChatML (Qwen, Phi-4), Llama 2 to 4, Mistral, Gemma, DeepSeek, GLM, Phi-3, gpt-oss, and the
+plain forms that remain after a tokenizer has skipped special tokens: `user` on a line of its own
+(Qwen), `…assistant` before an empty line (Llama 3), `user:` at the beginning of a line.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.patterns import pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_SPEAKERS = {
+    "system": "system developer",
+    "user": "user human",
+    "tool": "tool ipython observation function environment",
+}
+"""Speakers by the names that they have in texts; all others are the assistant."""
+_BY_NAME = {name: one for one, names in _SPEAKERS.items() for name in names.split()}
+_CHANNELS = {"analysis": "thought", "commentary": "call"}
+"""Channels of gpt-oss; the third, `final`, is text."""
+_BLOCKS = {
+    "thought": "think thinking thought thoughts reason reasoning scratchpad seed:think",
+    "call": "tool tool_call tool_calls function_call function_calls search query code python "
+    "action search_query tool_calls_section invoke",
+    "result": "tool_response tool_responses tool_result tool_results tool_outputs information "
+    "result results search_result interpreter observation documents document output "
+    "execution_results",
+    "answer": "answer solution final_answer",
+    "code": "``` ~~~",
+}
+_KINDS = {name: kind for kind, names in _BLOCKS.items() for name in names.split()}
+_MARKERS = "function tools s pad unk bos eos mask image img video"
+"""Tags that open no block."""
+_TAGS = "|".join(sorted((*_KINDS, *_MARKERS.split()), key=len, reverse=True))
+_CHANNEL = r"<\|channel\|>(?P<kind>\w{1,20})[^<>|\n]{0,80}"
+_FORMS = (
+    ("turn", r"<\|im_start\|>(?P<name>\w{1,20})(?:<\|im_sep\|>)?"),
+    (
+        "turn",
+        r"<\|(?:start_header_id|header_start)\|>(?P<name>[^<>|\n]{0,40})"
+        r"<\|(?:end_header_id|header_end)\|>",
+    ),
+    ("turn", r"<start_of_turn>(?P<name>\w{1,20})"),
+    (
+        "turn",
+        r"<[|｜](?P<name>system|user|assistant|observation|tool|User|Assistant)[|｜]>",
+    ),
+    (
+        "turn",
+        rf"<\|start\|>(?P<name>\w{{1,20}})[^<>|\n]{{0,80}}(?:{_CHANNEL})?"
+        r"(?:<\|constrain\|>\w{0,20})?(?:<\|message\|>)?",
+    ),
+    ("turn", rf"{_CHANNEL}(?:<\|constrain\|>\w{{0,20}})?<\|message\|>"),
+    ("user", r"\[INST\]|<</SYS>>|\[/SYSTEM_PROMPT\]"),
+    ("assistant", r"\[/INST\]"),
+    ("system", r"<<SYS>>|\[SYSTEM_PROMPT\]"),
+    (
+        "block",
+        r"\[(?P<close>/)?(?P<name>THINK|TOOL_CALLS|TOOL_RESULTS|AVAILABLE_TOOLS)\]",
+    ),
+    (
+        "end",
+        r"<\|(?:im_end|eot_id|eot|end|endoftext|end_of_text|return|call)\|>|</s>|<end_of_turn>"
+        r"|<[|｜]end▁of▁sentence[|｜]>",
+    ),
+    ("block", r"<[|｜](?:begin|(?P<close>end))_(?:of_)?(?P<name>\w{1,40})[|｜]>"),
+    ("block", r"<[|｜](?P<name>\w{1,40}?)[▁_](?:begin|(?P<close>end))[|｜]>"),
+    ("block", rf"<(?P<close>/)?(?P<name>{_TAGS})(?:\s[^<>\n]{{0,100}})?>"),
+    ("block", r"◁(?P<close>/)?(?P<name>think)▷"),
+    ("fence", r"^[^\S\n]{0,3}(?P<name>```|~~~)[^\n`]{0,80}$"),
+    (
+        "other",
+        r"<[|｜][^<>|｜\s]{1,48}[|｜]>|\[/?(?:PAD|CLS|SEP|MASK)\]|<start_of_turn>",
+    ),
+)
+"""What a sign does, or who speaks behind it, and its form."""
+_SIGNS = pattern(
+    "|".join(
+        f"(?P<form{at}>{form})".replace("<name>", f"<name{at}>")
+        .replace("<kind>", f"<kind{at}>")
+        .replace("<close>", f"<close{at}>")
+        for at, (_, form) in enumerate(_FORMS)
+    ),
+    re.MULTILINE,
+)
+_ROLE = (
+    "system|developer|user|human|assistant|model|gpt|tool|ipython|observation|function"
+)
+_OWN_LINE = pattern(rf"^(?P<role>{_ROLE})$", re.MULTILINE)
+_GLUED = pattern(
+    r"(?:^|(?<=[^\s\w]))(?P<role>user)(?=\n\n)|(?<=\S)(?P<model>assistant)(?=\n\n)"
+)
+_BEFORE_COLON = pattern(
+    rf"^(?P<role>{_ROLE}|environment)(?: [\w.-]{{1,60}})?:(?!/)",
+    re.MULTILINE | re.IGNORECASE,
+)
+
+
+class Sign(NamedTuple):
+    """A token, tag or fence."""
+
+    start: int
+    end: int
+    does: str
+    """`turn`, `open`, `close`, `end` (of a turn), `fence` or `other`."""
+    name: str = ""
+    """The speaker of a turn; the name of a block, by which it is closed."""
+    kind: str = "text"
+    """Kind of the block that it opens or closes, or that the turn begins with."""
+
+
+def signs(text: str, speaker: str) -> Iterator[Sign]:
+    """Yield the signs of a text, ascending and disjoint, in linear time.
+
+    Args:
+        text: A prompt or a response.
+        speaker: Who speaks at its beginning.
+    """
+    found = template_signs(text)
+    if not any(sign.does == "turn" for sign in found):
+        found += _plain_turns(text, speaker)
+    end = 0
+    for sign in sorted(found):
+        if sign.start >= end:
+            yield sign
+            end = sign.end
+
+
+def template_signs(text: str) -> list[Sign]:
+    """Return the tokens, tags and fences of a text, without turns that only words mark."""
+    return [_sign(found) for found in _SIGNS.finditer(text)]
+
+
+def _sign(found: re.Match[str]) -> Sign:
+    at = (found.lastgroup or "").removeprefix("form")
+    does = _FORMS[int(at)][0]
+    groups = found.groupdict()
+    name = groups.get(f"name{at}") or ""
+    if does in ("user", "assistant", "system"):
+        return Sign(*found.span(), "turn", does)
+    if does == "turn":
+        kind = _CHANNELS.get(groups.get(f"kind{at}", ""), "text")
+        return Sign(*found.span(), "turn", _speaker(name), kind)
+    name = name.lower().replace("▁", "_")
+    if does == "block":
+        does = "close" if groups.get(f"close{at}") else "open"
+    if does != "end" and name not in _KINDS:
+        does, name = "other", ""
+    return Sign(*found.span(), does, name, _KINDS.get(name, "text"))
+
+
+def _speaker(name: str) -> str:
+    return _BY_NAME.get(name.strip().lower(), "assistant")
+
+
+def _plain_turns(text: str, speaker: str) -> list[Sign]:
+    """Return turns that only words mark; as that is a heuristic, a single word does not count."""
+    turns = list(_OWN_LINE.finditer(text))
+    if not _converse(text, turns, speaker):
+        turns = list(_BEFORE_COLON.finditer(text))
+        if not _converse(text, turns, speaker):
+            return []
+    elif text.startswith(f"{turns[0]['role']}\n\n"):  # Llama 3's form
+        turns += (found for found in _GLUED.finditer(text) if found.start())
+    return [
+        Sign(*one.span(), "turn", _speaker(one.groupdict().get("model") or one["role"]))
+        for one in turns
+    ]
+
+
+def _converse(text: str, turns: list[re.Match[str]], speaker: str) -> bool:
+    """Return whether words that name speakers are the turns of a conversation."""
+    if not turns:
+        return False
+    speakers = {_speaker(found["role"]) for found in turns}
+    begins = not text[: turns[0].start()].strip()
+    return begins or (
+        "assistant" in speakers and (len(speakers) > 1 or speaker != "assistant")
+    )

@@ -1,0 +1,210 @@
+"""What is said around samples: of a step, of the list, of one sample, and why there is none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui.rendering.samples.query import FILE
+from verl_tui.rendering.samples.table import excerpt
+from verl_tui.rendering.text.numbers import exact_step
+from verl_tui.rendering.text.piece import cells_of
+from verl_tui.rendering.text.printable import cut, middle
+from verl_tui.rendering.text.wrap import ELLIPSIS, wrap
+from verl_tui.text import one_line
+from verl_tui.words import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from verl_tui.records import Sample
+    from verl_tui.rendering.samples.browse import Browse
+    from verl_tui.rendering.samples.history import PastResponse
+    from verl_tui.rendering.samples.listing import SampleListing
+    from verl_tui.rendering.session.snapshot import View
+    from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.samples import Place, Samples
+
+_VERL_WRITES = (
+    "verl writes them with trainer.rollout_data_dir=DIR "
+    "and trainer.validation_data_dir=DIR"
+)
+_OTHERS_WRITE = ", TRL and ms-swift with log_completions=True"
+_LEAST_STRIP, _LONGEST_STRIP = 5, 20
+"""Least cells of glyphs for samples, and most for those of a prompt."""
+
+
+def step_words(
+    browse: Browse, places: Sequence[Place], run: str, keys: Mapping[str, str]
+) -> tuple[Pieces, Pieces]:
+    """Describe the step that is shown, and whether the newest is followed."""
+    if browse.page is None:
+        return [("samples", "strong")], []
+    place = browse.page.place
+    kind = [one for one in places if one.validation is place.validation]
+    at = kind.index(place) + 1 if place in kind else 0
+    left = [
+        (f"step {exact_step(place.step)}", "strong"),
+        ("  validation" if place.validation else "  training", "accent"),
+        (f"  {at:,} of {len(kind):,}", "dim"),
+        (f"  {middle(run, 40)}", "dim"),
+    ]
+    if browse.history is not None:
+        searched = f"{browse.history.looked_at} of {browse.history.steps} steps"
+        left.insert(0, (f"one prompt, {searched}  ", "accent"))
+    if browse.chosen.follow:
+        return left, [("following", "accent")]
+    return left, [(f"{keys['samples.follow']} follows", "dim")]
+
+
+def list_words(browse: Browse) -> tuple[Pieces, Pieces]:
+    """Return the step's scores for the left, filter and order of the list for the right."""
+    listing = browse.listing
+    left: Pieces = [(listing.scores.words(complete=listing.complete), "")]
+    if browse.page is not None and browse.page.problem is not None:
+        left.append((f"  {browse.page.problem}", "warning"))
+    right: Pieces = []
+    if browse.query:
+        so_far = "" if listing.complete else " so far"
+        found = counted(len(listing.visible), "match", "matches")
+        right.append((f"{found}{so_far} ", "accent"))
+        same = "same prompt " if browse.query.like is not None else ""
+        right.append((f"{same}{middle(browse.query.text, 30)} ", "dim"))
+    if any(search.given_up for search in browse.query.searches):
+        right.append(("long lines not searched ", "warning"))
+    if browse.order.field != FILE or browse.order.down:
+        right.append(
+            (f"by {middle(browse.order.field, 20)}{browse.order.arrow}", "dim")
+        )
+    return left, right
+
+
+def sample_words(browse: Browse) -> Pieces:
+    """Describe the sample that is shown, and how it stands among those of its prompt."""
+    listing, index = browse.listing, browse.index
+    if index is None or browse.page is None:
+        return []
+    count = max(browse.page.count, len(listing.facts))
+    pieces: Pieces = [(f"sample {index + 1:,}/{count:,}", "strong")]
+    fact = listing.fact(index)
+    if fact is None:
+        return pieces
+    score, role = listing.scores.score_words(fact)
+    pieces.append((f" · {score}", role))
+    mates = listing.mates(fact)
+    if len(mates) > 1 and fact.group is not None:
+        of_group = f"{mates.index(index) + 1}/{len(mates)}"
+        pieces.append((f" · group {listing.groups[fact.group]}: {of_group}", "dim"))
+        words = listing.scores.group_words(fact.group)
+        pieces.append((f" · {words}" if words else "", "dim"))
+    return pieces
+
+
+def strip(
+    listing: SampleListing, index: int, among: Sequence[int], width: int
+) -> Pieces:
+    """Return a glyph for each score, as many as fit around the sample at `index`, which stands in
+    brackets; none where no sample has a score, or without room.
+    """
+    if not listing.scores.scores or width < _LEAST_STRIP:
+        return []
+    at = among.index(index) if index in among else 0
+    room = max(1, width - 2)
+    if len(among) > room:
+        room = max(1, room - 2)
+    first = max(0, min(at - room // 2, len(among) - room))
+    row: Pieces = [(ELLIPSIS, "dim")] if first > 0 else []
+    for other in among[first : first + room]:
+        glyph = listing.scores.mark(listing.facts[other])
+        here = other == index
+        row += [("[", "strong"), glyph, ("]", "strong")] if here else [glyph]
+    return [*row, (ELLIPSIS, "dim")] if first + room < len(among) else row
+
+
+def group_strip(browse: Browse) -> Pieces:
+    """Return a glyph for each sample of the prompt, none for a single one."""
+    fact = browse.fact
+    mates = browse.listing.mates(fact) if fact is not None else []
+    if fact is None or len(mates) < 2:
+        return []
+    return [("  ", ""), *strip(browse.listing, fact.index, mates, _LONGEST_STRIP)]
+
+
+def short_row(browse: Browse, sample: Sample, place: Place, width: int) -> Pieces:
+    """Return the step, the score and the answer of a sample, or the end of its response."""
+    fact = browse.fact
+    scores = browse.listing.scores
+    words = excerpt(sample.response)
+    row: Pieces = [("sample ", "label")]
+    if width >= 60:
+        kind = " of a validation" if place.validation else ""
+        row.append((f"of step {exact_step(place.step)}{kind} ", "dim"))
+    if fact is not None:
+        row.append(scores.score_words(fact, "" if width < 60 else "score "))
+        group = scores.group_words(fact.group) if width >= 60 else ""
+        row.append((f" · {group}" if group else "", "dim"))
+    row.append((" · answer " if words.answer else "  ", "dim"))
+    return cut([*row, words.piece(max(1, width - cells_of(row)))], width, ELLIPSIS)
+
+
+def caption(
+    place: Place, samples: Samples, keys: Mapping[str, str], *, following: bool
+) -> str:
+    """Return the words below a sample: which step it is of, and the keys that lead to others.
+
+    Args:
+        place: The step, and whether it is of validations.
+        samples: All samples of the run.
+        keys: Names of actions -> their keys.
+        following: Whether the newest step is followed.
+    """
+    words = ["following"]
+    if not following:
+        kind = [
+            one.step for one in samples.places if one.validation is place.validation
+        ]
+        at = f"{kind.index(place.step) + 1} of {len(kind)}"
+        words = [f"step {place.step}, {at}", f"{keys['samples.follow']} follows"]
+    if samples.dropped:
+        words.insert(0, f"{samples.dropped:,} older samples dropped")
+    return " · ".join((*words, f"{keys['samples.open']} opens"))
+
+
+def why_none(view: View, width: int, *, short: bool = False) -> list[Pieces]:
+    """Say why there is no sample, and where samples come from; in one row, which key opens the
+    screen that says so.
+    """
+    run = view.run
+    if run is None:
+        sentences = ["No run yet."]
+    elif view.loading:
+        sentences = ["No samples yet, still reading."]
+    elif short:
+        key = view.keys["panel.samples"]
+        sentences = [f"No samples yet ({key}: how to have them written)."]
+    else:
+        sentences = ["No samples yet.", _where_samples_are(run)]
+    if short:
+        return [cut([(sentences[0], "dim")], width, ELLIPSIS)]
+    return [[(row, "dim")] for words in sentences for row in wrap(words, width)]
+
+
+def _where_samples_are(run: Run) -> str:
+    """Say where a run writes its samples, or how to have it write some."""
+    settings = (
+        run.settings.get(f"trainer.{kind}_data_dir")
+        for kind in ("rollout", "validation")
+    )
+    folders = [one_line(one, 300) for one in settings if isinstance(one, str) and one]
+    if folders:
+        where = "that directory" if len(folders) == 1 else "those directories"
+        named = " and ".join(folders)
+        return f"This run writes them to {named}: name {where} too to see them here."
+    others = "" if run.dialect == "verl" else _OTHERS_WRITE
+    return f"{_VERL_WRITES}{others}; a JSONL log may hold them as `sample` records."
+
+
+def past_title(past: PastResponse, listing: SampleListing) -> Pieces:
+    """Return what is said of a response to a prompt at another step."""
+    step = exact_step(past.place.step)
+    return [(f"step {step}  ", "strong"), listing.scores.score_words(past.fact)]
