@@ -70,7 +70,7 @@ def test_history_leaves_the_cliff_ahead_which_comes_within_half_a_minute(
 def test_one_run_is_healthy_and_the_other_one_collapses(
     tmp_path: Path, clock: Clock, seed: int
 ) -> None:
-    Simulation(tmp_path, seed, clock).write_all()
+    Simulation(tmp_path, seed, clock).prepare(curves.STEPS)
     monitor = load([str(tmp_path)], Config(), NOW)
     assert not monitor.verdicts["run_grpo_gsm8k"].findings
     (found,) = monitor.verdicts["run_grpo_high_lr"].primary
@@ -91,7 +91,7 @@ def test_history_and_live_steps_are_the_same_bytes(tmp_path: Path) -> None:
 
 def test_everything_at_once_ends_with_the_markers(tmp_path: Path, clock: Clock) -> None:
     simulation = Simulation(tmp_path, 7, clock)
-    simulation.write_all()
+    simulation.prepare(curves.STEPS)
     assert simulation.finished
     for run in ("run_grpo_gsm8k", "run_grpo_high_lr"):
         content = (tmp_path / run / "train.log").read_bytes()

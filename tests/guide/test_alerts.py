@@ -206,7 +206,7 @@ def test_words_of_a_user_are_no_template() -> None:
     text = alert_rules(
         load_guide({"rules": {"mine": {**rule, "advice": "look at {{ .Boom }}"}}})
     )
-    assert '{{ "{{" }} .Boom' in text
+    assert "{{ `{{` }} .Boom" in text
     assert "verl_my_x" in text
 
 

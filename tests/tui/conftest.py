@@ -70,7 +70,7 @@ def simulated(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
 
 def _simulate(directory: Path) -> Path:
     """Write the runs, without the samples of old steps: they take longer to read than all else."""
-    Simulation(directory, 7, lambda: NOW).write_all()
+    Simulation(directory, 7, lambda: NOW).prepare(GrpoRun.total)
     third = GrpoRun(directory / "run_grpo_seed_8", 8)
     third.start(NOW - third.total)
     for step in range(1, third.total + 1):

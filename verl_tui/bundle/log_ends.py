@@ -66,27 +66,23 @@ def read_end(path: Path, most: int) -> LogEnd:
         OSError: The file cannot be read.
     """
     front, back, size = _ends(path)
-    whole = size == len(back)
     data = back[-END_BYTES:]
     if len(data) < size:
         data = data.partition(b"\n")[2] or data
     lines = list(_lines(data))
     kept = lines[-most:]
-    part = "its end"
-    if whole and len(kept) == len(lines) and len(data) == size:
-        part = "all of it"
-    searched = "its beginning and its end"
-    if whole or size <= 2 * SEARCHED:
-        searched = "all of it"
+    all_kept = len(data) == size and len(kept) == len(lines)
+    part = "all of it" if all_kept else "its end"
+    all_searched = size <= 2 * SEARCHED
+    searched = "all of it" if all_searched else "its beginning and its end"
     note = (
         f"{counted(len(kept), 'line')}, {part}, of {size:,} bytes; tracebacks were searched in "
         f"{searched}"
     )
-    both = back if whole else front + b"\n" + back
+    both = front + b"\n" * bool(front) + back
     versions = both[:END_BYTES] + b"\n" + data
-    return LogEnd(
-        kept, note, _kinds(_tracebacks(both)), versions.decode("utf-8", "replace")
-    )
+    head = versions.decode("utf-8", "replace")
+    return LogEnd(kept, note, _kinds(_tracebacks(both)), head)
 
 
 def _ends(path: Path) -> tuple[bytes, bytes, int]:

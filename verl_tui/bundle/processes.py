@@ -21,6 +21,11 @@ _PATIENCE = 30.0
 """Seconds to wait for one dump; a stopped process never gives one."""
 _WORDS = 20_000
 """Characters of a dump or a command line that are kept."""
+_FACTS = (
+    *("pid", "ppid", "name", "cmdline", "create_time", "status", "cwd"),
+    *("num_threads", "memory_info"),
+)
+"""What psutil is asked about a process."""
 NO_PROCESS = "no process of this host is known to write this run's logs"
 NO_PROGRAM = (
     "py-spy is not installed: pip install 'verl-tui[stacks]', or put it on the PATH"
@@ -60,9 +65,8 @@ def process_facts(found: Sequence[int]) -> list[dict[str, Any]]:
     """Return what this host knows of processes; only the first of many."""
     described = [_facts(pid) for pid in found[:_MOST]]
     left = len(found) - _MOST
-    if left > 0:
-        return [*described, {"note": f"{left} further processes left out"}]
-    return described
+    more = {"note": f"{left} further processes left out"}
+    return [*described, more] if left > 0 else described
 
 
 def stacks(found: Sequence[int]) -> tuple[dict[int, str], list[str]]:
@@ -93,30 +97,12 @@ def _facts(pid: int) -> dict[str, Any]:
     import psutil
 
     try:
-        process = _process(pid)
-        known = process.as_dict(
-            [
-                "pid",
-                "ppid",
-                "name",
-                "cmdline",
-                "create_time",
-                "status",
-                "cwd",
-                "num_threads",
-            ]
-        )
-        memory = process.memory_info().rss
+        known: dict[str, Any] = _process(pid).as_dict(_FACTS)
     except psutil.Error as error:
         return {"pid": pid, "problem": one_line(str(error))}
-    words = known.pop("cmdline") or []
-    return {
-        "pid": known.pop("pid"),
-        "command": " ".join(words)[:_WORDS],
-        "started": known.pop("create_time"),
-        **known,
-        "resident_bytes": memory,
-    }
+    memory = known.pop("memory_info")
+    known["command"] = " ".join(known.pop("cmdline") or ())[:_WORDS]
+    return known | {"resident_bytes": memory and memory.rss}
 
 
 def _process(pid: int) -> Any:

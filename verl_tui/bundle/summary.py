@@ -62,29 +62,22 @@ def summary(
     (run,) = report["runs"]
     here = installed()
     known = versions_line(one for one in stated if one.package in _NAMED)
+    opening = "\n".join(note.splitlines()[:_OPENING])
     parts = [
-        "### Training run",
-        _fenced("\n".join(note.splitlines()[:_OPENING])),
+        f"### Training run\n{_fenced(opening)}",
         f"- state: {run['state']}, {_reached(run)}",
         f"- versions that the run states: {known or 'none'}",
         f"- seen by: verl-tui {here['verl-tui']}, Python {here['python']}, {here['platform']}",
         f"- sources: {_sources(run['sources'])}",
     ]
-    if run["findings"]:
-        first = run["findings"][0]
-        words = [
-            f"{first['severity']} {first['id']}: {first['message']}",
-            *first["evidence"],
-        ]
-        parts += ["", "**First finding**", "", _fenced("\n".join(words))]
+    for first in run["findings"][:1]:
+        words = f"{first['severity']} {first['id']}: {first['message']}"
+        finding = _fenced("\n".join((words, *first["evidence"])))
+        parts.append(f"\n**First finding**\n\n{finding}")
     error = next((end.tracebacks[-1] for end in logs.values() if end.tracebacks), None)
     if error is not None:
-        parts += [
-            "",
-            "**Last error**",
-            "",
-            _fenced("\n".join(error.splitlines()[-_ERROR_LINES:])),
-        ]
+        last = _fenced("\n".join(error.splitlines()[-_ERROR_LINES:]))
+        parts.append(f"\n**Last error**\n\n{last}")
     return "\n".join(parts) + "\n"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
@@ -43,39 +44,33 @@ def as_text(comparison: Comparison, width: int | None = None) -> str:
     if comparison.notes:
         lines += ["", "notes"]
         for note in comparison.notes:
-            lines += _wrapped(
-                f"- {one_line(note, _LONGEST_NOTE)}", width, _GAP, f"{_GAP}  "
-            )
+            lines += _wrapped(f"- {one_line(note, _LONGEST_NOTE)}", width, _GAP, "  ")
     return "\n".join(lines) + "\n"
 
 
 def _wrapped(
-    text: str, width: int | None, indent: str = "", further: str | None = None
+    text: str, width: int | None, indent: str = "", further: str = ""
 ) -> list[str]:
     """Return a sentence in lines of a width, in one for None."""
     if not text or width is None:
         return [indent + text] if text else []
-    further = indent if further is None else further
-    return wrap(text, width, initial_indent=indent, subsequent_indent=further)
+    return wrap(text, width, initial_indent=indent, subsequent_indent=indent + further)
 
 
 def _aligned(table: TextTable, width: int | None) -> Iterator[str]:
     """Yield the lines of a table; columns that do not fit go on below, beside the names."""
     if not table.rows:
         return
-    rows: list[Sequence[str]] = [table.columns]
-    for first, *rest in table.rows:
-        rows.append([_named(first), *rest])
+    rows = [table.columns, *([_named(first), *rest] for first, *rest in table.rows)]
     sizes = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-    room = None if width is None else width - len(_GAP)
+    room = math.inf if width is None else width - len(_GAP)
     for at, chosen in enumerate(_pieces(sizes, room, table.naming)):
         if at:
             yield ""
         for row in rows:
-            cells = (
+            yield _GAP.join(
                 _padded(row[i], sizes[i], right=table.numbers and i > 0) for i in chosen
             )
-            yield _GAP.join(cells)
 
 
 def _named(text: str) -> str:
@@ -86,25 +81,17 @@ def _named(text: str) -> str:
     return f"{text[: half - 1]}…{text[-half:]}"
 
 
-def _pieces(sizes: Sequence[int], room: int | None, naming: int) -> Iterator[list[int]]:
+def _pieces(sizes: Sequence[int], room: float, naming: int) -> Iterator[Sequence[int]]:
     """Yield the indices of the columns that fit beside each other, always with those that name what
     a row is about.
     """
-    first = list(range(naming))
-    start = sum(sizes[:naming]) + len(_GAP) * (naming - 1)
-    chosen = list(first)
-    used = start
+    first = chosen = list(range(naming))
     for i in range(naming, len(sizes)):
-        if (
-            room is not None
-            and used + len(_GAP) + sizes[i] > room
-            and len(chosen) > naming
-        ):
+        used = sum(sizes[j] + len(_GAP) for j in chosen) + sizes[i]
+        if used > room and len(chosen) > naming:
             yield chosen
-            chosen = list(first)
-            used = start
-        chosen.append(i)
-        used += len(_GAP) + sizes[i]
+            chosen = first
+        chosen = [*chosen, i]
     yield chosen
 
 
@@ -121,8 +108,8 @@ def as_markdown(comparison: Comparison) -> str:
         if table.rows or table.note:
             heading = table.heading[:1].upper() + table.heading[1:]
             lines += ["", f"## {escaped(heading)}", "", *markdown_table(table)]
-            lines += ["", escaped(table.note)] if table.rows and table.note else []
-            lines += [escaped(table.note)] if not table.rows else []
+            lines += [""] if table.rows and table.note else []
+            lines += [escaped(table.note)] if table.note else []
     if comparison.notes:
         lines += ["", "## Notes", ""]
         lines += [

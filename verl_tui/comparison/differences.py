@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.comparison.outcomes import FIGURES, LOSS, better_low, one_scale
 from verl_tui.comparison.statistics import (
@@ -99,51 +99,35 @@ def differences(base: RunGroup, other: RunGroup, count: int) -> Iterator[Differe
 def incomparable(kind: FigureKind, runs: Sequence[MeasuredRun]) -> str:
     """Return why a figure does not mean the same in several runs; empty if it does."""
     having = [run for run in runs if run.figures[kind.id].value is not None]
-    unlike = _UNLIKE.get(kind.indicator)
-    reason = unlike(having) if unlike is not None else ""
-    return reason or _unlike_units(kind, having)
-
-
-def _unlike_scales(runs: Sequence[MeasuredRun]) -> str:
-    if one_scale([one.run for one in runs]):
-        return ""
-    return (
-        "rewards are on different scales: some are scores from 0 to 1, others go beyond"
+    if kind.indicator == "reward" and not one_scale([one.run for one in having]):
+        return (
+            "rewards are on different scales: some are scores from 0 to 1, others go "
+            "beyond"
+        )
+    units = (
+        f"{kind.label} is in different units",
+        lambda run: run.figures[kind.id].unit or "none",
     )
-
-
-def _unlike_metrics(runs: Sequence[MeasuredRun]) -> str:
-    names = sorted({modern(run.key("validation") or "None") for run in runs})
-    return (
-        f"validations are of different metrics: {', '.join(names)}"
-        if len(names) > 1
-        else ""
-    )
-
-
-def _unlike_algorithms(runs: Sequence[MeasuredRun]) -> str:
-    found = (identity(one.run).algorithm for one in runs)
-    names = sorted({fact.value for fact in found if fact is not None})
-    return (
-        f"losses are of different algorithms: {', '.join(names)}"
-        if len(names) > 1
-        else ""
-    )
-
-
-_UNLIKE: Mapping[str, Callable[[Sequence[MeasuredRun]], str]] = {
-    "reward": _unlike_scales,
-    "validation": _unlike_metrics,
-    LOSS: _unlike_algorithms,
-}
-"""Indicator -> a function that says why it does not mean the same in all runs that have it."""
-
-
-def _unlike_units(kind: FigureKind, runs: Sequence[MeasuredRun]) -> str:
-    units = sorted({run.figures[kind.id].unit for run in runs})
-    if len(units) > 1:
-        return f"{kind.label} is in different units: {', '.join(unit or 'none' for unit in units)}"
+    for words, name in (_UNLIKE.get(kind.indicator, units), units):
+        names = sorted({name(run) for run in having} - {None})
+        if len(names) > 1:
+            return f"{words}: {', '.join(names)}"
     return ""
+
+
+def _algorithm(run: MeasuredRun) -> str | None:
+    fact = identity(run.run).algorithm
+    return None if fact is None else fact.value
+
+
+_UNLIKE: Mapping[str, tuple[str, Callable[[MeasuredRun], Any]]] = {
+    "validation": (
+        "validations are of different metrics",
+        lambda run: modern(run.key("validation") or "None"),
+    ),
+    LOSS: ("losses are of different algorithms", _algorithm),
+}
+"""Indicator -> words and a name that tells whether it means the same in all runs that have it."""
 
 
 def direction(kind: FigureKind, runs: Sequence[MeasuredRun]) -> int:

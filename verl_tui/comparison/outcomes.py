@@ -189,23 +189,24 @@ def best_figure(one: MeasuredRun, indicator: str) -> Figure:
         return Figure()
     # The lowest value of a negated series is the highest one.
     lowest = is_better_low(indicator, series.key) is (factor(indicator, series.key) > 0)
-    point = extreme(series, one.stop, lowest=lowest)
-    if point is None:
-        return _figure(series, None, indicator)
-    return _figure(series, point.value, indicator, point.step)
+    return _peak(one, indicator, lowest=lowest)
 
 
 def highest(one: MeasuredRun, indicator: str) -> Figure:
     """Return the highest value, first of equals, and whether it lies beyond the healthy band."""
-    series = one.series(indicator)
-    point = extreme(series, one.stop)
-    if series is None or point is None:
-        return _figure(series, None, indicator)
-    figure = _figure(series, point.value, indicator, point.step)
+    figure = _peak(one, indicator, lowest=False)
     _, high = one.guide.band(indicator, one.run.dialect) or (None, None)
     if figure.value is None or high is None:
         return figure
     return figure._replace(outside=figure.value > high)
+
+
+def _peak(one: MeasuredRun, indicator: str, *, lowest: bool) -> Figure:
+    series = one.series(indicator)
+    point = extreme(series, one.stop, lowest=lowest)
+    if point is None:
+        return _figure(series, None, indicator)
+    return _figure(series, point.value, indicator, point.step)
 
 
 def step_time(one: MeasuredRun, indicator: str = "step_time") -> Figure:

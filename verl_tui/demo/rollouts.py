@@ -19,7 +19,7 @@ PROMPTS, GROUP = 16, 4
 """Prompts of a training batch, and responses to each."""
 TRAIN_SIZE, VALIDATION_SIZE = 1600, 40
 """Problems in the training set and in the validation set."""
-_LONGEST = 1024
+_LONGEST = 256
 """Tokens of the longest response."""
 _FORM = 'Reason step by step and put the final number after "####".'
 

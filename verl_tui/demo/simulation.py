@@ -52,10 +52,6 @@ class Simulation:
         for left in reversed(range(history)):
             self._step(end - left * PACE_S)
 
-    def write_all(self) -> None:
-        """Write all runs from beginning to end, as if the last step had just been made."""
-        self.prepare(GrpoRun.total)
-
     def advance(self) -> bool:
         """Write one more step of each run, if any is left; the first call starts runs that were not
         prepared. Return whether there is more to come.

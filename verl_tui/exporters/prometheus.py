@@ -88,12 +88,10 @@ def exposition(
         limits: How much is exported.
     """
     out = _Families()
-    known = [
-        run
-        for run in monitor.runs.values()
-        if run.keys or run.samples.places or run.sources
-    ]
-    known.sort(key=lambda run: -(run.last_record or 0.0))
+    known = sorted(
+        filter(_has_something, monitor.runs.values()),
+        key=lambda run: -(run.last_record or 0.0),
+    )
     runs = known[: limits.runs]
     out.left["runs"] = len(known) - len(runs)
     for gpu in monitor.gpus.gpus if monitor.gpus is not None else ():
@@ -105,6 +103,10 @@ def exposition(
     return Exposition(
         out.families(), (*filter(None, added), *_beyond(out.left, limits))
     )
+
+
+def _has_something(run: Run) -> bool:
+    return bool(run.keys or run.samples.places or run.sources)
 
 
 def _add(

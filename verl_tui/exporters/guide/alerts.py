@@ -1,4 +1,4 @@
-"""The guide as Prometheus' alert rules, one alert per rule id.
+"""The guide as Prometheus' alert rules, one alert per rule id: `alerts.yml.jinja`, filled in.
 
 A run that verl-tui exports is judged by verl-tui itself (`verl_finding_active`). Runs known only by
 their metrics, as verl's RL-Insight or another exporter writes them, are judged in PromQL if it can
@@ -7,9 +7,13 @@ express the rule.
 
 from __future__ import annotations
 
+import json
+from functools import partial
+from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from verl_tui import prometheus_names as names
 from verl_tui.exporters.guide.as_text import condition
@@ -22,23 +26,15 @@ from verl_tui.exporters.guide.promql import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from verl_tui.health.guide import Guide, Rule
 
 STEP = 60.0
 """Seconds that a step is assumed to last by default: heuristic."""
-_HEAD = """\
-# The health rules of verl-tui as Prometheus alerts; `verl-tui guide --format prometheus` \
-writes them anew.
-# {finding} is what `verl-tui export prometheus` finds. Runs that it does not export are judged by
-# their metrics (verl_<key>{{run}}, \
-and rl_insight_monitor_<key>{{project,experiment_name}} of RL-Insight):
-# a window is as long as its steps take at {step:g} s each (--step), and so many \
-steps must lie in it:
-# runs with longer steps are not judged. Rules that PromQL cannot express fire by findings alone:
-"""
-_REACHED = "training/global_step"
+_REACHED = (
+    f"max by (run) (\n  {names.STEPS}\n  or {rl_insight('training/global_step')}\n)"
+)
 
 
 def alert_rules(guide: Guide, step: float = STEP) -> str:
@@ -52,27 +48,20 @@ def alert_rules(guide: Guide, step: float = STEP) -> str:
     for rule in guide.rules:
         if rule.id not in guide.silenced:
             by_id.setdefault(rule.id, []).append(rule)
-    expressible = [
-        rule
-        for rules in by_id.values()
-        for rule in rules
-        if why_not_promql(rule) is None
-    ]
-    groups = [
-        {"name": "verl-signals", "rules": list(_signals(expressible))},
-        {
-            "name": "verl-alerts",
-            "rules": [_alert(id, rules, step) for id, rules in by_id.items()],
-        },
-    ]
-    file = yaml.dump(
-        {"groups": groups},
-        Dumper=_Dumper,
-        sort_keys=False,
-        allow_unicode=True,
-        width=110,
+    expressible = filter(_is_expressible, chain.from_iterable(by_id.values()))
+    files = Environment(  # noqa: S701 - YAML, whose texts are quoted
+        loader=FileSystemLoader(Path(__file__).parent),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
     )
-    return "\n".join([*_head(by_id, step), "", file])
+    files.filters["quoted"] = partial(json.dumps, ensure_ascii=False)
+    return files.get_template("alerts.yml.jinja").render(
+        names=names,
+        step=step,
+        signals={STEPS: _REACHED} | dict(map(signal, expressible)),
+        alerts=[_alert(id, rules, step) for id, rules in by_id.items()],
+    )
 
 
 def alert_name(id: str) -> str:
@@ -80,62 +69,28 @@ def alert_name(id: str) -> str:
     return "Verl" + "".join(word.capitalize() for word in id.split("-"))
 
 
-def _head(by_id: dict[str, list[Rule]], step: float) -> Iterator[str]:
-    yield from _HEAD.format(finding=names.FINDING, step=step).splitlines()
-    for id, rules in by_id.items():
-        reasons = [why_not_promql(rule) for rule in rules]
-        if all(reasons):
-            yield f"#   {id}: {reasons[0]}"
-
-
-def _signals(rules: Sequence[Rule]) -> Iterator[dict[str, str]]:
-    reached = f"max by (run) (\n  {names.STEPS}\n  or {rl_insight(_REACHED)}\n)"
-    yield {"record": STEPS, "expr": reached}
-    for name, expr in dict(signal(rule) for rule in rules).items():
-        yield {"record": name, "expr": expr}
+def _is_expressible(rule: Rule) -> bool:
+    return why_not_promql(rule) is None
 
 
 def _alert(id: str, rules: Sequence[Rule], step: float) -> dict[str, Any]:
     first = rules[0]
-    found = f'max by (run, id, severity) ({names.FINDING}{{id="{id}"}} == 1)'
-    expressible = [
-        _labelled(rule, step) for rule in rules if why_not_promql(rule) is None
-    ]
+    expressible = list(filter(_is_expressible, rules))
     notes = {
-        "summary": "{{ $labels.run }}: " + _plain(f"{id} ({condition(first)})"),
-        "description": _plain(
-            " ".join(part for part in (first.meaning, first.advice) if part)
-        ),
-        "source": _plain(first.source),
+        "summary": f"{id} ({condition(first)})",
+        "description": " ".join(filter(None, (first.meaning, first.advice))),
+        "source": first.source,
     }
-    expr = "\nor\n".join([found, *expressible])
+    # Prometheus takes braces in these texts for its own.
+    notes = {name: text.replace("{{", "{{ `{{` }}") for name, text in notes.items()}
+    notes["summary"] = "{{ $labels.run }}: " + notes["summary"]
     return {
-        "alert": alert_name(id),
-        "expr": expr,
-        "annotations": {name: text for name, text in notes.items() if text},
+        "id": id,
+        "name": alert_name(id),
+        "why": None if expressible else why_not_promql(first),
+        "breaches": [
+            {"expr": breach(rule, step), "severity": rule.severity.word}
+            for rule in expressible
+        ],
+        "notes": notes,
     }
-
-
-def _labelled(rule: Rule, step: float) -> str:
-    inside = breach(rule, step)
-    for label, value in (("id", rule.id), ("severity", rule.severity.word)):
-        inside = f'label_replace(\n{inside}\n, "{label}", "{value}", "", "")'
-    return inside
-
-
-def _plain(text: str) -> str:
-    """Return a text with its template braces escaped."""
-    return text.replace("{{", '{{ "{{" }}')
-
-
-class _Dumper(yaml.SafeDumper):
-    """Writes texts of several lines as blocks."""
-
-
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar(
-        "tag:yaml.org,2002:str", text, style="|" if "\n" in text else None
-    )
-
-
-_Dumper.add_representer(str, _text)

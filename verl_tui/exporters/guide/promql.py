@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from verl_tui import prometheus_names as names
 from verl_tui.dialects import dialect
@@ -35,13 +35,6 @@ _STREAMS = {"value": "", "absolute": "", "difference": "-", "ratio": "/"}
 """Streams that PromQL can express -> operator between their two inputs."""
 
 
-class RuleSeries(NamedTuple):
-    """The series by `run` that a rule judges, made by a recording rule."""
-
-    name: str
-    expr: str
-
-
 def why_not_promql(rule: Rule) -> str | None:
     """Return why a rule cannot be expressed in PromQL, None if it can."""
     reasons = {
@@ -60,8 +53,10 @@ def why_not_promql(rule: Rule) -> str | None:
     return next((reason for reason, holds in reasons.items() if holds), None)
 
 
-def signal(rule: Rule) -> RuleSeries:
-    """Return the series that a rule judges, in base units."""
+def signal(rule: Rule) -> tuple[str, str]:
+    """Return the name of the series by `run` that a rule judges, which a recording rule makes, and
+    its expression, in base units.
+    """
     expr = series(_keys(rule, rule.indicator, rule.metric), rule.dialects)
     name = _plain(rule.name)
     if rule.stream == "absolute":
@@ -77,7 +72,7 @@ def signal(rule: Rule) -> RuleSeries:
                 *(rule.dialects if set(rule.dialects) != set(DIALECTS) else ()),
             ]
         )
-    return RuleSeries(f"verl:{name}", expr)
+    return f"verl:{name}", expr
 
 
 def series(keys: Sequence[str], dialects: Sequence[str]) -> str:
@@ -108,7 +103,7 @@ def breach(rule: Rule, step: float) -> str:
         step: Seconds that a step usually takes.
     """
     window = look_back(rule, step)
-    name = signal(rule).name
+    name, _ = signal(rule)
     found = (
         _breached(rule, f"{name}[{window}]")
         if _points(rule) > 1

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
 
     from verl_tui.rendering.session.snapshot import View
+    from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
     from verl_tui.tui.widgets.role_styled import Looks
 
@@ -87,10 +88,7 @@ class ComparePanel(TextPanel):
         self._head = Rows(id="compare-head")
         self._table = _Table(id="compare-table")
         self._head.can_focus = False
-        self._view: View | None = None
-        self._runs: Sequence[Run] = ()
-        self._current = 0
-        self._alignment = Alignment.END
+        self._shown: tuple[View, Sequence[Run], int, Alignment] | None = None
 
     def compose(self) -> ComposeResult:
         """Make the names, which stay while the table scrolls, and the table."""
@@ -101,39 +99,33 @@ class ComparePanel(TextPanel):
         self, view: View, runs: Sequence[Run], current: int, alignment: Alignment
     ) -> None:
         """Draw these runs, the baseline first."""
-        self._view = view
-        self._runs = runs
-        self._current = current
-        self._alignment = alignment
+        self._shown = view, runs, current, alignment
         self.redraw()
 
     def redraw(self) -> None:
         """Write the rows of what was shown last."""
-        view = self._view
-        runs = self._runs
         width = self._table.width
-        if view is None or width < 1:
+        if self._shown is None or width < 1:
             return
+        view, runs, current, alignment = self._shown
         if not runs:
             self._head.set_strips([])
-            self._table.set_strips(
-                self.strips([[(part, "dim")] for part in wrapped(_NONE, width)])
-            )
+            nothing: list[Pieces] = [[(part, "dim")] for part in wrapped(_NONE, width)]
+            self._table.set_strips(self.strips(nothing))
             return
-        seen = fit_columns(len(runs), width, self._current).seen
-        found = sections(view, runs, self._alignment, seen)
-        columns = fit_columns(len(runs), width, self._current, longest(found))
-        names = heading_rows(view, runs, columns, self._current)
+        seen = fit_columns(len(runs), width, current).seen
+        found = sections(view, runs, alignment, seen)
+        columns = fit_columns(len(runs), width, current, longest(found))
+        names = heading_rows(view, runs, columns, current)
         if self.size.height < _FLAT:
             names = names[:1]
         elif self.size.height >= _SPARKED:
-            names += filter(None, [reward_row(view, runs, columns, self._alignment)])
+            names += filter(None, [reward_row(view, runs, columns, alignment)])
         height = self._head.styles.height
         if height is None or height.value != len(names):
             self._head.styles.height = len(names)
-        body = table_rows(found, columns, width)
         self._head.set_strips(self.strips(names))
-        self._table.set_strips(self.strips(body))
+        self._table.set_strips(self.strips(table_rows(found, columns, width)))
 
 
 class CompareScreen(Overlay[None]):
