@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
 
-from verl_tui.rendering.charts.alignment import Gutters, page_data
+from verl_tui.rendering.charts.alignment import page_data
 from verl_tui.rendering.charts.page import (
     ChartFilter,
     ChartPage,
@@ -110,7 +110,6 @@ class ChartsPanel(Panel):
         self._focus: int | None = None
         """Slot to be given the focus when the page is drawn: 0 or -1."""
         self._placed: _Placed = ((0, 0), [], 0)
-        self._gutters = Gutters()
         self._tiles = ChartTiles(self._lay_out)
         self._start_log = StartLog()
 
@@ -233,9 +232,7 @@ class ChartsPanel(Panel):
         page = self._page
         if not page.charts:
             return [empty_chart(view, self.filter)]
-        return page_data(
-            page, self._placed[0], view, self.look, self.charts, self._gutters
-        )
+        return page_data(page, self._placed[0], view, self.look)
 
     def _give_focus(self) -> None:
         """Give the focus to the chart that is to have it: the revealed one, else the first or last

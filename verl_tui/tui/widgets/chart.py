@@ -202,10 +202,6 @@ class Chart(RoleStyled, can_focus=True):
         if self._drawn_size != self.outer_size:
             self.refresh()
 
-    def label_cells(self, data: ChartData, width: int, height: int) -> int:
-        """Return how many cells the numbers at the y axis need to show data in a size."""
-        return self.drawing.label_cells(data, width, height)
-
     def cursor_values(self, at: int | None = None) -> list[str]:
         """Return what the cursor reads, `at` this step on an axis of time; nothing while there is
         no cursor.

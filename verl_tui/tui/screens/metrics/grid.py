@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from time import monotonic
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from textual import on
 from textual.containers import Container
 from textual.message import Message
 
 from verl_tui.means import clamp
-from verl_tui.rendering.charts.alignment import Gutters, on_one_axis
+from verl_tui.rendering.charts.alignment import lined_up
 from verl_tui.rendering.charts.chart_data import ChartData
 from verl_tui.rendering.charts.plan import single_metric
 from verl_tui.rendering.charts.planned_data import chart_data
@@ -30,14 +29,6 @@ if TYPE_CHECKING:
     from verl_tui.rendering.metrics.groups import MetricGroup, Shelf
     from verl_tui.rendering.metrics.shown import ListedMetrics
     from verl_tui.runs.run import Run
-
-
-class _TileSize(NamedTuple):
-    """The number of a chart's column, and its size in cells."""
-
-    column: int
-    width: int
-    height: int
 
 
 class MetricGrid(ContainedWidget, Container):
@@ -65,7 +56,6 @@ class MetricGrid(ContainedWidget, Container):
         """Where the metrics of the page are."""
         self._data: dict[str, ChartData] = {}
         """The data of the charts that are shown, by key."""
-        self._gutters = Gutters()
         self._waiting: Iterator[str] = iter(())
         self.later: Timer | None = None
         """Draws what there was no time to draw at once; None where nothing waits."""
@@ -163,26 +153,12 @@ class MetricGrid(ContainedWidget, Container):
         """Return what the charts of the page show, with axes that line up."""
         run = shown.view.run
         assert run is not None
-        look = shown.look
         plans = [
             self._plan(shown, run, key, group)
             for key, (_, group) in self._places.items()
         ]
-        data = on_one_axis([chart_data(plan, shown.view, look) for plan in plans])
-        sizes = self._tile_sizes()
-        tiles = [tile for tile, _ in self._places.values()]
-        needed: list[tuple[int, int]] = []
-        for tile, chart in zip(tiles, data, strict=True):
-            column, width, height = sizes[tile]
-            if height > 1:
-                needed.append((column, tile.label_cells(chart, width, height)))
-        keys = (*self._places,)
-        subject = (run, keys, self.size, self._shape, look.log_y, look.usual_y)
-        cells = self._gutters.of(subject, needed)
-        return {
-            chart.key: chart._replace(gutter=cells.get(sizes[tile].column, 0))
-            for tile, chart in zip(tiles, data, strict=True)
-        }
+        data = lined_up([chart_data(plan, shown.view, shown.look) for plan in plans])
+        return {chart.key: chart for chart in data}
 
     def _plan(
         self, shown: ListedMetrics, run: Run, key: str, group: MetricGroup
@@ -191,19 +167,6 @@ class MetricGrid(ContainedWidget, Container):
         mark = "★ " if key in shown.user.pins else ""
         label = mark + group.short(key)
         return single_metric(run, key, label)._replace(in_row=group.in_rows)
-
-    def _tile_sizes(self) -> dict[Tile, _TileSize]:
-        """Return the sizes that the layout gives to the charts, which it may not have done yet."""
-        columns, rows = self._shape
-        widths = [size - 1 for size in _even_parts(self.size.width, columns)]
-        heights = _even_parts(self.size.height, rows)
-        sizes: dict[Tile, _TileSize] = {}
-        for row, tall in zip(self._rows, heights, strict=False):
-            height = 1 if row.has_class("-lines") else tall - row.heading.display
-            for at, tile in enumerate(row.tiles):
-                column = at % columns
-                sizes[tile] = _TileSize(column, widths[column], height)
-        return sizes
 
     def _go_on(self) -> None:
         if self.later is not None:
@@ -301,9 +264,3 @@ class MetricGrid(ContainedWidget, Container):
                     tile, _ = self._places[other]
                     tile.choose(other == key)
         self.post_message(self.Moved())
-
-
-def _even_parts(cells: int, count: int) -> list[int]:
-    """Return the sizes of so many parts of a length, as even as whole cells allow."""
-    edges = [at * cells // count for at in range(count + 1)]
-    return [end - start for start, end in pairwise(edges)]
