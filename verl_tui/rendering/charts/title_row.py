@@ -225,8 +225,7 @@ def _names_or_key(data: ChartData, cursor: int | None) -> list[Pieces]:
         key = [(fit(data.key, len(data.key)), "key")]
         return [] if data.title == data.key else [key, []]
     longest = max(cell_len(line.label) for line in data.all_lines)
-    sizes = (longest, *(cells for cells in _SIZES if cells < longest))
-    ways = [_names(data, cursor, cells) for cells in sizes]
+    ways = [_names(data, cursor, cells) for cells in (longest, *_SIZES)]
     if cursor is not None:
         fewer = range(len(letters) - 2, 0, -2)
         ways += [letters, *([*letters[:n], _MORE] for n in fewer)]
