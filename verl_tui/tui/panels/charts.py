@@ -43,9 +43,6 @@ _Placed = tuple[tuple[int, int], list[ChartPlace], int]
 """What the last layout has placed: a room, where its charts are, and how many charts there were;
 further ones may be on their way.
 """
-_AT_ONCE = 2
-"""Charts that are drawn otherwise in the frame that answers a key; the others come in the next."""
-
 _PLACE = """
     &.-tiny > #charts, &.-pair > #charts, &.-line > #charts { display: block; height: 1fr; }
     &.-line > #charts { display: none; }
@@ -182,10 +179,9 @@ class ChartsPanel(Panel):
 
     # -- drawing -----------------------------------------------------------------------------------
 
-    def _draw(self, *, at_once: int | None = None) -> None:
-        """Draw the page: now where its charts keep their places, else in the layout that it takes.
-
-        `at_once` is the number of charts that are drawn in this frame, all by default.
+    def _draw(self) -> None:
+        """Draw the page: now where its charts keep their places, else in the layout that it
+        takes.
         """
         tiles = self._tiles
         view = self._view
@@ -196,7 +192,7 @@ class ChartsPanel(Panel):
         if self._placing(self._placed[0]) != self._placed:
             tiles.refresh(layout=True)
         else:
-            self._fill(view, at_once, in_layout=False)
+            self._fill(view, in_layout=False)
 
     def _lay_out(self, size: Size) -> list[tuple[int, int, int, int]]:
         """Return the tiles for a size, and draw the page if it is placed anew; called in a
@@ -210,18 +206,16 @@ class ChartsPanel(Panel):
         if view is not None and self._placed[2] < slots:
             self.call_later(self._tiles.have, slots)
         if view is not None and self._placed != before:
-            alike = len(self._placed[1]) == len(before[1]) and before[2]
-            at_once = None if alike else _AT_ONCE
-            self._fill(view, at_once, in_layout=True)
+            self._fill(view, in_layout=True)
         return [tile[1:] for tile in self._placed[1]]
 
     def _placing(self, room: tuple[int, int]) -> _Placed:
         """Return what a layout places of the page in a room."""
         return room, self._page.tiles(*room), len(self._tiles.children)
 
-    def _fill(self, view: View, at_once: int | None, *, in_layout: bool) -> None:
+    def _fill(self, view: View, *, in_layout: bool) -> None:
         """Show in each chart what it is of, and say below them how they are drawn."""
-        self._tiles.fill(self._data(view), at_once, in_layout=in_layout)
+        self._tiles.fill(self._data(view), in_layout=in_layout)
         self._give_focus()
         self._content = page_content(view, self.look, self._filter, self._revealed)
         if self._tiles.display:
@@ -312,7 +306,7 @@ class ChartsPanel(Panel):
         else:
             run, cursor = (view.run, view.cursor) if view is not None else (None, None)
             self.look = look_after(self.look, key, run, cursor)
-        self._draw(at_once=_AT_ONCE)  # all would take longer than a key may
+        self._draw()
 
     def take_look(self, look: ChartLook | None) -> None:
         """Draw as charts of another screen are drawn; while that is in front there is time for
