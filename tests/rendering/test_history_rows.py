@@ -5,7 +5,7 @@ from __future__ import annotations
 from run_views import make_run, make_view
 
 from verl_tui.health.finding import Episode, Severity
-from verl_tui.rendering.history_rows import caption, history_rows
+from verl_tui.rendering.history_rows import history_page
 
 LASTING = Episode("kl-high", Severity.WARNING, 7, 9, None, "The KL is high.", "kl")
 CLEARED = Episode("collapse", Severity.CRITICAL, None, 3, 5, "The reward fell.")
@@ -13,7 +13,7 @@ CLEARED = Episode("collapse", Severity.CRITICAL, None, 3, 5, "The reward fell.")
 
 def test_each_episode_with_its_steps_and_message() -> None:
     view = make_view(make_run())
-    rows, starts = history_rows(view, (LASTING, CLEARED), 60)
+    rows, starts, _, caption = history_page(view, (LASTING, CLEARED), 60)
     words = ["".join(text for text, _ in row) for row in rows]
     assert words == [
         "▲ kl-high",
@@ -25,4 +25,4 @@ def test_each_episode_with_its_steps_and_message() -> None:
     ]
     assert starts == [0, 3]
     assert [rows[at][0][1] for at in starts] == ["warning", "dim"]
-    assert caption((LASTING, CLEARED)) == "2 raised, 1 ongoing"
+    assert caption == "2 raised, 1 ongoing"

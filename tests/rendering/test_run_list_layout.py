@@ -10,26 +10,21 @@ from rich.cells import cell_len
 from run_views import make_run, make_view
 
 from verl_tui.health.finding import Finding, Severity, Verdict
-from verl_tui.rendering.run_list.layout import ListRoom, RunListLayout, RunRows
+from verl_tui.rendering.run_list.layout import RunRows, lay_out
 
 if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
 
-def laid_out(runs: int, room: ListRoom, **options: bool) -> RunRows:
-    listed = [make_run(f"run-{at}") for at in range(runs)]
-    view = make_view(*listed, **options)
-    return RunListLayout().lay_out(view, listed, room)
-
-
 def words(rows: RunRows) -> list[str]:
-    return ["".join(text for text, _ in rows.row(at)) for at in range(rows.stop)]
+    return ["".join(text for text, _ in rows.row(at)) for at in range(rows.starts.stop)]
 
 
 def test_the_reading_of_logs_stands_above_the_runs() -> None:
-    rows = laid_out(2, ListRoom(40, 9), loading=True)
+    listed = [make_run("run-0"), make_run("run-1")]
+    rows = lay_out(make_view(*listed, loading=True), listed, 40, 9, titled=True)
     assert words(rows)[0].startswith("reading 45%")
-    assert next(iter(rows.starts)) == 1
+    assert rows.starts == range(1, 3)
 
 
 @given(
@@ -47,16 +42,16 @@ def test_states_stand_in_one_column_and_badges_shift_no_row(
     found = Finding("kl-high", Severity.WARNING, "The KL is high.")
     plain = short(listed, width, {})
     found_rows = short(listed, width, {listed[-1].name: Verdict((found,) * 12)})
-    assert {cell_len(row) for row in plain} == {width}
+    (cells,) = {cell_len(row) for row in plain}
+    assert cells <= width
     assert [row[5:] for row in plain] == [row[5:] for row in found_rows]
-    words = [row.split()[-1] for row in plain]
     states = {"running", "finished", "waiting", "training"}
-    assert all(word in states for word in words) or not any(
-        word in states for word in words
-    )
+    places = {
+        row.find(word) for row in plain for word in states if f" {word} " in f"{row} "
+    }
+    assert len(places) <= 1
 
 
 def short(listed: list[Run], width: int, verdicts: dict[str, Verdict]) -> list[str]:
     view = make_view(*listed, verdicts=verdicts)
-    room = ListRoom(width, len(listed), narrow=True)
-    return words(RunListLayout().lay_out(view, listed, room))
+    return words(lay_out(view, listed, width, len(listed), titled=False))

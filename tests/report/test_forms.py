@@ -12,7 +12,7 @@ import pytest
 from reported import KL, REWARD, report_of, rising
 
 from verl_tui.records import Sample
-from verl_tui.report.as_markdown import as_markdown
+from verl_tui.report.documents import as_markdown
 from verl_tui.report.forms import drawn_charts, report_text
 from verl_tui.report.stylesheet import PAGE_STYLE, grounds, policy
 

@@ -30,7 +30,7 @@ from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.dashboard import Dashboard
 from verl_tui.tui.screens.help.screen import HelpScreen
-from verl_tui.tui.screens.sources.screen import SourcesScreen
+from verl_tui.tui.screens.rows.sources import SourcesScreen
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.rows import Rows
 

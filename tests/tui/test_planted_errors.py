@@ -27,7 +27,7 @@ from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.config.screen import ConfigScreen
 from verl_tui.tui.screens.metrics.screen import MetricsScreen
-from verl_tui.tui.screens.timing.screen import TimingScreen
+from verl_tui.tui.screens.rows.timing import TimingScreen
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.widgets.chart import Chart
 

@@ -11,6 +11,7 @@ from rich.cells import cell_len
 from verl_tui.comparison.setting_differences import ABSENT, difference, differing_facts
 from verl_tui.rendering.session.hint_keys import HINT_KEYS
 from verl_tui.rendering.text.printable import middle, printable, wrapped
+from verl_tui.rendering.text.table import GAP, FittedTable, TextColumn
 from verl_tui.rendering.text.wrap import ELLIPSIS, fit, fit_left
 from verl_tui.runs.settings import SettingsLayer, is_open, layer_of
 from verl_tui.runs.views.identity import identity, short
@@ -27,7 +28,6 @@ _LEAST_VALUE = 14
 """Smallest width of a run's column, in cells."""
 _WITH_ORIGIN = 70
 """Width from which on each setting shows where it was read, in cells."""
-_GAP = 2
 _NOT_STATED = "–"
 _NOTHING = (
     "This run's settings are unknown. They are read from what verl prints at its start (a "
@@ -51,7 +51,7 @@ class SettingEntry(NamedTuple):
     """Short name of its origin."""
     about: str
     """Its origin in full."""
-    role: str = "value"
+    role: str = "setting"
 
     @property
     def text(self) -> str:
@@ -183,7 +183,7 @@ def _setting(run: Run, key: str) -> SettingEntry:
     origin = run.settings_origin.get(key, "")
     about = [origin or "unknown"]
     note = origin_word(origin)
-    role = "value"
+    role = "setting"
     for where, other in run.config.statements(key):
         if where != origin:
             about.append(f"{origin_word(where)} says {_plain(other)}")
@@ -254,39 +254,9 @@ def _shown(value: object) -> str:
 # -- rows ------------------------------------------------------------------------------------------
 
 
-class Widths(NamedTuple):
-    """Widths of the columns, in cells."""
-
-    label: int
-    value: int
-    """Width of each run's values."""
-    note: int
-
-
-def widths(entries: Sequence[SettingEntry], runs: int, width: int) -> Widths:
-    """Return the widths of the columns.
-
-    Args:
-        entries: The entries below each other.
-        runs: Number of compared runs, 0 for a single run.
-        width: Cells of a row.
-    """
-    longest = max((cell_len(entry.label) for entry in entries), default=0)
-    if runs:
-        label = min(longest, _label(width))
-        return Widths(label, max(1, (width - label) // runs - _GAP), 0)
-    label = min(longest, max(6, width // 2))
-    room = max(0, width - label - _GAP)
-    if width < _WITH_ORIGIN:
-        return Widths(label, room, 0)
-    sizes = (cell_len(_shown(value)) for entry in entries for value in entry.values)
-    value = min(max(sizes, default=0), room * 3 // 5)
-    return Widths(label, value, max(0, room - value - _GAP))
-
-
 def compared(width: int) -> int:
     """Return how many runs a list of this width can compare."""
-    return max(2, (width - _label(width)) // (_LEAST_VALUE + _GAP))
+    return max(2, (width - _label(width)) // (_LEAST_VALUE + GAP))
 
 
 def _label(width: int) -> int:
@@ -294,17 +264,54 @@ def _label(width: int) -> int:
     return max(6, width * 2 // 5)
 
 
+def table(
+    entries: Sequence[SettingEntry], runs: Sequence[str], width: int
+) -> FittedTable[SettingEntry]:
+    """Choose the columns of entries below each other.
+
+    Args:
+        entries: The entries.
+        runs: Names of the compared runs, empty for a single run.
+        width: Cells of a row.
+    """
+    longest = max((cell_len(entry.label) for entry in entries), default=0)
+    most = _label(width) if runs else max(6, width // 2)
+    label = min(longest, most)
+    room = max(1, width - label - GAP)
+    columns = [TextColumn("setting", _setting_name, label, 9)]
+    if runs:
+        value = max(1, (width - label) // len(runs) - GAP)
+        columns += [
+            TextColumn(middle(name, value), partial(_value, at=at), value, 8)
+            for at, name in enumerate(runs)
+        ]
+    else:
+        sizes = [cell_len(_shown(entry.values[0])) for entry in entries]
+        value = (
+            min(max(sizes, default=0), room * 3 // 5) if width >= _WITH_ORIGIN else room
+        )
+        columns += [
+            TextColumn("", partial(_value, at=0), value, 8),
+            TextColumn("", _note, _LEAST_VALUE, 1, most=width),
+        ]
+    return FittedTable(columns, width)
+
+
+def _setting_name(entry: SettingEntry, cells: int) -> Pieces:
+    return [(fit_left(printable(entry.label), cells), "label")]
+
+
+def _note(entry: SettingEntry, cells: int) -> Pieces:
+    return [(fit_left(printable(entry.note), cells), "dim")]
+
+
+def _value(entry: SettingEntry, cells: int, at: int) -> Pieces:
+    return [(middle(_shown(entry.values[at]), cells), _value_role(entry, at))]
+
+
 def heading_row(page: SettingsPage, width: int) -> Pieces:
     """Return the names of the runs above their columns."""
-    size = widths(page.entries, len(page.columns), width)
-    row: Pieces = [(_sized("setting", size.label, ELLIPSIS), "dim")]
-    role = "label"
-    for name in page.columns:
-        short = middle(name, size.value)
-        shown = _sized(short, size.value, ELLIPSIS)
-        row.append((" " * _GAP + shown, role))
-        role = "dim"
-    return row
+    return table(page.entries, page.columns, width).heading("dim")
 
 
 def page_rows(page: SettingsPage, width: int) -> tuple[list[Pieces], list[int]]:
@@ -314,14 +321,14 @@ def page_rows(page: SettingsPage, width: int) -> tuple[list[Pieces], list[int]]:
     for section in page.sections:
         # The columns of compared runs are the same in all sections.
         entries = page.entries if page.columns else section.entries
-        size = widths(entries, len(page.columns), width)
+        columns = table(entries, page.columns, width)
         if rows:
             rows.append([])
         says_nothing = not section.entries and not page.entries and section.otherwise
         if section.heading and not says_nothing:
             rows.append([(fit(section.heading, width), "heading")])
         heads += range(len(rows), len(rows) + len(section.entries))
-        rows += [_row(entry, size) for entry in section.entries]
+        rows += map(columns.row, section.entries)
         if not section.entries:
             rows += _wrapped(section.otherwise, "dim", width)
     return rows, heads
@@ -331,28 +338,13 @@ def _wrapped(text: str, role: str, width: int) -> list[Pieces]:
     return [[(line, role)] for line in wrapped(text, width)]
 
 
-def _row(entry: SettingEntry, size: Widths) -> Pieces:
-    label = printable(entry.label)
-    label = fit_left(label, size.label)
-    padding = " " * (size.label - cell_len(label))
-    row: Pieces = [(label + padding, "label")]
-    for at, value in enumerate(entry.values):
-        short = middle(_shown(value), size.value)
-        text = _sized(short, size.value, ELLIPSIS)
-        row.append((" " * _GAP + text, _value_role(entry, at)))
-    if size.note:
-        note = printable(entry.note)
-        row.append((" " * _GAP + fit_left(note, size.note), "dim"))
-    return row
-
-
 def _value_role(entry: SettingEntry, at: int) -> str:
     """Return the role of one run's value; only values unlike the first run's stand out."""
     value = entry.values[at]
     if value is ABSENT or (at and value == entry.values[0]):
         return "dim"
     if not at and entry.role == "differs":
-        return "value"
+        return "setting"
     return entry.role
 
 
@@ -371,7 +363,7 @@ def full_entry(
     origin = wrap(f"read from {entry.about}", "dim")
     rows = wrap(entry.label, "label")
     for text in named or values:
-        rows += wrap(text, "value")
+        rows += wrap(text, "setting")
     rows += origin
     if len(rows) > height:
         rows = wrap(f"{entry.label}: {' | '.join(values)}", "value") + origin
@@ -386,9 +378,3 @@ def _beginning(rows: list[Pieces], width: int, height: int, mark: str) -> list[P
         if next_role == role:
             rows[height - 1] = [(fit(f"{last} {mark}", width, mark), role)]
     return rows[:height]
-
-
-def _sized(text: str, width: int, mark: str) -> str:
-    """Return text padded or cut to exactly `width` cells."""
-    shown = fit(text, max(0, width), mark)
-    return shown + " " * (width - cell_len(shown))

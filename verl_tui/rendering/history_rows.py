@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.finding import Severity
 from verl_tui.rendering.text.printable import middle, wrapped
@@ -17,32 +17,32 @@ if TYPE_CHECKING:
 _MARKS = {Severity.CRITICAL: "✖", Severity.WARNING: "▲", Severity.INFO: "•"}
 
 
-def episode_name(episode: Episode) -> tuple[object, ...]:
-    """Return the fields that stay the same when an episode is cleared."""
-    return episode.id, episode.key, episode.since_step, episode.raised_step
+class HistoryPage(NamedTuple):
+    """All episodes."""
+
+    rows: list[Pieces]
+    starts: list[int]
+    """The row that each begins at."""
+    names: Sequence[object]
+    """For each the fields that stay the same when it is cleared."""
+    caption: str
+    """How many there are."""
 
 
-def history_rows(
-    view: View, episodes: Sequence[Episode], width: int
-) -> tuple[list[Pieces], list[int]]:
-    """Return the rows of all episodes, and the row that each begins at; one cell is left to the
-    scroll bar.
-    """
+def history_page(view: View, episodes: Sequence[Episode], width: int) -> HistoryPage:
+    """Return the rows of episodes, in this order."""
     rows: list[Pieces] = []
     starts: list[int] = []
     for episode in episodes:
         starts.append(len(rows))
-        rows += _episode_rows(view, episode, width - 1)
+        rows += _episode_rows(view, episode, width)
     if not starts:
         words = "nothing was found so far" if view.run is not None else "no run yet"
         rows = [[(part, "dim")] for part in wrapped(words, width)]
-    return rows, starts
-
-
-def caption(episodes: Sequence[Episode]) -> str:
-    """Count the episodes; empty where there is none."""
     ongoing = sum(episode.cleared_step is None for episode in episodes)
-    return f"{len(episodes)} raised, {ongoing} ongoing" if episodes else ""
+    caption = f"{len(episodes)} raised, {ongoing} ongoing" if episodes else ""
+    names = [(one.id, one.key, one.since_step, one.raised_step) for one in episodes]
+    return HistoryPage(rows, starts, names, caption)
 
 
 def _episode_rows(view: View, episode: Episode, width: int) -> list[Pieces]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from itertools import islice
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import cut, size_text
+from verl_tui.rendering.text.table import FittedTable, TextColumn
 from verl_tui.rendering.text.wrap import ELLIPSIS, fit, fit_left, wrap
 from verl_tui.runs.views.provenance import leading
 from verl_tui.text import one_line
@@ -26,20 +26,21 @@ if TYPE_CHECKING:
     from verl_tui.runs.source_state import SourceState
     from verl_tui.sources.discovery.passed_over import PassedOver
 
-_TABLE = 110
-"""Least width of a table; in less each source takes two rows or more."""
 _SHOWN_LINES = 200
 """Unreadable lines shown of one source, the newest, and paths shown that are passed over."""
 _GROUPED = 4
 """More files than this of one directory and format share a row, unless something is wrong with
 them.
 """
-_COLUMNS = ("format", "state", "records", "metrics", "unreadable", "read", "changed")
-"""`metrics`: of how many metrics the values in force come from the source, see
-`verl_tui.runs.views.provenance.leading`.
-"""
-_NUMBERS_FROM = 2
-"""The columns from this one on are aligned to the right."""
+
+
+class _SourceRow(NamedTuple):
+    """One source, and of how many metrics the values in force come from it, see
+    `verl_tui.runs.views.provenance.leading`.
+    """
+
+    status: SourceStatus
+    leads: int
 
 
 def source_rows(view: View, width: int) -> list[Pieces]:
@@ -127,13 +128,10 @@ def _sources(run: Run, view: View, width: int) -> Iterator[Pieces]:
         yield [(fit("none", width), "dim")]
         return
     leads = leading(run)
-    facts = [_facts(status, leads.get(status.path, 0), view) for status in statuses]
-    if width >= _TABLE:
-        yield from _table(statuses, facts, width)
-        return
-    for status, fact in zip(statuses, facts, strict=True):
-        yield [(_path(status.path, width), "path")]
-        yield from _stacked(fact, width)
+    table = _table(statuses, view.now, width)
+    yield table.heading("dim")
+    for status in statuses:
+        yield table.row(_SourceRow(status, leads.get(status.path, 0)))
         yield from _problem_and_note(status, width)
 
 
@@ -164,80 +162,43 @@ def _summed(members: Sequence[SourceStatus]) -> SourceStatus:
     )
 
 
-def _facts(status: SourceStatus, leads: int, view: View) -> tuple[str, ...]:
-    """Return the words of one source for each of `_COLUMNS`."""
-    up, down = "● up", "✗ down"
-    read = size = size_text(status.size)
-    if status.bytes_read < status.size:
-        read = f"{size_text(status.bytes_read)} / {size}"
-    changed = "-"
-    if status.modified is not None:
-        changed = age(max(0.0, view.now - status.modified))
-    return (
-        status.title,
-        up if status.problem is None else down,
-        f"{status.records:,}",
-        f"{leads:,}" if leads else "-",
-        f"{status.unreadable:,}",
-        read,
-        changed,
-    )
-
-
 def _table(
-    statuses: Sequence[SourceStatus], facts: Sequence[Sequence[str]], width: int
-) -> Iterator[Pieces]:
-    """Yield one row a source below a heading; the path takes what the columns leave."""
-    columns = zip(_COLUMNS, *facts, strict=True)
-    widths = [max(map(cell_len, column)) for column in columns]
-    room = max(8, width - sum(widths) - 2 * len(widths))
-    paths = [_path(status.path, room) for status in statuses]
-    room = min(room, max(map(cell_len, paths)))
-    plain = ["dim"] * len(_COLUMNS)
-    yield [("path".ljust(room), "dim"), *_aligned(_COLUMNS, widths, plain)]
-    for status, path, fact in zip(statuses, paths, facts, strict=True):
-        roles = plain.copy()
-        roles[_COLUMNS.index("state")] = "up" if status.problem is None else "down"
-        roles[_COLUMNS.index("unreadable")] = "warning" if status.unreadable else "dim"
-        padded = path + " " * (room - cell_len(path))
-        yield [(padded, "path"), *_aligned(fact, widths, roles)]
-        yield from _problem_and_note(status, width)
+    statuses: Sequence[SourceStatus], now: float, width: int
+) -> FittedTable[_SourceRow]:
+    def dim(text: str) -> Pieces:
+        return [(text, "dim")]
+
+    longest = max(cell_len(status.path) for status in statuses)
+    titles = max(cell_len(status.title) for status in statuses)
+    columns: list[TextColumn[_SourceRow]] = [
+        TextColumn("path", lambda one, n: [(_path(one.status.path, n), "path")], 12, 9, longest),
+        TextColumn("format", lambda one, _: dim(one.status.title), titles, 5),
+        TextColumn("state", lambda one, _: [_state(one.status)], 6, 8),
+        TextColumn("records", lambda one, _: dim(f"{one.status.records:,}"), 9, 6, right=True),
+        TextColumn("metrics", lambda one, _: dim(f"{one.leads or '-'}"), 7, 1, right=True),
+        TextColumn("unreadable", lambda one, _: [_unread(one.status)], 10, 7, right=True),
+        TextColumn("read", lambda one, _: dim(_read(one.status)), 15, 2, right=True),
+        TextColumn("changed", lambda one, _: dim(_changed(one.status, now)), 7, 4, right=True),
+    ]  # fmt: skip
+    return FittedTable(columns, width)
 
 
-def _aligned(
-    facts: Sequence[str], widths: Sequence[int], roles: Sequence[str]
-) -> Iterator[Piece]:
-    """Yield a cell of the table for each column: words to the left, numbers to the right."""
-    cells = zip(facts, widths, roles, strict=True)
-    for at, (fact, size, role) in enumerate(cells):
-        aligned = fact.ljust(size) if at < _NUMBERS_FROM else fact.rjust(size)
-        yield "  " + aligned, role
+def _state(status: SourceStatus) -> Piece:
+    return ("● up", "up") if status.problem is None else ("✗ down", "down")
 
 
-def _stacked(facts: Sequence[str], width: int) -> Iterator[Pieces]:
-    """Yield the facts of one source in as many rows as they take."""
-    kind, state, records, leads, unreadable, read, changed = facts
-    words = [(kind, "dim"), (_several(records, "record"), "dim")]
-    if leads != "-":
-        words.append((f"gives {_several(leads, 'metric')}", "dim"))
-    role = "dim" if unreadable == "0" else "warning"
-    words.append((f"{unreadable} unreadable", role))
-    words.append((read, "dim"))
-    if changed != "-":
-        ago = "" if changed == "now" else " ago"
-        words.append((f"changed {changed}{ago}", "dim"))
-    row: Pieces = [("  " + state, "up" if state.endswith("up") else "down")]
-    for word, role in words:
-        if cells_of(row) + 2 + len(word) > width:
-            yield cut(row, width, "…")
-            row = []
-        row.append(("  " + word, role))
-    yield cut(row, width, "…")
+def _unread(status: SourceStatus) -> Piece:
+    return f"{status.unreadable:,}", "warning" if status.unreadable else "dim"
 
 
-def _several(number: str, noun: str) -> str:
-    """Return a number that is already written, with its noun."""
-    return f"{number} {noun}" if number == "1" else f"{number} {noun}s"
+def _read(status: SourceStatus) -> str:
+    size = size_text(status.size)
+    whole = status.bytes_read >= status.size
+    return size if whole else f"{size_text(status.bytes_read)} / {size}"
+
+
+def _changed(status: SourceStatus, now: float) -> str:
+    return "-" if status.modified is None else age(max(0.0, now - status.modified))
 
 
 def _problem_and_note(status: SourceStatus, width: int) -> Iterator[Pieces]:

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.report.as_data import as_data
-from verl_tui.report.as_html import as_html
-from verl_tui.report.as_markdown import as_markdown
+from verl_tui.report.documents import as_html, as_markdown
 from verl_tui.report.drawing import drawing_of
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.comparison.statistic_tables import TextTable
 from verl_tui.comparison.tables import tables
+from verl_tui.rendering.session.selection import LETTERS
 from verl_tui.report.masked import masked
 from verl_tui.text import one_line
 from verl_tui.words import counted, number
@@ -94,6 +95,21 @@ def more_findings(run: ReportedRun) -> str:
 def verdict_word(run: ReportedRun) -> str:
     """Return the verdict as a word."""
     return run.verdict or "no verdict"
+
+
+def verdicts_table(report: Report) -> TextTable:
+    """Return the verdict on each run and why."""
+    rows = tuple(
+        (run_name(report, run), verdict_word(run), run.condition, run.why)
+        for run in report.runs
+    )
+    return TextTable("", ("run", "verdict", "state", "why"), rows, numbers=False)
+
+
+def run_name(report: Report, run: ReportedRun) -> str:
+    """Return the name of a run behind its letter, which it has where it is compared."""
+    lettered = not report.alone and run.place is not None
+    return f"{LETTERS[run.place or 0]} {run.name}" if lettered else run.name
 
 
 def comparison_tables(report: Report) -> list[TextTable]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
+from operator import sub
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.records import (
@@ -35,6 +36,7 @@ from verl_tui.runs.source_state import SourceState
 from verl_tui.runs.table import Table, precedence
 from verl_tui.runs.total_steps import planned_steps
 from verl_tui.times import dated
+from verl_tui.trainers import differences
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -283,6 +285,7 @@ class Run(LoggedMetrics):
         arrival: float | None,
         newest: int | None,
     ) -> None:
+        rows = _with_differences(rows)
         stated = dated(rows.times)
         if stated is not rows.times:
             rows = rows._replace(times=stated)
@@ -408,6 +411,17 @@ class Run(LoggedMetrics):
         # A path found on disk (no line mentions it) holds; a console names paths of its machine.
         if step is not None and (not event.line or step not in self.checkpoints):
             self.checkpoints[step] = event.text
+
+
+def _with_differences(rows: MetricRows) -> MetricRows:
+    """Add what a trainer logs only as the difference of two metrics."""
+    found = differences(rows.keys)
+    if not found:
+        return rows
+    columns = rows.columns
+    made = [list(map(sub, columns[more], columns[less])) for _, more, less in found]
+    keys = (*rows.keys, *(name for name, _, _ in found))
+    return rows._replace(keys=keys, columns=(*columns, *made))
 
 
 def _precedence(state: SourceState, *, estimated: bool = False) -> int:

@@ -65,7 +65,9 @@ class Spelling(NamedTuple):
 
     indicator: str
     key: NamePattern
-    """As the trainer logs it; in the tables a `*` stands for a part of the name."""
+    """As the trainer logs it; in the tables a `*` stands for a part of the name, and ` - ` between
+    two names for the difference of their values in one record.
+    """
     written: tuple[str, ...]
     """The same as in the table, and with what may stand before all names of the trainer."""
     definition: str
@@ -94,6 +96,10 @@ class SampleFiles(NamedTuple):
     """
     validation: str = "never"
     """`always`, `never`, or `named`: where their directory is called after one."""
+    log_probs: tuple[str, ...] = ()
+    """Where the log-probabilities of the tokens stand, by the trainer and by the engine, and which
+    tokens are the response's; empty where a record has none.
+    """
 
 
 class Trainer(NamedTuple):
@@ -196,6 +202,20 @@ def trainer_of(table: dict[str, Any]) -> Trainer:
     )
 
 
+@lru_cache(1024)
+def differences(keys: tuple[str, ...]) -> Sequence[tuple[str, int, int]]:
+    """Return the metrics that a record with these keys does not hold but two of them make: the
+    name, and which of the keys is less by which.
+    """
+    found = {}
+    for trainer in trainers():
+        for name in trainer.names:
+            more, sign, less = name.written[0].partition(" - ")
+            if sign and more in keys and less in keys:
+                found[name.written[0]] = keys.index(more), keys.index(less)
+    return [(name, more, less) for name, (more, less) in found.items()]
+
+
 def _lines(table: dict[str, Any]) -> Lines:
     signed = pattern(table["signed"].encode()) if "signed" in table else None
     words = tuple([word.encode() for word in table["words"]])
@@ -229,6 +249,7 @@ def _samples(table: dict[str, Any]) -> SampleFiles:
         frozenset(table["has"]),
         table.get("fields", {}),
         table.get("validation", "never"),
+        tuple(table.get("log_probs", ())),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import example, given
@@ -10,10 +11,13 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from verl_tui.records import Gpu
-from verl_tui.rendering.gpus.device_rows import Segment, device_rows, gpu_model
+from verl_tui.rendering.gpus.device_rows import device_rows, gpu_model
 from verl_tui.rendering.gpus.place_rows import detail_rows
 from verl_tui.runs.views.devices import Device
 from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from verl_tui.rendering.text.piece import Pieces
 
 GIB = 1 << 30
 H100 = Gpu(
@@ -43,7 +47,7 @@ GPUS = st.builds(
 )
 
 
-def text(row: list[Segment]) -> str:
+def text(row: Pieces) -> str:
     return "".join(piece for piece, _ in row)
 
 

@@ -23,7 +23,7 @@ from verl_tui.config import Config
 from verl_tui.monitor import load
 from verl_tui.records import Gpu, GpuReading
 from verl_tui.rendering.one_row import one_row
-from verl_tui.rendering.run_list.run_entries import EntryCache
+from verl_tui.rendering.run_list.run_entries import health_badge
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -132,7 +132,7 @@ def test_green_is_what_was_judged_in_all(
     assert said in row
     assert ("good" in [role for _, role in row]) is (badge == "ok")
     assert view.run is not None
-    assert EntryCache().badge(view, view.run).badge == badge
+    assert health_badge(view, view.run).badge == badge
 
 
 async def test_few_rows_look_designed(collapse: Monitor) -> None:

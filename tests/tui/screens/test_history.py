@@ -18,7 +18,7 @@ from watching import (
 )
 
 from verl_tui.config import Config
-from verl_tui.tui.screens.history.screen import HistoryPanel, HistoryScreen
+from verl_tui.tui.screens.rows.history import HistoryScreen
 from verl_tui.tui.widgets.chart import Chart
 
 if TYPE_CHECKING:
@@ -48,11 +48,8 @@ async def test_history_lists_what_was_raised_newest_first(collapse: Monitor) -> 
         assert app.view_at(NOW).cursor == 5100  # reward-low
         # An episode of a diagnosis leads to its chart while it lasts.
         await press(pilot, "0", "A", "G")
-        screen = app.screen
-        assert isinstance(screen, HistoryScreen)
-        at = [one.id for one in screen.query_one(HistoryPanel).episodes].index(
-            "repetition"
-        )
+        listed = app.view_at(NOW).verdict.history[::-1]
+        at = [one.id for one in listed].index("repetition")
         await press(pilot, "g", *["j"] * at, "enter")
         drawn = {
             chart.data.key for chart in dashboard(app).query(Chart) if chart.display

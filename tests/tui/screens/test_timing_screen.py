@@ -26,7 +26,7 @@ from verl_tui.records import (
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.rendering.timing.timing_rows import timing_rows
 from verl_tui.runs.run import Run
-from verl_tui.tui.screens.timing.screen import TimingScreen
+from verl_tui.tui.screens.rows.timing import TimingScreen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -103,12 +103,12 @@ def test_table() -> None:
     shown = texts(view_of(validating()), 110)
     assert shown[:8] == [
         "where a step's time goes: mean of steps 24-43",
-        "  step          46.0 s 100%                          ↑ 1.3× timing_s/step 40.0 s",
-        "█ gen           20.0 s  43% ████████████████████████",
-        "▓ update actor  18.0 s  39% ▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓   ↑ 2.0×",
-        "▄ testing       6.00 s  13% ▄▄▄▄▄▄▄                         60.0 s on 2 of 20 steps, beside timing_s/step",
-        "  1 more        0.01 s   0%                                 adv",
-        "  unaccounted   1.99 s   4%                                 no timer",
+        "  step            46.0 s 100%                           ↑ 1.3×   timing_s/step 40.0 s",
+        "█ gen             20.0 s  43%  ████████████████████████",
+        "▓ update actor    18.0 s  39%  ▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓   ↑ 2.0×",
+        "▄ testing         6.00 s  13%  ▄▄▄▄▄▄▄                           60.0 s on 2 of 20 steps, beside timing_s/step",
+        "  1 more          0.01 s   0%                                    adv",
+        "  unaccounted     1.99 s   4%                                    no timer",
         "",
     ]
 

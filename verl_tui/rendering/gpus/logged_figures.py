@@ -10,15 +10,15 @@ from rich.cells import cell_len
 from verl_tui.metrics import describe, modern
 from verl_tui.patterns import NamePattern
 from verl_tui.rendering.charts.sparkline import gauge, spark_pieces, sparkline
-from verl_tui.rendering.text.printable import cut, middle
+from verl_tui.rendering.text.printable import middle
+from verl_tui.rendering.text.table import FittedTable, TextColumn
 from verl_tui.rendering.text.units import value_text
-from verl_tui.rendering.text.wrap import ELLIPSIS
 from verl_tui.runs.cached import cached_by_keys
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.rendering.text.piece import Piece, Pieces
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 
@@ -131,34 +131,21 @@ def figure_rows(logged: list[LoggedFigure], width: int) -> list[Pieces]:
     """Return a row for each figure, in columns: label, bar, value, sparkline."""
     values = max(5, *(cell_len(item.value) for item in logged))
     longest = max(cell_len(item.label) for item in logged)
-    label = min(longest, max(width - values - 1 - _LEAST_SPARK - 2, 8))
-    spare = width - label - values - 1
-    has_shares = any(item.share is not None for item in logged)
-    bars = has_shares and spare >= _GAUGE + 2 + _LEAST_SPARK + 2
-    if bars:
-        spare -= _GAUGE + 2
-    spark = min(_MOST_SPARK, spare - 2)
-    rows = []
-    for item in logged:
-        name = middle(item.label, label)
-        row: Pieces = [(name, "dim"), (" " * (label - cell_len(name) + 1), "")]
-        if bars:
-            bar = _gauge_piece(item.share)
-            row += [(" ", ""), bar, (" ", "")]
-        row.append((item.value.rjust(values), item.role))
-        row += _spark_pieces(item.series, spark)
-        rows.append(cut(row, width, ELLIPSIS))
-    return rows
+    columns: list[TextColumn[LoggedFigure]] = [
+        TextColumn("", lambda one, n: [(middle(one.label, n), "dim")], 8, 8, longest),
+        TextColumn("", lambda one, n: [_gauge(one.share, n)], _GAUGE, 1),
+        TextColumn("", lambda one, _: [(one.value, one.role)], values, 9, right=True),
+        TextColumn("", _spark, _LEAST_SPARK, 2, most=_MOST_SPARK),
+    ]
+    if all(item.share is None for item in logged):
+        del columns[1]
+    table = FittedTable(columns, width)
+    return [table.row(item) for item in logged]
 
 
-def _spark_pieces(series: Series, cells: int) -> Pieces:
-    if cells < 4:
-        return []
-    text = sparkline(series, cells)
-    return [("  ", ""), *spark_pieces(text, "spark")]
+def _spark(figure: LoggedFigure, cells: int) -> Pieces:
+    return spark_pieces(sparkline(figure.series, cells), "spark")
 
 
-def _gauge_piece(share: float | None) -> tuple[str, str]:
-    if share is None:
-        return " " * _GAUGE, ""
-    return gauge(share, _GAUGE), "gauge"
+def _gauge(share: float | None, cells: int) -> Piece:
+    return ("", "") if share is None else (gauge(share, cells), "gauge")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 
 from verl_tui.records import POWER_CAP
-from verl_tui.rendering.gpus.device_rows import FULL_SHARE, HOT_CELSIUS, finite
+from verl_tui.rendering.gpus.device_rows import HOT_CELSIUS, finite, is_full
 from verl_tui.rendering.text.printable import wrapped
 from verl_tui.words import counted
 
@@ -77,14 +77,7 @@ def hot(device: Device) -> bool:
 
 def full(device: Device) -> bool:
     """True if nearly all memory of a device is in use."""
-    used = device.gpu.memory_used
-    total = device.gpu.memory_total
-    return (
-        used is not None
-        and bool(total)
-        and total is not None
-        and used >= FULL_SHARE * total
-    )
+    return is_full(device.gpu)
 
 
 def device_summary(devices: Sequence[Device], *, short: bool = False) -> list[str]:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
-from weakref import WeakKeyDictionary
 
 from verl_tui.health.coverage import coverage_of
 from verl_tui.health.finding import Severity
 from verl_tui.indicators import factor
-from verl_tui.rendering.run_list.entry_rows import RunEntry
-from verl_tui.rendering.run_list.table_rows import RunFigures
+from verl_tui.rendering.run_list.entry_rows import RunEntry, RunFigures
 from verl_tui.rendering.session.selection import LETTERS
 from verl_tui.rendering.session.shown_state import Unread, shown_state
 from verl_tui.rendering.text import run_colours
@@ -30,8 +28,6 @@ if TYPE_CHECKING:
 _MOST = 9
 """Largest count of findings shown: names stand in one column whatever is found."""
 _LOGGED = {"KL": KL_INDICATORS, "throughput": ("throughput",)}
-RANKED = frozenset({"reward", "activity"})
-"""Orders by a value that neither name nor state shows."""
 _STATE = 8
 """Cells of the usual states, of which `finished` is the longest."""
 _OPTIONAL = frozenset({"done", "ETA", *_LOGGED})
@@ -47,39 +43,6 @@ class HealthBadge(NamedTuple):
     """Number of findings that give the badge its colour, `+` for many; a space for none."""
 
 
-class EntryCache:
-    """The entries of the list, each rebuilt only when its run has changed."""
-
-    def __init__(self) -> None:
-        self._badges: WeakKeyDictionary[Run, tuple[object, HealthBadge]] = (
-            WeakKeyDictionary()
-        )
-        self._entries: WeakKeyDictionary[Run, tuple[object, RunEntry]] = (
-            WeakKeyDictionary()
-        )
-
-    def badge(self, view: View, run: Run) -> HealthBadge:
-        """Return the health of a run."""
-        key = (
-            view.monitor.verdicts.get(run.name),
-            view.acknowledgements.revision,
-            run.revision,
-        )
-        made = self._badges.get(run)
-        if made is None or made[0] != key:
-            made = self._badges[run] = (key, _badge(view, run))
-        return made[1]
-
-    def entry(self, view: View, run: Run) -> RunEntry:
-        """Return the entry of a run, without its position in the list."""
-        badge = self.badge(view, run)
-        key = (view.now, view.loading, run.revision, badge)
-        made = self._entries.get(run)
-        if made is None or made[0] != key:
-            made = self._entries[run] = (key, _entry(view, run, badge))
-        return made[1]
-
-
 @cached_by_revision
 def steps_text(run: Run) -> str:
     """Write the steps of a run: reached, and in total."""
@@ -90,8 +53,7 @@ def steps_text(run: Run) -> str:
     )
 
 
-def last_figures(view: View, run: Run) -> RunFigures:
-    """Return the last values of a run, and its worst finding that is not acknowledged."""
+def _figures(view: View, run: Run) -> RunFigures:
     found = sorted(_trouble(view, run), key=lambda finding: -finding.severity)
     return RunFigures(
         reward=_last(run, "reward"),
@@ -100,13 +62,6 @@ def last_figures(view: View, run: Run) -> RunFigures:
         finding=found[0].id if found else "",
         more=max(0, len(found) - 1),
     )
-
-
-def ranked(run: Run, entry: RunEntry, order: str) -> str:
-    """Write the value a run is sorted by, unless its name or its state shows it."""
-    if order == "reward":
-        return _last(run, "reward")[0]
-    return entry.age if order == "activity" else ""
 
 
 def state_cells(runs: Sequence[Run], now: float) -> int:
@@ -131,8 +86,7 @@ def _filled(run: Run) -> frozenset[str]:
     return frozenset(logged | ({"done", "ETA"} if run.total_steps else set()))
 
 
-def selected(view: View, run: Run) -> tuple[str, str]:
-    """Return the letter of a selected run with its colour."""
+def _letter(view: View, run: Run) -> tuple[str, str]:
     place = view.selection.place(run.name)
     if place is None:
         return ("  " if view.selected else "", "")
@@ -148,7 +102,9 @@ def _last(run: Run, indicator: str) -> tuple[str, str]:
     return compact(value), "name" if isfinite(value) else "odd"
 
 
-def _entry(view: View, run: Run, badge: HealthBadge) -> RunEntry:
+def run_entry(view: View, run: Run) -> RunEntry:
+    """Return the content of a run's row, without its place in the list."""
+    badge = health_badge(view, run)
     step, total = run.step, run.total_steps
     current = shown_state(view, run)
     left = remaining(run, view.now) if current is not Unread.READING else None
@@ -162,6 +118,8 @@ def _entry(view: View, run: Run, badge: HealthBadge) -> RunEntry:
         eta="" if left is None else duration(left),
         age=_age(run, view.now),
         reward=run.present(run.indicators.get("reward")),
+        figures=_figures(view, run),
+        mark=_letter(view, run),
     )
 
 
@@ -173,7 +131,8 @@ def _age(run: Run, now: float) -> str:
     return "" if quiet is None else age(quiet)
 
 
-def _badge(view: View, run: Run) -> HealthBadge:
+def health_badge(view: View, run: Run) -> HealthBadge:
+    """Return the health of a run."""
     verdict = view.monitor.verdicts.get(run.name)
     if verdict is None or (run.step is None and not verdict.findings):
         return HealthBadge()

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len
 
 from verl_tui.rendering.text.part_colours import PARTS
-from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import printable
+from verl_tui.rendering.text.table import FittedTable, TextColumn
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.rendering.timing.wording import (
     NARROW,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.rendering.text.piece import Piece, Pieces
     from verl_tui.runs.run import Run
     from verl_tui.runs.time.step_timing import Breakdown, StepPart
 
@@ -77,10 +77,36 @@ def step_parts(
 
 def _table(lines: Sequence[_PartRow], width: int) -> Iterator[Pieces]:
     longest = max(cell_len(line.name) for line in lines)
-    name = min(longest, max(6, width - (24 if width >= NARROW else 8)))
     most = max((line.share for line in lines[1:]), default=1.0)
-    for line in lines:
-        yield _table_row(line, name, most, width)
+    columns: list[TextColumn[_PartRow]] = [
+        TextColumn("", lambda line, _: [(line.sign, line.role)], 1, 8),
+        TextColumn("", _part_name, min(longest, 14), 9, most=longest, gap=1),
+        TextColumn("", lambda line, _: [_seconds(line)], 8, 5, right=True),
+        TextColumn("", lambda line, _: [_share(line)], 4, 7, right=True, gap=1),
+        TextColumn("", lambda line, n: [_bar(line, most, n)], 4, 4, most=24),
+        TextColumn("", lambda line, _: [_trend(line.trend)], 7, 6, gap=1),
+        TextColumn("", lambda line, n: [(fit(line.note, n), "dim")], 12, 1, most=width),
+    ]
+    table = FittedTable(columns, width)
+    return map(table.row, lines)
+
+
+def _part_name(line: _PartRow, cells: int) -> Pieces:
+    role = "label" if line.role.startswith("part") else line.role
+    return [(fit(line.name, cells), role)]
+
+
+def _seconds(line: _PartRow) -> Piece:
+    return short_time(line.seconds), "value"
+
+
+def _share(line: _PartRow) -> Piece:
+    return f"{line.share:.0%}", "value"
+
+
+def _bar(line: _PartRow, most: float, cells: int) -> Piece:
+    filled = min(cells, max(1, round(line.share / most * cells)))
+    return (line.sign * filled, line.role) if line.sign.strip() else ("", "")
 
 
 def _no_parts(run: Run) -> str:
@@ -146,38 +172,6 @@ def _note(part: StepPart, found: Breakdown) -> str:
     if not part.inside:
         words.append(f"beside {printable(found.key)}")
     return ", ".join(words)
-
-
-def _table_row(line: _PartRow, name: int, most: float, width: int) -> Pieces:
-    share = f"{line.share:.0%}".rjust(4)
-    label = fit(line.name, name)
-    role = "label" if line.role.startswith("part") else line.role
-    row: Pieces = [
-        (f"{line.sign} ", line.role),
-        (label + " " * (name - cell_len(label)), role),
-    ]
-    if width < NARROW:
-        return [*row, (share, "value")]
-    row += [
-        (short_time(line.seconds).rjust(8), "value"),
-        (share.rjust(5), "value"),
-        (" ", ""),
-    ]
-    trend, tone = _trend(line.trend)
-    room = width - cells_of(row) - 8
-    bar = max(0, min(24, room // 2 if width >= WIDE else room))
-    filled = (
-        min(bar, max(1, round(line.share / most * bar))) if line.sign.strip() else 0
-    )
-    row += [
-        (line.sign * filled, line.role),
-        (" " * (bar - filled), ""),
-        (f" {trend}".ljust(8), tone),
-    ]
-    left = width - cells_of(row)
-    if width >= WIDE:
-        row.append((fit(line.note, left), "dim"))
-    return row
 
 
 def _trend(ratio: float | None) -> tuple[str, str]:

@@ -39,7 +39,7 @@ class GpusPanel(TextPanel):
     FOOTER = (("chart.zoom", "Full screen"), ("list.down list.up", "Scroll"))
     LOOKS: ClassVar[Looks] = {
         "name": "bold $foreground",
-        "bar": "$text-success",
+        "bar": "$text-success on $foreground 15%",
         "gauge": "$text-primary on $foreground 15%",
         "value": "$foreground",
         "warn": "bold $text-warning",
@@ -48,9 +48,10 @@ class GpusPanel(TextPanel):
         "odd": "bold $text-error",
     }
     ANSI_LOOKS: ClassVar[Mapping[str, str]] = {
-        "gauge": "$text-primary on ansi_bright_black"
+        "bar": "$text-success on ansi_bright_black",
+        "gauge": "$text-primary on ansi_bright_black",
     }
-    GROUNDED = frozenset({"gauge"})
+    GROUNDED = frozenset({"bar", "gauge"})
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)

@@ -1,4 +1,4 @@
-"""The list of runs, as a table or in one to three rows each."""
+"""The list of runs, a row each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from textual.message import Message
 from verl_tui.rendering.dashboard_rows import has_column
 from verl_tui.rendering.filter_words import Matches
 from verl_tui.rendering.run_list.entry_rows import badges, signs
-from verl_tui.rendering.run_list.layout import ListRoom, RunListLayout, caption
+from verl_tui.rendering.run_list.layout import caption, lay_out, run_strip
 from verl_tui.rendering.run_list.table_rows import on_edge
 from verl_tui.rendering.session.run_order import named_like
 from verl_tui.rendering.session.selection import LETTERS
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from textual.geometry import Size
 
     from verl_tui.rendering.session.snapshot import View
+    from verl_tui.rendering.text.piece import Pieces
     from verl_tui.tui.widgets.role_styled import Looks
 
 _BESIDE = 10
@@ -124,10 +125,9 @@ class RunsPanel(TextPanel):
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
-        self._heading = ""
+        self._heading: Pieces = []
         """Names of the table's columns."""
-        self._rows = Entries(marked=3)
-        self._layout = RunListLayout()
+        self._rows = Entries()
         self._view: View | None = None
         self._longest = 0
         """Cells of the longest name."""
@@ -246,28 +246,22 @@ class RunsPanel(TextPanel):
             return
         runs = view.listed
         if height == 1 and runs and not self.has_class("-zoomed"):
-            self._write_heading("")
+            self._write_heading([])
             self._names = []
-            self._rows.set_entries(
-                [self.strip(self._layout.strip(view, runs, width))], (), 1
-            )
+            self._rows.set_entries([self.strip(run_strip(view, runs, width))], (), 1)
             self._rows.choose(None)
             return
-        room = ListRoom(
-            width,
-            height,
-            narrow=self.screen.has_class("-narrow"),
-            zoomed=self.has_class("-zoomed"),
-        )
-        rows = self._layout.lay_out(view, runs, room)
+        titled = self.has_class("-zoomed") or not self.screen.has_class("-narrow")
+        rows = lay_out(view, runs, width, height, titled=titled)
         self._write_heading(rows.heading)
         self._names = [run.name for run in runs]
-        strips = LazyStrips(rows.stop, lambda at: self.strip(rows.row(at)))
-        self._rows.set_entries(strips, rows.starts, rows.stop)
+        stop = rows.starts.stop
+        strips = LazyStrips(stop, lambda at: self.strip(rows.row(at)))
+        self._rows.set_entries(strips, rows.starts, stop)
         self._mark(width, height)
         self.subtitle(caption(view, len(runs), self.size.width - 4))
 
-    def _write_heading(self, heading: str) -> None:
+    def _write_heading(self, heading: Pieces) -> None:
         """Write the names of the columns into the frame, where they have changed."""
         if heading != self._heading:
             self._heading = heading

@@ -1,0 +1,93 @@
+"""A table of as many columns as fit: each says its width, how far it may grow, how long it stays.
+
+Widths are terminal cells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from rich.cells import cell_len
+
+from verl_tui.rendering.text.piece import cells_of
+from verl_tui.rendering.text.printable import cut
+from verl_tui.rendering.text.wrap import ELLIPSIS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from verl_tui.rendering.text.piece import Pieces
+
+T = TypeVar("T")
+GAP = 2
+"""Cells between two columns."""
+
+
+@dataclass(frozen=True)
+class TextColumn(Generic[T]):
+    """One column of a table."""
+
+    title: str
+    cell: Callable[[T, int], Pieces]
+    """Writes a row's value in so many cells; what is longer is cut."""
+    width: int
+    stays: int
+    """The column with the lowest goes first; that with the highest is never left out."""
+    most: int = 0
+    """Cells that it may grow to where there is room to spare, that which stays longest first."""
+    right: bool = False
+    """True if aligned to the right, as numbers are."""
+    gap: int = GAP
+    """Cells before it."""
+
+
+class FittedTable(Generic[T]):
+    """The columns that fit a width."""
+
+    def __init__(self, columns: Sequence[TextColumn[T]], width: int) -> None:
+        kept = sorted(columns, key=lambda column: -column.stays)
+        sizes: dict[int, int] = {}
+        room = width + GAP
+        for column in kept:
+            if column.width + column.gap <= room or not sizes:
+                sizes[id(column)] = min(column.width, max(0, width))
+                room -= column.width + column.gap
+        for column in kept:
+            if id(column) in sizes:
+                grown = max(0, min(column.most - column.width, room))
+                sizes[id(column)] += grown
+                room -= grown
+        self.columns = [
+            (column, sizes[id(column)]) for column in columns if id(column) in sizes
+        ]
+        """The columns that are shown, each with its cells."""
+
+    def heading(self, role: str = "heading") -> Pieces:
+        """Return the titles, those without room left out."""
+        return self._joined(
+            (column, size, [(column.title * (cell_len(column.title) <= size), role)])
+            for column, size in self.columns
+        )
+
+    def row(self, item: T) -> Pieces:
+        """Return the row of one thing."""
+        return self._joined(
+            (column, size, column.cell(item, size)) for column, size in self.columns
+        )
+
+    def _joined(self, cells: Iterable[tuple[TextColumn[T], int, Pieces]]) -> Pieces:
+        row: Pieces = []
+        for column, size, pieces in cells:
+            row += [(" " * column.gap, "")] if row else []
+            row += sized(pieces, size, right=column.right)
+        return [piece for piece in row if piece[0]]
+
+
+def sized(pieces: Pieces, size: int, *, right: bool = False) -> Pieces:
+    """Return a value padded or cut to exactly so many cells."""
+    spare = size - cells_of(pieces)
+    if spare <= 0:
+        return cut(pieces, size, ELLIPSIS) if spare else pieces
+    space = (" " * spare, "")
+    return [space, *pieces] if right else [*pieces, space]

@@ -1,0 +1,52 @@
+"""Sources: how each file is doing, and every line that could not be read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding
+
+from verl_tui.tui.keys.help_section import HelpSection
+from verl_tui.tui.keys.tasks import WHY
+from verl_tui.tui.screens.overlay import Overlay
+from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
+from verl_tui.tui.screens.spec import ScreenSpec, ScreenWithCallback
+
+if TYPE_CHECKING:
+    from textual.binding import BindingType
+
+    from verl_tui.rendering.session.snapshot import View
+
+
+class SourcesScreen(RowsScreen[None]):
+    """The state of each source of the shown run, and its lines that could not be read."""
+
+    TITLE_WORDS = "sources"
+    HELP_SECTION = HelpSection("sources", (Overlay,), rank=80, task=WHY)
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,i", "dismiss", "Close", id="sources.close")
+    ]
+    EDGE = (
+        ("list.down list.up", "scroll"),
+        ("run.previous run.next", "run"),
+        ("sources.close", "closes"),
+    )
+    WIDEST = 180
+
+    def page(self, view: View, width: int) -> RowsPage:
+        """Return the rows of all sources."""
+        from verl_tui.rendering.source_rows import source_rows
+
+        return RowsPage(source_rows(view, width))
+
+
+SCREEN = ScreenSpec(
+    "sources",
+    "i",
+    "sources",
+    "Sources",
+    lambda context: ScreenWithCallback(SourcesScreen(context.view)),
+    rank=90,
+    short="Sources",
+    task=WHY,
+)
