@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_braille import Column
 
-from verl_tui.rendering.charts.alignment import Gutters, on_one_axis
+from verl_tui.rendering.charts.alignment import lined_up
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
 from verl_tui.rendering.charts.renderer import ChartRenderer
 
@@ -15,13 +15,6 @@ def chart(steps: list[int], scale: float = 1.0, key: str = "m") -> ChartData:
     """Return a chart of a metric that rises."""
     values = [scale * n for n in range(len(steps))]
     return ChartData(key, lines=(ChartLine(Column(steps, values)),))
-
-
-def lined_up(*charts: ChartData, width: int = 60, height: int = 8) -> list[ChartData]:
-    """Return charts of one column with axes that line up."""
-    aligned = on_one_axis(charts)
-    needed = [(0, ChartRenderer().label_cells(one, width, height)) for one in aligned]
-    return [one._replace(gutter=Gutters().of(None, needed)[0]) for one in aligned]
 
 
 @given(
@@ -39,7 +32,7 @@ def test_all_charts_show_what_any_of_them_shows(
     series: list[list[int]], width: int, height: int
 ) -> None:
     charts = [chart(steps, 10.0**n) for n, steps in enumerate(series)]
-    aligned = lined_up(*charts, width=width, height=height)
+    aligned = lined_up(charts)
     whole = min(one[0] for one in series), max(one[-1] for one in series)
     drawings = [ChartRenderer() for _ in aligned]
     for drawing, one in zip(drawings, aligned, strict=True):

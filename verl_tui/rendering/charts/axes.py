@@ -72,26 +72,18 @@ class Scale(NamedTuple):
         return 0
 
     def dots(self, values: Sequence[float | None], count: int) -> list[int | None]:
-        """Return the row of each value among `count` rows, from the top; None stays None."""
-        if self.log:
-            values = [None if v is None else self._project(v) * 2 for v in values]
-        try:
-            rows = self._rows(values, count)
-        except OverflowError:  # huge numbers on an axis that shows tiny ones
-            low = 2 * self._project(self.lo)
-            high = 2 * self._project(self.hi)
-            near = [None if v is None else min(high, max(low, v)) for v in values]
-            rows = self._rows(near, count)
-        return _clipped(rows, count)
-
-    def _rows(self, values: Sequence[float | None], count: int) -> list[int | None]:
-        """Return the rows of projected values, also beyond the ends of the axis."""
-        low = self._project(self.lo)
+        """Return the row of each value among `count` rows, from the top; None stays None, and what
+        is outside is cut off there.
+        """
+        # Halves, because the difference of two huge numbers would overflow.
+        low, high = self._project(self.lo), self._project(self.hi)
         factor = (count - 1) / self.extent
         bottom = count - 0.5
-        # Halves, because the difference of two huge numbers would overflow.
         return [
-            None if v is None else int(bottom - (v / 2 - low) * factor) for v in values
+            None
+            if v is None
+            else int(bottom - (min(high, max(low, self._project(v))) - low) * factor)
+            for v in values
         ]
 
     def ticks(self, count: int) -> list[float]:
@@ -142,14 +134,6 @@ class Scale(NamedTuple):
         return log10(value) if value > 0 else -400.0
 
 
-def _clipped(rows: list[int | None], count: int) -> list[int | None]:
-    """Move rows beyond the edges of a plot onto these."""
-    known = [row for row in rows if row is not None]
-    if known and (min(known) < 0 or max(known) >= count):
-        return [None if row is None else min(count - 1, max(0, row)) for row in rows]
-    return rows
-
-
 def fit_scale(
     lo: float, hi: float, *, log: bool = False, previous: Scale | None = None
 ) -> Scale:
@@ -159,10 +143,9 @@ def fit_scale(
     """
     log = log and lo > 0
     scale = _round_log(lo, hi) if log else _round_linear(lo, hi)
-    if previous and previous.log == log and previous.lo <= lo and hi <= previous.hi:
-        if scale.extent >= previous.extent * _KEEP:
-            return previous
-        return scale
+    fits = previous and previous.log == log and previous.lo <= lo and hi <= previous.hi
+    if previous and fits and scale.extent >= previous.extent * _KEEP:
+        return previous
     return scale
 
 

@@ -26,14 +26,6 @@ _RANK = {"critical": 0, "warning": 1, "info": 2, "restart": 3, "checkpoint": 4}
 """If a column has several marks, the first of these is shown."""
 
 
-def label_cells(scale: Scale | None, width: int, height: int) -> int:
-    """Return how many cells the numbers of a y axis of `height` rows need, in a chart of `width`
-    cells.
-    """
-    labels = row_labels(scale, height) if width >= _AXIS_FROM else {}
-    return max(map(len, labels.values()), default=0)
-
-
 def sides(
     data: ChartData, scales: tuple[Scale | None, Scale | None], width: int, height: int
 ) -> tuple[list[Text], list[Text]]:

@@ -9,7 +9,6 @@ from verl_tui.rendering.charts.axis_labels import (
     axis_marks,
     axis_rows,
     cells_of,
-    label_cells,
     row_labels,
     sides,
     step_labels,
@@ -71,26 +70,6 @@ class ChartRenderer:
         title = title_row(data, width, cursor, focus=focus)
         return [title, *self._below(data, shown, width, height - 1, cursor)]
 
-    def label_cells(self, data: ChartData, width: int, height: int) -> int:
-        """Return how many cells the numbers of the y axis need in a chart of `width` x `height`."""
-        shown = data.shown
-        if shown is None or height < _PLOT_FROM:
-            return 0
-        data, rows, _ = self._within(data, shown, height - 1)
-        return label_cells(self.cache.scale(data, *shown), width, rows)
-
-    def _within(
-        self, data: ChartData, shown: tuple[int, int], height: int
-    ) -> tuple[ChartData, int, int]:
-        """Return what is drawn of a chart in so many rows below its title, the rows of its plot,
-        and those of its x axis.
-        """
-        axes = (height >= 3) + (height >= 6)
-        height -= axes
-        if height < _ENVELOPE_FROM and data.around:
-            data = data._replace(envelope=None, spread=())
-        return self.cache.without_flat_envelope(data, *shown), height, axes
-
     def _below(
         self,
         data: ChartData,
@@ -116,7 +95,11 @@ class ChartRenderer:
         height: int,
         cursor: int | None,
     ) -> list[Text]:
-        data, height, axes = self._within(data, shown, height)
+        axes = (height >= 3) + (height >= 6)
+        height -= axes
+        if height < _ENVELOPE_FROM and data.around:
+            data = data._replace(envelope=None, spread=())
+        data = self.cache.without_flat_envelope(data, *shown)
         scale = self.cache.scale(data, *shown)
         other = self.cache.scale(data.right, *shown, right=True) if data.right else None
         left, right = sides(data, (scale, other), width, height)

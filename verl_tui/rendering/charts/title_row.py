@@ -38,8 +38,8 @@ _MORE = (f" {SYMBOLS.ellipsis}", "key")
 _OF = " of "
 _LEAST_NAME = 6
 """Cells below which the name of a run says nothing."""
-_LEAST_LETTERS = 3
-"""Cells of a line's name that are better than no name."""
+_SIZES = (24, 16, 12, 10, 8, 6, 5, 4, 3)
+"""Cells that the names of lines are cut to where they do not fit."""
 _READING, _SCORE = 9, 9
 """Cells kept for value and trend, and for a score, so that a sparkline stays as long while their
 digits change.
@@ -225,8 +225,7 @@ def _names_or_key(data: ChartData, cursor: int | None) -> list[Pieces]:
         key = [(fit(data.key, len(data.key)), "key")]
         return [] if data.title == data.key else [key, []]
     longest = max(cell_len(line.label) for line in data.all_lines)
-    sizes = range(max(longest, _LEAST_LETTERS), _LEAST_LETTERS - 1, -1)
-    ways = [_names(data, cursor, cells) for cells in sizes]
+    ways = [_names(data, cursor, cells) for cells in (longest, *_SIZES)]
     if cursor is not None:
         fewer = range(len(letters) - 2, 0, -2)
         ways += [letters, *([*letters[:n], _MORE] for n in fewer)]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
 
-from verl_tui.rendering.charts.alignment import Gutters, page_data
+from verl_tui.rendering.charts.alignment import page_data
 from verl_tui.rendering.charts.page import (
     ChartFilter,
     ChartPage,
@@ -43,8 +43,6 @@ _Placed = tuple[tuple[int, int], list[ChartPlace], int]
 """What the last layout has placed: a room, where its charts are, and how many charts there were;
 further ones may be on their way.
 """
-_AT_ONCE = 2
-"""Charts that are drawn otherwise in the frame that answers a key; the others come in the next."""
 
 
 class ChartsPanel(Panel):
@@ -104,7 +102,6 @@ class ChartsPanel(Panel):
         self._focus: int | None = None
         """Slot to be given the focus when the page is drawn: 0 or -1."""
         self._placed: _Placed = ((0, 0), [], 0)
-        self._gutters = Gutters()
         self._tiles = ChartTiles(self._lay_out)
         self._start_log = StartLog()
 
@@ -177,10 +174,9 @@ class ChartsPanel(Panel):
 
     # -- drawing -----------------------------------------------------------------------------------
 
-    def _draw(self, *, at_once: int | None = None) -> None:
-        """Draw the page: now where its charts keep their places, else in the layout that it takes.
-
-        `at_once` is the number of charts that are drawn in this frame, all by default.
+    def _draw(self) -> None:
+        """Draw the page: now where its charts keep their places, else in the layout that it
+        takes.
         """
         tiles = self._tiles
         view = self._view
@@ -191,7 +187,7 @@ class ChartsPanel(Panel):
         if self._placing(self._placed[0]) != self._placed:
             tiles.refresh(layout=True)
         else:
-            self._fill(view, at_once, in_layout=False)
+            self._fill(view, in_layout=False)
 
     def _lay_out(self, size: Size) -> list[tuple[int, int, int, int]]:
         """Return the tiles for a size, and draw the page if it is placed anew; called in a
@@ -205,18 +201,16 @@ class ChartsPanel(Panel):
         if view is not None and self._placed[2] < slots:
             self.call_later(self._tiles.have, slots)
         if view is not None and self._placed != before:
-            alike = len(self._placed[1]) == len(before[1]) and before[2]
-            at_once = None if alike else _AT_ONCE
-            self._fill(view, at_once, in_layout=True)
+            self._fill(view, in_layout=True)
         return [tile[1:] for tile in self._placed[1]]
 
     def _placing(self, room: tuple[int, int]) -> _Placed:
         """Return what a layout places of the page in a room."""
         return room, self._page.tiles(*room), len(self._tiles.children)
 
-    def _fill(self, view: View, at_once: int | None, *, in_layout: bool) -> None:
+    def _fill(self, view: View, *, in_layout: bool) -> None:
         """Show in each chart what it is of, and say below them how they are drawn."""
-        self._tiles.fill(self._data(view), at_once, in_layout=in_layout)
+        self._tiles.fill(self._data(view), in_layout=in_layout)
         self._give_focus()
         self._content = page_content(view, self.look, self._filter, self._revealed)
         if self._tiles.display:
@@ -227,9 +221,7 @@ class ChartsPanel(Panel):
         page = self._page
         if not page.charts:
             return [empty_chart(view, self.filter)]
-        return page_data(
-            page, self._placed[0], view, self.look, self.charts, self._gutters
-        )
+        return page_data(page, self._placed[0], view, self.look)
 
     def _give_focus(self) -> None:
         """Give the focus to the chart that is to have it: the revealed one, else the first or last
@@ -309,7 +301,7 @@ class ChartsPanel(Panel):
         else:
             run, cursor = (view.run, view.cursor) if view is not None else (None, None)
             self.look = look_after(self.look, key, run, cursor)
-        self._draw(at_once=_AT_ONCE)  # all would take longer than a key may
+        self._draw()
 
     def take_look(self, look: ChartLook | None) -> None:
         """Draw as charts of another screen are drawn; while that is in front there is time for

@@ -185,9 +185,8 @@ class Chart(RoleStyled, can_focus=True):
     def _looks_focused(self) -> bool:
         return self.has_focus
 
-    def expect_layout(self, *, blank: bool) -> None:
-        """Draw nothing before a layout in progress has placed the chart; if blank, not before
-        something is shown after it.
+    def expect_layout(self) -> None:
+        """Draw nothing before a layout in progress has placed the chart, and something is shown.
 
         Widgets that the layout moves are painted with it; one that keeps its place would keep its
         old rows.
@@ -195,16 +194,12 @@ class Chart(RoleStyled, can_focus=True):
         if self._drawn_size == self.outer_size:
             self.refresh()
         self._drawn_size = Size(0, 0)
-        self._late = blank
+        self._late = True
 
     def catch_up(self) -> None:
         """Paint the chart if the layout left it where it was."""
         if self._drawn_size != self.outer_size:
             self.refresh()
-
-    def label_cells(self, data: ChartData, width: int, height: int) -> int:
-        """Return how many cells the numbers at the y axis need to show data in a size."""
-        return self.drawing.label_cells(data, width, height)
 
     def cursor_values(self, at: int | None = None) -> list[str]:
         """Return what the cursor reads, `at` this step on an axis of time; nothing while there is

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -47,29 +46,18 @@ class ChartTiles(Tiles):
         """All charts there are, without a search by the stylesheet's rules."""
         return [one for one in self.children if isinstance(one, Chart)]
 
-    def fill(
-        self,
-        data: Sequence[ChartData],
-        at_once: int | None = None,
-        *,
-        in_layout: bool = False,
-    ) -> None:
-        """Show in each chart what it is of.
+    def fill(self, data: Sequence[ChartData], *, in_layout: bool = False) -> None:
+        """Show in each chart what it is of: as many as a frame has time for, then the others.
 
         Args:
             data: What the first charts show; the others are left as they are.
-            at_once: How many are drawn now at most, all where it is None; what takes longer than a
-                frame may, and the others, are drawn in later frames.
             in_layout: Whether a layout is under way, which gives charts other sizes: those that are
                 drawn later are blank until then.
         """
-        filled = [*zip(self.first(len(data)), data, strict=False)]
-        now = len(filled) if at_once is None else at_once
-        self._waiting = filled
-        if in_layout:
-            for number, (chart, _) in enumerate(filled):
-                chart.expect_layout(blank=number >= now)
-        self._draw_waiting(now, inf if in_layout else _FRAME)
+        self._waiting = [*zip(self.first(len(data)), data, strict=False)]
+        for chart, _ in self._waiting if in_layout else ():
+            chart.expect_layout()
+        self._draw_waiting()
         if in_layout or self._waiting:
             self.call_after_refresh(self._fill_waiting)
 
@@ -79,15 +67,15 @@ class ChartTiles(Tiles):
         """
         for chart in self._charts:
             chart.catch_up()
-        self._draw_waiting(len(self._waiting), _FRAME)
+        self._draw_waiting()
         if self._waiting:
             self.call_after_refresh(self._fill_waiting)
 
-    def _draw_waiting(self, most: int, seconds: float) -> None:
-        """Draw the first of the waiting charts, no more after so many seconds."""
-        until = monotonic() + seconds
+    def _draw_waiting(self) -> None:
+        """Draw the waiting charts, no more after a frame's time."""
+        until = monotonic() + _FRAME
         drawn = 0
-        for chart, data in self._waiting[:most]:
+        for chart, data in self._waiting:
             chart.show(data)
             drawn += 1
             if monotonic() > until:

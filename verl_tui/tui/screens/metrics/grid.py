@@ -11,7 +11,7 @@ from textual.message import Message
 
 from verl_tui.means import clamp
 from verl_tui.rendering.arrange import Room
-from verl_tui.rendering.charts.alignment import Gutters, on_one_axis
+from verl_tui.rendering.charts.alignment import lined_up
 from verl_tui.rendering.charts.chart_data import ChartData
 from verl_tui.rendering.charts.plan import single_metric
 from verl_tui.rendering.charts.planned_data import chart_data
@@ -112,7 +112,6 @@ class MetricGrid(ContainedWidget, Container):
         """Where the metrics of the page are."""
         self._data: dict[str, ChartData] = {}
         """The data of the charts that are shown, by key."""
-        self._gutters = Gutters()
         self._waiting: Iterator[str] = iter(())
         self.later: Timer | None = None
         """Draws what there was no time to draw at once; None where nothing waits."""
@@ -168,9 +167,7 @@ class MetricGrid(ContainedWidget, Container):
             self._rooms.rooms = placed
             self.refresh(layout=True)
         if page:
-            self._begin(
-                shown, {key: shelf for shelf in page for key in shelf.keys}, rooms
-            )
+            self._begin(shown, {key: shelf for shelf in page for key in shelf.keys})
         else:
             self._tiles[0].drawn = None
             self._tiles[0].show(ChartData("", label="metrics", empty=shown.otherwise))
@@ -186,16 +183,14 @@ class MetricGrid(ContainedWidget, Container):
         if fresh or lines:
             self.mount(*fresh, *lines)
 
-    def _begin(
-        self, shown: ListedMetrics, shelf_of: dict[str, Shelf], rooms: dict[str, Room]
-    ) -> None:
+    def _begin(self, shown: ListedMetrics, shelf_of: dict[str, Shelf]) -> None:
         """Draw as many charts as there is time for, the chosen one first, and the others a moment
         later.
         """
         run = shown.view.run
         self._data = {}
         if run is not None:
-            self._data = self._lined_up(shown, run, shelf_of, rooms)
+            self._data = self._lined_up(shown, run, shelf_of)
         for key, tile in self._places.items():
             if tile.drawn != (run, key):
                 tile.drawn = (run, key)
@@ -210,30 +205,15 @@ class MetricGrid(ContainedWidget, Container):
         shown: ListedMetrics,
         run: Run,
         shelf_of: dict[str, Shelf],
-        rooms: dict[str, Room],
     ) -> dict[str, ChartData]:
         """Return what the charts of the page show, with axes that line up."""
-        look = shown.look
         plans = []
         for key, shelf in shelf_of.items():
             mark = "★ " if key in shown.user.pins else ""
             plan = single_metric(run, key, mark + shelf.group.short(key))
             plans.append(plan._replace(in_row=shelf.group.in_rows))
-        data = on_one_axis([chart_data(plan, shown.view, look) for plan in plans])
-        needed = [
-            (
-                room.x,
-                self._places[chart.key].label_cells(chart, room.width, room.height),
-            )
-            for chart in data
-            if (room := rooms[chart.key]).height > 1
-        ]
-        subject = (run, (*rooms,), self.size, self.shape, look.log_y, look.usual_y)
-        cells = self._gutters.of(subject, needed)
-        return {
-            chart.key: chart._replace(gutter=cells.get(rooms[chart.key].x, 0))
-            for chart in data
-        }
+        data = lined_up([chart_data(plan, shown.view, shown.look) for plan in plans])
+        return {chart.key: chart for chart in data}
 
     def _go_on(self) -> None:
         if self.later is not None:
