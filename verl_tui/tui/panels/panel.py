@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.tui.panels.spec import PanelSpec
 
-_KEPT = 500
-"""Rows that are remembered: more than a few screenfuls."""
-
 
 class Panel(ContainedPart, Container):
     """A titled part of the screen."""
@@ -127,8 +124,6 @@ class TextPanel(Panel, RoleStyled):
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
-        self._strips: dict[tuple[tuple[str, str], ...], Strip] = {}
-        """Rows that were made: most are the same in the next drawing."""
         self._looks: dict[str, Style] = {}
         """How pieces of each role look on any ground."""
 
@@ -141,24 +136,16 @@ class TextPanel(Panel, RoleStyled):
         return LazyStrips(len(lines), lambda at: self.strip(lines[at]))
 
     def strip(self, pieces: Pieces) -> Strip:
-        """Return a row of text, ready to be shown, in its colours; one that was made before is the
-        same object.
-        """
-        row = tuple(pieces)
-        if row not in self._strips:
-            if len(self._strips) >= _KEPT:
-                self._strips.clear()
-            made = [
-                Segment(strip_control_codes(words), self._ink(role))
-                for words, role in row
-                if words
-            ]
-            self._strips[row] = Strip(made).simplify()
-        return self._strips[row]
+        """Return a row of text, ready to be shown, in its colours."""
+        segments = [
+            Segment(strip_control_codes(words), self._ink(role))
+            for words, role in pieces
+            if words
+        ]
+        return Strip(segments).simplify()
 
     def notify_style_update(self) -> None:
         """Forget the colours: the theme has changed."""
-        self._strips.clear()
         self._looks.clear()
         super().notify_style_update()
 
