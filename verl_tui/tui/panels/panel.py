@@ -108,16 +108,6 @@ class TextPanel(Panel, RoleStyled):
     GROUNDED: ClassVar[frozenset[str]] = frozenset()
     """Roles that have a ground of their own, such as bars; others leave it to the row."""
 
-    def on_mount(self) -> None:
-        """Take new colours when the theme changes."""
-        self.app.theme_changed_signal.subscribe(
-            self, lambda _: self.call_after_refresh(self.redraw)
-        )
-
-    def on_unmount(self) -> None:
-        """Unsubscribe: the app would keep the callback for theme changes for ever."""
-        self.app.theme_changed_signal.unsubscribe(self)
-
     def on_resize(self) -> None:
         """Write the rows anew for the new width."""
         self.redraw()
