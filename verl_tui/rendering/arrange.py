@@ -43,8 +43,8 @@ class Need(NamedTuple):
     share: float
     """Largest share of all rows that it gets; 0 keeps it out of sight."""
     width: int = 0
-    """Columns of a screen from which on it is in sight; a tall one will do where there is more
-    than a sentence.
+    """Columns of a screen from which on it is in sight; on a tall narrow one it is where there is
+    more than a sentence.
     """
 
     def is_met(self, name: str, width: int, height: int) -> bool:
@@ -53,7 +53,7 @@ class Need(NamedTuple):
             return True
         if height < LOW:
             return name == "health" and height > 2 and width < NARROW
-        tall = self.rows > 1 and height >= TALL
+        tall = self.rows > 1 and height >= TALL and width < NARROW
         return bool(self.rows and self.share) and (width >= self.width or tall)
 
 

@@ -253,8 +253,8 @@ async def test_the_chosen_run_can_be_read_in_every_theme(theme: str) -> None:
     app = Host(RunsPanel())
     async with app.run_test(size=(60, 8)) as pilot:
         app.theme = theme
-        app.panel.show(three())
         await pilot.pause()
+        app.panel.show(three())
         await pilot.pause()
         chosen, other = (app.panel.query_one(Entries).render_line(y) for y in (0, 1))
         look = [

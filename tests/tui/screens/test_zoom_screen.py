@@ -23,7 +23,7 @@ from watching import (
 
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
-from verl_tui.tui.screens.pick_metric import PickMetric
+from verl_tui.tui.screens.palette.screen import Palette
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.few_rows import FewRows
@@ -187,7 +187,7 @@ async def test_any_metric_can_be_the_second(log: Path) -> None:
     app = loaded(log)
     async with app.run_test(size=(120, 40)) as pilot:
         await press(pilot, "enter", "a")
-        assert isinstance(app.screen, PickMetric)
+        assert isinstance(app.screen, Palette)
         await press(pilot, Typed("LOSS poli"), "enter")
         assert isinstance(app.screen, ZoomScreen)
         assert zoomed(app).data.right is not None
@@ -196,7 +196,7 @@ async def test_any_metric_can_be_the_second(log: Path) -> None:
         assert zoomed(app).data.right.key == "ppo/policy_loss", (
             "whoever changes their mind changes nothing"
         )
-        await press(pilot, "a", Typed("not there"), "enter")
+        await press(pilot, "a", Typed("not there"), "enter", "escape")
         assert zoomed(app).data.right.key == "ppo/policy_loss"
         await press(pilot, "a", "enter")
         assert zoomed(app).data.right.key == "rollout/kl_div", (

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.tui.panels.spec import PanelSpec
 
-_KEPT = 500
-"""Rows that are remembered: more than a few screenfuls."""
-
 
 class Panel(ContainedPart, Container):
     """A titled part of the screen."""
@@ -111,24 +108,12 @@ class TextPanel(Panel, RoleStyled):
     GROUNDED: ClassVar[frozenset[str]] = frozenset()
     """Roles that have a ground of their own, such as bars; others leave it to the row."""
 
-    def on_mount(self) -> None:
-        """Take new colours when the theme changes."""
-        self.app.theme_changed_signal.subscribe(
-            self, lambda _: self.call_after_refresh(self.redraw)
-        )
-
-    def on_unmount(self) -> None:
-        """Unsubscribe: the app would keep the callback for theme changes for ever."""
-        self.app.theme_changed_signal.unsubscribe(self)
-
     def on_resize(self) -> None:
         """Write the rows anew for the new width."""
         self.redraw()
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
-        self._strips: dict[tuple[tuple[str, str], ...], Strip] = {}
-        """Rows that were made: most are the same in the next drawing."""
         self._looks: dict[str, Style] = {}
         """How pieces of each role look on any ground."""
 
@@ -141,24 +126,16 @@ class TextPanel(Panel, RoleStyled):
         return LazyStrips(len(lines), lambda at: self.strip(lines[at]))
 
     def strip(self, pieces: Pieces) -> Strip:
-        """Return a row of text, ready to be shown, in its colours; one that was made before is the
-        same object.
-        """
-        row = tuple(pieces)
-        if row not in self._strips:
-            if len(self._strips) >= _KEPT:
-                self._strips.clear()
-            made = [
-                Segment(strip_control_codes(words), self._ink(role))
-                for words, role in row
-                if words
-            ]
-            self._strips[row] = Strip(made).simplify()
-        return self._strips[row]
+        """Return a row of text, ready to be shown, in its colours."""
+        segments = [
+            Segment(strip_control_codes(words), self._ink(role))
+            for words, role in pieces
+            if words
+        ]
+        return Strip(segments).simplify()
 
     def notify_style_update(self) -> None:
         """Forget the colours: the theme has changed."""
-        self._strips.clear()
         self._looks.clear()
         super().notify_style_update()
 

@@ -22,6 +22,6 @@ class PanelSpec(NamedTuple):
     only. The charts get what the others leave.
     """
     least: int = 0
-    """Columns of a screen from which on it is in sight; a tall one will do where it has more to
-    show than a sentence.
+    """Columns of a screen from which on it is in sight; a tall narrow one will do where it has more
+    to show than a sentence.
     """

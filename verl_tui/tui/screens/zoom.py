@@ -33,7 +33,8 @@ from verl_tui.tui.keys.chart_keys import (
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import LEARN
 from verl_tui.tui.messages import MoveCursor
-from verl_tui.tui.screens.pick_metric import PickMetric
+from verl_tui.tui.screens.palette.screen import Palette
+from verl_tui.tui.screens.palette.search import metric_search
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.few_rows import FewRows
@@ -329,15 +330,15 @@ class ZoomScreen(BufferedScreen[ChartLook]):
     def action_add(self) -> None:
         """Ask for a metric to be drawn over a y axis at the right."""
 
-        def take(found: PlannedChart | None) -> None:
-            if found is not None:
-                self._right = found
-                self.show(self._view)
+        def take(found: PlannedChart) -> None:
+            self._right = found
+            self.show(self._view)
 
         best = second_metric(self._plan, plans := self._planned())
         plans = [plan for plan in plans if plan.key != self._plan.key]
         plans.sort(key=lambda one: one != best)
-        self.app.push_screen(PickMetric(plans), take)
+        search = metric_search(plans, take)
+        self.app.push_screen(Palette("a few letters of a metric", [search]))
 
     def action_write_table(self) -> None:
         """Write the points in sight to a file."""

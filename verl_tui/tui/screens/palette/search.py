@@ -2,58 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.command import DiscoveryHit, Hit, Provider
 from textual.content import Content
 
+from verl_tui.rendering.text.printable import printable
+from verl_tui.toml_tables import toml_table
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from textual.command import Hits
 
-ALSO: dict[str, tuple[str, ...]] = {
-    "alert": ("finding", "health"),
-    "average": ("smooth",),
-    "clipboard": ("copy",),
-    "close": ("back", "quit"),
-    "color": ("theme",),
-    "colour": ("theme",),
-    "crash": ("log:", "finding"),
-    "dark": ("theme",),
-    "diff": ("difference", "compare"),
-    "error": ("finding", "log:", "sources", "error"),
-    "eta": ("timing",),
-    "exit": ("quit",),
-    "export": ("write", "screenshot"),
-    "files": ("sources",),
-    "find": ("filter", "search"),
-    "freeze": ("pause",),
-    "fullscreen": ("full screen", "zoom panel"),
-    "hyperparameters": ("configuration",),
-    "image": ("screenshot",),
-    "keys": ("help",),
-    "light": ("theme",),
-    "logarithm": ("log scale",),
-    "maximize": ("full screen", "zoom panel"),
-    "output": ("log:", "samples"),
-    "parameters": ("configuration",),
-    "picture": ("screenshot",),
-    "problem": ("finding", "sources"),
-    "refresh": ("redraw", "read everything again"),
-    "reload": ("read everything again",),
-    "response": ("samples",),
-    "rollout": ("samples",),
-    "save": ("write", "screenshot"),
-    "search": ("filter", "search"),
-    "settings": ("configuration",),
-    "shortcuts": ("help",),
-    "speed": ("timing",),
-    "stop": ("pause", "quit"),
-    "traceback": ("log:",),
-    "warning": ("finding",),
-    "yank": ("copy",),
-}
+    from verl_tui.rendering.charts.plan import PlannedChart
+
+ALSO: dict[str, list[str]] = toml_table(__file__, "synonyms.toml")
 """Synonym -> words in the names of actions."""
 _LEAST = 3
 """Letters from which on the beginning of a synonym is enough."""
@@ -108,3 +73,39 @@ def meant(query: str) -> Iterator[str]:
             if synonym.startswith(typed):
                 found += words
         yield from dict.fromkeys(found)
+
+
+def metric_search(
+    plans: Sequence[PlannedChart], take: Callable[[PlannedChart], None]
+) -> type[Provider]:
+    """Return what the palette searches metrics with.
+
+    Args:
+        plans: The charts to choose from.
+        take: Called with the chosen one.
+    """
+
+    class MetricSearch(Provider):
+        """Offers the metrics whose key or label holds every word, in any case."""
+
+        async def discover(self) -> Hits:
+            """Offer all while nothing is typed."""
+            for plan in plans:
+                words = _words(plan)
+                yield DiscoveryHit(Content(words), partial(take, plan), text=words)
+
+        async def search(self, query: str) -> Hits:
+            """Offer those that match."""
+            typed = query.lower().split()
+            for at, plan in enumerate(plans):
+                words = _words(plan)
+                if all(word in words.lower() for word in typed):
+                    score = 1 / (1 + at)
+                    yield Hit(score, Content(words), partial(take, plan), text=words)
+
+    return MetricSearch
+
+
+def _words(found: PlannedChart) -> str:
+    label = "" if found.label == found.key else f"{found.label}  "
+    return printable(f"{label}{found.key}")
