@@ -246,7 +246,7 @@ class Document:
         again = sum(end - start for start, end, role in part.marks if role == REPEATED)
         if again:
             row.append((f"  {again / part.size:.0%} repeats itself", "warning"))
-        return cut(row, self._cells)
+        return cut(row, self._cells, ELLIPSIS)
 
     # -- layout ------------------------------------------------------------------------------------
 
