@@ -11,7 +11,7 @@ from verl_tui.rendering.log.window import LogWindow
 from verl_tui.rendering.session.shown_state import shown_state
 from verl_tui.rendering.session.source_status import nothing_yet
 from verl_tui.rendering.text.printable import wrapped
-from verl_tui.rendering.text.wrap import ELLIPSIS
+from verl_tui.rendering.text.wrap import fit
 from verl_tui.runs.views.signs_of_life import phase
 from verl_tui.runs.views.state import State
 
@@ -60,56 +60,39 @@ class LogTail:
         log = window.log
         if log is not None:
             log.look()
-        above = why_no_charts(view, width)
-        if height >= _ROOMY:
-            above.append([])
-        else:
-            most = -(-height // _ABOVE)
-            cut_off = len(above) > most
-            above = above[:most]
-            above[-1:] = [
-                [*row, (ELLIPSIS, "dim")] if cut_off else row for row in above[-1:]
-            ]
+        low = height < _ROOMY
+        above = why_no_charts(view, width, -(-height // _ABOVE) if low else None)
+        above += [] if low else [[]]
         rows = self._log_rows(width, max(1, height - len(above)))
         if rows is None:
             return None
         return [*above, *rows][:height]
 
     def _log_rows(self, width: int, height: int) -> list[Pieces] | None:
-        """Return rows of the log; around an error, which stays in sight at every size, they begin
-        with the beginning of a line.
-        """
+        """Return rows of the log; around an error, which stays in sight at every size."""
         window = self._window
         rows = window.rows(width, height)
-        pager = window.pager
-        if rows is None or pager is None or not self.ended:
+        pager, error = window.pager, window.mark
+        if rows is None or pager is None or error is None:
             return rows
-        if self._size != (width, height) and (error := window.mark) is not None:
-            self._size = width, height
-            pager.go_to(error)
-            rows = window.rows(width, height)
-        begun = self._begun_above
-        if begun:
-            pager.move(begun)
-            rows = window.rows(width, height)
-        if rows is None:
-            return None
-        return rows[self._begun_above :]
-
-    @property
-    def _begun_above(self) -> int:
-        """How many rows at the top end a line whose beginning is out of sight."""
-        return next((at for at, line in enumerate(self._window.lines) if line.first), 0)
+        if self._size == (width, height):
+            return rows
+        self._size = width, height
+        pager.go_to(error)
+        return window.rows(width, height)
 
 
-def why_no_charts(view: View, width: int) -> list[Pieces]:
-    """Say why there are no charts: the state, what the run was at, what has been read."""
+def why_no_charts(view: View, width: int, most: int | None = None) -> list[Pieces]:
+    """Say why there are no charts: the state, what the run was at, what has been read; where only
+    so many rows are to spare, the state alone.
+    """
     room = max(1, width - _SIDE)
-    side = (" " * _SIDE, "")
     rows: list[Pieces] = []
-    for words, role in _sentences(view):
-        lines = wrapped(words, room)
-        rows += [[side, (line, role)] for line in lines]
+    for words, role in _sentences(view)[: None if most is None else 1]:
+        lines = list(wrapped(words, room))
+        if most is not None and len(lines) > most:
+            lines[most - 1 :] = [fit(" ".join(lines[most - 1 :]), room)]
+        rows += [[(" " * _SIDE, ""), (line, role)] for line in lines]
     return rows
 
 

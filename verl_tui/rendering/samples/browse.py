@@ -248,7 +248,7 @@ class Browse:
 
     def leave(self) -> None:
         """List all samples in the order of the file."""
-        self.history = None
+        self.history = self.hit = None
         self.query = SampleQuery()
         self.order = SampleOrder()
 

@@ -150,7 +150,9 @@ class Document:
             self.hits += [Hit(at, *hit) for hit in found]
             marks = over(part.marks, [(*hit, "hit") for hit in found])
             self._parts[at] = part._replace(marks=marks)
-        self._here = self.hits[here] if here is not None and self.hits else None
+        self._here: Hit | None = None
+        if here is not None and self.hits:
+            self._here = self.hits[here % len(self.hits)]
         self._set_margin(max(1, width))
         self._most = dict.fromkeys(folded, 4 if self._roomy else 2)
         """Rows that folded parts may take."""
@@ -244,7 +246,7 @@ class Document:
         again = sum(end - start for start, end, role in part.marks if role == REPEATED)
         if again:
             row.append((f"  {again / part.size:.0%} repeats itself", "warning"))
-        return cut(row, self._cells)
+        return cut(row, self._cells, ELLIPSIS)
 
     # -- layout ------------------------------------------------------------------------------------
 
@@ -292,11 +294,11 @@ class Document:
             return
         begins = most > 3 and part.name != "prompt"
         rows = max(1, most - 1 - begins)
-        width = (
-            self._width if most > 1 else max(1, self._width - 2 - len(first[0].label))
-        )
+        before = (2 + self._lead(part)) * (most == 1)
+        width = max(1, self._width - before)
         ends = last_rows(part.text, part.stop, width, 2 * rows)
         last = [row for row in self._labelled(at, ends) if row.kind == "text"][-rows:]
+        last = last or [_Row(at, *ends[-1])]
         if most == 1:
             yield self._named(last[0])._replace(kind="end")
             return
@@ -316,12 +318,15 @@ class Document:
             return row
         return row._replace(label=self._parts[row.part].name, role="label")
 
+    def _lead(self, part: _Text) -> int:
+        """Return the cells that a part's name takes of its first row."""
+        named = self._unfolds is not None and not self._labels
+        return len(part.name) + 1 if named else 0
+
     def _text_rows(self, at: int) -> Iterator[_Row]:
         """Yield all rows of a part; a name before the first row takes its room."""
-        text = self._parts[at].text
-        names = self._unfolds is not None
-        lead = len(self._parts[at].name) + 1 if names and not self._labels else 0
-        rows = self._labelled(at, _spans(text, self._width, lead))
+        part = self._parts[at]
+        rows = self._labelled(at, _spans(part.text, self._width, self._lead(part)))
         for row in rows:
             yield self._named(row)
             break

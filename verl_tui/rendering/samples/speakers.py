@@ -5,7 +5,6 @@ The chunks joined are the text, whatever it is. Takes linear time.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
@@ -46,7 +45,6 @@ class TextChunk(NamedTuple):
     """True for a template's token, a tag or a fence."""
 
 
-@lru_cache(maxsize=8)  # the same sample is laid out anew for another size or fold
 def parse_both(prompt: str, response: str) -> tuple[list[TextChunk], list[TextChunk]]:
     """Cut a prompt and its response into chunks; the response goes on in the blocks that the prompt
     leaves open, such as a `<think>` at its end.

@@ -180,8 +180,10 @@ def why_none(view: View, width: int, *, short: bool = False) -> list[Pieces]:
     elif view.loading:
         sentences = ["No samples yet, still reading."]
     elif short:
-        key = view.keys["panel.samples"]
-        sentences = [f"No samples yet ({key}: how to have them written)."]
+        long = (
+            f"No samples yet ({view.keys['panel.samples']}: how to have them written)."
+        )
+        sentences = [long if len(long) <= width else "No samples yet."]
     else:
         sentences = ["No samples yet.", _where_samples_are(run)]
     if short:

@@ -19,7 +19,7 @@ from verl_tui.rendering.samples.words import (
     strip,
     why_none,
 )
-from verl_tui.rendering.text.numbers import exact_step
+from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.rendering.text.piece import cells_of
 from verl_tui.runs.views.state import is_evaluation
 from verl_tui.tui.keys.help_section import HelpSection
@@ -226,6 +226,9 @@ class SamplesPanel(SampleMoves, Panel):
             return
         left = [(f"step {exact_step(place.step)} · ", "strong"), *sample_words(browse)]
         left += [(" · validation", "accent")] if place.validation else []
+        scores = browse.listing.scores
+        if len(scores.scores) > 1:
+            left.append((f" · step mean {compact(scores.mean)}", "dim"))
         # step, sample and score are never left out for the others' scores
         room = min(width // 3, width - 1 - cells_of(left[:3]))
         among = range(len(browse.listing.facts))

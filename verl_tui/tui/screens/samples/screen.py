@@ -118,7 +118,7 @@ class SamplesScreen(SampleMoves, BufferedScreen[None], RoleStyled):
             &.-list #side { display: block; width: 1fr; max-width: 100%; }
             &.-list #main { display: none; }
         }
-        &.-history #side { max-width: 40; }
+        &.-history #side { max-width: 34; }
         &.-flat { & > #listed, & > Keys { display: none; } }
         &.-filtering { & > #query-bar { display: block; } & > Keys { display: none; } }
     }
