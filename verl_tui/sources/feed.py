@@ -149,9 +149,8 @@ class Feed:
         for reader in waiting:
             if isinstance(reader.source, PipeSource):
                 reader.source.to_the_end()
-        for _, batch, _ in in_turn(waiting, self._next, self._workers):
-            if batch is not None:
-                yield batch
+        read = in_turn(waiting, self._next, self._workers)
+        yield from filter(None, (batch for _, batch, _ in read))
 
     def ask_engines(self, now: float) -> Iterator[Batch]:
         """Yield the answers of the engines that consoles name, if they are to be polled."""
@@ -181,19 +180,13 @@ class Feed:
 
     def finish(self) -> Iterator[Batch]:
         """Yield last lines without an end: for a single look."""
-        for reader in self._readers.values():
-            batch = reader.finish()
-            if batch is not None:
-                yield batch
+        yield from filter(None, map(SourceReader.finish, self._readers.values()))
 
     def update_writers(self, now: float) -> Iterator[Batch]:
         """Look up once which processes write the files, and yield the changes."""
         self._watch_writers(now)
         self._watch.look()
-        for reader in self._readers.values():
-            batch = reader.update_writer()
-            if batch is not None:
-                yield batch
+        yield from filter(None, map(SourceReader.update_writer, self._readers.values()))
 
     def _watch_writers(self, now: float) -> None:
         self._watch.want(

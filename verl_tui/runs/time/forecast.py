@@ -34,7 +34,7 @@ _USUAL = 30
 """Newest durations whose median is the usual one."""
 _RECENT = 200
 """Newest steps of each kind that are compared."""
-_LOOKED_BACK = 2000
+_LOOKED_BACK = 1000
 """Newest records in which these are looked for."""
 _OCCASIONS = 20
 """Newest validations and checkpoints that a schedule is learned from."""
