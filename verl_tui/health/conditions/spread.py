@@ -75,10 +75,9 @@ def _jumps(
     before: Places = np.cumsum(usual) - usual
     kept = values[usual]
     places = np.flatnonzero((values > floor) & (before >= least))
-    # No past has a level below the least value so far: that spares most of the sorting.
-    places = places[
-        values[places] > rule.factor * np.minimum.accumulate(kept)[before[places] - 1]
-    ]
+    # No level lies below the least value of its past: that spares most of the sorting.
+    low = rolling(kept, rule.window, np.minimum)[before[places] - 1]
+    places = places[~(values[places] <= rule.factor * low)]
     for size, some in by_size(places, np.minimum(rule.window, before[places])):
         past, beyond = rows(kept, size, before[some] - 1), values[some]
         tail = np.partition(past, int(_TAIL * size), axis=1)[:, int(_TAIL * size)]
