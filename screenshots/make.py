@@ -70,7 +70,7 @@ PICTURES = (
     Picture("metrics", (140, 36), ("1", "m")),
     Picture("compare", (110, 30), ("f2", "space", "j", "space", "C")),
     Picture("log", (110, 30), ("1", "l")),
-    Picture("sixteen", (100, 30), ("2",), theme=PLAIN.name),
+    Picture("sixteen", (100, 30), ("2",), theme=PLAIN),
     Picture("light", (100, 30), ("2",), theme="textual-light"),
     Picture("gpus", (110, 30), ("2", "f5"), devices=8),
 )
