@@ -55,10 +55,9 @@ def exported(
     name: str, columns: Mapping[str, Sequence[float | None]], end: float
 ) -> Iterator[Sample]:
     """Yield what our exporter tells Prometheus of a run, scraped once after each step."""
-    from verl_tui.exporters.prometheus import ExpositionBuilder
+    from verl_tui.exporters.prometheus import exposition
 
     monitor = Monitor(Config())
-    pages = ExpositionBuilder()
     count = len(next(iter(columns.values())))
     for at in range(count):
         time = end - (count - 1 - at) * SCRAPE
@@ -74,7 +73,7 @@ def exported(
             f"{name}.jsonl", "test", records=at + 1, modified=time - 1.5, absolute=True
         )
         monitor.apply(Batch(name, status, (rows,)), time)
-        for family in pages.build(monitor, time).collect():
+        for family in exposition(monitor, time).collect():
             for sample in family.samples:
                 labels = {
                     **sample.labels,

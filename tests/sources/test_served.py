@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from verl_tui.config import Config
 from verl_tui.exporters.endpoint import MetricsServer, encryption
-from verl_tui.exporters.prometheus import ExpositionBuilder
+from verl_tui.exporters.prometheus import exposition
 from verl_tui.monitor import Monitor, load
 from verl_tui.records import Batch, MetricRows
 from verl_tui.sources.feed import Feed
@@ -514,7 +514,7 @@ def test_our_own_exporter_is_read_through_tls_and_a_login(
     with closing(
         MetricsServer("127.0.0.1", 0, login="me:pw", tls=encryption(certificate, key))
     ) as endpoint:
-        endpoint.show(ExpositionBuilder().build(look(str(log)), time.time()))
+        endpoint.show(exposition(look(str(log)), time.time()))
         reported = [look(endpoint.address).sentences]
         monkeypatch.setenv(CA_FILE, str(certificate))
         reported.append(look(endpoint.address).sentences)

@@ -144,7 +144,8 @@ def _excluded_parts(run: Run) -> AbstractSet[str]:
         if name in _OCCASIONAL_PARTS or share < _OCCASIONAL:
             occasional[name] = taken
         else:
-            rest -= np.nan_to_num(taken)
+            with np.errstate(over="ignore", invalid="ignore"):
+                rest = rest - np.nan_to_num(taken)
     return occasional.keys() - _included(occasional, rest)
 
 
