@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from textual.await_complete import AwaitComplete
 from textual.events import Resize
-from textual.geometry import Region
 from textual.reactive import Reactive
 from textual.screen import Screen, ScreenResultType
 
@@ -15,9 +14,7 @@ from verl_tui.tui.terminal.net import Contained, ContainedPart
 if TYPE_CHECKING:
     from textual import events
     from textual.app import App
-    from textual.await_remove import AwaitRemove
-    from textual.geometry import Size
-    from textual.strip import Strip
+    from textual.geometry import Region, Size
     from textual.widget import Widget
     from typing_extensions import Self
 
@@ -32,13 +29,11 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
     """The widget with the focus, as in `Screen`; a change repaints only that widget."""
 
     _seen = False
-    """True once there has been something to see."""
+    """True while what is drawn is of this size, and may be painted."""
     _fitted_to: Size | None = None
     """The size that `fit` was called with last."""
     drawn_at: Size | None = None
     """The size at which the screen was drawn last."""
-    _held = False
-    """True while nothing is painted: what is drawn is of another size."""
     _previous_map: Any = None
     """Textual's map of all widgets after the last layout."""
 
@@ -111,15 +106,16 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
 
     def _reveal(self, unchanged: bool) -> None:
         self.drawn_at = self.size
-        self._held = False
         self.attempt(self.on_reveal if unchanged else self.redraw, otherwise=None)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Paint what is drawn."""
         self._seen = True
-        paint_now = getattr(self, "_on_timer_update", None)
-        if paint_now is not None:  # else with the next beat of Textual's timer
-            paint_now()
+        self._on_timer_update()
 
     def on_resize(self, event: Resize) -> None:
-        """Draw for a new size where that was laid out while another screen was in front.
+        """Draw for a new size, also where another screen is in front.
 
         Only the app's present size counts: Textual also reports each size that was laid out before,
         and two sizes would be laid out in turn for ever.
@@ -131,38 +127,24 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
             if size != self.outer_size:
                 self.post_message(Resize(size, size))
         elif size != self.drawn_at:
-            self._draw_at(size)
-
-    def _draw_at(self, size: Size) -> None:
-        """Draw for a size, once the stylesheet has been applied."""
-        self.drawn_at = size
-        if size != self._fitted_to:
-            self._fit_to(size)
-        self.call_after_refresh(self._redraw_resized)
+            self.drawn_at = size
+            if size != self._fitted_to:
+                self._fit_to(size)
+                self.app.stylesheet.update(self)
+            self.call_after_refresh(self._redraw_resized)
 
     def _redraw_resized(self) -> None:
         """Draw, and paint once what that asks for has been laid out and drawn, too."""
         self.attempt(self.redraw, otherwise=None)
-        self.call_after_refresh(self.call_after_refresh, self._let_go)
-
-    def _let_go(self) -> None:
-        """Paint all that was held back."""
-        if self._held:
-            self._held = False
-            self._repaint_required = True
-            self._compositor_refresh()
+        if not self._seen:
+            self.refresh()
+            self.call_after_refresh(self.call_after_refresh, self._let_go)
 
     def _screen_resized(self, size: Size) -> None:
-        """Lay out, unless that has just been done for this size; paint when it has been drawn.
-
-        Textual lays out and paints at once, with the breakpoints and contents of the size before.
-        """
-        if size == self.outer_size:
-            return
-        if self._seen and self.is_current:
-            self._held = True
-            self._draw_at(size)
-            self.app.stylesheet.update(self)
+        """Lay out; Textual would paint at once, with the contents of the size before."""
+        if size != self.outer_size and self.is_current:
+            self._seen = False
+            self.drawn_at = None
         super()._screen_resized(size)
 
     def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
@@ -170,13 +152,6 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
         if self.is_active:
             return super().dismiss(result)
         return AwaitComplete()
-
-    def remove(self) -> AwaitRemove:
-        """Remove, without another layout of the screen below."""
-        prune = getattr(self.app, "_prune", None)
-        if prune is None:
-            return super().remove()
-        return cast("AwaitRemove", prune(self))
 
     # -- layout and painting -----------------------------------------------------------------------
 
@@ -194,9 +169,7 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
         if layout:
             # Textual keeps a screen's layout as long as its size is the same, even if its rules
             # have changed.
-            forget = getattr(self, "_clear_arrangement_cache", None)
-            if forget is not None:
-                forget()
+            self._clear_arrangement_cache()
         return super().refresh(repaint=repaint, layout=layout, recompose=recompose)
 
     def _refresh_layout(self, size: Size | None = None, scroll: bool = False) -> None:
@@ -205,26 +178,20 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
         Textual's layout diff uses the last widget lookup as its baseline, so a widget just shown
         is missed: restore the map of the last layout.
         """
-        compositor: Any = getattr(self, "_compositor", None)
-        if self._previous_map is not None and hasattr(compositor, "_full_map"):
+        compositor: Any = self._compositor
+        if self._previous_map is not None:
             compositor._full_map = self._previous_map
         super()._refresh_layout(size, scroll)
-        self._previous_map = getattr(compositor, "_full_map", None)
+        self._previous_map = compositor._full_map
         if self.app.screen is not self and self._seen:
             self.app.screen.refresh()  # this one may shine through
 
     def _compositor_refresh(self) -> None:
         """Paint nothing before the screen is filled; a full repaint only once, after the layout."""
-        if not self._seen or self._held:
+        if not self._seen:
             return
-        if self.is_current and getattr(self, "_repaint_required", False):
+        if self.is_current and self._repaint_required:
             self._repaint_required = False
             self._compositor.update_widgets({self})
         # Also of a screen that has failed: it has a sentence to paint.
         Contained.attempt(self, super()._compositor_refresh, otherwise=None)
-
-    def render_lines(self, crop: Region) -> list[Strip]:
-        """Return the background; all its rows are alike, so one is rendered."""
-        if self.styles.background.a < 1 or not crop.height or self.failed:
-            return super().render_lines(crop)
-        return super().render_lines(Region(crop.x, crop.y, crop.width, 1)) * crop.height

@@ -24,7 +24,7 @@ from textual.events import Resize
 from textual.messages import InBandWindowResize
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from textual.message import Message
 
@@ -65,6 +65,19 @@ class RobustDriver(LinuxDriver):
         os.set_blocking(woken, False)
         signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
         Thread(target=self._end_on_signal, args=(heard,), daemon=True).start()
+
+    def start_application_mode(self) -> None:
+        """Take the terminal; report new sizes to the app one after another.
+
+        One handler of a signal interrupts another: Textual's would report the newest size first,
+        and last the one that it had read before.
+        """
+        super().start_application_mode()  # type: ignore[no-untyped-call]
+        tell = cast("Callable[..., None]", signal.getsignal(signal.SIGWINCH))
+        signal.signal(
+            signal.SIGWINCH,
+            lambda *which: self._loop.call_soon_threadsafe(tell, *which),
+        )
 
     def _get_terminal_size(self) -> tuple[int, int]:
         """Return the size that the app has, even if the terminal reports none or another stream is
