@@ -47,11 +47,19 @@ def test_no_panel_is_a_third_empty_while_another_is_cut() -> None:
     for size in SIZES:
         for state, rows in STATES.items():
             for name, room in arrange(needs_of(rows), *size).items():
-                if name in rows and not (
-                    name == "runs" and room.y == 1 and room.width < size[0]
-                ):
+                beside = room.width < size[0]  # another one decides how tall both are
+                if name in rows and not beside:
                     inner = room.height - FRAME * room.framed
                     assert 1 <= inner <= rows[name], (size, state, name)
+
+
+def test_gpus_and_samples_stand_beside_each_other_on_a_wide_screen() -> None:
+    rooms = arrange(needs_of(STATES["a node"]), 161, 60)
+    gpus, samples = rooms["gpus"], rooms["samples"]
+    assert (gpus.x, gpus.width, samples.x, samples.width) == (0, 80, 80, 81)
+    assert (gpus.y, gpus.height) == (samples.y, samples.height)
+    assert arrange(needs_of(STATES["a node"]), 159, 60)["samples"].x == 0
+    assert arrange(needs_of(STATES["healthy"]), 161, 60)["samples"].x == 0
 
 
 @given(

@@ -33,6 +33,12 @@ _SPARED = 100
 """Cells left to the charts beside it: two columns of charts with their axes."""
 
 
+_PAIR = ("gpus", "samples")
+"""Panels that stand beside each other where there is room: neither needs the whole width."""
+_PAIRED = 160
+"""Columns of a screen from which on they do."""
+
+
 class Need(NamedTuple):
     """What a panel needs."""
 
@@ -109,6 +115,18 @@ def _shared(
     seen = {
         name: one for name, one in needs.items() if one.is_met(name, all_.width, height)
     }
+    if not _stand_beside(seen, all_.width):
+        return _stacked(seen, all_, names)
+    rooms = _stacked(_paired(seen), all_, names)
+    left, right = _PAIR
+    both, half = rooms[right], all_.width // 2
+    rooms[left] = both._replace(width=half)
+    rooms[right] = both._replace(x=half, width=all_.width - half)
+    return rooms
+
+
+def _stacked(seen: dict[str, Need], all_: Room, names: int) -> dict[str, Room]:
+    """Return the places of panels below each other, of the runs maybe in a column."""
     column = _column(seen, all_, names)
     runs = seen.pop("runs", None) if column else None
     if "runs" in seen and all_.height < TALL:
@@ -125,6 +143,26 @@ def _shared(
         below = given["samples"][0] if "samples" in given else 0
         rooms["runs"] = all_._replace(width=column, height=all_.height - below)
     return rooms
+
+
+def _stand_beside(needs: Mapping[str, Need], width: int) -> bool:
+    """Return whether the panels of the pair share their rows: each has more than a sentence."""
+    tall = all(name in needs and needs[name].rows > 1 for name in _PAIR)
+    return tall and width >= _PAIRED
+
+
+def _paired(needs: Mapping[str, Need]) -> dict[str, Need]:
+    """Return the needs where the right panel of the pair needs what both do."""
+    left, right = (needs[name] for name in _PAIR)
+    both = Need(max(left.rows, right.rows), max(left.share, right.share))
+    found = {**needs, _PAIR[1]: both}
+    del found[_PAIR[0]]
+    return found
+
+
+def cells_for(name: str, width: int) -> int:
+    """Return the columns of a screen that a panel can count on."""
+    return width // 2 if name in _PAIR and width >= _PAIRED else width
 
 
 def _column(needs: Mapping[str, Need], all_: Room, names: int) -> int:

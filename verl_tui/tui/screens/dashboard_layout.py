@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len
 
-from verl_tui.rendering.arrange import LOW, NARROW, Need, arrange
+from verl_tui.rendering.arrange import LOW, NARROW, Need, arrange, cells_for
 from verl_tui.rendering.status_line import status
 from verl_tui.tui.keys.act import act
 from verl_tui.tui.keys.bindings import bindings, keys_of
@@ -222,7 +222,7 @@ class DashboardLayout(BufferedScreen[None]):
             rows = panel.attempt(
                 panel.needed,
                 view,
-                size.width - 2,
+                cells_for(spec.name, size.width) - 2,
                 size.height - 2,
                 otherwise=int(spec.name != "charts"),
             )
