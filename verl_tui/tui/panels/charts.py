@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import Binding
-
 from verl_tui.rendering.charts.alignment import page_data
 from verl_tui.rendering.charts.page import (
     ChartFilter,
@@ -21,6 +19,7 @@ from verl_tui.rendering.charts.values import reading
 from verl_tui.rendering.filter_words import Matches
 from verl_tui.rendering.log.target import has_log
 from verl_tui.tui.export import take_chart
+from verl_tui.tui.keys.act import act
 from verl_tui.tui.keys.chart_keys import look_after, step_at, with_step_in_sight
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import LEARN
@@ -60,24 +59,12 @@ class ChartsPanel(Panel):
         "charts, with the focus", (Chart,), rank=10, charts=True, task=LEARN
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("j,down", "step(1)", "Next chart", show=False, id="chart.next"),
-        Binding("k,up", "step(-1)", "Previous chart", show=False, id="chart.previous"),
-        Binding(
-            "pagedown",
-            "page(1)",
-            "Next page of charts",
-            show=False,
-            id="chart.page_down",
-        ),
-        Binding(
-            "pageup",
-            "page(-1)",
-            "Previous page of charts",
-            show=False,
-            id="chart.page_up",
-        ),
-        Binding("g", "jump(-1)", "First page of charts", show=False, id="chart.first"),
-        Binding("G", "jump(1)", "Last page of charts", show=False, id="chart.last"),
+        act("j,down", "step(1)", "chart.next", "Next chart"),
+        act("k,up", "step(-1)", "chart.previous", "Previous chart"),
+        act("pagedown", "page(1)", "chart.page_down", "Next page of charts"),
+        act("pageup", "page(-1)", "chart.page_up", "Previous page of charts"),
+        act("g", "jump(-1)", "chart.first", "First page of charts"),
+        act("G", "jump(1)", "chart.last", "Last page of charts"),
     ]
 
     def __init__(self, *, id: str | None = None) -> None:

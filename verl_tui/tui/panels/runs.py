@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import Binding
 from textual.content import Content
 from textual.message import Message
 
@@ -17,6 +16,7 @@ from verl_tui.rendering.session.selection import LETTERS
 from verl_tui.rendering.text.family_colours import FAMILIES
 from verl_tui.rendering.text.run_colours import HUES
 from verl_tui.text import shell_words
+from verl_tui.tui.keys.act import act
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import COMPARE
 from verl_tui.tui.panels.panel import TextPanel
@@ -70,20 +70,8 @@ class RunsPanel(TextPanel):
         "runs, with the focus", rank=40, notes=_signs(), task=COMPARE
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "space",
-            "select",
-            "Select or deselect for comparing",
-            show=False,
-            id="runs.select",
-        ),
-        Binding(
-            "s",
-            "sort",
-            "Sort: as found, state, name, reward, activity",
-            show=False,
-            id="runs.sort",
-        ),
+        act("space", "select", "runs.select", "Select or deselect for comparing"),
+        act("s", "sort", "runs.sort", "Sort: as found, state, name, reward, activity"),
     ]
     DEFAULT_CSS = """
     RunsPanel {

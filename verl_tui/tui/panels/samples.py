@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import Binding
 from textual.message import Message
 
 from verl_tui.rendering.arrange import TALL
@@ -22,6 +21,7 @@ from verl_tui.rendering.samples.words import (
 from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.rendering.text.piece import cells_of
 from verl_tui.runs.views.state import is_evaluation
+from verl_tui.tui.keys.act import act
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import SAMPLES
 from verl_tui.tui.panels.panel import Panel
@@ -63,8 +63,8 @@ class SamplesPanel(SampleMoves, Panel):
     HELP_SECTION = HelpSection("samples, with the focus", rank=30, task=SAMPLES)
     BINDINGS: ClassVar[list[BindingType]] = [
         *MOVES,
-        Binding("u", "unfold", "Unfold", id="samples.unfold"),
-        Binding("enter", "open", "All samples", show=False, id="samples.enter"),
+        act("u", "unfold", "samples.unfold", "Unfold", show=True),
+        act("enter", "open", "samples.enter", "All samples"),
     ]
 
     class Opened(Message):

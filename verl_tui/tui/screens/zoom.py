@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
-from textual.binding import Binding
 
 from verl_tui.rendering.charts.cursor_values import rows_of
 from verl_tui.rendering.charts.histogram_rows import histogram_rows
@@ -23,6 +22,7 @@ from verl_tui.rendering.text.numbers import exact_step
 from verl_tui.rendering.text.short_names import short_names
 from verl_tui.runs.views.provenance import provenance_words
 from verl_tui.tui.export import take_chart
+from verl_tui.tui.keys.act import act
 from verl_tui.tui.keys.chart_keys import (
     KEYS,
     TABLE,
@@ -83,27 +83,20 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         "a chart in full screen", (Chart,), rank=10, charts=True, task=LEARN
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,enter,z,q", "back", "Back", id="zoom.back"),
-        Binding(
+        act("escape,enter,z,q", "back", "zoom.back", "Back", show=True),
+        act(
             "left_square_bracket",
             "other(-1)",
+            "run.previous",
             "Same metric, previous run",
-            show=False,
-            id="run.previous",
         ),
-        Binding(
-            "right_square_bracket",
-            "other(1)",
-            "Same metric, next run",
-            show=False,
-            id="run.next",
-        ),
-        Binding("j,down", "step(1)", "Next metric", show=False, id="chart.next"),
-        Binding("k,up", "step(-1)", "Previous metric", show=False, id="chart.previous"),
+        act("right_square_bracket", "other(1)", "run.next", "Same metric, next run"),
+        act("j,down", "step(1)", "chart.next", "Next metric"),
+        act("k,up", "step(-1)", "chart.previous", "Previous metric"),
         *KEYS,
-        Binding("0", "reset", "Reset the view", show=False, id="look.reset"),
-        Binding("2", "pair", "Second axis", id="zoom.pair"),
-        Binding("a", "add", "Add", id="zoom.add"),
+        act("0", "reset", "look.reset", "Reset the view"),
+        act("2", "pair", "zoom.pair", "Second axis", show=True),
+        act("a", "add", "zoom.add", "Add", show=True),
         TABLE,
     ]
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
-from textual.binding import Binding
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.strip import Strip
@@ -20,6 +19,7 @@ from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.text.family_colours import FAMILIES
 from verl_tui.rendering.text.hues import with_faint
 from verl_tui.rendering.text.run_colours import HUES
+from verl_tui.tui.keys.act import act
 from verl_tui.tui.widgets.role_styled import RoleStyled
 
 if TYPE_CHECKING:
@@ -35,40 +35,12 @@ _EMPTY = -1
 
 
 READING = (
-    Binding(
-        "left", "read(-1)", "Move the cursor left", show=False, id="chart.read_left"
-    ),
-    Binding(
-        "right", "read(1)", "Move the cursor right", show=False, id="chart.read_right"
-    ),
-    Binding(
-        "ctrl+left",
-        "read(-10)",
-        "Move the cursor far left",
-        show=False,
-        id="chart.far_left",
-    ),
-    Binding(
-        "ctrl+right",
-        "read(10)",
-        "Move the cursor far right",
-        show=False,
-        id="chart.far_right",
-    ),
-    Binding(
-        "home",
-        "read_end(-1)",
-        "Cursor to the first point",
-        show=False,
-        id="chart.read_first",
-    ),
-    Binding(
-        "end",
-        "read_end(1)",
-        "Cursor to the last point",
-        show=False,
-        id="chart.read_last",
-    ),
+    act("left", "read(-1)", "chart.read_left", "Move the cursor left"),
+    act("right", "read(1)", "chart.read_right", "Move the cursor right"),
+    act("ctrl+left", "read(-10)", "chart.far_left", "Move the cursor far left"),
+    act("ctrl+right", "read(10)", "chart.far_right", "Move the cursor far right"),
+    act("home", "read_end(-1)", "chart.read_first", "Cursor to the first point"),
+    act("end", "read_end(1)", "chart.read_last", "Cursor to the last point"),
 )
 """Keys that move the cursor."""
 
@@ -112,7 +84,7 @@ class Chart(RoleStyled, can_focus=True):
     }
     BINDINGS: ClassVar[list[BindingType]] = [
         *READING,
-        Binding("escape", "leave", "Remove the cursor", show=False),
+        act("escape", "leave", words="Remove the cursor"),
     ]
     DEFAULT_CSS = """
     Chart { height: 1fr; width: 1fr; }

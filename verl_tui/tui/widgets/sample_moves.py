@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
-from textual.binding import Binding
+from verl_tui.tui.keys.act import act
 
 if TYPE_CHECKING:
     from textual.binding import BindingType
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from verl_tui.rendering.samples.browse import Browse
 
 MOVES: list[BindingType] = [
-    Binding("n", "sample(1)", "Next sample", id="samples.next"),
-    Binding("p", "sample(-1)", "Previous sample", show=False, id="samples.previous"),
-    Binding("N", "step(1)", "Older step", id="samples.older"),
-    Binding("P", "step(-1)", "Newer step", show=False, id="samples.newer"),
-    Binding("b", "extreme('best')", "Best sample", id="samples.best"),
-    Binding("w", "extreme('worst')", "Worst sample", show=False, id="samples.worst"),
-    Binding("v", "kind", "Training or validation", show=False, id="samples.kind"),
-    Binding("f", "follow", "Follow", id="samples.follow"),
+    act("n", "sample(1)", "samples.next", "Next sample", show=True),
+    act("p", "sample(-1)", "samples.previous", "Previous sample"),
+    act("N", "step(1)", "samples.older", "Older step", show=True),
+    act("P", "step(-1)", "samples.newer", "Newer step"),
+    act("b", "extreme('best')", "samples.best", "Best sample", show=True),
+    act("w", "extreme('worst')", "samples.worst", "Worst sample"),
+    act("v", "kind", "samples.kind", "Training or validation"),
+    act("f", "follow", "samples.follow", "Follow", show=True),
 ]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
-from textual.binding import Binding
 from textual.widgets import Input
 
 from verl_tui.rendering.config_rows import (
@@ -19,6 +18,7 @@ from verl_tui.rendering.config_rows import (
 )
 from verl_tui.rendering.filter_words import Matches, filter_label
 from verl_tui.tui.export import copy_text
+from verl_tui.tui.keys.act import act
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import WHY
 from verl_tui.tui.screens.overlay import Overlay
@@ -41,13 +41,17 @@ class ConfigScreen(RowsScreen[None]):
 
     HELP_SECTION = HelpSection("configuration", (Overlay,), rank=60, task=WHY)
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", "Back", id="config.back"),
-        Binding("q,c", "dismiss", "Close", id="config.close"),
-        Binding("slash", "filter", "Filter", key_display="/", id="config.filter"),
-        Binding(
-            "d", "difference", "Differences from other runs", id="config.difference"
+        act("escape", "back", "config.back", "Back", show=True),
+        act("q,c", "dismiss", "config.close", "Close", show=True),
+        act("slash", "filter", "config.filter", "Filter", show=True),
+        act(
+            "d",
+            "difference",
+            "config.difference",
+            "Differences from other runs",
+            show=True,
         ),
-        Binding("y", "copy", "Copy the setting", id="config.copy"),
+        act("y", "copy", "config.copy", "Copy the setting", show=True),
     ]
     EDGE = (
         ("config.filter", "filter"),

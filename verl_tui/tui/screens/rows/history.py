@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import Binding
-
+from verl_tui.tui.keys.act import act
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import WHY
 from verl_tui.tui.screens.overlay import Overlay
@@ -26,7 +25,7 @@ class HistoryScreen(RowsScreen["Episode | None"]):
     TITLE_WORDS = "finding history"
     HELP_SECTION = HelpSection("finding history", (Overlay,), rank=90, task=WHY)
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,A", "dismiss", "Close", id="history.close")
+        act("escape,q,A", "dismiss", "history.close", "Close", show=True)
     ]
     EDGE = (("entries.open", "goes there"), ("history.close", "closes"))
     WIDEST = 140

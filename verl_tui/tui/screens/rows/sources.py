@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import Binding
-
+from verl_tui.tui.keys.act import act
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import WHY
 from verl_tui.tui.screens.overlay import Overlay
@@ -24,7 +23,7 @@ class SourcesScreen(RowsScreen[None]):
     TITLE_WORDS = "sources"
     HELP_SECTION = HelpSection("sources", (Overlay,), rank=80, task=WHY)
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,i", "dismiss", "Close", id="sources.close")
+        act("escape,q,i", "dismiss", "sources.close", "Close", show=True)
     ]
     EDGE = (
         ("list.down list.up", "scroll"),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import Binding
-
+from verl_tui.tui.keys.act import act
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import SPEED
 from verl_tui.tui.screens.overlay import Overlay
@@ -24,7 +23,7 @@ class TimingScreen(RowsScreen[None]):
     TITLE_WORDS = "timing"
     HELP_SECTION = HelpSection("timing", (Overlay,), rank=70, task=SPEED)
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,t", "dismiss", "Close", id="timing.close")
+        act("escape,q,t", "dismiss", "timing.close", "Close", show=True)
     ]
     EDGE = (
         ("list.down list.up", "scroll"),

@@ -7,7 +7,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
-from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Input
 
@@ -18,6 +17,7 @@ from verl_tui.rendering.samples.changes import change_rows
 from verl_tui.rendering.samples.document import Document
 from verl_tui.rendering.samples.export import Export, whole
 from verl_tui.tui.export import copy_text, folder
+from verl_tui.tui.keys.act import act
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import SAMPLES
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
@@ -35,6 +35,7 @@ from verl_tui.tui.widgets.sample_moves import MOVES, SampleMoves
 if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
+    from textual.geometry import Size
     from textual.strip import Strip
 
     from verl_tui.on_demand.samples import SamplePage
@@ -91,7 +92,7 @@ class SamplesScreen(SampleMoves, BufferedScreen[None], RoleStyled):
     BINDINGS: ClassVar[list[BindingType]] = [
         *MOVES,
         *(
-            Binding(key, action, does, show=at < _SHOWN, id=f"samples.{name}")
+            act(key, action, f"samples.{name}", does, show=at < _SHOWN)
             for at, (key, action, does, name) in enumerate(_KEYS)
         ),
     ]
@@ -119,6 +120,7 @@ class SamplesScreen(SampleMoves, BufferedScreen[None], RoleStyled):
             &.-list #main { display: none; }
         }
         &.-history #side { max-width: 34; }
+        &.-nothing #side { display: none; }
         &.-flat { & > #listed, & > Keys { display: none; } }
         &.-filtering { & > #query-bar { display: block; } & > Keys { display: none; } }
     }
@@ -195,6 +197,7 @@ class SamplesScreen(SampleMoves, BufferedScreen[None], RoleStyled):
             self._place.show([("samples", "strong")])
             self._text.show_rows(words.why_none(view, max(1, self._text.width - 1)))
             return
+        self.remove_class("-nothing")
         places = view.run.samples.places
         self._place.show(*words.step_words(browse, places, view.run.name, view.keys))
         self._listed.show(*words.list_words(browse))
@@ -206,6 +209,11 @@ class SamplesScreen(SampleMoves, BufferedScreen[None], RoleStyled):
         if self._export is not None and self._export.done:
             self._say(self._export.words())
             self._export = None
+
+    def fit(self, size: Size) -> None:
+        """Give the sentence the room of the list where there is nothing to list."""
+        run = self._view.run
+        self.set_class(run is None or not run.samples.places, "-nothing")
 
     def _draw_list(self, page: SamplePage) -> None:
         browse = self._browse
