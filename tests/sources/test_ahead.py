@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from log_reading import without_figures
 from property_examples import examples
@@ -214,7 +214,16 @@ def _rows(rows: MetricRows) -> list[str]:
     return [f"{about} {row}" for row in found]
 
 
+WITHOUT_A_STEP = "".join(
+    f'{{"loss": {at}{stated}}}\n'
+    for at in range(1, 41)
+    for stated in ("" if at == 5 else f', "global_step/max_steps": "{at}/500"',)
+).encode()
+"""A log of ms-swift in which a record states no step: it has that of the one before."""
+
+
 @settings(max_examples=examples(1), deadline=None)
+@example(log=("logging.jsonl", WITHOUT_A_STEP), chunk=150, sizes=[63])
 @given(
     log=logs(),
     chunk=st.integers(50, 3000),

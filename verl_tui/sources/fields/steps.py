@@ -122,6 +122,8 @@ class StepTracker:
         """Metrics of the last step whose field may be none."""
         self._no_step = ""
         """A field that looked like a step and turned out to be none."""
+        self._carried = False
+        """True once a record without a step has taken that of the one before."""
 
     @property
     def counts_all(self) -> bool:
@@ -141,7 +143,8 @@ class StepTracker:
         """The total, where records state their steps and nothing else depends on those before;
         None where more does.
         """
-        absolute = self.known and not self.relative and self._offset is None
+        absolute = self.known and not (self.relative or self._carried)
+        absolute = absolute and self._offset is None
         return ("total", self.total) if absolute else None
 
     @property
@@ -190,6 +193,8 @@ class StepTracker:
             self.step = self._counting.step(
                 keys, record.get(fields.epoch or ""), self.step
             )
+        else:
+            self._carried |= self.known
         return self.step
 
     def _rises(self, step: int, name: str, keys: Iterable[str]) -> bool:
