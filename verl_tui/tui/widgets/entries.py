@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, ClassVar
 
-from rich.style import Style
 from textual.actions import SkipAction
 from textual.geometry import Region
 from textual.message import Message
@@ -46,15 +45,8 @@ class Entries(Rows):
             """The widget that sent the message."""
             return self.entries
 
-    def __init__(self, *, marked: int = 1, id: str | None = None) -> None:
-        """Make an empty list.
-
-        Args:
-            marked: Rows of the chosen entry, from its first, that are highlighted.
-            id: ID of the widget.
-        """
+    def __init__(self, *, id: str | None = None) -> None:
         super().__init__(choosing=True, id=id)
-        self._marked = marked
         self._heads: Sequence[int] = ()
         self._stop = 0
         """Row after the last entry."""
@@ -90,23 +82,6 @@ class Entries(Rows):
     def choose(self, entry: int | None) -> None:
         """Mark an entry as chosen, without a message."""
         self.chosen = None if entry is None else self._heads[entry]
-
-    def ground(self, at: int) -> Style | None:
-        """Return the style under the rows of the chosen entry."""
-        head = self.chosen
-        if head is None or not head < at < head + self._height(head):
-            return super().ground(at)
-        mark = self.mark  # reversed, bars and sparklines would show their opposite
-        if mark.reverse:
-            return None
-        return Style(bgcolor=mark.bgcolor)
-
-    def watch_chosen(self, before: int | None, after: int | None) -> None:
-        """Repaint the entry chosen before and the one chosen now."""
-        for at in (before, after):
-            if at is not None:
-                y = at - self.scroll_offset.y
-                self.refresh(Region(0, y, self.size.width, self._height(at)))
 
     def reveal(self, index: int) -> None:
         """Scroll as little as needed to show the entry that begins at a row, its beginning at
@@ -159,12 +134,6 @@ class Entries(Rows):
         entry = self.entry_at(index)
         if entry is not None:
             super()._choose(self._heads[entry])
-
-    def _height(self, head: int) -> int:
-        entry = self.entry_at(head)
-        if entry is None:
-            return 1
-        return min(self._marked, self._end(entry) - head)
 
     def _end(self, entry: int) -> int:
         """Return the row behind the last one of an entry."""
