@@ -26,7 +26,7 @@ from verl_tui.trainers import trainers
 
 RAY = "\x1b[36m(entrypoint pid=4711)\x1b[0m "
 FLOAT64 = b64encode(struct.pack("<d", 0.25)).decode()
-FORMS: dict[str, tuple[str, dict[str, float], str]] = {
+FORMS: dict[str, tuple[str, dict[str, float | None], str]] = {
     "SkyRL": (
         RAY
         + "2026-08-19 12:00:50.037 | INFO     | skyrl.train.utils.tracking:log:190 - Step {n}: \n"
@@ -122,9 +122,14 @@ FORMS: dict[str, tuple[str, dict[str, float], str]] = {
         "│  objective  kl0_avg: 0.01 | kl2_avg: 0.02               │\n"
         "│  other      global_step: 512 | training_step: {n} | ep: │\n"
         "│             0.01 | scores: 0.25                         │\n"
-        "│  val        sequence_lengths: 680.74 | stop_rate: 0.98  │\n"
+        "│  val        sequence_lengths: 680.74 | rho_drop: 0.98   │\n"
         "╰─────────────────────────────────────────────────────────╯\n",
-        {"reward": 0.25, "reference_kl": 0.02, "response_length": 680.74},
+        {
+            "reward": 0.25,
+            "reference_kl": 0.02,
+            "response_length": 680.74,
+            "validation": None,
+        },
         "open-instruct console",
     ),
     "Megatron-LM": (
@@ -148,8 +153,8 @@ FORMS: dict[str, tuple[str, dict[str, float], str]] = {
         "OpenRLHF console",
     ),
 }
-"""Trainer -> what it prints at a step, the values of the indicators as printed, and the console's
-name.
+"""Trainer -> what it prints at a step, the values of the indicators as printed, None for one that it
+must not have, and the console's name.
 """
 UNKNOWN = (
     "2026-11-28 12:00:{n:02d} INFO mine: ---- Step {n}/100 ----\n  reward: 0.25\n  kl: 0.01\n"
@@ -174,17 +179,36 @@ def test_every_form_has_its_row_here() -> None:
     assert {one.name for one in trainers() if one.forms} == set(FORMS)
 
 
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
 @pytest.mark.parametrize("trainer", FORMS)
-def test_a_console_is_read(tmp_path: Path, trainer: str) -> None:
+def test_a_console_is_read(tmp_path: Path, trainer: str, end: bytes) -> None:
     form, expected, name = FORMS[trainer]
     path = tmp_path / "train.log"
-    path.write_bytes(printed(form))
+    path.write_bytes(printed(form).replace(b"\n", end))
     run = read_run(path)
     assert run.step == 5
     assert next(one.status.program for one in run.sources.values()) == name
     for indicator, value in expected.items():
-        key = run.indicators[indicator]
-        assert values(run, key) == dict.fromkeys(range(1, 6), pytest.approx(value))
+        key = run.indicators.get(indicator)
+        assert (key is None) == (value is None)
+        if key is not None:
+            assert values(run, key) == dict.fromkeys(range(1, 6), pytest.approx(value))
+
+
+@pytest.mark.parametrize("trainer", FORMS)
+def test_the_beginning_of_a_step_changes_none_before(
+    tmp_path: Path, trainer: str
+) -> None:
+    whole, more = (printed(FORMS[trainer][0], steps) for steps in (5, 6))
+    path = tmp_path / "train.log"
+    path.write_bytes(whole)
+    run = read_run(path)
+    cut = tmp_path / "cut.log"
+    for share in (3, 2):
+        cut.write_bytes(more[: len(whole) + (len(more) - len(whole)) // share])
+        begun = read_run(cut)
+        for key in run.keys:
+            assert values(run, key).items() <= values(begun, key).items()
 
 
 @given(st.sampled_from(sorted(FORMS)), st.lists(st.integers(0, 4000), max_size=4))

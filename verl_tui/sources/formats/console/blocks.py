@@ -64,6 +64,7 @@ _HEADING = pattern(
 _FLOAT64 = pattern(r"[A-Za-z0-9+/]{11}=")
 _REDUCER = pattern(r"@(?:sum|mean|max|min)$")
 """What ROLL writes behind a name: how figures of its workers were made one."""
+_EVALUATION = pattern(r"eval")
 _OBJECTS = (b"{'", b'{"', b'[{"')
 _BORDERS = pattern(r"[│┃║|]")
 
@@ -155,8 +156,11 @@ class BlockReader:
         """Return what was read so far, the metrics as a row."""
         held: list[MetricRow | Sample] = [*self._samples]
         if self._form is not None and self._form.key:
-            # Evaluations have none, and belong to the step before.
-            stated = self._values.get(self._form.key, self._reached)
+            # Evaluations have none, and belong to the step before; nothing else does, such as the
+            # beginning of a block at a log's end.
+            stated = self._values.get(self._form.key)
+            if stated is None and all(map(_EVALUATION.match, self._values)):
+                stated = self._reached
             self._step = int(stated) if stated is not None else None
         if self._values and self._step is not None:
             self._reached = self._step
@@ -325,5 +329,5 @@ def finds(text: bytes) -> bool:
     if not any(form.word in text for form in FORMS):
         return False
     reader = BlockReader()
-    lines = (parted(strip_ansi(line)).text for line in text.split(b"\n"))
+    lines = (parted(strip_ansi(line)).text for line in text.splitlines())
     return any(map(reader.feed, lines)) or bool(reader.held())

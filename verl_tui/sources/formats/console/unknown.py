@@ -155,7 +155,7 @@ def form_in(text: bytes) -> Form | None:
     if len(list(stated)) <= _ENOUGH:
         return None
     guess = UnknownTrainer()
-    lines = (parted(strip_ansi(line)).text for line in text.split(b"\n"))
+    lines = (parted(strip_ansi(line)).text for line in text.splitlines())
     forms = (guess.read(line, 0) for line in lines)
     return next(filter(None, forms), None)
 
