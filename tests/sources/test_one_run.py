@@ -93,6 +93,9 @@ WORKER = "worker-" + "ab" * 28
         ["logs/rank_0.log", "logs/rank_1.log"],
         ["train.rank0.out", "train.rank1.out"],
         ["rank_0/train.log", "rank_1/train.log"],
+        ["logs/attempt_1/orchestrator.log", "logs/attempt_1/trainer.log"],
+        ["orchestrator.log", "trainer.log"],
+        ["logs/orchestrator.log", "logs/trainer/rank_0.log"],
         [
             "x_1/attempt_0/0/stdout.log",
             "x_1/attempt_0/1/stdout.log",

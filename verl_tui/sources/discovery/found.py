@@ -25,7 +25,9 @@ time.
 _PROCESSES = (
     (pattern(r"attempt_\d+/(\d+)/(?:stdout|stderr)\.log"), 3, 2, None),
     (pattern(r"logs/job-driver-[^/]*"), 2, 0, 0),
-    (pattern(r"logs/attempt_\d+/(?:orchestrator|trainer)\.log"), 3, 1, 0),
+    (pattern(r"attempt_\d+/(?:orchestrator|trainer)\.log"), 2, 1, 0),
+    (pattern(r"(?:orchestrator|trainer)\.log"), 1, 0, 0),
+    (pattern(r"trainer/rank_(\d+)\.log"), 2, 1, None),
     (pattern(r"worker-[0-9a-f]{20,}-(?!f{8})[0-9a-f]{8}-\d+\.(?:out|err)"), 1, 0, 1),
 )
 """Ends of the paths of single processes' logs: how many parts they have, how many folders further
