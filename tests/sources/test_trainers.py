@@ -14,7 +14,7 @@ import pytest
 from command_line import run as run_command
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from log_reading import feed_in_pieces, read_run, values
+from log_reading import feed_in_pieces, read_run, read_runs, values
 
 from verl_tui.indicators import INDICATORS
 from verl_tui.sources.fields.nested_samples import GAP
@@ -468,3 +468,17 @@ def test_samples_that_easyr1_prints_are_of_its_validation(tmp_path: Path) -> Non
     assert [(one.step, one.validation) for one in run.samples.places] == [
         (step, True) for step in range(3)
     ]
+
+
+def test_what_easyr1_writes_into_its_directory_is_one_run(tmp_path: Path) -> None:
+    (tmp_path / "experiment_log.jsonl").write_text(
+        '{"step": 1, "reward": {"overall": 0.25}}\n'
+    )
+    (tmp_path / "experiment_config.json").write_text('{"algorithm": {"gamma": 1.0}}')
+    (tmp_path / "generations.log").write_text(
+        "[prompt] 1+1?\n[output] 2\n[ground_truth] 2\n[score] 1.0\n\n"
+    )
+    (run,) = read_runs(tmp_path).values()
+    assert values(run, run.indicators["reward"]) == {1: 0.25}
+    assert run.settings["algorithm.gamma"] == 1.0
+    assert len(run.samples.places) == 1

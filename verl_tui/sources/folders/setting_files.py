@@ -22,8 +22,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _METADATA = "wandb-metadata.json"
-NAMES = ("config.yaml", "config.yml", "overrides.yaml", "args.json", _METADATA)
-"""Files that hold settings; `args.json` is ms-swift's."""
+NAMES = (
+    "config.yaml",
+    "config.yml",
+    "overrides.yaml",
+    "args.json",
+    "experiment_config.json",
+    _METADATA,
+)
+"""Files that hold settings; `args.json` is ms-swift's, `experiment_config.json` EasyR1's."""
 _AMBIGUOUS = "config.json"
 """The settings of a training of tinker-cookbook, and those of a model of transformers."""
 _OF_TRAININGS = frozenset(names("training_setting"))
