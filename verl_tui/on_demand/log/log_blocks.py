@@ -11,7 +11,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.sources.formats.console.bars import has_bar
-from verl_tui.sources.formats.console.collected import printed_line
+from verl_tui.sources.formats.console.kept import printed_line
 from verl_tui.text import safe, strip_ansi
 
 if TYPE_CHECKING:

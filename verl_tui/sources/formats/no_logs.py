@@ -15,7 +15,7 @@ from verl_tui.sources.fields.sample import read_sample
 from verl_tui.sources.fields.spellings import names
 from verl_tui.sources.fields.steps import is_sure_name
 from verl_tui.sources.formats import metrics_json, tutorial
-from verl_tui.sources.formats.console.collected import as_printed
+from verl_tui.sources.formats.console.kept import as_printed
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:

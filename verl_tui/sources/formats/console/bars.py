@@ -30,11 +30,8 @@ WHOLE_BAR = pattern(DRAWN + rb"[^\s/]{1,30}/\S{1,30} \[[^\]\r\n]{0,1000}\]")
 _BARELY = pattern(rb"\d% {1,40}\d{1,15}/\d{1,15} \[\d")
 _ELAPSED = pattern(rb"(?:(\d{1,9}):)?(\d\d):(\d\d)<")
 """The time that tqdm writes behind a bar's `[`."""
-_BROKEN_BARS = 8
-"""Bars without an end that are passed over at the end of a line: one is being written, others were
-glued to something.
-"""
-_DIGITS = 3
+_LONGEST = 4096
+"""Last bytes of an unfinished line, in which its last bar is looked for."""
 _FASTER = 5
 """How many times as fast as the bar before a bar moves that is another thing's: heuristic."""
 _ENOUGH = 2
@@ -74,16 +71,9 @@ def named_bars(part: bytes) -> Iterator[Progress]:
 
 def complete_bars(line: bytes) -> int:
     """Return how many bytes of an unfinished line end with its last complete bar, 0 for none."""
-    at = len(line)
-    for _ in range(_BROKEN_BARS):
-        at = line.rfind(b"%", 0, at)
-        if at < 0:
-            return 0
-        begin = len(line[max(0, at - _DIGITS) : at].rstrip(b"0123456789"))
-        found = WHOLE_BAR.match(line, max(0, at - _DIGITS) + begin)
-        if found is not None:
-            return found.end()
-    return 0
+    begin = max(0, len(line) - _LONGEST)
+    ends = [0, *(bar.end() for bar in WHOLE_BAR.finditer(line, begin))]
+    return ends[-1]
 
 
 class BarRestarts:
@@ -94,9 +84,8 @@ class BarRestarts:
     """
 
     def __init__(self) -> None:
-        self._at = 0
-        self._seconds: float | None = None
-        """What the bar said it had taken."""
+        self._last = 0, 0.0
+        """Position, and the seconds that the bar said it had taken."""
         self._pace = 0.0
         """Seconds of its last step, 0 where unknown."""
         self._before: tuple[int, float] | None = None
@@ -104,19 +93,15 @@ class BarRestarts:
         that is.
         """
 
-    def _move(self, at: int, seconds: float | None) -> None:
-        if at == 0 < self._at:
-            self._before = self._at, self._pace
-            self._pace = 0.0
-        elif self._seconds is not None and seconds is not None and at > self._at:
-            self._pace = max(0.0, (seconds - self._seconds) / (at - self._at))
-        self._at, self._seconds = at, seconds
-
-    def follow(self, at: int, seconds: float | None) -> int | None:
+    def follow(self, at: int, seconds: float) -> int | None:
         """Take a position; return where the training before was, once it is clear that this is
         another.
         """
-        self._move(at, seconds)
+        (was, then), self._last = self._last, (at, seconds)
+        if at == 0 < was:
+            self._before, self._pace = (was, self._pace), 0.0
+        elif at > was:
+            self._pace = max(0.0, (seconds - then) / (at - was))
         if self._before is None or at < _ENOUGH or not self._pace:
             return None
         top, pace = self._before

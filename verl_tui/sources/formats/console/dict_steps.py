@@ -26,10 +26,8 @@ _PATIENCE = 32
 """Training dicts without a bar among them after which the steps are counted."""
 _MOST_BARS = 100
 """Bars whose first position is remembered: a console has a handful, a broken one any number."""
-
-
-_ROUND = (1000, 500, 100, 50, 20, 10, 5, 2, 1)
-"""Logging intervals as people choose them, the roundest first."""
+_ROUND = (500, 100, 50, 20, 10, 5, 2, 1)
+"""Logging intervals as people choose them, the largest first."""
 
 
 class PrintedDict(NamedTuple):
@@ -43,27 +41,20 @@ class PrintedDict(NamedTuple):
     step: int | None = None
     """The step that the dict states."""
     ahead: int = 0
-    """Steps by which the bar is behind when the dict is printed, and with it all steps here, up to
-    that of a `PlacedDict`.
-    """
+    """Steps by which the bar is behind when the dict is printed."""
 
 
-class PlacedDict(NamedTuple):
-    """A dict whose step is known."""
-
-    printed: PrintedDict
-    step: int
-    counted: bool
-    """True if the step was counted: neither the dict nor a bar states it."""
-    first: bool = False
-    """True for the first training dict behind a new training bar."""
+Placed = tuple[PrintedDict, int, bool, bool]
+"""A dict, its step, whether that was counted as neither the dict nor a bar states it, and whether
+it is the first of training behind a new training bar.
+"""
 
 
 class StepResolver:
     """Finds the steps of the dicts of one console, in the order in which they were printed."""
 
     def __init__(self) -> None:
-        self.placed: list[PlacedDict] = []
+        self.placed: list[Placed] = []
         """Dicts whose steps have been found, until someone takes them."""
         self.at: int | None = None
         """Position of the training's bar."""
@@ -90,14 +81,14 @@ class StepResolver:
         """Steps of clearings whose dicts have not come yet."""
         self._kept_back: bool | None = None
         """True if dicts arrive later than the bars, None while that is unknown."""
+        self._leads: bool | None = None
+        """True if a dict without a clearing stands before the bar of its own step."""
         self._loose = False
         """True if bars and dicts are in no order."""
         self._last: int | None = None
         """Step of the last training dict."""
         self._stride: int | None = None
         """Steps between the last two training dicts."""
-        self._moves = 0
-        """Single steps of the bar since the last dict."""
         self.cleared = False
         """True while the bar is cleared and not yet painted again."""
         self._painted: dict[int, int] = {}
@@ -124,9 +115,7 @@ class StepResolver:
         if self._kept_back and self._waiting:
             self._count()  # its own clearing was not seen
         if not self.cleared:
-            self.cleared = True
-            self._came = 0
-            self._other = False
+            self.cleared, self._came, self._other = True, 0, False
 
     def other(self) -> None:
         """Take text that is neither a dict nor a bar."""
@@ -151,36 +140,22 @@ class StepResolver:
 
     def bar(self, at: int, total: int) -> None:
         """Take a nameless bar; the training's bar is one."""
-        before = self._moved(at, total)
-        is_trainings = total == self.total or (self.total is None and at < total)
-        if self.cleared:
-            self._painted.setdefault(total, at)
-            if is_trainings:
-                self._close()
-        elif is_trainings and self._awaits(total):
-            self.at, self.total = at, total
-            step = self._likeliest(before, at)
-            self._behind(at, step, counted=step not in (before, at))
-
-    def _awaits(self, total: int) -> bool:
-        """Return whether dicts wait for a bar of this length."""
-        waits = self._trains() or (self._waiting and total == self.total)
-        return bool(waits) and not self._kept_back
-
-    def _moved(self, at: int, total: int) -> int | None:
-        """Note the position of a bar; return the one before, None if it had none."""
         if total == self.total and at == 0 and self.at:
             self._count()
             self._start_training()
         first, before = self._bars.get(total, (at, None))
         if total in self._bars or len(self._bars) < _MOST_BARS:
             self._bars[total] = first, at
-        if not self._waiting:
-            self._moves = self._moves + 1 if before in (at, at - 1) else 0
         self._drawn = at, total
         if total == self.total:
             self.at = at
-        return before
+        if self.cleared:
+            self._painted.setdefault(total, at)
+            if total == self.total or (self.total is None and at < total):
+                self._close()
+        elif self._waiting and not self._kept_back and self._is_trainings(at, total):
+            self.at, self.total = at, total
+            self._between(before, at, first)
 
     def settle(self) -> None:
         """Settle the dicts that wait for a bar at their likeliest steps: none may come."""
@@ -200,7 +175,7 @@ class StepResolver:
         if total is None or total not in painted:
             total = min(painted, key=lambda one: (painted[one] / max(1, one), one))
         at = painted[total]
-        came, other = self._came, self._other
+        came, self._came = self._came, 0
         if self.total not in (None, total):
             if at >= total:
                 return
@@ -212,21 +187,17 @@ class StepResolver:
             self._start_training()
             self._waiting = waiting
         self.at, self.total = at, total
-        self._came, self._other = 0, False
-        if came or not other or self._kept_back is not None:
-            self._written(at, came)
-
-    def _written(self, at: int, came: int) -> None:
-        """Note that a dict was written at a step, and how many came since."""
-        if self._kept_back is None:
+        if self._kept_back is None and (came or not self._other):
             self._kept_back = came != 1
-        if not self._kept_back:
-            self._behind(at, at)
-            return
-        if self._waiting and not self._writes:
-            self._bounded(at)
-        self._writes.append(at)
-        self._pair()
+        if self._kept_back:
+            if self._waiting and not self._writes:
+                self._count(at)
+            self._writes.append(at)
+            self._pair()
+        elif self._trains() > 1:
+            self._count(at)
+        elif self._kept_back is False:
+            self._place(at)
 
     def _pair(self) -> None:
         """Give dicts the steps of their clearings."""
@@ -239,96 +210,81 @@ class StepResolver:
         """Return how many dicts of a training wait."""
         return sum(one.training for one in self._waiting)
 
-    def _likeliest(self, before: int | None, at: int) -> int:
-        """Return the likeliest step of what was printed between two positions of the bar.
+    def _is_trainings(self, at: int, total: int) -> bool:
+        if self.total is None:
+            return at < total and self._trains() > 0
+        return total == self.total
 
-        A step moves the bar before its dict is printed, unless the bar is behind. So a dict between
-        two steps in a row is of the first, unless that one has its dict, or the second is what one
-        logs at: the bar that was cleared for the dict is missing in what is copied from a terminal.
-        """
-        if before is None:
-            return at
-        if any(one.ahead for one in self._waiting):
-            return at - (before < at and before != self._last)
-        if before and not self._trains():
-            return before if before in (self._last, at - 1) else at
-        return self._between(before, at) if before else at
+    def _between(self, before: int | None, at: int, first: int) -> None:
+        """Settle what was printed between two positions of the bar; its first one is `first`.
 
-    def _between(self, before: int, at: int) -> int:
-        interval = self._interval()
-        following = self._last + interval if self._last is not None and interval else -1
-        if before <= following <= at:
-            return following
-        if before != at - 1 or before == self._last:
-            return at
-        return before + (self._moves > 1 and _is_round(at))
-
-    def _behind(self, at: int, step: int, *, counted: bool = False) -> None:
-        """Settle the dicts before a bar.
-
-        Args:
-            at: Position of the bar.
-            step: Step of the training dict, if there is one.
-            counted: Whether that step was counted.
+        A step moves the bar before its dict is printed, so a dict between two steps in a row is of
+        the first; but in what is copied from a terminal, the bar that was cleared for the dict is
+        missing. The first dict tells: it leads where nothing or a step that is no interval stands
+        before it.
         """
         if self._loose or self._trains() > 1:
-            self._bounded(at)
+            self._count(at)
             return
+        if self._leads is None and self._trains():
+            is_moving = before is not None and before - first > 1
+            self._leads = not before or (is_moving and _is_round(at))
+        interval = self._interval()
+        following = (self._last or 0) + interval if interval else -1
+        if not self._trains():
+            step = (
+                at if before is None or before not in (self._last, at - 1) else before
+            )
+        elif not before or self._leads or before in (self._last, at):
+            step = at
+        elif before <= following <= at:
+            step = following
+        else:
+            step = before if before == at - 1 else at
+        self._place(step, counted=step not in (before, at), moves=before in (None, at))
+
+    def _place(self, step: int, *, counted: bool = False, moves: bool = True) -> None:
+        """Settle the dicts that wait: that of a training, and evaluations, which are of the step
+        before unless they come last.
+
+        Args:
+            step: The step.
+            counted: Whether it was counted.
+            moves: Whether the bar stands still before dicts that are ahead of it.
+        """
         waiting, self._waiting = self._waiting, []
         for i, one in enumerate(waiting):
             early = not one.training and any(later.training for later in waiting[i:])
             if early and self._last is not None:
                 self._settle(one, self._last)
             else:
-                self._settle(one, step, counted=counted)
+                self._settle(one, step + one.ahead * moves, counted=counted)
 
-    def _bounded(self, at: int) -> None:
-        """Settle several training dicts before a bar, none of which can be beyond it."""
+    def _count(self, upto: int | None = None) -> None:
+        """Settle all waiting dicts by counting; none can be beyond the bar at `upto`."""
         count = self._trains()
-        if not count:
-            self._count()
-            return
-        self._loose = self._kept_back is None
-        before = self._before()
-        stride = self._interval() or (
-            _likeliest_interval(at - before, count) if before is not None else 1
-        )
-        if before is None:
-            before = max(0, at - stride * count)
-        self._count(before, min(stride, max(0, at - before) / count))
-
-    def _count(self, before: int | None = None, stride: float | None = None) -> None:
-        """Settle all waiting dicts by counting.
-
-        Args:
-            before: The step to count from.
-            stride: Steps between two training dicts; below 1 where several share a step.
-        """
-        least = self._begin_count(self._trains())
-        start = before if before is not None else self._before() or 0
-        stride = stride if stride is not None else self._interval() or 1
+        if count > (1 if self._kept_back is None else _PATIENCE):
+            self._loose = True
+        if count and self.total is None and self._drawn is not None:
+            at, total = self._drawn
+            self.total = total if at < total else None
+        start, stride = self._before(), float(self._interval() or 1)
+        if upto is not None and count:
+            if start is None:
+                start = max(0, upto - int(stride) * count)
+            span = max(0, upto - start)
+            if self._interval() is None:
+                stride = next((one for one in _ROUND if one * count <= span), 1)
+            stride = min(stride, span / count)
         waiting, self._waiting = self._waiting, []
         counted = 0
         for one in waiting:
+            step = self._last if self._last is not None else self.at or start or 0
             if one.training:
                 counted += 1
-                step = max(start + math.ceil(stride * counted), least)
+                step = (start or 0) + math.ceil(stride * counted)
                 step = self._at_epoch(one.epoch) or step
-            elif self._last is not None:
-                step = self._last
-            else:
-                step = self.at or max(0, start)
             self._settle(one, step, counted=True)
-
-    def _begin_count(self, training: int) -> int:
-        """Note that so many training dicts are counted; return the least step of the first."""
-        if training > (1 if self._kept_back is None else _PATIENCE):
-            self._loose = True
-        if training and self.total is None and self._drawn is not None:
-            at, total = self._drawn
-            self.total = total if at < total else None
-        in_order = training == 1 and self._kept_back is False
-        return (self.at or 0) if in_order else 0
 
     def _at_epoch(self, epoch: float | None) -> int:
         """Return the step at an epoch, 0 where the console does not say how many one has."""
@@ -340,12 +296,8 @@ class StepResolver:
         """Return the step to count the dicts from, None if the console does not show it."""
         if self._last is not None:
             return self._last
-        total = self.total
-        if total is None and self._drawn is not None:
-            total = self._drawn[1]
-        if total is None or self._bars.get(total, (1, 1))[0] == 0:
-            return -max([one.ahead for one in self._waiting], default=0)
-        return None
+        total = self.total or (self._drawn[1] if self._drawn is not None else 0)
+        return 0 if self._bars.get(total, (0, 0))[0] == 0 else None
 
     def _interval(self) -> int | None:
         # Where the first step is logged beside the regular ones, that is no interval.
@@ -353,29 +305,17 @@ class StepResolver:
         return self._every or (self._stride if regular else None)
 
     def _settle(self, one: PrintedDict, step: int, *, counted: bool = False) -> None:
-        ahead = one.ahead if one.step is None else 0
         if self.total is not None and one.step is None:
             # a bar may go on beyond its length
-            step = min(step, max(self.total, self.at or 0) - ahead)
+            step = min(step, max(self.total, self.at or 0))
         first = one.training and self._another
         if one.training:
             if self._last is not None and step > self._last:
                 self._stride = step - self._last
             self._last = step
             self._another = False
-        self.placed.append(PlacedDict(one, step + ahead, counted, first))
+        self.placed.append((one, step, counted, first))
 
 
 def _is_round(step: int) -> bool:
     return step % 5 == 0 or step & (step - 1) == 0
-
-
-def _likeliest_interval(span: int, count: int) -> int:
-    """Return the likeliest logging interval for `count` dicts within `span` steps."""
-    if span < count:
-        return 1
-    if span % count == 0:
-        return span // count
-    least, most = span // (count + 1) + 1, span // count
-    rounded = (unit * (most // unit) for unit in _ROUND)
-    return next((one for one in rounded if one >= least), most)

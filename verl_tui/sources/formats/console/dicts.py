@@ -16,10 +16,11 @@ from verl_tui.records import Event, EventKind, Progress, Restart
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.formats.console.bars import DRAWN, BarRestarts, elapsed
 from verl_tui.sources.formats.console.dict_steps import PrintedDict, StepResolver
-from verl_tui.sources.formats.console.printed_dicts import ReadDict, read_dict
+from verl_tui.sources.formats.console.printed_dicts import read_dict
 from verl_tui.sources.formats.console.trainer_detector import TrainerDetector
 from verl_tui.sources.formats.trainer_state import FROM_ZERO, FROM_ZERO_NOTE
 from verl_tui.text import one_line
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,21 +34,16 @@ _BAR = pattern(
 )
 """The nameless bar of a training; ms-swift names it."""
 _STEPS = (
-    "global_step",
-    "global_step/max_steps",
-    "step",
-    "current_steps",
-    "train/global_step",
-    "iteration",
-    "iter",
-)
+    "global_step", "global_step/max_steps", "step", "current_steps", "train/global_step",
+    "iteration", "iter",
+)  # fmt: skip
 """Names of a dict's step."""
 _TOTALS = ("max_steps", "total_steps")
-_PLACES = frozenset({*_STEPS, *_TOTALS})
 _MOST_STEPS = 10**15
 _METRIC = pattern(r"loss|reward|grad_norm|learning_rate|accuracy")
 """A dict that states its step is one of metrics if a key contains one of these."""
 _TRAINED = {"loss", "reward", "learning_rate", "grad_norm", "objective/rlhf_reward"}
+_OF_EVALUATION = ("eval_", "train_", "test_")
 _PPO = {"objective/rlhf_reward", "loss/value_avg"}
 """In a dict of TRL's PPO, which prints it before the bar goes on to its step
 (`trl/trainer/ppo_trainer.py`); RLOO, which does so too, counts its steps from 0.
@@ -89,9 +85,12 @@ class DictReader:
     @property
     def note(self) -> str | None:
         """Say how many steps were estimated, or shifted."""
-        return joined_notes(
-            _estimated(self.counted), FROM_ZERO_NOTE if self._from_zero else None
-        )
+        many = counted(self.counted, "record is", "records are")
+        whose = "the step of" if self.counted == 1 else "the steps of"
+        note = f"{whose} {many} estimated: the console does not state "
+        note += "it" if self.counted == 1 else "them"
+        from_zero = FROM_ZERO_NOTE if self._from_zero else None
+        return joined_notes(note if self.counted else None, from_zero)
 
     @property
     def counts_most(self) -> bool:
@@ -101,22 +100,12 @@ class DictReader:
     def read(self, part: bytes, number: int) -> Sequence[MetricRow | Record] | None:
         """Return the records of a line with a dict in it, None if it is no dict of metrics."""
         at = part.find(b"{'")
-        self.behind = b""
         # Most lines with a brace are something else, and long: check the cheap things first.
-        if part.rfind(b"}") < at:
-            return None
-        if not _ENDS_TEXT.search(part, 0, at):
+        if part.rfind(b"}") < at or not _ENDS_TEXT.search(part, 0, at):
             return None
         found = read_dict(part[at:])
-        return self._unnamed(found, part[: len(part) - len(found.behind)], number)
-
-    def _unnamed(
-        self, found: ReadDict, part: bytes, number: int
-    ) -> Sequence[MetricRow | Record] | None:
-        written = {
-            key: math.nan if value is None else value
-            for key, value in found.values.items()
-        }
+        values = found.values.items()
+        written = {key: math.nan if one is None else one for key, one in values}
         step, total = (_stated(written, names) for names in (_STEPS, _TOTALS))
         if not _is_metrics(written, stated=step is not None):
             self.unread += not written and hinted(part)
@@ -125,32 +114,25 @@ class DictReader:
         self.unread += found.lists
         self._line = number
         self.program.dict(written)
-        if "train_runtime" in written:
-            return self._ended(written, step, part)
+        if "train_runtime" in written:  # the training ends, without metrics of a step
+            self.steps.printed(PrintedDict((), (), training=False, step=step))
+            text = part[: len(part) - len(found.behind)][:2000]
+            said = one_line(text.decode("utf-8", "replace"), 400)
+            return [*self.placed(), Event(EventKind.FINISHED, said, number)]
         self.steps.printed(_printed(written, step))
         return [Progress(step, total)] if step is not None else []
-
-    def _ended(
-        self, written: Mapping[str, float], step: int | None, part: bytes
-    ) -> Sequence[MetricRow | Record]:
-        """Take the dict that a training ends with, which has no metrics of a step."""
-        epoch = written.get("epoch")
-        self.steps.printed(PrintedDict((), (), training=False, epoch=epoch, step=step))
-        text = one_line(part[:2000].decode("utf-8", "replace"), 400)
-        return [*self.placed(), Event(EventKind.FINISHED, text, self._line)]
 
     def bar(self, part: bytes) -> Sequence[MetricRow | Record]:
         """Take a line that ends with a bar; return the dicts it places, and the progress."""
         found = _BAR.match(part)
         if found is None:
             return ()
-        at = int(found["at"])
-        total = int(found["total"])
+        at, total = int(found["at"]), int(found["total"])
         self.steps.bar(at, total)
         if total != self.steps.total:
             return ()
         seconds = elapsed(part, found.end())
-        before = self._bar.follow(at, seconds)
+        before = self._bar.follow(at, seconds) if seconds is not None else None
         said = f"the bar began again behind step {before or 0:,}"
         again = [Restart(said)] if before is not None else []
         return [*again, Progress(at, total, seconds)]
@@ -161,37 +143,30 @@ class DictReader:
         """
         out: list[MetricRow | Record] = []
         found, self.steps.placed = self.steps.placed, []
-        for printed, step, counted, first in found:
+        for (keys, values, training, _, stated, _), step, was_counted, first in found:
             if first and self._reached is not None:
                 text = f"steps went back from {self._reached} to {step}"
                 if step >= self._reached:
                     text = f"went on from step {self._reached} after another start"
                 before = max(0, step - 1)
                 out.append(Event(EventKind.RESUMED, text, self._line, before))
-            if printed.training:
+            if training:
                 self._reached = step
-            if printed.keys:
+            if keys:
                 self._placed += 1
-                self.counted += counted
-                from_zero = set(printed.keys) == FROM_ZERO  # LLaMA-Factory's PPO
-                self._from_zero |= from_zero
-                estimated = printed.step is None
-                out.append(
-                    MetricRow(
-                        step + from_zero,
-                        printed.keys,
-                        printed.values,
-                        estimated=estimated,
-                    )
-                )
+                self.counted += was_counted
+                shift = set(keys) == FROM_ZERO  # LLaMA-Factory's PPO
+                self._from_zero |= shift
+                estimated = stated is None
+                out.append(MetricRow(step + shift, keys, values, estimated=estimated))
         return out
 
 
 def _printed(written: Mapping[str, float], step: int | None) -> PrintedDict:
-    metrics = {key: value for key, value in written.items() if key not in _PLACES}
+    keys = tuple(key for key in written if key not in _STEPS and key not in _TOTALS)
     return PrintedDict(
-        tuple(metrics),
-        tuple(metrics.values()),
+        keys,
+        tuple(written[key] for key in keys),
         training=bool(_TRAINED & written.keys()) or not _is_evaluation(written),
         epoch=written.get("epoch"),
         step=step,
@@ -211,7 +186,7 @@ def _is_metrics(written: Mapping[str, float], *, stated: bool) -> bool:
 
 
 def _is_evaluation(written: Mapping[str, float]) -> bool:
-    return any(key.startswith(("eval_", "train_", "test_")) for key in written)
+    return any(key.startswith(_OF_EVALUATION) for key in written)
 
 
 def _stated(written: Mapping[str, float], names: Sequence[str]) -> int | None:
@@ -220,12 +195,3 @@ def _stated(written: Mapping[str, float], names: Sequence[str]) -> int | None:
     if value is None or not 0 <= value < _MOST_STEPS or value != int(value):
         return None
     return int(value)
-
-
-def _estimated(records: int) -> str | None:
-    """Say how many records have an estimated step, None if none has."""
-    if not records:
-        return None
-    if records == 1:
-        return "the step of 1 record is estimated: the console does not state it"
-    return f"the steps of {records:,} records are estimated: the console does not state them"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.sources.files.binary import is_binary
-from verl_tui.sources.formats.console import blocks, collected, unknown
+from verl_tui.sources.formats.console import blocks, kept, unknown
 from verl_tui.sources.formats.console.dicts import hinted
+from verl_tui.sources.formats.console.kept import KeptDecoder
 from verl_tui.sources.formats.console.step_lines import STEP, SURE
-from verl_tui.sources.formats.console.wrapped import WrappedDecoder
 from verl_tui.sources.formats.format import Parts
 from verl_tui.sources.formats.lines import LineReader, line_begin
 
@@ -42,7 +42,7 @@ def matches(path: Path, head: bytes) -> bool:
     known = (
         any(mark in head for mark in _KNOWN)
         or hinted(head)
-        or hinted(collected.as_printed(head))
+        or hinted(kept.as_printed(head))
         or _has_blocks(head)
     )
     return known and not is_binary(head[:_TELLING])
@@ -51,7 +51,7 @@ def matches(path: Path, head: bytes) -> bool:
 def is_sure(head: bytes) -> bool:
     """Return whether a text holds so many records that it is a console, whatever it is called."""
     found = 0
-    for line in (collected.as_printed(head) or head).split(b"\n"):
+    for line in (kept.as_printed(head) or head).split(b"\n"):
         step = STEP.search(line) if b"step:" in line else None
         found += (
             line.count(b" - ") >= SURE
@@ -62,14 +62,14 @@ def is_sure(head: bytes) -> bool:
 
 
 def _has_blocks(head: bytes) -> bool:
-    text = collected.as_printed(head) or head
+    text = kept.as_printed(head) or head
     return blocks.finds(text) or unknown.form_in(text) is not None
 
 
 def reader(path: Path) -> LineReader:
     """Return a reader for one file."""
-    return LineReader(WrappedDecoder())
+    return LineReader(KeptDecoder())
 
 
-parts = Parts(line_begin, lambda *_: LineReader(WrappedDecoder(patient=False)), cut=2)
+parts = Parts(line_begin, lambda *_: LineReader(KeptDecoder(patient=False)), cut=2)
 """Dicts that state no step have that of a bar around them."""
