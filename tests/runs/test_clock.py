@@ -8,7 +8,7 @@ from array import array
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verl_tui.runs.clock import Clock, counted_back, moment, moments
+from verl_tui.runs.clock import Clock, moment, moments
 
 
 def clock(*moments):
@@ -27,9 +27,10 @@ def test_between_two_moments_time_runs_evenly_and_beyond_them_nothing_is_known()
 
 
 def test_durations_are_counted_back_from_the_end():
-    known = counted_back("bar", [1, 2, 4], [5.0, 15.0, 35.0], end=1000.0)
+    bar = clock((1, 5.0), (2, 15.0), (4, 35.0))
+    known = bar.counted_back(4, 1000.0, "bar")
     assert [known.at(step) for step in (1, 2, 3, 4)] == [970.0, 980.0, 990.0, 1000.0]
-    assert len(counted_back("bar", [], [], end=1.0)) == 0
+    assert len(Clock().counted_back(1, 1.0, "bar")) == 0
 
 
 _MOMENTS = st.tuples(

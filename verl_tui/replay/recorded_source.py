@@ -4,28 +4,18 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from itertools import accumulate, pairwise, repeat, starmap
+from itertools import accumulate, repeat, starmap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.records import (
-    Batch,
-    Dump,
-    Event,
-    Histogram,
-    MetricRows,
-    Progress,
-    Record,
-    Restart,
-    Sample,
-    Settings,
-)
+import numpy as np
+
+from verl_tui.records import Batch, Dump, MetricRows, Progress, Restart, Settings
 from verl_tui.times import LATEST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from verl_tui.records import SourceStatus
-    from verl_tui.replay.timing import Timing
+    from verl_tui.records import Record, SourceStatus
 
 _BATCH = 1000
 """Most records and rows in one batch, which takes some milliseconds to apply."""
@@ -33,8 +23,6 @@ AFTERMATH = 3600.0
 """Longest time in seconds from the last step to a file's last change: a later one is of a copy."""
 _EARLIEST = 1e8
 """Seconds since the epoch; earlier times are invalid, as in `verl_tui.times.parse_time`."""
-
-_WITH_STEP = Histogram | Sample | Dump | Progress | Event
 _BEFORE_END = Dump | Progress | MetricRows | Settings
 """Records that never count as the end of a source, even if nothing follows them."""
 
@@ -49,24 +37,29 @@ class RunSpan(NamedTuple):
 class RecordedSource:
     """One source of one run: its records, with a moment for each, and for each row of metrics."""
 
-    def __init__(self, run: str, batches: Sequence[Batch]) -> None:
-        """Keep the batches of a source, in their order."""
-        import numpy as np
+    def __init__(
+        self, run: str, batches: Sequence[Batch], clock: Callable[[Any], Any]
+    ) -> None:
+        """Find the moments of a source's records.
 
-        self.run = run
-        parts = [list(_parts(batch.records)) for batch in batches]
-        self.records = [record for some in parts for record in some]
+        Args:
+            run: Name of its run.
+            batches: All of the source's, in their order.
+            clock: Returns the times of an array of steps, nan where unknown.
+        """
+        self._run = run
+        self._records = [record for batch in batches for record in batch.records]
         self._statuses = [batch.status for batch in batches]
-        self._final = self._statuses[-1]
-        self._ends = [*accumulate(sum(map(_size, some)) for some in parts)]
+        sizes = [[_size(record) for record in batch.records] for batch in batches]
+        self._ends = [*accumulate(map(sum, sizes))]
         """Number of moments up to the end of each batch."""
-        sizes = np.array([*map(_size, self.records)], np.int64)
-        self._indices = np.repeat(np.arange(len(sizes)), sizes)
+        counts = np.array([size for some in sizes for size in some], np.int64)
+        self._indices = np.repeat(np.arange(len(counts)), counts)
         """Index of the record of each moment."""
-        begins = np.cumsum(sizes) - sizes
+        begins = np.cumsum(counts) - counts
         self._rows = np.arange(len(self._indices)) - begins[self._indices]
         """Index of its row in the record."""
-        self.moments: Any = np.full(len(self._indices), math.nan)
+        self.moments: Any = self._times(clock)
         """Seconds since the epoch. Before `set_times` in the order of the records, nan where
         nothing before has a time, inf if unknown.
         """
@@ -74,86 +67,59 @@ class RecordedSource:
         self._taken: int | None = None
         """Number of moments taken; None before the first batch."""
 
+    def _times(self, clock: Callable[[Any], Any]) -> Any:
+        """Return the moments: a record with a step has the time of that step wherever it was read,
+        others have the time of the record before them, those at the end that of the file's last
+        change; nothing comes later than what follows a restart.
+        """
+        pairs = [pair for record in self._records for pair in _stated(record)]
+        steps, stated = np.array(pairs, np.float64).reshape(-1, 2).T
+        times = np.where((stated > _EARLIEST) & (stated < LATEST), stated, clock(steps))
+        kinds = [isinstance(one, Progress) for one in self._records]
+        dated = ~np.isnan(times)
+        # Readers hand progress on before all else.
+        leads = dated & ~np.array(kinds, bool)[self._indices]
+        at = np.maximum.accumulate(np.where(leads, np.arange(len(times)), -1))
+        carried = np.where(at < 0, math.nan, times[at])
+        times = np.where(dated, times, carried)
+        end = np.fmax.reduce(times, initial=-math.inf)
+        end = math.inf if end < 0 else end
+        written = self._statuses[-1].modified or 0.0
+        if 0 < written - end <= AFTERMATH:
+            end = written
+        last = self._indices[np.flatnonzero(dated)[-1]] if dated.any() else -1
+        for place, index in enumerate(self._indices.tolist()):
+            if index > last and not isinstance(self._records[index], _BEFORE_END):
+                times[place] = end
+        for index in reversed(range(1, len(self._records))):
+            if is_restart(self._records[index]):
+                cut = np.searchsorted(self._indices, index, side="right")
+                over = np.fmin.reduce(times[cut:], initial=math.inf)
+                times[:cut] = np.minimum(times[:cut], over)
+        return times
+
     def marks(self, *, dumps: bool) -> Iterator[tuple[float, int | None]]:
         """Yield moments with the step reached, None at a restart from the beginning.
 
         Args:
             dumps: Whether dumps and all rows show steps, for want of anything better.
         """
-        indices, rows = self._indices.tolist(), self._rows.tolist()
-        moments = self.moments.tolist()
-        for moment, index, row in zip(moments, indices, rows, strict=True):
-            record = self.records[index]
-            if _is_restart(record):
+        rows = zip(
+            self.moments.tolist(),
+            self._indices.tolist(),
+            self._rows.tolist(),
+            strict=True,
+        )
+        for moment, index, row in rows:
+            record = self._records[index]
+            if is_restart(record):
                 yield moment, None
-            elif steps := _steps(record, dumps=dumps):
-                yield moment, steps[row]
-
-    # -- times -------------------------------------------------------------------------------------
-
-    def find_times(self, timing: Timing) -> None:
-        """Find the moments.
-
-        A record with a step has the time of that step wherever it was read, others have the time of
-        the record before them. A restarted source goes on from there, whatever its clock says.
-        """
-        import numpy as np
-
-        times = self._times(timing)
-        begin = reached = math.nan
-        last, stop = -1, 0
-        for index, record in enumerate(self.records):
-            start, stop = stop, stop + _size(record)
-            if _is_restart(record):
-                begin = np.fmax.reduce(self.moments[:start], initial=math.nan)
-            own = np.fmax.accumulate(times[start:stop])
-            if isinstance(record, MetricRows):
-                dated = record.progress
-            else:
-                dated = not math.isnan(own[0])
-                own = own if dated else np.array([reached])
-            last = index if dated else last
-            if dated and not isinstance(record, Progress):
-                # readers hand progress on before all else
-                reached = np.fmax(reached, own[-1])
-            self.moments[start:stop] = np.fmax(begin, own)
-        self._find_end(last)
-
-    def _times(self, timing: Timing) -> Any:
-        """Return the times as rows state them, else those of their steps, nan where there is none:
-        those before a restart no later than the first time after it.
-        """
-        import numpy as np
-
-        pairs = [pair for record in self.records for pair in _stated(record)]
-        steps, stated = np.array(pairs, np.float64).reshape(-1, 2).T
-        valid = (stated > _EARLIEST) & (stated < LATEST)
-        times = np.where(valid, stated, timing.at(steps))
-        restarts = [i for i, one in enumerate(self.records) if i and _is_restart(one)]
-        cuts = np.searchsorted(self._indices, restarts).tolist()
-        for first, cut in reversed([*pairwise([0, *cuts])]):
-            over = np.fmin.reduce(times[cut:], initial=math.inf)
-            early = times[first:cut]
-            early[~valid[first:cut]] = np.minimum(early, over)[~valid[first:cut]]
-        return times
-
-    def _find_end(self, last: int) -> None:
-        """Give records behind the last step the time of the file's last change, if plausible.
-
-        In a source without any time all but settings come at its end.
-
-        Args:
-            last: Index of the newest record with a time of its own.
-        """
-        import numpy as np
-
-        end = np.fmax.reduce(self.moments, initial=math.nan)
-        end = math.inf if math.isnan(end) else end
-        if 0 < (self._final.modified or 0.0) - end <= AFTERMATH:
-            end = self._final.modified or 0.0
-        for at, index in enumerate(self._indices.tolist()):
-            if index > last and not isinstance(self.records[index], _BEFORE_END):
-                self.moments[at] = end
+            elif isinstance(record, MetricRows):
+                if record.progress or dumps:
+                    yield moment, record.steps[row]
+            elif isinstance(record, Dump if dumps else Progress):
+                if record.step is not None:
+                    yield moment, record.step
 
     def set_times(self, span: RunSpan, shift: float) -> None:
         """Put the records in the order of their times.
@@ -162,9 +128,7 @@ class RecordedSource:
             span: Beginning and end of the run; records without time come at its beginning.
             shift: Seconds by which the run is replayed later than it took place.
         """
-        import numpy as np
-
-        written = self._final.modified or span.end
+        written = self._statuses[-1].modified or span.end
         last = span.end if written > span.end + AFTERMATH else max(written, span.begin)
         moments = np.nan_to_num(self.moments, nan=span.begin, posinf=last)
         order = np.argsort(moments, kind="stable")
@@ -173,7 +137,7 @@ class RecordedSource:
         self._rows = self._rows[order]
         self._begin = span.begin + shift
         if shift:
-            self.records = [_moved(record, shift) for record in self.records]
+            self._records = [_moved(record, shift) for record in self._records]
 
     # -- replaying ---------------------------------------------------------------------------------
 
@@ -196,14 +160,14 @@ class RecordedSource:
         stop = min(bisect_right(self.moments, until, start), start + _BATCH)
         self._taken = stop
         moment = self.moments[stop - 1] if stop else self._begin
-        return Batch(self.run, self._status(moment), tuple(self._cut(start, stop)))
+        return Batch(self._run, self._status(moment), tuple(self._cut(start, stop)))
 
     def _cut(self, start: int, stop: int) -> Iterator[Record]:
         """Yield records, with the rows that belong to one and are taken together in one."""
         parts: dict[int, tuple[MetricRows, list[int]]] = {}
         rows = self._rows[start:stop].tolist()
         for index, row in zip(self._indices[start:stop].tolist(), rows, strict=True):
-            record = self.records[index]
+            record = self._records[index]
             if isinstance(record, MetricRows):
                 parts.setdefault(index, (record, []))[1].append(row)
             else:
@@ -214,50 +178,29 @@ class RecordedSource:
 
     def _status(self, moment: float) -> SourceStatus:
         """Return the status of the source as if its file ended after the records taken."""
-        import numpy as np
-
         taken = self._taken or 0
         over = taken >= len(self.moments)
         status = self._statuses[-1 if over else bisect_left(self._ends, taken)]
-
-        def so_far(name: str) -> int:
-            known = [0, *(getattr(one, name) for one in self._statuses)]
-            return int(np.interp(taken, [0, *self._ends], known))
-
+        records, unreadable, size = (
+            int(np.interp(taken, [0, *self._ends], [0, *map(attribute, self._statuses)]))
+            for attribute in (
+                lambda one: one.records,
+                lambda one: one.unreadable,
+                lambda one: one.bytes_read,
+            )
+        )
         return status._replace(
-            records=so_far("records"),
-            unreadable=so_far("unreadable"),
-            bytes_read=so_far("bytes_read"),
-            size=so_far("bytes_read"),
+            records=records,
+            unreadable=unreadable,
+            bytes_read=size,
+            size=size,
             modified=None if status.modified is None else moment,
             to_come=not over,
         )
 
 
-def _parts(records: Iterable[Record]) -> Iterator[Record]:
-    """Yield records, in two parts what has step and total but is no bar: the total was known from
-    the start.
-    """
-    for record in records:
-        match record:
-            case Progress(step=int(), total=int(), elapsed=None):
-                yield record._replace(step=None)
-        yield record
-
-
 def _size(record: Record) -> int:
     return len(record.steps) if isinstance(record, MetricRows) else 1
-
-
-def _steps(record: Record, *, dumps: bool = False) -> Sequence[int]:
-    """Return the steps that training has reached by a record, in a run of nothing else by a
-    dump.
-    """
-    if isinstance(record, MetricRows):
-        return record.steps if record.progress or dumps else ()
-    if not isinstance(record, Dump if dumps else Progress) or record.step is None:
-        return ()
-    return (record.step,)
 
 
 def _stated(record: Record) -> Iterator[tuple[float, float]]:
@@ -265,13 +208,13 @@ def _stated(record: Record) -> Iterator[tuple[float, float]]:
     if isinstance(record, MetricRows):
         times = record.times or repeat(math.nan, len(record.steps))
         yield from zip(record.steps, times, strict=True)
-    elif isinstance(record, _WITH_STEP) and record.step is not None:
-        yield record.step, math.nan
     else:
-        yield math.nan, math.nan
+        step = None if isinstance(record, Restart) else getattr(record, "step", None)
+        yield math.nan if step is None else step, math.nan
 
 
-def _is_restart(record: Record) -> bool:
+def is_restart(record: Record) -> bool:
+    """Return whether a source begins anew with a record."""
     return isinstance(record, Restart) and record.step is None
 
 

@@ -8,12 +8,18 @@ from collections import defaultdict
 from dataclasses import replace
 from itertools import accumulate, chain, pairwise
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from verl_tui.means import clamp
+from verl_tui.records import Dump, Sample
 from verl_tui.replay.recorded_source import RecordedSource, RunSpan
-from verl_tui.replay.timing import Timing
+from verl_tui.runs.clock import Clock
 from verl_tui.runs.run import Run
+from verl_tui.runs.time.forecast import pace
+from verl_tui.runs.time.step_clocks import TIMERS, clocks
+from verl_tui.runs.views.state import last_write
 from verl_tui.sources.feed import Feed
 
 if TYPE_CHECKING:
@@ -21,6 +27,13 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Batch, SourceStatus
     from verl_tui.sources.discovery.finder import Discovery
+
+_LONGEST = 3e9
+"""Seconds of a step from which on its times are beyond all clocks: a century."""
+_BEYOND = 10
+"""Most steps extrapolated beyond the known times; farther ones belong to another count."""
+_BURST = 0.1
+"""Seconds per step below which files were copied rather than written one by one."""
 
 
 class RecordedRun:
@@ -38,21 +51,45 @@ class RecordedRun:
         for batch in batches:
             run.apply(batch, 0.0)
             by_source[batch.status.path].append(batch)
-        self.sources = [RecordedSource(name, own) for own in by_source.values()]
-        timing = Timing(run, (record for batch in batches for record in batch.records))
-        self.pace = timing.pace
+        usual = pace(run)
+        self._usual = min(usual.seconds, _LONGEST) if usual else 1.0
+        clock = next(iter(clocks(run)), None)
+        steps: Sequence[int] = [run.step or 0]
+        if run.step is None:
+            clock, steps = _by_files(batches)
+        self.pace: str | None = None
         """Basis of the pace if the log has no times, else None."""
-        self.estimated = timing.estimated
+        if clock is None or clock.origin.startswith(TIMERS):
+            self.pace = f"paced by {usual.origin}" if usual else "a second a step"
+        if clock is None:
+            elapsed = [step * self._usual for step in steps]
+            known = Clock("", steps, elapsed)
+            clock = known.counted_back(max(steps, default=0), last_write(run) or 0.0, "")
+        self._clock = clock
+        self.estimated = clock.estimated
         """True if the times of the steps are estimated."""
-        for source in self.sources:
-            source.find_times(timing)
+        self.sources = [
+            RecordedSource(name, own, self._at) for own in by_source.values()
+        ]
         marks = _marks(self.sources, dumps=False) or _marks(self.sources, dumps=True)
         self.moments = [moment for moment, _ in marks]
         """Moments at which the run reached further steps."""
         self.steps = [step for _, step in marks]
         """These steps."""
-        self.span = _span(self.sources)
+        dated = np.concatenate([[], *(source.moments for source in self.sources)])
+        dated = dated[np.isfinite(dated)]
+        self.span = RunSpan(dated.min(), dated.max()) if len(dated) else None
         """Time span of the run, None without steps."""
+
+    def _at(self, steps: Any) -> Any:
+        """Return the times of an array of steps, nan if unknown."""
+        known, times = self._clock.steps, self._clock.times
+        if not len(known):
+            return np.full(len(steps), math.nan)
+        most = math.inf if self.pace else _BEYOND
+        after = np.clip(steps - known[-1], 0, most)
+        before = np.clip(known[0] - steps, 0, most)
+        return np.interp(steps, known, times) + (after - before) * self._usual
 
     def set_times(self, span: RunSpan, shift: float) -> None:
         """Set the moments of all records, see `RecordedSource.set_times`."""
@@ -66,9 +103,28 @@ class RecordedRun:
         return next((moment for moment, reached in marks if reached >= step), None)
 
 
-def _span(sources: Iterable[RecordedSource]) -> RunSpan | None:
-    known = [*filter(math.isfinite, chain(*(one.moments for one in sources)))]
-    return RunSpan(min(known), max(known)) if known else None
+def _by_files(batches: Iterable[Batch]) -> tuple[Clock | None, Sequence[int]]:
+    """Return the times at which dumps were written, None if the files were copied; and the steps of
+    all samples.
+    """
+    records = [record for batch in batches for record in batch.records]
+    files = [
+        one
+        for one in records
+        if isinstance(one, Dump | Sample) and one.step is not None
+    ]
+    written = {
+        one.step: one.modified
+        for one in files
+        if isinstance(one, Dump) and one.modified is not None and not one.removed
+    }
+    clock = Clock("the dumps' last change")
+    if written:
+        clock.note(*zip(*sorted(written.items()), strict=True))
+    alone = len(clock) > 1 and len(clock) == len(written)
+    spread = (clock.steps[-1] - clock.steps[0]) * _BURST if alone else math.inf
+    steps = sorted({one.step or 0 for one in files})
+    return clock if alone and clock.times[-1] - clock.times[0] >= spread else None, steps
 
 
 def _marks(
@@ -76,18 +132,14 @@ def _marks(
 ) -> list[tuple[float, int]]:
     """Return moments at which further steps were reached, with these steps."""
     marks = chain.from_iterable(source.marks(dumps=dumps) for source in sources)
-    known = [mark for mark in marks if math.isfinite(mark[0])]
-    found: list[tuple[float, int]] = []
+    found: dict[float, int] = {}
     top = -math.inf
-    for moment, step in sorted(known, key=itemgetter(0)):
+    for moment, step in sorted(marks, key=itemgetter(0)):
         if step is None:
             top = -math.inf
-        elif step > top:
-            top = step
-            if found and found[-1][0] == moment:
-                found.pop()
-            found.append((moment, step))
-    return found
+        elif step > top and math.isfinite(moment):
+            top = found[moment] = step
+    return list(found.items())
 
 
 class Recording:
@@ -110,22 +162,15 @@ class Recording:
         self.together = _at_once(going)
         """True if runs are replayed at their true times, else all start at once."""
         spans = [recorded.span for recorded in going if recorded.span is not None]
-        begin, end = self._set_times(spans)
-        firsts = [recorded.moments[0] for recorded in going]
-        self.start = min(firsts, default=begin)
-        lasts = [
-            source.moments[-1] for source in self._sources() if len(source.moments)
-        ]
-        self.end = max(lasts, default=end)
-
-    def _set_times(self, spans: Sequence[RunSpan]) -> RunSpan:
-        """Set the moments of all runs; return the latest beginning and the latest end."""
         begin = max((span.begin for span in spans), default=0.0)
         end = max((span.end for span in spans), default=0.0)
         for recorded in self.runs.values():
             span = recorded.span or RunSpan(begin, end)
             recorded.set_times(span, 0.0 if self.together else begin - span.begin)
-        return RunSpan(begin, end)
+        self._sources = [one for run in self.runs.values() for one in run.sources]
+        self.start = min((recorded.moments[0] for recorded in going), default=begin)
+        lasts = [one.moments[-1] for one in self._sources if len(one.moments)]
+        self.end = max(lasts, default=end)
 
     @classmethod
     def read(
@@ -160,8 +205,7 @@ class Recording:
     @property
     def last_step(self) -> int:
         """The highest step that any run has reached."""
-        highest = (max(recorded.steps, default=0) for recorded in self.runs.values())
-        return max(highest, default=0)
+        return max((max(one.steps, default=0) for one in self.runs.values()), default=0)
 
     def when(self, step: int) -> float | None:
         """Return the moment at which the first run reached a step, None if none did."""
@@ -180,15 +224,12 @@ class Recording:
         chosen = [recorded] if recorded and recorded.moments else self.runs.values()
         moments = sorted({time for one in chosen for time in one.moments})
         at = bisect_right(moments, moment) - 1 + count
-        if 0 <= at < len(moments):
-            return moments[at]
-        return None
+        return moments[at] if 0 <= at < len(moments) else None
 
     def share(self, moment: float) -> float:
         """Return the share of the recording before a moment, 0..1."""
         if self.end > self.start:
-            share = (moment - self.start) / (self.end - self.start)
-            return clamp(share, 0.0, 1.0)
+            return clamp((moment - self.start) / (self.end - self.start), 0.0, 1.0)
         return 1.0
 
     def at_share(self, share: float) -> float:
@@ -199,29 +240,23 @@ class Recording:
 
     def rewind(self) -> None:
         """Begin again with the first records."""
-        for source in self._sources():
+        for source in self._sources:
             source.rewind()
 
     def due(self, until: float) -> bool:
         """True if records up to a moment have not been taken."""
-        return any(source.due(until) for source in self._sources())
+        return any(source.due(until) for source in self._sources)
 
     def take(self, until: float) -> Iterator[Batch]:
         """Yield the records up to a moment that have not been taken."""
-        for source in self._sources():
+        for source in self._sources:
             while (batch := source.take(until)) is not None:
                 yield batch
-
-    def _sources(self) -> Iterator[RecordedSource]:
-        for recorded in self.runs.values():
-            yield from recorded.sources
 
 
 def _at_once(runs: Sequence[RecordedRun]) -> bool:
     """True if the runs overlapped in time, as far as their logs have times."""
-    if len(runs) < 2:
-        return True
-    if any(recorded.pace is not None for recorded in runs):
+    if len(runs) > 1 and any(recorded.pace is not None for recorded in runs):
         return False
     spans = sorted(recorded.span for recorded in runs if recorded.span is not None)
     ends = accumulate((span.end for span in spans), max)

@@ -15,7 +15,7 @@ from verl_tui.records import (
     SourceStatus,
     Unreadable,
 )
-from verl_tui.runs.clock import ElapsedTimes
+from verl_tui.runs.clock import Clock
 from verl_tui.runs.life import Life
 from verl_tui.runs.troubles import Troubles
 
@@ -77,7 +77,7 @@ class SourceState:
     """Tables of the current segment."""
     grouping: KeyGrouping = field(default_factory=KeyGrouping)
     """Which keys of its rows share a table."""
-    bar: ElapsedTimes = field(default_factory=ElapsedTimes)
+    bar: Clock = field(default_factory=Clock)
     """What the progress bar of the current segment has shown."""
     unreadable: deque[Unreadable] = field(
         default_factory=lambda: deque(maxlen=_KEPT_UNREADABLE)
@@ -134,7 +134,7 @@ class SourceState:
         if progress.elapsed is not None:
             # The step's own line may have come before: whether the run is further than before is
             # another matter.
-            self.bar.note(progress.step, progress.elapsed)
+            self.bar.note([progress.step], [progress.elapsed])
         return self._reach(progress.step)
 
     def end(self, event: Event) -> None:
@@ -164,7 +164,7 @@ class SourceState:
         self.rows = 0
         self.step = self.ending = self.stage = None
         self.tables = {}
-        self.bar = ElapsedTimes()
+        self.bar = Clock()
         self.troubles.clear()
 
     def resume(self, step: int) -> None:

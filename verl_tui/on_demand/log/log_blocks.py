@@ -66,14 +66,7 @@ class LogFile:
     def read(self, at: int, count: int) -> bytes:
         """Return bytes, fewer at the end, without those appended since the file was opened."""
         count = min(count, self.size - at)
-        data = os.pread(self._descriptor, count, at) if count > 0 else b""
-        while (
-            data
-            and len(data) < count
-            and (more := os.pread(self._descriptor, count - len(data), at + len(data)))
-        ):
-            data += more
-        return data
+        return os.pread(self._descriptor, count, at) if count > 0 else b""
 
     def line_end(self, at: int) -> int:
         """Return the end of the line at a position, with its newline; -1 if it is too far."""
@@ -135,22 +128,13 @@ def lines_of(
         found = data.find(b"\n", start - base)
         stop = found + 1 + base if found >= 0 else file.line_end(base + len(data))
         stop = stop if stop > 0 else start + _FAR
-        whole = _printed(data[start - base : stop - base])
-        if (
-            worth is None
-            or len(whole) > WINDOW
-            or stop - base > len(data)
-            or worth(whole)
-        ):
+        whole = data[start - base : stop - base]
+        cut = len(whole) > WINDOW or stop - base > len(data)
+        if not cut:
+            whole = printed_line(whole)
+        if worth is None or cut or worth(whole):
             yield from _decoded(file, start, stop, whole)
         start = stop
-
-
-def _printed(line: bytes) -> bytes:
-    """Return a line as it was printed; one that is shown in part is left as it is."""
-    if len(line) <= WINDOW:
-        return printed_line(line)
-    return line
 
 
 def _decoded(file: LogFile, start: int, end: int, data: bytes) -> Iterator[LogLine]:

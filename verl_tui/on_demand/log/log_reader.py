@@ -53,9 +53,8 @@ class Log:
         self.cutoff: ReplayCutoff | None = None
         """End of the visible part, None for all of it."""
         self._wake = wake
-        self._stamp: tuple[int, ...] = ()
-        self._shown: ReplayCutoff | None = None
-        """End of the visible part when it was last opened."""
+        self._stamp: tuple[object, ...] = ()
+        """What changes when the file or its visible part does."""
         self._head = self._tail = b""
         self._blocks: OrderedDict[int, LogBlock] = OrderedDict()
         self._stale: set[int] = set()
@@ -179,9 +178,9 @@ class Log:
                 " unpack it to look at its text"
             )
         known = self.path.stat()
-        stamp = (known.st_dev, known.st_ino, known.st_size, known.st_mtime_ns)
         cutoff = self.cutoff
-        same = stamp == self._stamp and cutoff == self._shown and self.problem is None
+        stamp = (known.st_ino, known.st_size, known.st_mtime_ns, cutoff)
+        same = stamp == self._stamp and self.problem is None
         with self._wake:
             self._look = False
         if same and not self.waits():
@@ -190,19 +189,17 @@ class Log:
         with opened(self.path) as raw:
             file = LogFile(raw.fileno())
             if not same:
-                self._changed(file, stamp, cutoff)
+                self._changed(file, stamp, cutoff.end(file) if cutoff else file.size)
             file.size = min(file.size, self.size)
             yield file
 
-    def _changed(
-        self, file: LogFile, stamp: tuple[int, ...], cutoff: ReplayCutoff | None
-    ) -> None:
+    def _changed(self, file: LogFile, stamp: tuple[object, ...], size: int) -> None:
         """Update the state of a file that has changed."""
-        size = file.size if cutoff is None else cutoff.end(file)
-        other = self.known and not self._continues(file, size)
-        # A file that changed without growing was rewritten.
-        rewritten = stamp != self._stamp and not (
-            size > self.size and stamp[:2] == self._stamp[:2]
+        tail = file.read(self.size - len(self._tail), len(self._tail))
+        other = (
+            size < self.size
+            or tail != self._tail
+            or file.read(0, len(self._head)) != self._head
         )
         with self._wake:
             if other:
@@ -212,14 +209,9 @@ class Log:
                 self._count_to = 0
                 self.search = None
             self._stale = {
-                number
-                for number, block in self._blocks.items()
-                if block.open or rewritten
+                number for number, block in self._blocks.items() if block.open
             }
-            if rewritten:
-                self._before = [0]
             self._stamp = stamp
-            self._shown = cutoff
             self.size = size
             self.known = True
             self.problem = None
@@ -227,13 +219,6 @@ class Log:
             del self._before[1 + size // log_blocks.BLOCK :]
         self._head = file.read(0, min(_PRINT, size))
         self._tail = file.read(max(0, size - _PRINT), min(_PRINT, size))
-
-    def _continues(self, file: LogFile, size: int) -> bool:
-        """Return True if a file is the known one, possibly with more at its end."""
-        if size < self.size:
-            return False
-        tail = file.read(self.size - len(self._tail), len(self._tail))
-        return tail == self._tail and file.read(0, len(self._head)) == self._head
 
     def _read_on(self, file: LogFile) -> bool:
         with self._wake:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.on_demand.samples.dump_page import DumpPage, TextCache
+from verl_tui.on_demand.samples.dump_page import DumpPage
 from verl_tui.on_demand.samples.sample_page import MemoryPage, SamplePage
 from verl_tui.on_demand.worker import Worker
 
@@ -23,7 +23,6 @@ class SampleBrowser(Worker[SamplePage]):
 
     def __init__(self, notify: Callable[[], object]) -> None:
         super().__init__(notify, name="samples", kept=_PAGES)
-        self._texts = TextCache()
         self._later_jobs: list[Job] = []
         """Jobs for idle time, done one after the other."""
 
@@ -33,9 +32,7 @@ class SampleBrowser(Worker[SamplePage]):
         with self._wake:
             page: SamplePage
             if dump is not None:
-                page = self._recall(
-                    dump.path, lambda: DumpPage(dump, self._wake, self._texts)
-                )
+                page = self._recall(dump.path, lambda: DumpPage(dump, self._wake))
                 if isinstance(page, DumpPage):
                     page.show(dump)
             else:

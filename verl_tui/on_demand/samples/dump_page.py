@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from verl_tui.on_demand.samples.sample_page import SamplePage
-from verl_tui.on_demand.samples.text_search import all_text
 from verl_tui.records import Sample
 from verl_tui.runs.samples import Place
 from verl_tui.sources.files.paths import why
@@ -16,12 +13,12 @@ from verl_tui.sources.folders.dump_file import dump_at
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Hashable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from verl_tui.records import Dump, SampleFacts, Unreadable
 
-TEXTS = 32 * 2**20
-"""Bytes of rows kept in memory."""
+_KEPT = 256
+"""Rows kept in memory, more than a screen shows."""
 _WANTED = 64
 """Most rows that wait to be read; the oldest requests are dropped."""
 SLICE = 512 * 1024
@@ -33,14 +30,13 @@ _RETRY = 2.0
 class DumpPage(SamplePage):
     """The rows of a dump."""
 
-    def __init__(self, dump: Dump, wake: threading.Condition, texts: TextCache) -> None:
+    def __init__(self, dump: Dump, wake: threading.Condition) -> None:
         super().__init__(Place(dump.step, dump.validation), wake)
         self._dump = dump
         self._file = dump_at(dump.path, dump.step, validation=dump.validation)
         self._facts: list[SampleFacts] = []
-        self._texts = texts
-        self._token = object()
-        """Part of the cache keys, so that rows of an earlier page of the same path are not used."""
+        self._rows: dict[int, Sample] = {}
+        """Rows in memory, the one read last at the end."""
         self._wanted: dict[int, None] = {}
         """Rows to read, the newest request last."""
         self._grown = True
@@ -61,7 +57,7 @@ class DumpPage(SamplePage):
     def sample(self, index: int) -> Sample | None:
         """Return a row, None while it is being read."""
         with self._wake:
-            found = self._texts.get(self._key(index))
+            found = self._rows.get(index)
             if (
                 found is None
                 and index >= 0
@@ -111,7 +107,9 @@ class DumpPage(SamplePage):
             row = self._file.row(wanted)
             sample = row if isinstance(row, Sample) else self._unreadable(row)
             with self._wake:
-                self._texts.put(self._key(wanted), sample)
+                self._rows[wanted] = sample
+                if len(self._rows) > _KEPT:
+                    del self._rows[next(iter(self._rows))]
         elif self._grown:
             return self._index()
         elif len(self._facts) < self.count:
@@ -139,6 +137,7 @@ class DumpPage(SamplePage):
         with self._wake:
             if self._file.generation != generation:
                 self._facts = []
+                self._rows = {}
                 self.generation = self._file.generation
                 self._search_anew()
             self._grown = more
@@ -168,29 +167,3 @@ class DumpPage(SamplePage):
             extras={"unreadable": reason},
             validation=self.place.validation,
         )
-
-    def _key(self, index: int) -> Hashable:
-        return self._token, self._file.generation, index
-
-
-class TextCache:
-    """A cache of rows with a limit in bytes; the least recently used are dropped."""
-
-    def __init__(self) -> None:
-        self._samples: OrderedDict[Hashable, tuple[Sample, int]] = OrderedDict()
-        self._size = 0
-
-    def get(self, key: Hashable) -> Sample | None:
-        """Return a row, None if it is not cached."""
-        if key not in self._samples:
-            return None
-        self._samples.move_to_end(key)
-        return self._samples[key][0]
-
-    def put(self, key: Hashable, sample: Sample) -> None:
-        """Add a row."""
-        size = 1000 + sum(map(sys.getsizeof, all_text(sample)))
-        self._size += size - self._samples.pop(key, (None, 0))[1]
-        self._samples[key] = sample, size
-        while self._size > TEXTS and len(self._samples) > 1:
-            self._size -= self._samples.popitem(last=False)[1][1]

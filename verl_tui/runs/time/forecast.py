@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from itertools import pairwise, product
+from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,7 +22,7 @@ from verl_tui.runs.time.step_clocks import clocks
 from verl_tui.runs.time.step_timing import excluded_timers
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -38,22 +38,15 @@ _LOOKED_BACK = 1000
 """Newest records in which these are looked for."""
 _OCCASIONS = 20
 """Newest validations and checkpoints that a schedule is learned from."""
-_AROUND = 10
-"""Number of plain steps that a step with more work is compared with."""
+_USUAL_RARE = 3
+"""The same of rare steps: all steps of a run grow when its responses do."""
 _LONGEST_STRIDE = 100
 """Steps from record to record at most where there is only one: a resumed run may begin anywhere."""
 _LOOKED_AT = 100_000
 """Coming steps that are looked at one by one; further ones are like these."""
 _DATED = ("reward", "policy_loss", "response_length", "entropy")
 """Indicators whose records date the steps, the first to try first."""
-_OCCASIONAL = {
-    "trainer.test_freq": "timing_s/testing",
-    "trainer.save_freq": "timing_s/save_checkpoint",
-}
-"""Settings with the number of steps between two validations, or two checkpoints -> their timers."""
-
-
-# -- what was measured -----------------------------------------------------------------------------
+_TESTING, _SAVING = "timing_s/testing", "timing_s/save_checkpoint"
 
 
 class Pace(NamedTuple):
@@ -63,6 +56,27 @@ class Pace(NamedTuple):
     """Seconds from one step to the next."""
     origin: str
     """The evidence for it, in words."""
+
+
+class StepKind(NamedTuple):
+    """The work of a step besides training."""
+
+    validation: bool = False
+    checkpoint: bool = False
+
+    @property
+    def words(self) -> str:
+        """Name the kind."""
+        extras = [name for name, has in self._asdict().items() if has]
+        return f"a step with {' and '.join(extras)}" if extras else "a plain step"
+
+
+_PLAIN = StepKind()
+_BOTH = StepKind(validation=True, checkpoint=True)
+_KINDS = (_PLAIN, StepKind(checkpoint=True), StepKind(validation=True), _BOTH)
+
+
+# -- what was measured -----------------------------------------------------------------------------
 
 
 class _Measured(NamedTuple):
@@ -86,25 +100,16 @@ def _measured(run: Run) -> _Measured:
     does; else by the step's timer; else by the clocks, of which progress bars count whole seconds.
     """
     timed = _by_timer(run)
-    for one in _dated(run, timed=timed.pace is not None):
+    records = [run.present(run.indicators.get(indicator)) for indicator in _DATED]
+    dated: list[Series | Clock] = [one for one in records if one and len(one) >= 3]
+    for one in dated if timed.pace else [*dated, *clocks(run)]:
         found = _by_times(one)
-        if found is not None and found.stride == timed.stride == 1:
-            together = {**timed.seconds, **found.seconds}
-            return found._replace(seconds=dict(sorted(together.items())))
         if found is not None:
+            if found.stride == timed.stride == 1:
+                together = {**timed.seconds, **found.seconds}
+                found = found._replace(seconds=dict(sorted(together.items())))
             return found
     return timed
-
-
-def _dated(run: Run, *, timed: bool) -> Iterator[Series | Clock]:
-    """Yield metrics of training with enough records to show the time from step to step, and the
-    clocks of a run whose steps are not timed.
-    """
-    for indicator in _DATED:
-        series = run.present(run.indicators.get(indicator))
-        if series is not None and len(series) >= 3:
-            yield series
-    yield from () if timed else clocks(run)
 
 
 def _by_times(dated: Series | Clock) -> _Measured | None:
@@ -166,62 +171,29 @@ def _stride(steps: Sequence[int] | NDArray[np.int64]) -> int:
     return max(1, min(int(steps[0]), _LONGEST_STRIDE)) if len(steps) else 1
 
 
-# -- kinds of steps --------------------------------------------------------------------------------
-
-
-class StepKind(NamedTuple):
-    """The work of a step besides training."""
-
-    validation: bool = False
-    checkpoint: bool = False
-
-    @property
-    def words(self) -> str:
-        """Name the kind."""
-        extras = [name for name, has in self._asdict().items() if has]
-        return f"a step with {' and '.join(extras)}" if extras else "a plain step"
-
-
-_PLAIN = StepKind()
-
-
-class _Kinds(NamedTuple):
-    """The seconds that recent steps of each kind took, the newest last."""
-
-    taken: Mapping[StepKind, Sequence[float]]
-    excess: Mapping[StepKind, Sequence[float]]
-    """Seconds more than the plain steps before, since all steps of a run grow when its responses
-    do.
-    """
-
-
 @cached_by_revision
 def _occasions(run: Run) -> tuple[set[int], set[int]]:
     """Return the steps with a validation, and those with a checkpoint."""
-    testing, saving = _OCCASIONAL.values()
-    keys = (testing, *validation_keys(run.keys)[:1])
-    validations = {step for key in keys for step in _newest(run, key)}
-    return validations, {*_newest(run, saving), *run.checkpoints}
-
-
-def _newest(run: Run, key: str) -> Sequence[int]:
-    series = run.series(key)
-    return () if series is None else series.steps[-_LOOKED_BACK:]
+    validations, saved = (
+        {
+            step
+            for key in keys
+            if (series := run.series(key)) is not None
+            for step in series.steps[-_LOOKED_BACK:]
+        }
+        for keys in ((_TESTING, *validation_keys(run.keys)[:1]), (_SAVING,))
+    )
+    return validations, saved | run.checkpoints.keys()
 
 
 @cached_by_revision
-def _kinds(run: Run) -> _Kinds:
-    """Return how long recent steps of each kind took."""
-    occasions = _occasions(run)
-    taken: dict[StepKind, list[float]] = defaultdict(list)
-    excess: dict[StepKind, list[float]] = defaultdict(list)
+def _kinds(run: Run) -> Mapping[StepKind, Sequence[float]]:
+    """Return the seconds that recent steps of each kind took, the newest last."""
+    tested, saved = _occasions(run)
+    taken = defaultdict[StepKind, list[float]](list)
     for step, seconds in _measured(run).seconds.items():
-        kind = StepKind(*(step in steps for steps in occasions))
-        if kind != _PLAIN and (before := taken.get(_PLAIN)):
-            more = seconds - median(before[-_AROUND:])
-            excess[kind].append(max(0.0, more))
-        taken[kind].append(seconds)
-    return _Kinds({kind: of[-_RECENT:] for kind, of in taken.items()}, excess)
+        taken[StepKind(step in tested, step in saved)].append(seconds)
+    return {kind: of[-_RECENT:] for kind, of in taken.items()}
 
 
 # -- schedules -------------------------------------------------------------------------------------
@@ -234,7 +206,7 @@ class Schedule(NamedTuple):
     """Steps from one time to the next, `inf` for never."""
     last: int
     """A step at which it was due."""
-    regular: bool
+    regular: bool = True
     """False where the distances differ, so that only their mean is known."""
 
     def chances(
@@ -245,12 +217,12 @@ class Schedule(NamedTuple):
         """
         import numpy as np
 
-        if math.isinf(self.every) or not self.regular:
-            due = np.full(len(steps), 1.0 / self.every)
-        else:
+        if math.isinf(self.every):
+            return np.zeros(len(steps))
+        due = np.full(len(steps), 1.0 / self.every)
+        if self.regular:
             due = np.where((steps - self.last) % self.every == 0, 1.0, 0.0)
-        if last is not None and not math.isinf(self.every):
-            due[steps == last] = 1.0
+        due[steps == last] = 1.0
         return due
 
     def next_after(self, step: int) -> int | None:
@@ -271,36 +243,34 @@ def schedule_of(run: Run, occasions: Collection[int], setting: str) -> Schedule:
     """
     stated = number(run.settings.get(setting))
     if stated is not None and math.isfinite(stated) and stated == int(stated):
-        return Schedule(stated if stated > 0 else math.inf, 0, regular=True)
+        return Schedule(stated if stated > 0 else math.inf, 0)
     # At step 0 the model is evaluated before training, and the last step has everything.
     past = [step for step in sorted(occasions) if 0 < step != run.total_steps]
-    return _learned(past[-_OCCASIONS:], run.step or 0)
-
-
-def _learned(recent: Sequence[int], reached: int) -> Schedule:
-    """Return the schedule that recent occasions show."""
+    recent = past[-_OCCASIONS:]
     apart = [after - before for before, after in pairwise(recent)]
     if apart:
-        regular = len(set(apart)) == 1
-        return Schedule(sum(apart) / len(apart), recent[-1], regular)
+        return Schedule(sum(apart) / len(apart), recent[-1], len(set(apart)) == 1)
     if recent:
-        return Schedule(float(max(reached, *recent)), recent[0], regular=False)
-    return Schedule(math.inf, 0, regular=True)
+        return Schedule(max(run.step or 0, recent[0]), recent[0], regular=False)
+    return Schedule(math.inf, 0)
 
 
-def _schedules(run: Run) -> list[Schedule]:
+def _schedules(run: Run) -> tuple[Schedule, Schedule]:
     """Return the schedules of validations and of checkpoints."""
-    pairs = zip(_occasions(run), _OCCASIONAL, strict=True)
-    return [schedule_of(run, steps, setting) for steps, setting in pairs]
+    tested, saved = _occasions(run)
+    return (
+        schedule_of(run, tested, "trainer.test_freq"),
+        schedule_of(run, saved, "trainer.save_freq"),
+    )
 
 
-def _shares(run: Run, steps: NDArray[np.int64]) -> dict[StepKind, NDArray[np.float64]]:
+def _chances(run: Run, steps: NDArray[np.int64]) -> dict[StepKind, NDArray[np.float64]]:
     """Return how likely each of some steps is of each kind."""
-    chances = [one.chances(steps, run.total_steps) for one in _schedules(run)]
-    validates, saves = ({True: due, False: 1.0 - due} for due in chances)
+    test, save = (one.chances(steps, run.total_steps) for one in _schedules(run))
     return {
-        StepKind(one, other): validates[one] * saves[other]
-        for one, other in product((False, True), repeat=2)
+        kind: (test if kind.validation else 1 - test)
+        * (save if kind.checkpoint else 1 - save)
+        for kind in _KINDS
     }
 
 
@@ -351,10 +321,10 @@ def expected_step(run: Run) -> ExpectedStep | None:
     """
     import numpy as np
 
-    taken = _kinds(run).taken
+    taken = _kinds(run)
     if not taken or run.step is None:
         return None
-    likely = _shares(run, np.array([run.step + 1]))
+    likely = _chances(run, np.array([run.step + 1]))
     usual = {kind: median(seconds) for kind, seconds in taken.items()}
     fitting = [kind for kind in taken if likely[kind][0] > 0]
     kind = max(fitting or taken, key=usual.__getitem__)
@@ -365,8 +335,7 @@ def usual_times(run: Run) -> tuple[UsualTime, ...]:
     """Return the usual time of each kind of steps that the run has had, the plain one first."""
     if _measured(run).stride > 1:
         return ()
-    kinds = _kinds(run)
-    return tuple(_usual_time(kind, kinds) for kind in sorted(kinds.taken))
+    return tuple(_usual_time(run, kind) for kind in sorted(_kinds(run)))
 
 
 @cached_by_revision
@@ -384,55 +353,40 @@ def next_occasions(run: Run) -> NextOccasions:
 @cached_by_revision
 def remaining_steps(run: Run) -> RemainingSteps | None:
     """Return the remaining steps of a run, None if their number or time is unknown; each counts
-    with the usual time of its kind.
+    with the usual time of its kind. Of very many the first are looked at one by one, which stand
+    for all of them.
     """
+    import numpy as np
+
     total, step, usual_pace = run.total_steps, run.step, pace(run)
     if total is None or step is None or usual_pace is None:
         return None
     count = max(0, total - step)
-    kinds = _kinds(run)
-    if not kinds.taken or _measured(run).stride > 1:
+    if not _kinds(run) or _measured(run).stride > 1:
         return RemainingSteps(count * usual_pace.seconds, count, ())
+    coming = step + 1 + np.arange(min(max(0, count - 1), _LOOKED_AT))
+    share = (count - 1) / max(1, len(coming))
     counted = tuple(
-        (_usual_time(kind, kinds), times)
-        for kind, times in (_counts(run, step, total) if count else {}).items()
-        if times
+        (_usual_time(run, kind), times)
+        for kind, likely in _chances(run, np.append(coming, total)).items()
+        if count and (times := share * float(likely[:-1].sum()) + float(likely[-1]))
     )
     seconds = sum(usual.seconds * times for usual, times in counted)
     return RemainingSteps(seconds, count, counted)
 
 
-def _usual_time(kind: StepKind, known: _Kinds) -> UsualTime:
+def _usual_time(run: Run, kind: StepKind) -> UsualTime:
     """Return how long a kind of step takes now; one that was never seen is put together from
     others.
     """
-    taken = known.taken
-    times = len(taken.get(kind, ()))
-    if times and kind not in known.excess:
-        return UsualTime(kind, _usual(taken[kind]), times)
-    parts = [kind]
-    if kind not in known.excess:
-        parts = [kind._replace(checkpoint=False), kind._replace(validation=False)]
-    more = sum(_usual(known.excess[part]) for part in parts if part in known.excess)
-    plain = taken.get(_PLAIN) or min(taken.values(), key=median)
-    return UsualTime(kind, _usual(plain) + more, times)
-
-
-def _usual(seconds: Sequence[float]) -> float:
-    return median(seconds[-_USUAL:])
-
-
-def _counts(run: Run, step: int, total: int) -> dict[StepKind, float]:
-    """Return how many steps of each kind lie between a step and the last one; of very many the
-    first are looked at one by one, which stand for all of them.
-    """
-    import numpy as np
-
-    before = total - 1 - step
-    coming = step + 1 + np.arange(min(before, _LOOKED_AT))
-    share = before / max(1, len(coming))
-    likely = _shares(run, np.append(coming, total))
-    return {
-        kind: share * float(chances[:-1].sum()) + float(chances[-1])
-        for kind, chances in likely.items()
+    taken = _kinds(run)
+    usual = {
+        one: median(seconds[-(_USUAL if one == _PLAIN else _USUAL_RARE) :])
+        for one, seconds in taken.items()
     }
+    if kind in usual:
+        return UsualTime(kind, usual[kind], len(taken[kind]))
+    plain = usual.get(_PLAIN, min(usual.values()))
+    parts = (kind._replace(checkpoint=False), kind._replace(validation=False))
+    more = sum(usual.get(part, plain) - plain for part in parts)
+    return UsualTime(kind, plain + max(0.0, more), 0)

@@ -11,14 +11,13 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from verl_tui.runs.cached import cached_by_revision
-from verl_tui.runs.clock import Clock, ElapsedTimes
+from verl_tui.runs.clock import Clock
 from verl_tui.runs.time.step_timing import excluded_timers, valid_durations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from verl_tui.runs.run import Run
-    from verl_tui.runs.source_state import SourceState
 
 TIMERS = "step timers"
 _BAR = "progress bar"
@@ -28,52 +27,48 @@ _LAST_CHANGE = " and the file's last change"
 @cached_by_revision
 def clocks(run: Run) -> Sequence[Clock]:
     """Return the clocks of a run; those with fewer than two steps are left out."""
-    watched, told = _with_past(run)
-    bars = [_bar_clock(one) for one in run.sources.values() if one is not told]
-    known = [clock for clock in (run.stated, watched, *bars) if len(clock) > 1]
-    return known or [clock for clock in _timer_clock(run) if len(clock) > 1]
-
-
-def _timer_clock(run: Run) -> Iterator[Clock]:
-    """Yield the clock of the step timers, for a run without other evidence."""
+    known = [run.stated]
+    told = None
+    if run.watched:
+        past, told = _past(run, run.watched.steps[0], run.watched.times[0])
+        known.append(_joined(past, run.watched))
     sources = [one for one in run.sources.values() if one.step is not None]
-    times = [one.status.modified for one in sources]
-    changes = [time for time in times if time is not None]
-    if run.step is not None and changes:
-        timers = by_timers(run, run.step)
-        yield timers.clock(run.step, max(changes), TIMERS + _LAST_CHANGE)
+    for one in sources:
+        if one is not told and one.step is not None and one.status.modified is not None:
+            origin = _BAR + _LAST_CHANGE
+            known.append(one.bar.counted_back(one.step, one.status.modified, origin))
+    if not any(len(clock) > 1 for clock in known) and run.step is not None:
+        changes = [time for one in sources if (time := one.status.modified) is not None]
+        if changes:
+            timers = by_timers(run, run.step)
+            origin = TIMERS + _LAST_CHANGE
+            known.append(timers.counted_back(run.step, max(changes), origin))
+    return [clock for clock in known if len(clock) > 1]
 
 
-def _bar_clock(source: SourceState) -> Clock:
-    """Return the clock of a source's progress bar, if the bar went on to the end of the file."""
-    end = source.status.modified
-    if end is None or source.step is None:
-        return Clock(_BAR)
-    return source.bar.clock(source.step, end, _BAR + _LAST_CHANGE)
+def _past(run: Run, step: int, time: float) -> tuple[Clock, object]:
+    """Return the clock up to a moment, and the source whose progress bar it is of."""
+    for source in run.sources.values():
+        clock = source.bar.counted_back(step, time, _BAR)
+        if len(clock) > 1:
+            return clock, source
+    return by_timers(run, step).counted_back(step, time, TIMERS), None
 
 
-def _with_past(run: Run) -> tuple[Clock, SourceState | None]:
-    """Return the clock of the watched steps, with those before in front of it, and the source whose
-    progress bar these are known by.
-    """
-    watched = run.watched
-    if not watched:
-        return watched, None
-    first = watched.steps[0], watched.times[0]
-    told = ((one, one.bar.clock(*first, _BAR)) for one in run.sources.values())
-    source, past = next(filter(lambda one: len(one[1]) > 1, told), (None, Clock(_BAR)))
-    if source is None:
-        past = by_timers(run, first[0]).clock(*first, TIMERS)
+def _joined(past: Clock, watched: Clock) -> Clock:
+    """Return the clock of the watched steps, with those before in front of it."""
     if not past:
-        return watched, None
-    clock = Clock(f"{watched.origin}, before that the {past.origin}")
-    clock.steps = past.steps + watched.steps[1:]
-    clock.times = past.times + watched.times[1:]
-    return clock, source
+        return watched
+    return Clock(
+        f"{watched.origin}, before that the {past.origin}",
+        past.steps + watched.steps[1:],
+        past.times + watched.times[1:],
+    )
 
 
-def by_timers(run: Run, step: int) -> ElapsedTimes:
-    """Return how long a run took by its own timers up to a step; a step without one took the usual.
+def by_timers(run: Run, step: int) -> Clock:
+    """Return the seconds that a run took by its own timers up to each step; a step without one took
+    the usual.
 
     Parts that a step's own time leaves out, such as validation since verl v0.6, are added to it.
     """
@@ -82,12 +77,11 @@ def by_timers(run: Run, step: int) -> ElapsedTimes:
     timer = run.indicator("step_time")
     count = 0 if timer is None else bisect_right(timer.steps, step)
     if timer is None or not count:
-        return ElapsedTimes()
-    steps = np.array(timer.steps[:count])
-    values = np.array(timer.values[:count])
+        return Clock()
+    steps, values = np.array(timer.steps[:count]), np.array(timer.values[:count])
     valid = (values > 0) & (values < np.inf)
     if not valid.any():
-        return ElapsedTimes()
+        return Clock()
     first = max(0, timer.steps[0] - 1)
     with np.errstate(over="ignore"):
         seconds = np.where(valid, values, np.median(values[valid]))
@@ -98,8 +92,8 @@ def by_timers(run: Run, step: int) -> ElapsedTimes:
         seconds[steps == first] = 0.0
         elapsed = np.cumsum(seconds)
     if not np.isfinite(elapsed[-1]):
-        return ElapsedTimes()
+        return Clock()
     start = int(steps[0] == first)
-    return ElapsedTimes(
-        [first, *steps[start:].tolist()], [0.0, *elapsed[start:].tolist()]
+    return Clock(
+        "", [first, *steps[start:].tolist()], [0.0, *elapsed[start:].tolist()]
     )

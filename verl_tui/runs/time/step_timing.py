@@ -21,7 +21,6 @@ from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
 
     import numpy as np
     from numpy.typing import NDArray
@@ -50,58 +49,42 @@ _OCCASIONAL_PARTS = frozenset(
     ("testing", "validate", "validation", "eval", "save_checkpoint", "save_ckpt", "save")
 )  # fmt: skip
 """Parts that may be left out even where every step has them."""
-
-
-class _Framework(NamedTuple):
-    """The timers of one framework, see `timers.toml`."""
-
-    whole: str
-    part: NamePattern
-    no_parts: Mapping[str, Sequence[str]]
-
-
-_FRAMEWORKS = {
-    name: _Framework(
+_FRAMEWORKS = [
+    (
         row["whole"],
         NamePattern(row["part"]),
         {one: others.split() for one, others in row.get("no_parts", {}).items()},
     )
-    for name, row in toml_table(__file__, "timers.toml").items()
-}
-_VERL = _FRAMEWORKS["verl"]
+    for row in toml_table(__file__, "timers.toml").values()
+]
+"""The name of the whole step's timer, the form of those of its parts, and what is no part beside
+another; verl's first.
+"""
 _NO_PART = NamePattern(
     r"(?:.*_)?(?:step|total_step_time|step_total|time_per_step)"
     r"|.*(?:_(?:max|min|mean|count|ratio)|_per_.*)|(?:n|num)_.*"
 )
 
 
-class StepTimers(NamedTuple):
-    """The log's own keys of a run's timers."""
-
-    whole: str | None
-    """The key of the step's own time, None if the log has none."""
-    parts: dict[str, str]
-    """Name of a part -> its key."""
-
-
 @cached_by_keys
-def step_timers(run: Run) -> StepTimers:
-    """Return the keys of the step's own time and of its parts."""
+def _step_timers(run: Run) -> tuple[str | None, Mapping[str, str]]:
+    """Return the keys of the step's own time, and of its parts by their names."""
+    own = {key: key for key in run.keys}
     present = {key: modern(key) for key in run.keys}
-    for framework in _FRAMEWORKS.values():
-        names = present if framework is _VERL else {key: key for key in run.keys}
-        accepted = (framework.whole, f"train/{framework.whole}")
-        whole = next((key for key, name in names.items() if name in accepted), None)
-        if whole is not None:
-            return StepTimers(whole, _parts(framework, names))
-    return StepTimers(run.indicators.get("step_time"), _parts(_VERL, present))
+    for at, (whole, *_) in enumerate(_FRAMEWORKS):
+        names = own if at else present
+        for key, name in names.items():
+            if name in (whole, f"train/{whole}"):
+                return key, _parts(at, names)
+    return run.indicators.get("step_time"), _parts(0, present)
 
 
-def _parts(framework: _Framework, names: Mapping[str, str]) -> dict[str, str]:
+def _parts(framework: int, names: Mapping[str, str]) -> Mapping[str, str]:
     """Return name -> key of a framework's parts of the step."""
-    matches = {key: framework.part.fullmatch(name) for key, name in names.items()}
+    _, part, beside = _FRAMEWORKS[framework]
+    matches = {key: part.fullmatch(name) for key, name in names.items()}
     found = {match[1]: key for key, match in matches.items() if match}
-    no_parts = {one for name in found for one in framework.no_parts.get(name, ())}
+    no_parts = {one for name in found for one in beside.get(name, ())}
     return {
         name: key
         for name, key in found.items()
@@ -116,64 +99,66 @@ def valid_durations(seconds: Mapping[int, float]) -> dict[int, float]:
 
 def excluded_timers(run: Run) -> list[Series]:
     """Return the timers of parts that the step's own time leaves out."""
-    parts = step_timers(run).parts
-    found = (run.series(parts[name]) for name in _excluded_parts(run))
+    found = map(run.series, _excluded(run))
     return [series for series in found if series is not None]
 
 
 @cached_by_revision
-def _excluded_parts(run: Run) -> AbstractSet[str]:
-    """Return the names of the occasional parts that the step's own time leaves out: those that make
+def _excluded(run: Run) -> Sequence[str]:
+    """Return the keys of the occasional parts that the step's own time leaves out: those that make
     no step longer by at least half of what they take.
     """
     import numpy as np
 
-    timers = step_timers(run)
-    step = run.present(timers.whole)
+    whole, parts = _step_timers(run)
+    step = run.present(whole)
     if step is None:
-        return frozenset()
+        return ()
     since = step.steps[max(0, len(step) - LOOK_BACK)]
     own = valid_durations(step.since(since))
     rest = np.array([*own.values()])
     occasional: dict[str, NDArray[np.float64]] = {}
-    for name, key in timers.parts.items():
-        # There may be a hundred timers: those within the step need no series.
-        seconds = valid_durations(run.since(key, since))
-        taken = np.array([seconds.get(at, np.nan) for at in own])
-        share = np.isfinite(taken).mean() if len(own) else 0.0
-        if name in _OCCASIONAL_PARTS or share < _OCCASIONAL:
-            occasional[name] = taken
-        else:
-            with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
+        for name, key in parts.items():
+            # There may be a hundred timers: those within the step need no series.
+            seconds = valid_durations(run.since(key, since))
+            taken = np.array([seconds.get(at, np.nan) for at in own])
+            share = np.isfinite(taken).mean() if len(own) else 0.0
+            if name in _OCCASIONAL_PARTS or share < _OCCASIONAL:
+                occasional[key] = taken
+            else:
                 rest = rest - np.nan_to_num(taken)
-    return occasional.keys() - _included(occasional, rest)
+    return _beside(occasional, rest)
 
 
-def _included(
+def _beside(
     occasional: Mapping[str, NDArray[np.float64]], rest: NDArray[np.float64]
-) -> AbstractSet[str]:
-    """Return the occasional parts that the step's own time includes.
+) -> Sequence[str]:
+    """Return the occasional parts that the step's own time leaves out.
 
     Args:
-        occasional: Seconds of each part by its name, nan in steps without it.
+        occasional: Seconds of each part by its key, nan in steps without it.
         rest: Seconds of each step without the parts that every step has.
     """
     import numpy as np
 
-    included = {name: np.nan_to_num(taken) for name, taken in occasional.items()}
-    has = {name: np.isfinite(taken) for name, taken in occasional.items()}
+    has = {key: np.isfinite(taken) for key, taken in occasional.items()}
     kinds = np.sum([*has.values()], axis=0) if has else rest
     plain = rest[kinds == 0][-_COMPARED:]
     usual = np.median(plain) if len(plain) else 0.0
-    for name in sorted(has, key=lambda name: -has[name].sum()):
+    found = []
+    for key in sorted(has, key=lambda key: -has[key].sum()):
         # Steps with this part alone are the clearer case.
-        alone = has[name] & (np.sum([has[one] for one in included], axis=0) == 1)
-        compared = np.flatnonzero(alone if alone.any() else has[name])[-_COMPARED:]
-        left = rest - sum(included.values()) + included[name]
-        taken = included[name][compared]
-        if len(taken) and np.median(left[compared]) - usual < np.median(taken) / 2:
-            del included[name]
-    return included.keys()
+        alone = has[key] & (kinds == 1)
+        compared = np.flatnonzero(alone if alone.any() else has[key])[-_COMPARED:]
+        taken = occasional[key][compared]
+        if not len(taken):
+            continue
+        if np.median(rest[compared]) - usual < np.median(taken) / 2:
+            found.append(key)
+        else:
+            rest = rest - np.nan_to_num(occasional[key])
+    return found
 
 
 class StepPart(NamedTuple):
@@ -221,52 +206,50 @@ class Breakdown(NamedTuple):
 
 def breakdown(run: Run) -> Breakdown | None:
     """Return how the time of recent steps was spent, None where the log has no timers."""
-    step = run.present(step_timers(run).whole)
-    timed = {name: run.present(key) for name, key in step_timers(run).parts.items()}
-    parts = {name: series for name, series in timed.items() if series is not None}
+    key, keys = _step_timers(run)
+    step = run.present(key)
+    parts = {
+        name: series
+        for name, part in keys.items()
+        if (series := run.present(part)) is not None
+    }
     longest = step or max(parts.values(), key=len, default=None)
     if not longest:
         return None
     steps = _window(longest, parts.values())
-    excluded = _excluded_parts(run)
+    taken = {name: [*_since(of, steps[0]).values()] for name, of in parts.items()}
+    own = [*_since(step, steps[0]).values()]
+    total = sum(sum(seconds) for seconds in taken.values()) / len(steps)
+    outside = {
+        name: sum(taken[name]) / len(steps)
+        for name, series in parts.items()
+        if series.key in _excluded(run)
+    }
+    usual = mean(own) if own else total
+    whole = usual + sum(outside.values())
     found = [
         StepPart(
             name,
-            series.key,
-            sum(seconds) / len(steps),
-            0.0,
+            parts[name].key,
+            each := sum(seconds) / len(steps),
+            min(each / whole, _LARGEST_SHARE) if whole > 0 else 0.0,
             mean(seconds),
             len(seconds),
-            slowdown(series, steps[0]),
-            name not in excluded,
+            slowdown(parts[name], steps[0]),
+            name not in outside,
         )
-        for name, series in parts.items()
-        if (seconds := [*_since(series, steps[0]).values()])
+        for name, seconds in taken.items()
+        if seconds
     ]
-    return _summed(step, steps, sorted(found, key=lambda part: -part.seconds))
-
-
-def _summed(
-    step: Series | None, steps: Sequence[int], parts: Sequence[StepPart]
-) -> Breakdown:
-    """Return a breakdown of steps into parts, whose shares are still to come."""
-    taken = sum(part.seconds for part in parts)
-    own = [*_since(step, steps[0]).values()]
-    usual = mean(own) if own else taken
-    whole = usual + sum(part.seconds for part in parts if not part.inside)
     return Breakdown(
         tuple(steps),
         step.key if step is not None else "",
         usual,
         whole,
-        tuple(part._replace(share=_share(part.seconds, whole)) for part in parts),
-        whole - taken,
+        tuple(sorted(found, key=lambda part: -part.seconds)),
+        whole - total,
         slowdown(step, steps[0]),
     )
-
-
-def _share(seconds: float, whole: float) -> float:
-    return min(seconds / whole, _LARGEST_SHARE) if whole > 0 else 0.0
 
 
 def _since(series: Series | None, step: int) -> dict[int, float]:
@@ -282,8 +265,8 @@ def newest_steps(
     """
     steps = found.steps[-count:]
     own, *parts = (
-        _since(series, steps[0])
-        for series in map(run.present, (found.key, *(part.key for part in found.parts)))
+        _since(run.present(key), steps[0])
+        for key in (found.key, *(part.key for part in found.parts))
     )
     rows = []
     for at in steps:
@@ -301,18 +284,20 @@ def slowdown(series: Series | None, since: int) -> float | None:
     if series is None:
         return None
     first = bisect_left(series.steps, since)
-    newest = series.values[max(first, len(series) - WINDOW) :]
-    now = list(filter(math.isfinite, newest))
-    # The run's very first step compiles and warms up.
-    earlier = series.values[max(1, first - LOOK_BACK) : first]
-    past = list(filter(math.isfinite, earlier))
-    usual = median(past) if len(past) >= _LEAST_PAST else 0.0
-    if usual > 0 and len(now) >= 2:
-        return median(now) / usual
-    return None
+    now, past = (
+        [*filter(math.isfinite, values)]
+        for values in (
+            series.values[max(first, len(series) - WINDOW) :],
+            # The run's very first step compiles and warms up.
+            series.values[max(1, first - LOOK_BACK) : first],
+        )
+    )
+    if len(past) < _LEAST_PAST or len(now) < 2 or not median(past) > 0:
+        return None
+    return median(now) / median(past)
 
 
-def _window(timed: Series, parts: Iterable[Series]) -> list[int]:
+def _window(timed: Series, parts: Iterable[Series]) -> Sequence[int]:
     """Return the steps to average: as many as the rarest part needs to count with its due share."""
     count = WINDOW
     for part in parts:
@@ -321,6 +306,5 @@ def _window(timed: Series, parts: Iterable[Series]) -> list[int]:
             apart = round((recent[-1] - recent[0]) / (len(recent) - 1))
             count = max(count, min(LOOK_BACK, apart))
     start = max(0, len(timed) - count)
-    if not start and len(timed) > 2:
-        start = 1  # the run's very first step compiles and warms up
-    return list(timed.steps[start:])
+    # the run's very first step compiles and warms up
+    return timed.steps[start or int(len(timed) > 2) :]
