@@ -76,7 +76,9 @@ class DotLayer:
             self.spans([(x + round(across * at / length), (row, row))])
 
 
-def connect(spans: Sequence[DotSpan | None], breaks: Sequence[bool]) -> list[DotSpan | None]:
+def connect(
+    spans: Sequence[DotSpan | None], breaks: Sequence[bool]
+) -> list[DotSpan | None]:
     """Join spans to an unbroken line: neighbours touch, and empty columns in between are bridged by
     straight lines, but not across those where `breaks` is true: a value there is not a number.
     """

@@ -194,7 +194,9 @@ class Painting:
         style = LINE_STYLES[mark.role]
         length = self.dots if style.upright else self.size[0] * 2
         kept = [at for at in range(length) if at % style.period < style.dots]
-        dots = [(place, (at, at)) if style.upright else (at, (place,) * 2) for at in kept]
+        dots = [
+            (place, (at, at)) if style.upright else (at, (place,) * 2) for at in kept
+        ]
         self.layer(mark.role, backdrop=True).spans(dots)
 
     def line(self, line: DrawnLine) -> None:

@@ -84,7 +84,10 @@ SIGNS = {
 def legend() -> Iterator[tuple[str, str]]:
     """Yield every sign of a chart, and what it means."""
     for names, means in SIGNS.items():
-        yield " ".join(" ".join(getattr(SYMBOLS, name)) for name in names.split()), means
+        yield (
+            " ".join(" ".join(getattr(SYMBOLS, name)) for name in names.split()),
+            means,
+        )
     yield "⠂⠂⠂⠂⠂⠂⠂", "ends of the healthy range, else shaded"
     yield "⠒⠒⠒⠐⠒⠒⠂", "a target of the configuration"
     yield "⠅", "the step of a restart"
