@@ -192,8 +192,9 @@ def _figures(view: View, run: Run) -> Iterator[RowPart]:
     """Yield reward, validation, KL, the worst finding and the GPUs."""
     key, label, short = _learned(run)
     yield _metric(run, key, label, short, (70, 58, 54))
-    scores = zip((28, 29, 53), newest_and_best(run), strict=False)
-    yield [_text(priority, words) for priority, words in scores]
+    score = newest_and_best(run)
+    newest = score.partition(",")[0]
+    yield [_text(28, score), _text(53, newest)] if score else []
     kl = run.indicators.get(shown_kl(run))
     yield _metric(run, kl, "KL", "KL", (60, 52, 46))
     yield _finding(view, run)
@@ -218,13 +219,12 @@ def _learned(run: Run) -> tuple[str | None, str, str]:
 def _scores(run: Run) -> RowPart:
     """Return the reward and the validation score beside it, of runs that have both."""
     reward = run.present(run.indicators.get("reward"))
-    words = [*newest_and_best(run)]
-    if reward is None or not words:
+    score = newest_and_best(run)
+    if reward is None or not score:
         return []
+    newest = score.partition(",")[0]
     figure = f"reward {compact(reward.values[-1])} · "
-    both = zip((19, 20, 21), words[-3:], strict=False)
-    variants = [_text(priority, figure + text) for priority, text in both]
-    return [*variants, _text(23, words[-1])]
+    return [_text(19, figure + score), _text(21, figure + newest), _text(23, newest)]
 
 
 def _reading(view: View) -> Iterator[RowPart]:

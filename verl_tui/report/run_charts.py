@@ -85,7 +85,7 @@ class ReportChart:
             lines=tuple(filter(None, map(_lettered, self.curves))),
             envelope=None,
             spread=(),
-            beside=(),
+            beside="",
             marks=tuple(mark for mark in marks if mark.role == "breach"),
             best="",
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from test_braille import Column
 
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
-from verl_tui.rendering.charts.paint import ON_BAND
 from verl_tui.rendering.charts.renderer import ChartRenderer
 
 
@@ -21,10 +20,10 @@ def test_the_band_is_a_shade_where_there_are_backgrounds_and_else_lines():
     on = [
         y
         for y, row in enumerate(shaded)
-        if any(style.endswith(ON_BAND) for _, style in row)
+        if any(style.endswith("+healthy") for _, style in row)
     ]
     assert on == [*range(on[0], 10)]
     assert 4 <= len(on) <= 5
     assert all(sum(len(text) for text, _ in row) == 60 for row in shaded[1:])
     without = drawing.rows(data._replace(band=(None, None)), 60, 12)
-    assert not any(style.endswith(ON_BAND) for row in without for _, style in row)
+    assert not any(style.endswith("+healthy") for row in without for _, style in row)

@@ -10,10 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from verl_tui.rendering.charts.axes import fit_scale, fit_window
-from verl_tui.rendering.charts.braille import (
-    DotLayer,
-    compose,
-)
 from verl_tui.rendering.charts.sparkline import gauge
 from verl_tui.rendering.text.ascii_terminal import ascii_locale
 from verl_tui.rendering.text.numbers import compact
@@ -37,12 +33,6 @@ class Column:
 
 def text(rows):
     return ["".join(part for part, _ in row) for row in rows]
-
-
-def test_a_diagonal_of_dots():
-    layer = DotLayer(2, 1, "line")
-    layer.spans(enumerate([(3, 3), (2, 2), (1, 1), (0, 0)]))
-    assert compose([layer]) == [(("⡠⠊", "line"),)]
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from watching import press, showing
 
-from verl_tui.rendering.charts.legend import SIGNS, legend
-from verl_tui.rendering.charts.symbols import Symbols
+from verl_tui.rendering.charts.symbols import SIGNS, Symbols, legend
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ async def test_the_help_has_them_once_where_charts_are(
             assert heads.index("signs in charts") == (1 if keys else everywhere[-1] + 2)
             for entry in legend():
                 assert any(
-                    row.split("  ")[1:2] == [entry.sign] and row.endswith(entry.means)
+                    row.split("  ")[1:2] == [entry[0]] and row.endswith(entry[1])
                     for row in rows
                 ), entry
             # States of runs have the signs of the run list.

@@ -205,7 +205,7 @@ def test_the_axis_reaches_for_a_target_that_is_near_and_points_at_one_that_is_fa
                 "reward",
                 lines=(ChartLine(ramp()),),
                 target=target,
-                notes=(f"target {target}",),
+                note=f"target {target}",
                 **more,
             )
         )

@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
 DotSpan = tuple[int, int]
 """First and last dot row of a dot column that are set, from the top."""
@@ -48,7 +48,7 @@ class DotLayer:
     """
 
     def __init__(
-        self, width: int, height: int, style: str = "", *, backdrop: bool = False
+        self, width: int, height: int, style: str, *, backdrop: bool = False
     ) -> None:
         self.width = max(0, width)
         self.height = max(0, height)
@@ -67,50 +67,29 @@ class DotLayer:
                 first, last = max(top - y * 4, 0), min(bottom - y * 4, 3)
                 self.rows[y][x >> 1] |= masks[first][last]
 
-    def dot(self, x: int, y: int) -> None:
-        """Set one dot; outside the grid nothing happens."""
-        if 0 <= x < self.width * 2 and 0 <= y < self.height * 4:
-            self.rows[y >> 2][x >> 1] |= _DOTS[x & 1][y & 3]
-
     def straight(self, one: tuple[int, int], other: tuple[int, int]) -> None:
-        """Draw the line between two dots, each a column and a row; what lies outside is cut off."""
+        """Draw the line between two dots, each a column and a row."""
         (x, y), (across, down) = one, (other[0] - one[0], other[1] - one[1])
-        length = max(abs(across), abs(down))
+        length = max(abs(across), abs(down), 1)
         for at in range(length + 1):
-            share = at / length if length else 0.0
-            self.dot(x + round(across * share), y + round(down * share))
-
-    def shade(self, area: Sequence[DotSpan | None], apart: int) -> None:
-        """Fill an area with a loose pattern, its dots so far apart, that a line over it still
-        stands out from.
-        """
-        for x, span in enumerate(area):
-            if span is not None and not x & 1:
-                top = max(0, span[0])
-                for y in range(top + -(x + top) % apart, span[1] + 1, apart):
-                    self.dot(x, y)
+            row = y + round(down * at / length)
+            self.spans([(x + round(across * at / length), (row, row))])
 
 
 def connect(
-    spans: Sequence[DotSpan | None], breaks: Sequence[bool] = ()
+    spans: Sequence[DotSpan | None], breaks: Sequence[bool]
 ) -> list[DotSpan | None]:
     """Join spans to an unbroken line: neighbours touch, and empty columns in between are bridged by
-    straight lines.
-
-    Args:
-        spans: The spans of the points themselves.
-        breaks: Where true, the line is interrupted: a value there is not a number.
+    straight lines, but not across those where `breaks` is true: a value there is not a number.
     """
     joined = list(spans)
     at, before = 0, None
     for x, span in enumerate(spans):
-        if x < len(breaks) and breaks[x]:
+        if breaks[x]:
             before = None
         if span is None:
             continue
-        if before is not None and (
-            at + 1 != x or before[0] > span[1] or span[0] > before[1]
-        ):
+        if before is not None:
             _bridge(joined, at, x, before, span)
         at, before = x, span
     return joined
@@ -123,6 +102,8 @@ def _bridge(
     start, end = (before[1], span[0]) if span[0] > before[1] else (before[0], span[1])
     # they overlap in height: a level line between
     if span[0] <= before[1] and before[0] <= span[1]:
+        if x0 + 1 == x1:
+            return
         start = end = (max(before[0], span[0]) + min(before[1], span[1])) // 2
     last = start
     for x in range(x0 + 1, x1 + 1):
@@ -139,42 +120,20 @@ def fill_gaps(spans: Sequence[DotSpan | None]) -> list[DotSpan | None]:
     known = [(x, span) for x, span in enumerate(spans) if span is not None]
     for (x0, before), (x1, span) in pairwise(known):
         for x in range(x0 + 1, x1):
-            share = (x - x0) / (x1 - x0)
-            top, bottom = (
-                round(a + (b - a) * share) for a, b in zip(before, span, strict=True)
-            )
-            filled[x] = (top, bottom)
+            ends = [
+                a + (b - a) * (x - x0) // (x1 - x0)
+                for a, b in zip(before, span, strict=True)
+            ]
+            filled[x] = (ends[0], ends[1])
     return filled
 
 
-def compose(
-    layers: Sequence[DotLayer], glyphs: Mapping[int, Mapping[int, Glyph]] | None = None
-) -> list[Text]:
-    """Paint layers of one size over each other and glyphs on top; return the rows.
+def dotted(layers: Sequence[DotLayer], y: int, width: int) -> list[tuple[str, str]]:
+    """Return the cells of a row, layers from the farthest to the nearest.
 
     A cell has one style, that of the last layer that draws in it; the dots of all layers show,
     except backdrops.
-
-    Args:
-        layers: From the farthest to the nearest.
-        glyphs: Row, then column of a cell to the glyph that stands there.
     """
-    return [_row(layers, y, (glyphs or {}).get(y, {})) for y in range(layers[0].height)]
-
-
-def _row(layers: Sequence[DotLayer], y: int, glyphs: Mapping[int, Glyph]) -> Text:
-    """Write one row of a picture."""
-    cells = _dotted(layers, y)
-    for x, glyph in glyphs.items():
-        if 0 <= x < len(cells):
-            there, style = cells[x]
-            text = there if glyph.yields and there != " " else glyph.text
-            cells[x] = (text, (glyph.blends and style) or glyph.style)
-    return join(cells)
-
-
-def _dotted(layers: Sequence[DotLayer], y: int) -> list[tuple[str, str]]:
-    width = layers[0].width
     masks = [0] * width
     styles = [""] * width
     for layer in reversed(layers):

@@ -129,14 +129,10 @@ class ChartData(NamedTuple):
     """Healthy range, in the unit of the values; None = open at that end."""
     target: float | None = None
     """Value that the metric is to reach, in the unit of the values."""
-    notes: tuple[str, ...] = ()
-    """A few words about the target, from the longest way to say it to the shortest; they come
-    before the key.
-    """
-    beside: tuple[str, ...] = ()
-    """Words about the first of the points beside the main line, from the longest way to say it to
-    the shortest.
-    """
+    note: str = ""
+    """A few words about the target; they come before the key."""
+    beside: str = ""
+    """Words about the first of the points beside the main line."""
     marks: tuple[Mark, ...] = ()
     best: Literal["", "highest", "lowest"] = ""
     """Which value of the main line is marked as the best; none where empty."""

@@ -12,7 +12,7 @@ from verl_tui.rendering.session.selection import LETTERS, without_shared_start
 from verl_tui.rendering.text.run_colours import RUNS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from verl_tui.rendering.charts.chart_data import ChartData, Points
     from verl_tui.rendering.session.snapshot import View
@@ -42,41 +42,21 @@ def overlaid(
     found = list(others(data, indicator, view, axis))
     if shown is None or main is None or not found:
         return data
-    labels = _labels(shown, view)
+    names = [shown.name, *(run.name for run in view.selected if run is not shown)]
+    labels = dict(zip(names, without_shared_start(names), strict=True))
     lines = [_marked(main, shown, view, labels)]
     lacking: list[str] = []
     for run, _, points in found:
-        if data.over_kl and kl_key(run) is None:
+        key = kl_key(run) if data.over_kl else None
+        if data.over_kl and key is None:
             lacking.append(labels[run.name])
-        else:
-            lines.append(_marked(_line(points, run, data), run, view, labels))
-    lines += _one_kind_of_points(data)
-    notes = _notes(data, lacking)
-    return data._replace(lines=tuple(lines), right=None, beside=(), notes=notes)
-
-
-def _one_kind_of_points(data: ChartData) -> list[ChartLine]:
-    """Return at most one line of points: the markers of more would hide the many lines."""
-    return [line for line in data.lines if line.kind == "points"][:1]
-
-
-def _labels(shown: Run, view: View) -> dict[str, str]:
-    """Return the short names of the runs by their names."""
-    names = [shown.name, *(run.name for run in view.selected if run is not shown)]
-    return dict(zip(names, without_shared_start(names), strict=True))
-
-
-def _line(points: Points, run: Run, data: ChartData) -> ChartLine:
-    """Return another run's line, over its own KL where the shown run's is."""
-    key = kl_key(run) if data.over_kl else None
-    return ChartLine(points, over=run.series(key) if key is not None else None)
-
-
-def _notes(data: ChartData, lacking: Sequence[str]) -> tuple[str, ...]:
-    """Return the notes, each with the runs that have no KL."""
-    if not lacking:
-        return data.notes
-    return tuple(f"{note}, none of {', '.join(lacking)}" for note in data.notes)
+            continue
+        line = ChartLine(points, over=run.series(key) if key is not None else None)
+        lines.append(_marked(line, run, view, labels))
+    # the markers of more kinds of points than one would hide the many lines
+    lines += [line for line in data.lines if line.kind == "points"][:1]
+    note = data.note + (f", none of {', '.join(lacking)}" if lacking else "")
+    return data._replace(lines=tuple(lines), right=None, beside="", note=note)
 
 
 def counterpart(run: Run, key: str, indicator: str | None, other: Run) -> Series | None:

@@ -1,35 +1,39 @@
-"""Paints pictures as cells: dots in braille, signs on top of them, the healthy band as a shade.
+"""Paints pictures as cells: dots in braille, signs on top of them, areas as their ground.
 
-A style that ends in `ON_BAND` has the background of the band and is else the style before that.
+A style such as `line+healthy` is that before the `+`, on the ground of an area.
 """
 
 from __future__ import annotations
 
-from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.rendering.charts import braille
-from verl_tui.rendering.charts.braille import DotLayer, Glyph
+from verl_tui.rendering.charts.braille import (
+    DotLayer,
+    Glyph,
+    connect,
+    dotted,
+    fill_gaps,
+    join,
+)
 from verl_tui.rendering.charts.downsample import beyond_edge, spans
 from verl_tui.rendering.charts.symbols import SYMBOLS
 from verl_tui.rendering.text.hues import BEHIND
 from verl_tui.rendering.text.numbers import compact
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from verl_tui.rendering.charts.axes import Scale
     from verl_tui.rendering.charts.braille import DotSpan, Text
     from verl_tui.rendering.charts.downsample import DotColumns
     from verl_tui.rendering.charts.picture import DrawnLine, DrawnMark, Picture
 
-ON_BAND = "+healthy"
 _APART = 3
 """Cells from one sign of a point to the next."""
 _STAMP = 18
 """Cells from one letter on a line to its next."""
-SHADES = {"envelope": 4, "quartiles": 2}
-"""Dots from one to the next in a shade."""
+AREAS = {"healthy": " ", "envelope": "░", "quartiles": "▒"}
+"""Roles of areas, and what fills their empty cells where there are no backgrounds."""
 
 
 class LineStyle(NamedTuple):
@@ -37,29 +41,17 @@ class LineStyle(NamedTuple):
 
     period: int
     dots: int
-    sign: str
-    """A character that looks like it."""
     upright: bool = False
 
 
 LINE_STYLES = {
-    "band": LineStyle(2, 1, "═"),
-    "target": LineStyle(8, 6, "━"),
-    "restart": LineStyle(2, 1, "┊", upright=True),
+    "band": LineStyle(2, 1),
+    "target": LineStyle(8, 6),
+    "restart": LineStyle(2, 1, upright=True),
 }
 """By role: each looks unlike the others, so that colour is never needed to distinguish them."""
-
-
-def straight_line(role: str, width: int, height: int, place: int) -> DotLayer:
-    """Return a layer of `width` x `height` cells with the line of a role at a dot row, or column if
-    upright.
-    """
-    style = LINE_STYLES[role]
-    layer = DotLayer(width, height, role, backdrop=True)
-    for at in range(height * 4 if style.upright else width * 2):
-        if at % style.period < style.dots:
-            layer.dot(*((place, at) if style.upright else (at, place)))
-    return layer
+_GRID = Glyph(SYMBOLS.grid, "rule", yields=True, blends=True)
+_CURSOR = Glyph(SYMBOLS.cursor, "cursor", yields=True)
 
 
 def paint(
@@ -76,14 +68,14 @@ def paint(
         picture: What is drawn.
         size: Width and height in cells.
         cursor: Step that is read.
-        shades: True where the terminal has backgrounds: the healthy band is then a shade, not
+        shades: True where the terminal has backgrounds: areas are then shades, the healthy band no
             lines.
         grid: Rows with a dotted line behind everything.
     """
     painting = Painting(*size)
     for y in grid:
         painting.glyphs[y] = dict.fromkeys(range(size[0]), _GRID)
-    painting.shade(picture)
+    painting.areas(picture)
     for mark in picture.marks:
         if not (shades and mark.role == "band"):
             painting.across(mark, picture.scale)
@@ -91,14 +83,13 @@ def paint(
         painting.line(line)
     for line in picture.lines:
         painting.end(line)
-    painting.best(picture)
+    if picture.best is not None and picture.scale is not None:
+        x, value = picture.best
+        y = painting.row(value, picture.scale)
+        painting.put(x, y, Glyph(SYMBOLS.best, picture.main_role))
     if cursor is not None:
         painting.point_at(picture.window.column(cursor) // 2)
-    return _on_band(painting.rows(), picture) if shades else painting.rows()
-
-
-_GRID = Glyph(SYMBOLS.grid, "rule", yields=True, blends=True)
-_CURSOR = Glyph(SYMBOLS.cursor, "cursor", yields=True)
+    return painting.rows(shades=shades)
 
 
 class Painting:
@@ -107,14 +98,31 @@ class Painting:
     def __init__(self, width: int, height: int) -> None:
         self.size = (width, height)
         self.dots = height * 4
-        self.layers = [DotLayer(width, height)]
+        self.layers: list[DotLayer] = []
         """From the farthest to the nearest."""
         self.glyphs: dict[int, dict[int, Glyph]] = {}
         """By row and cell."""
+        self._grounds = [[""] * width for _ in range(height)]
+        """The area of each cell."""
 
-    def rows(self) -> list[Text]:
+    def rows(self, *, shades: bool) -> list[Text]:
         """Return the rows."""
-        return braille.compose(self.layers, self.glyphs)
+        return [join(self._row(y, shades=shades)) for y in range(self.size[1])]
+
+    def _row(self, y: int, *, shades: bool) -> Iterable[tuple[str, str]]:
+        cells = dotted(self.layers, y, self.size[0])
+        for x, glyph in self.glyphs.get(y, {}).items():
+            if 0 <= x < len(cells):
+                there, style = cells[x]
+                text = there if glyph.yields and there != " " else glyph.text
+                cells[x] = (text, (glyph.blends and style) or glyph.style)
+        for (text, style), area in zip(cells, self._grounds[y], strict=True):
+            if area and shades:
+                yield text, f"{style}+{area}"
+            elif area and text == " ":
+                yield AREAS[area], area
+            else:
+                yield text, style
 
     def layer(self, role: str, *, backdrop: bool = False) -> DotLayer:
         """Add a layer of dots."""
@@ -134,46 +142,69 @@ class Painting:
         for y in range(self.size[1] if 0 <= cell < self.size[0] else 0):
             row = self.glyphs.setdefault(y, {})
             there = row.get(cell, _GRID)
-            row[cell] = (
-                _CURSOR
-                if there == _GRID
-                else there._replace(style="cursor", blends=False)
-            )
+            own = there._replace(style="cursor", blends=False)
+            row[cell] = _CURSOR if there == _GRID else own
 
-    def shade(self, picture: Picture) -> None:
-        """Fill the areas with patterns of dots."""
+    # -- areas -------------------------------------------------------------------------------------
+
+    def areas(self, picture: Picture) -> None:
+        """Fill the healthy band, and what lies between two series."""
+        scale = picture.scale
+        if scale is None:
+            return
+        low, high = picture.band
+        low, high = scale.lo if low is None else low, scale.hi if high is None else high
+        if picture.band != (None, None) and low <= scale.hi and high >= scale.lo:
+            edges = self.row(high, scale), self.row(low, scale)
+            self._fill("healthy", [edges] * self.size[0] * 2)
         for role, columns in picture.shades:
-            if picture.scale is not None:
-                area = braille.fill_gaps(spans(columns, picture.scale, self.dots))
-                self.layer(role, backdrop=True).shade(area, SHADES[role])
-                self._beyond(columns, picture.scale, role)
+            self._fill(role, fill_gaps(spans(columns, scale, self.dots)))
+            self._beyond(columns, scale, role)
+
+    def _fill(self, role: str, area: Sequence[DotSpan | None]) -> None:
+        """Fill the cells at least half of which are in an area, but at least one where it is
+        narrower.
+        """
+        for x in range(self.size[0]):
+            found = [span for span in area[x * 2 : x * 2 + 2] if span is not None]
+            if found:
+                top, bottom = min(one[0] for one in found), max(one[1] for one in found)
+                first, stop = (top + 1) // 4, (bottom + 3) // 4
+                if first >= stop:
+                    first, stop = (top + bottom) // 8, (top + bottom) // 8 + 1
+                for row in self._grounds[first:stop]:
+                    row[x] = role
+
+    # -- lines -------------------------------------------------------------------------------------
 
     def across(self, mark: DrawnMark, scale: Scale | None) -> None:
         """Draw a straight line, or say which way its value lies that the y axis does not reach."""
-        if mark.value is None or scale is None:
-            place = mark.column or 0
-        else:
+        place = mark.column or 0
+        if mark.value is not None and scale is not None:
             place = self.row(mark.value, scale)
             if not scale.lo <= mark.value <= scale.hi:
-                self._point_beyond(mark, mark.value, place, scale)
+                # At the left: what moves towards its target comes near it at the right.
+                arrow = SYMBOLS.rising if mark.value > scale.hi else SYMBOLS.falling
+                text = arrow + compact(mark.value)
+                if len(text) * 4 > self.size[0]:
+                    text = arrow
+                for cell, sign in enumerate(text):
+                    self.put(cell * 2, place, Glyph(sign, mark.role))
                 return
-        self.layers.append(straight_line(mark.role, *self.size, place))
-
-    def _point_beyond(
-        self, mark: DrawnMark, value: float, place: int, scale: Scale
-    ) -> None:
-        # At the left: what moves towards its target comes near it at the right.
-        arrow = SYMBOLS.rising if value > scale.hi else SYMBOLS.falling
-        text = arrow + compact(value)
-        for cell, sign in enumerate(text if len(text) * 4 <= self.size[0] else arrow):
-            self.put(cell * 2, place, Glyph(sign, mark.role))
+        style = LINE_STYLES[mark.role]
+        length = self.dots if style.upright else self.size[0] * 2
+        kept = [at for at in range(length) if at % style.period < style.dots]
+        dots = [
+            (place, (at, at)) if style.upright else (at, (place,) * 2) for at in kept
+        ]
+        self.layer(mark.role, backdrop=True).spans(dots)
 
     def line(self, line: DrawnLine) -> None:
         """Draw a line, its stretches that a finding is about in the colour of that; then its signs,
         what lies beyond the y axis, and what is no number.
         """
         own = spans(line.columns, line.scale, self.dots)
-        joined = braille.connect(own, line.columns.odds)
+        joined = connect(own, line.columns.odds)
         calm = [None if x in line.alarms else span for x, span in enumerate(joined)]
         self.layer(line.role, backdrop=line.behind).spans(enumerate(calm))
         for role in dict.fromkeys(line.alarms.values()):
@@ -189,7 +220,7 @@ class Painting:
             if odd:
                 self.put(x, self.dots - 1, Glyph(SYMBOLS.broken, "odd"))
 
-    def _mark_line(self, joined: list[DotSpan | None], glyph: Glyph) -> None:
+    def _mark_line(self, joined: Sequence[DotSpan | None], glyph: Glyph) -> None:
         """Put the letter of a line on it; those next to each other in the alphabet stand three
         cells apart.
         """
@@ -197,7 +228,7 @@ class Painting:
             if (span := joined[cell * 2]) is not None:
                 self.put(cell * 2, sum(span) // 2, glyph)
 
-    def _mark_points(self, own: list[DotSpan | None], glyph: Glyph) -> None:
+    def _mark_points(self, own: Sequence[DotSpan | None], glyph: Glyph) -> None:
         """Mark the newest point and as many as stand apart: more would hide the lines."""
         free = len(own)
         for x in range(len(own) - 1, -1, -1):
@@ -212,13 +243,6 @@ class Painting:
             arrow = SYMBOLS.rising if way > 0 else SYMBOLS.falling
             self.put(x, 0 if way > 0 else self.dots - 1, Glyph(arrow, role))
 
-    def best(self, picture: Picture) -> None:
-        """Mark the best value."""
-        if picture.best is not None and picture.scale is not None:
-            x, value = picture.best
-            y = self.row(value, picture.scale)
-            self.put(x, y, Glyph(SYMBOLS.best, picture.main_role))
-
     def end(self, line: DrawnLine) -> None:
         """Mark the end of a line by its letter, that of the only one by a dot that can be seen,
         unless an arrow shows that it lies beyond the edge.
@@ -226,38 +250,8 @@ class Painting:
         if line.end is None:
             return
         x, y = line.end[0], self.row(line.end[1], line.scale)
-        if line.sign:
-            x = min(self.size[0] * 2 - 1, x + 2)
-            self.put(x, y, Glyph(line.sign, line.role))
-            return
         there = self.glyphs.get(y // 4, {}).get(x // 2)
-        if there is None or there.text not in (SYMBOLS.rising, SYMBOLS.falling):
+        if line.sign:
+            self.put(min(self.size[0] * 2 - 1, x + 2), y, Glyph(line.sign, line.role))
+        elif there is None or there.text not in (SYMBOLS.rising, SYMBOLS.falling):
             self.put(x, y, Glyph(SYMBOLS.single, line.role, blends=True))
-
-
-def _on_band(rows: list[Text], picture: Picture) -> list[Text]:
-    for y in _rows_in_band(picture, len(rows)):
-        rows[y] = tuple([(text, style + ON_BAND) for text, style in rows[y]])
-    return rows
-
-
-def _rows_in_band(picture: Picture, rows: int) -> range:
-    """Return the rows of cells at least half of which are in the band, but at least one for a
-    narrower band.
-    """
-    scale = picture.scale
-    if scale is None or picture.band == (None, None):
-        return range(0)
-    low, high = (
-        end if edge is None else edge
-        for edge, end in zip(picture.band, scale[:2], strict=True)
-    )
-    if high < scale.lo or low > scale.hi:
-        return range(0)
-    top, bottom = (row or 0 for row in scale.dots([high, low], rows * 4))
-    first = ceil((top - 2) / 4)
-    stop = (bottom + 3) // 4
-    if first >= stop:
-        first = (top + bottom) // 8
-        stop = first + 1
-    return range(max(0, first), min(rows, stop))

@@ -17,7 +17,7 @@ from verl_tui.rendering.charts.axis_labels import axis_rows, cells_of, placed, s
 from verl_tui.rendering.charts.braille import Glyph
 from verl_tui.rendering.charts.downsample import best_point
 from verl_tui.rendering.charts.paint import Painting
-from verl_tui.rendering.charts.picture import DrawnMark, faint, layered
+from verl_tui.rendering.charts.picture import DrawnMark, layered
 from verl_tui.rendering.charts.symbols import SYMBOLS, sentences
 from verl_tui.rendering.text.numbers import distinct_texts
 
@@ -42,16 +42,6 @@ class PathPoint(NamedTuple):
     step: int
     x: float
     y: float
-
-
-class _DrawnPath(NamedTuple):
-    """One run's path."""
-
-    line: ChartLine
-    sign: str
-    points: list[PathPoint]
-    behind: list[PathPoint]
-    """The values themselves where the path is one of averages."""
 
 
 def path_points(over: Points, points: Points, first: int, last: int) -> list[PathPoint]:
@@ -83,10 +73,8 @@ def neighbour_on_path(line: ChartLine, step: int | None, count: int) -> int | No
     """
     known = set(line.over.steps if line.over is not None else ())
     steps = [own for own in line.points.steps if own in known]
-    if not steps:
-        return None
-    if step is None:
-        return steps[-1]
+    if not steps or step is None:
+        return steps[-1] if steps else None
     at = bisect_left(steps, step) if count < 0 else bisect_right(steps, step) - 1
     return steps[clamp(at + count, 0, len(steps) - 1)]
 
@@ -108,22 +96,28 @@ def path_rows(
         cache: What was drawn before.
     """
     paths = [*_paths(data, shown, cache)]
-    known = [point for path in paths for point in path.behind + path.points]
+    known = [point for _, _, points in paths for point in points]
+    if data.log_y:
+        known = [point for point in known if point.y > 0] or known
     axes = 1 if size[1] < 6 else 2
     height = size[1] - axes
     if not known:
         return sentences("no step has both a value and a KL", *size)
-    scales = _scales(data, known, shown[0], cache)
-    left, _ = sides(data, (scales[1], None), size[0], height)
+    subject = (data.key, data.main.points.pyramid if data.main else None, shown[0])
+    _, across, up = zip(*known, strict=True)
+    x = cache.axis("path x", subject, (min(across), max(across)))
+    y = cache.axis("path y", subject, (min(up), max(up)), log=data.log_y)
+    left, _ = sides(data, (y, None), size[0], height)
     taken = cells_of(left)
     width = size[0] - taken
-    picture = _PathPainting(data, scales, (width, height))
-    for path in paths:
-        picture.draw(path)
-    for path in paths:
-        picture.mark(path, cursor)
-    rows = [a + b for a, b in zip(left, picture.rows(), strict=True)]
-    labels = placed(_labels(scales[0], width), width - 3)
+    picture = _PathPainting(data, (x, y), (width, height))
+    for line, _, points in paths:
+        picture.draw(line, points)
+    for line, sign, points in paths:
+        picture.mark(line, sign, points, cursor)
+    drawn = picture.rows(shades=False)
+    rows = [a + b for a, b in zip(left, drawn, strict=True)]
+    labels = placed(_labels(x, width), width - 3)
     return [*rows, *axis_rows(labels, "KL", (width, axes), taken, {})]
 
 
@@ -135,35 +129,19 @@ def _labels(scale: Scale, width: int) -> Iterator[tuple[int, str]]:
             yield min(width - 1, int(scale.fraction(value) * width)), text
 
 
-def _scales(
-    data: ChartData, known: Sequence[PathPoint], first: int, cache: ChartCache
-) -> tuple[Scale, Scale]:
-    """Return the axes that all points fit on; on a logarithmic one those above 0, if there are
-    any.
-    """
-    if data.log_y:
-        known = [point for point in known if point.y > 0] or known
-    subject = (data.key, data.main.points.pyramid if data.main else None, first)
-    _, across, up = zip(*known, strict=True)
-    x = cache.axis("path x", subject, (min(across), max(across)))
-    return x, cache.axis("path y", subject, (min(up), max(up)), log=data.log_y)
-
-
 def _paths(
     data: ChartData, shown: tuple[int, int], cache: ChartCache
-) -> Iterator[_DrawnPath]:
-    """Yield the paths, the shown run's last; of averages where the chart is smoothed."""
+) -> Iterator[tuple[ChartLine, str, list[PathPoint]]]:
+    """Yield each run's line, sign and points, the shown run's last; of averages where the chart is
+    smoothed.
+    """
     for line, sign in layered(data):
-        if line.kind != "line" or line.over is None:
-            continue
-        raw = path_points(line.over, line.points, *shown)
-        if not 0 < data.smoothing < 1:
-            yield _DrawnPath(line, sign, raw, [])
-            continue
-        over = cache.smoothed(line.over, data.smoothing)
-        points = cache.smoothed(line.points, data.smoothing)
-        behind = raw if line is data.main else []
-        yield _DrawnPath(line, sign, path_points(over, points, *shown), behind)
+        over, points = line.over, line.points
+        if line.kind == "line" and over is not None:
+            if data.smoothing:
+                over = cache.smoothed(over, data.smoothing)
+                points = cache.smoothed(points, data.smoothing)
+            yield line, sign, path_points(over, points, *shown)
 
 
 class _PathPainting(Painting):
@@ -178,64 +156,51 @@ class _PathPainting(Painting):
         if data.target is not None:
             self.across(DrawnMark("target", value=data.target), scales[1])
 
-    def draw(self, path: _DrawnPath) -> None:
-        """Draw one path, and faintly the values behind its averages."""
-        role = path.line.role
-        behind = self.layer(faint(role), backdrop=True)
-        for point in path.behind:
-            behind.dot(*self._dot(point))
-        layers = {role: self.layer(role)}
-        before = None
-        for point in path.points:
-            own = _role_at(path.line, point.step)
-            if own not in layers:
-                layers[own] = self.layer(own)
-            place = self._dot(point)
-            layers[own].straight(before or place, place)
-            before = place
+    def draw(self, line: ChartLine, points: Sequence[PathPoint]) -> None:
+        """Draw one path."""
+        layer = self.layer(line.role)
+        dots = [self._dot(point) for point in points]
+        for before, dot in zip([*dots[:1], *dots], dots, strict=False):
+            layer.straight(before, dot)
 
-    def mark(self, path: _DrawnPath, cursor: int | None) -> None:
-        """Mark where a path begins and ends, the best value, findings, and the cursor."""
-        line, sign, points, _ = path
+    def mark(
+        self,
+        line: ChartLine,
+        sign: str,
+        points: Sequence[PathPoint],
+        cursor: int | None,
+    ) -> None:
+        """Mark where a path begins and ends; of the shown run's findings, the best value, and the
+        cursor.
+        """
         if not points:
             return
-        self._put(points[0], Glyph(SYMBOLS.start, line.role))
-        main = line is self._data.main
-        if main:
-            self._mark_steps(path)
-        end = Glyph(sign or SYMBOLS.single, _role_at(line, points[-1].step))
-        self._put(points[-1], end)
-        if main and (at := _at_step(points, cursor)) is not None:
-            self.point_at(self._dot(at)[0] // 2)
-            self._put(at, Glyph(SYMBOLS.points[1], "cursor"))
-
-    def _mark_steps(self, path: _DrawnPath) -> None:
-        line, _, points, behind = path
-        if self._data.best:
-            best = best_point(line.points, lowest=self._data.best == "lowest")
-            at = _at_step(behind or points, best[0] if best else None)
-            if at is not None and best is not None and at.step == best[0]:
-                self._put(at, Glyph(SYMBOLS.best, line.role))
-        for mark in self._data.marks:
-            at = _at_step(points, mark.step)
-            if mark.role == "breach" and at is not None:
-                self._put(at, Glyph(SYMBOLS.breach, mark.style))
-
-    def _put(self, point: PathPoint, glyph: Glyph) -> None:
-        self.put(*self._dot(point), glyph)
+        marks: list[tuple[PathPoint | None, Glyph]] = []
+        if line is self._data.main:
+            best = None
+            if self._data.best:
+                best = best_point(line.points, lowest=self._data.best == "lowest")
+            at = _at_step(points, best[0] if best else None)
+            marks.append((at, Glyph(SYMBOLS.best, line.role)))
+            marks += [
+                (_at_step(points, mark.step), Glyph(SYMBOLS.breach, mark.style))
+                for mark in self._data.marks
+                if mark.role == "breach"
+            ]
+        marks.append((points[-1], Glyph(sign or SYMBOLS.single, line.role)))
+        if line is self._data.main:
+            at = _at_step(points, cursor)
+            marks.append((at, Glyph(SYMBOLS.points[1], "cursor")))
+            if at is not None:
+                self.point_at(self._dot(at)[0] // 2)
+        for point, glyph in ((points[0], Glyph(SYMBOLS.start, line.role)), *marks):
+            if point is not None:
+                self.put(*self._dot(point), glyph)
 
     def _dot(self, point: PathPoint) -> tuple[int, int]:
         columns = self.size[0] * 2
         across = int(self._scales[0].fraction(point.x) * columns)
         return min(columns - 1, across), self.row(point.y, self._scales[1])
-
-
-def _role_at(line: ChartLine, step: int) -> str:
-    """Return the colour of a step: that of the worst finding that held, else the line's own."""
-    for alarm in reversed(line.alarms):
-        if alarm.first <= step and (alarm.last is None or step < alarm.last):
-            return alarm.role
-    return line.role
 
 
 def _at_step(points: Sequence[PathPoint], step: int | None) -> PathPoint | None:

@@ -96,7 +96,7 @@ def picture_of(
     """Return what to draw of a chart between its y axes at the left and at the right."""
     scale = scales[0]
     shades = [*_shades(data, window, cache)] if scale else []
-    lines = [*_median(data, scale, window, cache)]
+    lines: list[DrawnLine] = []
     for line, sign in layered(data):
         own = scales[line.right] or Scale(0.0, 1.0)  # without a number any will do
         lines += _drawn(data, line, sign, own, window, cache)
@@ -224,19 +224,6 @@ def _shades(data: ChartData, window: Window, cache: ChartCache) -> Iterator[Draw
     for role, pair in edges:
         low, high = (cache.columns(points, window) for points in pair)
         yield DrawnShade(role, DotColumns(low.lows, high.highs, low.odds))
-
-
-def _median(
-    data: ChartData, scale: Scale | None, window: Window, cache: ChartCache
-) -> Iterator[DrawnLine]:
-    """Yield the median of a distribution, unless it is the line itself."""
-    middle = data.spread[2] if data.spread else None
-    main = data.main
-    if middle is None or scale is None:
-        return
-    if main is None or main.points.pyramid is not middle.pyramid:
-        columns = cache.columns(middle, window)
-        yield DrawnLine("quartiles", columns, scale, behind=True)
 
 
 # -- marks -----------------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ class _ChartMaker:
     def data(self) -> ChartData:
         """Return them."""
         found, look = self._found, self._look
-        target, notes = self._target()
+        target, note = self._target()
         first, last = self._ends()
         return ChartData(
             key=found.key,
@@ -66,10 +66,10 @@ class _ChartMaker:
             spread=self._spread(),
             band=self._band(),
             target=target,
-            notes=self._since() or notes or self._rate() or self._averaged(),
+            note=note or self._note(),
             in_row=found.in_row,
             trendless=self._is_trendless(),
-            beside=tuple(newest_and_best(self._run)) if found.points else (),
+            beside=newest_and_best(self._run) if found.points else "",
             marks=tuple(self._marks()),
             best=self._best(),
             cursor=self._along(self._view.cursor),
@@ -145,7 +145,7 @@ class _ChartMaker:
             return None, None
         return self._view.monitor.band(self._run, self._found.indicator)
 
-    def _target(self) -> tuple[float | None, tuple[str, ...]]:
+    def _target(self) -> tuple[float | None, str]:
         """Return what the metric is to reach in the key's own values, and whether it did."""
         found, wanted = self._found, self._view.monitor.config.targets
         names = [found.indicator, found.key, *found.points]
@@ -153,52 +153,37 @@ class _ChartMaker:
             names.append("validation")  # drawn as points into the reward's chart
         name = next((name for name in names if name in wanted), None)
         if name is None:
-            return None, ()
+            return None, ""
         target = wanted[name] * factor(name, found.key)
         said = f"target {compact(wanted[name])}"
         at = reached(self._run, name, wanted[name])
-        if at is None:
-            return target, (said,)
-        return target, (f"{said} reached at step {at.step}", f"{said} @ {at.step}")
+        return target, said if at is None else f"{said} @ {at.step}"
 
-    # -- notes -------------------------------------------------------------------------------------
-
-    def _rate(self) -> tuple[str, ...]:
-        """Return a summary of times: steps per minute, the 95th percentile of generation."""
-        if self._found.indicator == "step_time":
-            word, rate = "usual", steps_per_minute(self._run)
-        elif self._found.indicator == "generation_time":
-            word, rate = "p95", generation_latency(self._run)
-        else:
-            return ()
-        return () if rate is None else (f"{word} {compact(rate.value)} {rate.unit}",)
-
-    def _averaged(self) -> tuple[str, ...]:
-        """Return of how many measurements the newest point is the mean, nothing where it is one."""
-        newest = (
-            self._own.counts[-1] if self._own is not None and self._own.counts else 1
-        )
-        if newest < 2:
-            return ()
-        return f"mean of {newest} measurements", f"mean of {newest}"
-
-    def _since(self) -> tuple[str, ...]:
-        """Return the ways to say since when a metric is constant, none where it varies, counts, or
-        has been logged only once.
+    def _note(self) -> str:
+        """Return what is worth saying of the metric: since when it is constant, a summary of times,
+        or of how many measurements the newest point is the mean.
         """
-        own = self._own
-        constant = self._found.in_row and not counts(self._found.key)
-        if not constant or own is None or len(own) < 2:
-            return ()
-        step = own.steps[0]
-        return f"constant since step {step}", f"constant since {step}", "constant"
+        found, own = self._found, self._own
+        if own is None or not len(own):
+            return ""
+        if found.in_row and not counts(found.key) and len(own) > 1:
+            return f"constant since step {own.steps[0]}"
+        word, rate = "", None
+        if found.indicator == "step_time":
+            word, rate = "usual", steps_per_minute(self._run)
+        elif found.indicator == "generation_time":
+            word, rate = "p95", generation_latency(self._run)
+        if rate is not None:
+            return f"{word} {compact(rate.value)} {rate.unit}"
+        newest = own.counts[-1] if own.counts else 1
+        return f"mean of {newest}" if newest > 1 else ""
+
+    # -- marks -------------------------------------------------------------------------------------
 
     def _is_trendless(self) -> bool:
         """Return whether health finds no trend in the metric."""
         found = self._view.verdict.findings
         return any(one.id == "plateau" and self._found.shows(one.key) for one in found)
-
-    # -- marks -------------------------------------------------------------------------------------
 
     def _marks(self) -> Iterator[Mark]:
         """Yield the marks of the chart along its x axis."""
@@ -275,6 +260,6 @@ def over_kl(data: ChartData, run: Run, key: str | None) -> ChartData:
         lines=(main._replace(over=over, kind="line"),),
         envelope=None,
         spread=(),
-        beside=(),
-        notes=(f"KL: {one_line(key)}",),
+        beside="",
+        note=f"KL: {one_line(key)}",
     )

@@ -1,4 +1,4 @@
-"""The glyphs of a chart, and words in little room."""
+"""The glyphs of a chart with their meanings, and words in little room."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from verl_tui.rendering.text.printable import printable, wrapped
 from verl_tui.rendering.text.wrap import fit as cut
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from verl_tui.rendering.charts.braille import Text
 
 
@@ -60,3 +62,36 @@ def sentences(text: str, width: int, rows: int) -> list[Text]:
     filled = [*[""] * above, *lines, *[""] * rows][:rows]
     centred = (" " * ((width - cell_len(line)) // 2) + line for line in filled)
     return [((set_cell_size(line, width), "key"),) for line in centred]
+
+
+SIGNS = {
+    "points": "validation: one sign for each metric",
+    "breach": "a finding began at this step",
+    "restart": "the run was restarted here",
+    "checkpoint": "checkpoint",
+    "broken": "NaN or infinity",
+    "start": "where a path over the KL begins",
+    "single": "end of a curve: its newest value",
+    "best": "the best value so far",
+    "rising falling flat": "beside the value: its recent trend",
+    "rising falling": "at the edge: values or a target beyond the y axis",
+    "cursor": "the cursor",
+    "focus": "the chart that has the focus",
+}
+"""Names of `Symbols` that need an explanation, and what they mean."""
+
+
+def legend() -> Iterator[tuple[str, str]]:
+    """Yield every sign of a chart, and what it means."""
+    for names, means in SIGNS.items():
+        yield (
+            " ".join(" ".join(getattr(SYMBOLS, name)) for name in names.split()),
+            means,
+        )
+    yield "⠂⠂⠂⠂⠂⠂⠂", "ends of the healthy range, else shaded"
+    yield "⠒⠒⠒⠐⠒⠒⠂", "a target of the configuration"
+    yield "⠅", "the step of a restart"
+    yield "⡠⠒⠢", "values as they are, faint behind the smoothed ones"
+    yield "░░░", "from the least to the greatest value of a step, else shaded"
+    yield "▒▒▒", "middle half of a distribution, faint: 5 to 95%, else shaded"
+    yield "a b", "on a line: the run that has this letter in the run list"

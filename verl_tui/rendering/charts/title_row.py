@@ -27,8 +27,6 @@ from verl_tui.rendering.text.printable import middle
 from verl_tui.rendering.text.units import in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from verl_tui.rendering.charts.braille import Text
     from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
     from verl_tui.rendering.text.piece import Pieces
@@ -38,8 +36,8 @@ _MORE = (f" {SYMBOLS.ellipsis}", "key")
 _OF = " of "
 _LEAST_NAME = 6
 """Cells below which the name of a run says nothing."""
-_SIZES = (24, 16, 12, 10, 8, 6, 5, 4, 3)
-"""Cells that the names of lines are cut to where they do not fit."""
+_LEAST_LETTERS = 3
+"""Cells below which the name of a line says nothing beside its sign."""
 _READING, _SCORE = 9, 9
 """Cells kept for value and trend, and for a score, so that a sparkline stays as long while their
 digits change.
@@ -57,72 +55,40 @@ def title_row(
     right, as far as they fit. With a cursor the values are those at its step.
     """
     mark = f"{SYMBOLS.focus} " if focus else ""
-    notes: list[Pieces] = [[(fit(note, len(note)), "target")] for note in data.notes]
-    said = [_smoothing_words(data), score_beside_curve(data, cursor), notes]
-    value = _fitting_value(data, cursor, width - len(mark), said)
+    room = width - len(mark) - cell_len(data.title) - 2
+    value = value_pieces(data, cursor)
+    if cells_of(value) > room:
+        value = value_pieces(data, cursor, unit=False)
+    if cursor is not None:
+        # the runs' values stand beside their names, if there is room
+        where = value[-1:]
+        names = _names(data, cursor, room - cells_of(where) - 2)
+        if names and names[-1] != _MORE:
+            value = where
     left = _named_value(data, width, mark, value)
-    names = _names_or_key(data, cursor)
+    room = width - cells_of(left) - 2
+    if room < -2:
+        return ((fit(text_of(left), width), "value"),)
+    said = _said(data, cursor)
     # the values of several runs come first, the key last
-    said.insert(0 if cursor is not None and names and names[-1] else 3, names)
-    room = width - cells_of(left)
-    if room < 0:
-        left = [(fit(text_of(left), width), "value")]
-    aside = _aside(said, room)
-    if aside:
-        left += [(" " * (room - cells_of(aside)), ""), *aside]
-    return tuple([part for part in left if part[0]])
+    at = 0 if cursor is not None else len(said)
+    aside: Pieces = []
+    for way in (*said[:at], None, *said[at:]):
+        words = way if way is not None else _names_or_key(data, cursor, room)
+        if words and cells_of(words) <= room:
+            aside = [*aside, _GAP, *words] if aside else words
+            room -= cells_of(words) + 2
+    space = (" " * (width - cells_of(left) - cells_of(aside)), "")
+    row = [*left, space, *aside] if aside else left
+    return tuple([part for part in row if part[0]])
 
 
-def _fitting_value(
-    data: ChartData, cursor: int | None, width: int, said: Sequence[Sequence[Pieces]]
-) -> Pieces:
-    """Return the value, without its unit where that leaves the name whole, or makes room for what
-    else there is to say; only where the cursor is if the values of several runs are named.
-    """
-    room = width - cell_len(data.title) - 2
-    if cursor is not None and sum(bool(one.sign) for one in data.lines) > 1:
-        where = text_of(value_pieces(data, cursor)[-1:]).strip()
-        if where and cell_len(where) + 2 + cells_of(_names(data, cursor, 0)) <= room:
-            return [(where, "cursor")]
-    ways = [value_pieces(data, cursor, unit=unit) for unit in (True, False)]
-    rooms = [room - cells_of(way) for way in ways]
-    fits = [(left >= 0, len(_chosen(said, left))) for left in rooms]
-    return ways[fits[1] > fits[0]]
-
-
-def _aside(groups: Sequence[Sequence[Pieces]], room: int) -> Pieces:
-    """Return what stands at the right: of each group the shortest way to say it, as far as there is
-    room, each then as long as fits.
-
-    Args:
-        groups: What there is to say, the most important first; the ways to say it, the longest
-            first.
-        room: Cells there are.
-    """
-    chosen = _chosen(groups, room)
-    room -= sum(_cost(group[-1]) for group in chosen)
-    row: Pieces = []
-    for group in chosen:
-        room += _cost(group[-1])
-        longest = next(way for way in group if _cost(way) <= room)
-        room -= _cost(longest)
-        row += [_GAP, *longest] if row and longest else longest
-    return row
-
-
-def _chosen(groups: Sequence[Sequence[Pieces]], room: int) -> list[Sequence[Pieces]]:
-    """Return the groups of which the shortest ways fit."""
-    chosen: list[Sequence[Pieces]] = []
-    for group in groups:
-        if group and _cost(group[-1]) <= room:
-            chosen.append(group)
-            room -= _cost(group[-1])
-    return chosen
-
-
-def _cost(way: Pieces) -> int:
-    """Return the cells of a way to say something, with a gap before it."""
-    return cells_of(way) + 2 if way else 0
+def _said(data: ChartData, cursor: int | None) -> list[Pieces]:
+    """Return how a curve is smoothed that nobody chose, the score beside it, and the note."""
+    said = [score_beside_curve(data, cursor)]
+    if data.by_noise and data.smoothing:
+        said.insert(0, [(f"smoothed {data.smoothing:g}", "key")])
+    return [*said, [(fit(data.note, len(data.note)), "target")]] if data.note else said
 
 
 def _named_value(data: ChartData, width: int, mark: str, value: Pieces) -> Pieces:
@@ -137,14 +103,6 @@ def _named_value(data: ChartData, width: int, mark: str, value: Pieces) -> Piece
     if value and len(name) > len(mark):
         parts.append(_GAP)
     return parts + value
-
-
-def _smoothing_words(data: ChartData) -> list[Pieces]:
-    """Return the ways to say how a curve is smoothed that nobody chose, the longest first."""
-    if not data.by_noise or not data.smoothing:
-        return []
-    weight = f"{data.smoothing:g}"
-    return [[(text, "key")] for text in (f"smoothed {weight}", f"~{weight}")]
 
 
 # -- the value -------------------------------------------------------------------------------------
@@ -197,56 +155,58 @@ def _value_at_cursor(
     return [(number + of * unit + at, "cursor"), (f" @ {where}", "cursor")]
 
 
-def score_beside_curve(data: ChartData, cursor: int | None) -> list[Pieces]:
-    """Return the ways to say what is drawn as points beside a chart's curve, the longest first;
-    with a cursor the value there.
-    """
+def score_beside_curve(data: ChartData, cursor: int | None) -> Pieces:
+    """Return what is drawn as points beside a chart's curve; with a cursor the value there."""
     line = next((line for line in data.lines if line.kind == "points"), None)
-    if line is None or not data.beside:
-        return []
-    texts: Sequence[str] = data.beside
-    if cursor is not None:
+    text = data.beside
+    if line is not None and text and cursor is not None:
         found = value_at(line.points, cursor)
-        at = f" @ {data.axis.read(found[0])}" if found else ""
-        texts = [f"val {compact(found[1])}{at}"] if found else []
-    return [[(f"{SYMBOLS.points[0]} {text}", line.role)] for text in texts]
+        text = f"val {compact(found[1])} @ {data.axis.read(found[0])}" if found else ""
+    return (
+        [(f"{SYMBOLS.points[0]} {text}", line.role)]
+        if line is not None and text
+        else []
+    )
 
 
 # -- the names of lines ----------------------------------------------------------------------------
 
 
-def _names_or_key(data: ChartData, cursor: int | None) -> list[Pieces]:
-    """Return the ways to name the lines of a chart, with their values at the cursor; where they
-    need no names the metric's key.
-    """
-    kinds = [line.kind for line in data.all_lines]
-    letters = _names(data, cursor, 0)
-    if not letters or (cursor is None and len(set(kinds)) == len(kinds)):
-        key = [(fit(data.key, len(data.key)), "key")]
-        return [] if data.title == data.key else [key, []]
-    longest = max(cell_len(line.label) for line in data.all_lines)
-    ways = [_names(data, cursor, cells) for cells in (longest, *_SIZES)]
-    if cursor is not None:
-        fewer = range(len(letters) - 2, 0, -2)
-        ways += [letters, *([*letters[:n], _MORE] for n in fewer)]
-    return ways
+def _names_or_key(data: ChartData, cursor: int | None, room: int) -> Pieces:
+    """Name the lines of a chart; where they need no names write the metric's key."""
+    if names := _names(data, cursor, room):
+        return names
+    return [] if data.title == data.key else [(fit(data.key, len(data.key)), "key")]
 
 
-def _names(data: ChartData, cursor: int | None, letters: int) -> Pieces:
-    """Write the signs of the lines in their colours, and their names as text, which needs more
-    contrast than hues of curves have on every ground.
+def _names(data: ChartData, cursor: int | None, room: int) -> Pieces:
+    """Write the signs of several curves in their colours, and as much of their names as fits, as
+    text, which needs more contrast than hues of curves have on every ground; with the values at the
+    cursor.
     """
-    names: Pieces = []
     # Runs stand in the order of their letters, whichever of them is shown.
-    for line, sign in sorted(signs(data), key=lambda pair: pair[0].sign or "~"):
-        if not sign or (not letters and line.kind == "points"):
-            continue
+    lines = sorted(signs(data), key=lambda pair: pair[0].sign or "~")
+    if not any(sign and line.kind == "line" for line, sign in lines):
+        return []
+    said_alone = cursor is not None and bool(data.beside)
+    lines = [one for one in lines if not (said_alone and one[0].kind == "points")]
+    words = [
+        _number_at(data, line, cursor) + " right" * line.right for line, _ in lines
+    ]
+    taken = sum(len(word) + 4 for word in words)
+    longest = max((cell_len(line.label) for line, _ in lines), default=0)
+    letters = min(longest, (room - taken) // max(1, len(lines)))
+    if letters < min(longest, _LEAST_LETTERS):
+        letters = 0
+    names: Pieces = []
+    for (line, sign), word in zip(lines, words, strict=True):
         # names of runs differ at their ends
         name = (middle if line.sign else fit)(line.label, letters)
-        words = [sign, name, "right" * (line.right and letters > 0)]
-        words.append(_number_at(data, line, cursor))
-        said = " ".join(filter(None, words)).removeprefix(sign)
-        names += [(("  " if names else "") + sign, line.role), (said, "value")]
+        said = "".join(f" {one}" for one in (name, word.strip()) if one)
+        piece = [(("  " if names else "") + sign, line.role), (said, "value")]
+        if cells_of([*names, *piece]) > room:
+            return [*names, _MORE] if names else []
+        names += piece
     return names
 
 
@@ -281,8 +241,10 @@ def chart_row(
     # keys often differ at their ends only, words do not
     name = (middle if "/" in name else fit)(name, cells)
     row: Pieces = [(set_cell_size(name, cells + 1), "focused" if focus else "title")]
-    score = [words[0] for words in score_beside_curve(data, cursor)[-1:]]
-    score = [(text.removeprefix(f"{SYMBOLS.points[0]} "), of) for text, of in score]
+    score = [
+        (text.removeprefix(f"{SYMBOLS.points[0]} ").partition(",")[0], of)
+        for text, of in score_beside_curve(data, cursor)
+    ]
     kept = max(_SCORE, cells_of(score)) + 2
     if score and room - kept >= _LEAST_SPARK:
         row += sparkline_row(data, room - kept)

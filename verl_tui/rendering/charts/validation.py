@@ -9,11 +9,8 @@ from verl_tui.rendering.text.numbers import compact
 from verl_tui.runs.views.checkpoints import is_better_low
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from verl_tui.rendering.charts.chart_data import Points
     from verl_tui.runs.run import Run
-    from verl_tui.runs.series import Series
 
 _APART, _SHARES_APART = 2.5, 20.0
 """How many times as large the largest value of the one may be, and the same of two that are within
@@ -61,27 +58,19 @@ def _size(points: Points) -> float | None:
     return max(map(abs, bounds))
 
 
-def newest_and_best(run: Run) -> Iterator[str]:
-    """Yield the newest and the best validation score of a run, from the longest way to say it to
-    the shortest: `val 0.697, best 0.706 @900`; nothing where it has none or is a preview.
+def newest_and_best(run: Run) -> str:
+    """Return the newest and the best validation score of a run: `val 0.697, best 0.706 @900`;
+    nothing where it has none or is a preview.
     """
     key = run.indicators.get("validation")
     series = run.present(key)
-    if key is not None and series is not None and not run.preview:
-        yield from score_words(series, lowest=is_better_low("validation", key))
-
-
-def score_words(series: Series, *, lowest: bool = False) -> Iterator[str]:
-    """Yield newest and best value of a validation score, from long to short."""
-    if not series.values:
-        return
-    newest = compact(series.values[-1])
-    best = best_point(series, lowest=lowest)
-    if best is not None and len(series.values) > 1:
-        is_newest = series.steps[-1] == best[0]
-        best_words = (
-            "best so far" if is_newest else f"best {compact(best[1])} @{best[0]}"
-        )
-        yield f"val {newest}, {best_words}"
-        yield f"val {newest}, {best_words.partition(' @')[0]}"
-    yield f"val {newest}"
+    if key is None or series is None or run.preview or not series.values:
+        return ""
+    newest = f"val {compact(series.values[-1])}"
+    best = best_point(series, lowest=is_better_low("validation", key))
+    if best is None or len(series.values) < 2:
+        return newest
+    is_newest = series.steps[-1] == best[0]
+    return f"{newest}, " + (
+        "best so far" if is_newest else f"best {compact(best[1])} @{best[0]}"
+    )

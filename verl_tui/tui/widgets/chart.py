@@ -13,7 +13,6 @@ from textual.strip import Strip
 from verl_tui.rendering.charts.chart_data import ChartData
 from verl_tui.rendering.charts.cursor_values import cursor_values
 from verl_tui.rendering.charts.downsample import neighbour
-from verl_tui.rendering.charts.paint import ON_BAND
 from verl_tui.rendering.charts.path import neighbour_on_path
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.text.family_colours import FAMILIES
@@ -66,8 +65,8 @@ class Chart(RoleStyled, can_focus=True):
         "line-4": "$text-accent",
         "right": "$text-success",
         "raw": "$primary 60%",
-        "envelope": "$primary 60%",
-        "quartiles": "$primary 80%",
+        "envelope": "$primary 60% on $primary 15%",
+        "quartiles": "$primary 80% on $primary 30%",
         "band": "$success",
         "healthy": "on $foreground 8%",
         "target": "$text-accent",
@@ -204,12 +203,12 @@ class Chart(RoleStyled, can_focus=True):
         return strip.adjust_cell_length(self._drawn_size.width, self.role_style(""))
 
     def _style(self, name: str) -> Style:
-        """Return the style of a role, on the ground of the healthy band where it stands there."""
+        """Return the style of a role, on the ground of an area where it stands there."""
         if name not in self._styles:
-            role = name.removesuffix(ON_BAND)
+            role, _, area = name.partition("+")
             style = self.role_style(role if role in self.LOOKS else "")
-            if role != name:
-                style += Style(bgcolor=self.role_style("healthy").bgcolor)
+            if area:
+                style += Style(bgcolor=self.role_style(area).bgcolor)
             self._styles[name] = style
         return self._styles[name]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from textual.binding import Binding
 from textual.screen import Screen
 
-from verl_tui.rendering.charts.legend import legend
+from verl_tui.rendering.charts.symbols import legend
 from verl_tui.tui.keys.bindings import is_ours
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.key_names import key_name
@@ -134,7 +134,7 @@ def all_sections(app: type[App[Any]], user: Mapping[str, str]) -> list[KeySectio
 
 def signs_section() -> KeySection:
     """Return the signs in charts."""
-    rows = tuple((entry.sign, entry.means, "") for entry in legend())
+    rows = tuple((*entry, "") for entry in legend())
     return KeySection("signs in charts", "", rows)
 
 
