@@ -8,38 +8,38 @@ import os
 import re
 from enum import Enum
 from functools import lru_cache
-from operator import attrgetter, methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.files.checkpoint_names import checkpoint_step
 from verl_tui.sources.files.compressed import SUFFIX
-from verl_tui.sources.files.paths import is_folder
 from verl_tui.sources.files.rotated import base
-from verl_tui.sources.folders.setting_files import NAMES as SETTINGS
 from verl_tui.sources.formats import mlflow_files
 from verl_tui.sources.formats.tensorboard import reader as tensorboard
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_OURS = "verl-tui"
+HYDRA = ".hydra"
 _EXPORTED = pattern(
     r"verl-tui-.+(?:-samples?(?:-\d+)*\.jsonl|\.csv|\.txt)|events\.out\.tfevents\..+\.verl-tui"
 )
 """Files that verl-tui exported: read only if the user names them."""
-_OWN_OF_WANDB = pattern(
-    r"(?s)wandb/debug.*\.log|files/wandb-(?:summary|metadata)\.json"
+_BOOKKEEPING = (
+    pattern(
+        r"(?s)(?:.*/)?(?:wandb/debug.*\.log|files/wandb-(?:summary|metadata)\.json)"
+    ),
+    pattern(
+        r"(?s).*session_.*/logs/(?:raylet|gcs_server|monitor|log_monitor|dashboard|runtime_env|agent"
+        r"|ray_client|debug_state|io-worker|python-core|old|export|events?).*"
+    ),
 )
-_WANDB_LOG = ".wandb"
+_WANDB_RUN = pattern(r"^(?:offline-)?run-\d{8}_\d{6}-(.+)$")
+_WANDB_LOG = pattern(r"run-(.+)\.wandb")
 _IN_WANDB_RUN = {"files", "logs"}
 """Directories beside the log of a W&B run."""
 _SKIPPED = {"lost+found", "node_modules", "__pycache__", "site-packages"}
-_CACHED_NAMES = 2**15
-"""Names are classified again every few seconds, with each scan."""
-
-
 _LOGS = frozenset({
     ".jsonl", ".log", ".out", ".err", ".txt", ".json", ".csv", ".wandb", ".parquet", ".db",
     ".prom", ".swanlab", "",
@@ -82,30 +82,24 @@ class NameClass(Enum):
     """A name that no log has."""
 
 
-@lru_cache(maxsize=_CACHED_NAMES)
+@lru_cache(maxsize=2**15)  # again every few seconds, with each scan
 def classify_name(name: str) -> NameClass:
     """Return the class of a file's name."""
-    if tensorboard.NAMED in name:
+    if tensorboard.NAMED in name or name == mlflow_files.META:
         return NameClass.LOG
     suffix = suffix_of(name)
-    if name == mlflow_files.META:
-        return NameClass.LOG
     if suffix in _OTHERS:
         return NameClass.OTHER
-    if suffix not in _LOGS or _WRITTEN.fullmatch(name):
-        return NameClass.ODD
-    if name.startswith("."):
-        return NameClass.ODD
-    return NameClass.LOG
+    hidden = name.startswith(".") or _WRITTEN.fullmatch(name) is not None
+    return NameClass.ODD if hidden or suffix not in _LOGS else NameClass.LOG
 
 
-@lru_cache(maxsize=_CACHED_NAMES)
 def is_worth_reporting(name: str) -> bool:
     """True if hardly anything but a log has such a name."""
     return tensorboard.NAMED in name or suffix_of(name) in _REPORTED
 
 
-@lru_cache(maxsize=_CACHED_NAMES)
+@lru_cache(maxsize=2**15)
 def suffix_of(name: str) -> str:
     """Return a file's suffix without that of a rotation or a compression."""
     stem, packed = os.path.splitext(name)  # noqa: PTH122 - quick
@@ -124,32 +118,14 @@ def entries_of(directory: Path) -> list[os.DirEntry[str]]:
 
 
 def list_entries(directory: Path) -> list[os.DirEntry[str]]:
-    """Return the entries of a directory by name, links last; raise OSError if it is unreadable."""
+    """Return the entries of a directory by name, links last: a run gets its own name, not `latest`.
+
+    Raises:
+        OSError: It cannot be read.
+    """
     with os.scandir(directory) as entries:
-        logs = [
-            entry
-            for entry in entries
-            if _OURS not in entry.name or not _EXPORTED.fullmatch(entry.name)
-        ]
-    logs.sort(key=attrgetter("name"))
-    # Links last: a run gets its own name, not `latest`.
-    logs.sort(key=methodcaller("is_symlink"))
-    return logs
-
-
-def is_relevant(entry: os.DirEntry[str]) -> bool:
-    """True if an entry may belong to a run, by its name alone: making a path costs more."""
-    return (
-        entry.name in SETTINGS
-        or classify_name(entry.name) is not NameClass.OTHER
-        or is_folder(entry)
-    )
-
-
-def mlflow_run(entries: Iterable[os.DirEntry[str]]) -> Path | None:
-    """Return the file that stands for a run in MLflow's store, None in any other directory."""
-    paths = {entry.name: Path(entry.path) for entry in entries}
-    return paths.get(mlflow_files.META) if "metrics" in paths else None
+        logs = [entry for entry in entries if not _EXPORTED.fullmatch(entry.name)]
+    return sorted(logs, key=lambda entry: (entry.is_symlink(), entry.name))
 
 
 def leads_within(link: os.DirEntry[str], top: Path) -> bool:
@@ -161,34 +137,32 @@ def leads_within(link: os.DirEntry[str], top: Path) -> bool:
     except (OSError, RuntimeError):
         return False
     whole = top.resolve()
-    within = whole in target.parents and not any(
-        part.startswith(".") for part in target.relative_to(whole).parts
-    )
-    return (
-        within
-        or target in (whole, *whole.parents)
-        or checkpoint_step(target.name) is not None
-    )
+    if whole in target.parents:
+        below = target.relative_to(whole).parts
+        return not any(part.startswith(".") for part in below)
+    is_above = target in (whole, *whole.parents)
+    return is_above or checkpoint_step(target.name) is not None
 
 
 def is_skipped(name: str) -> bool:
     """True if a directory is not entered because of its name."""
-    return name.startswith(".") or name in _SKIPPED or checkpoint_step(name) is not None
+    named = (
+        name.startswith(".") or name in _SKIPPED or checkpoint_step(name) is not None
+    )
+    return named and name != HYDRA
 
 
 def is_bookkeeping(path: Path) -> bool:
-    """True for W&B's own bookkeeping: `wandb/debug.log`, `files/wandb-summary.json`."""
-    return _OWN_OF_WANDB.fullmatch(f"{path.parent.name}/{path.name}") is not None
+    """True for what W&B and Ray write of themselves beside logs."""
+    return any(own.fullmatch("/".join(path.parts[-3:])) for own in _BOOKKEEPING)
 
 
-def kept_by_wandb(entries: Iterable[os.DirEntry[str]]) -> str:
-    """Return the id of the W&B run whose directory, of whatever name, holds some entries; empty
-    where it is none.
+def wandb_id(directory: Path, names: Iterable[str] = ()) -> str:
+    """Return the id of the W&B run whose directory a path is or lies in, or which has, under
+    another name, these entries; empty outside of any.
     """
-    names = {entry.name for entry in entries}
-    logs = [
-        name[len("run-") : -len(_WANDB_LOG)]
-        for name in names
-        if name.startswith("run-") and name.endswith(_WANDB_LOG)
-    ]
-    return min(logs, default="") if names & _IN_WANDB_RUN else ""
+    found = next(filter(None, map(_WANDB_RUN.match, reversed(directory.parts))), None)
+    logs = list(filter(None, map(_WANDB_LOG.fullmatch, names)))
+    beside = logs and not _IN_WANDB_RUN.isdisjoint(names)
+    found = found or (logs[0] if beside else None)
+    return found[1] if found else ""

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 WANDB = "wandb"
 """The directory in which W&B keeps its runs."""
-_WANDB_RUN = pattern(r"^(?:offline-)?run-\d{8}_\d{6}-(.+)$")
 _HPARAMS = pattern(r"\d{10}\.\d+")
 """A folder in which torch's `SummaryWriter.add_hparams` puts an event file of its own, named by the
 time.
@@ -71,7 +70,7 @@ class FoundRun(NamedTuple):
     """Directories in which its checkpoints lie."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Folder:
     """Files of what may be one run, while the tree is walked."""
 
@@ -132,13 +131,6 @@ def member(path: Path) -> Member | None:
     return None
 
 
-def wandb_id(path: Path) -> str:
-    """Return the id of the W&B run whose directory a path is or lies in, empty outside of any."""
-    names = map(_WANDB_RUN.match, reversed(path.parts))
-    found = next(filter(None, names), None)
-    return found[1] if found else ""
-
-
 def is_events(path: Path) -> bool:
     """True for an event file of TensorBoard; its writer begins another at each start."""
     return ".tfevents." in path.name
@@ -168,11 +160,6 @@ def stem(path: Path) -> str:
     `train.log.gz`.
     """
     return path.name.removesuffix(".gz").rpartition(".")[0] or path.name
-
-
-def last_part(name: str) -> str:
-    """Return the last part of a name that is a path."""
-    return name.rstrip("/").rpartition("/")[2]
 
 
 def one_log_each(folders: Iterable[Folder]) -> bool:

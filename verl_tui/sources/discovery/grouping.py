@@ -1,14 +1,17 @@
 """Group the files that were found into runs.
 
 A training leaves several files: console, metrics, events, dumps, settings. Several trainings may
-lie in one place. Places and names decide, never the figures in the files:
+lie in one place. Places and stated names decide, never the figures in the files:
 
-1. one file of each kind at or below one place is one run;
-2. where there are several, those of one name belong together (verl names
+1. What `log_name` calls alike is one log: the files of a folder of events, the ranks of a job, the
+   directories of one W&B id, starts that state from which other they go on.
+2. One log of each kind at or below a folder is one run.
+3. Where there are several, those of one name belong together (verl names
    `{project}/{experiment}.jsonl`, `tensorboard_log/{project}/{experiment}/` and the run at W&B
-   alike), as do Slurm's `job.out` and `job.err`;
-3. of several runs that W&B keeps in `wandb/` each belongs to one of the logs, see
+   alike), as do Slurm's `job.out` and `job.err`; each other log is a run.
+4. What W&B keeps belongs to the log that names it, else to the one called as it is, see
    `verl_tui.sources.discovery.wandb_copies`.
+5. Samples and settings without a log belong to the run around them.
 """
 
 from __future__ import annotations
@@ -19,9 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.discovery import naming, wandb_copies
+from verl_tui.sources.discovery import naming
 from verl_tui.sources.discovery.found import (
-    WANDB,
     Folder,
     FoundFile,
     FoundRun,
@@ -32,18 +34,13 @@ from verl_tui.sources.discovery.found import (
     one_log_each,
     stem,
 )
-from verl_tui.sources.discovery.wandb_copies import (
-    assign_by_id,
-    assign_by_title,
-    has_all,
-    titles,
-)
+from verl_tui.sources.discovery.wandb_copies import assigned, joined_starts, titles
 from verl_tui.sources.files.compressed import head
 from verl_tui.sources.files.paths import is_folder, status_at
 from verl_tui.sources.formats import filelogger, trainer_state
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from verl_tui.sources.discovery.wandb_copies import Reports
 
@@ -67,7 +64,7 @@ _MOST_STARTS = 1000
 
 
 def grouped_runs(
-    here: Folder, below: list[Folder], reports: Reports, young: dict[Path, str]
+    here: Folder, below: list[Folder], reports: Reports, young: set[Path]
 ) -> list[Folder]:
     """Return the runs that a directory and the folders below it are: none, one or several.
 
@@ -75,20 +72,22 @@ def grouped_runs(
         here: The directory.
         below: The folders below it.
         reports: What consoles say of the runs that W&B keeps.
-        young: Receives the logs of W&B's runs that are left out, with words on that.
+        young: Receives the logs of W&B's runs that are left out as long as they have no step.
     """
     runs = [folder for folder in below if folder.anchors]
-    runs = wandb_copies.join_starts(here, runs, reports, young)
-    own, kept = _split_by_wandb(here, _join_logs(here, runs))
-    _take_extras(here, below)
-    if not _is_one_run(here, own, kept):
-        units = [*_split(here), *own]
-    elif has_all([here, *own], kept, reports):
-        return [merge_into(here, [*own, *kept])]
-    else:
+    runs = _join_logs(here, joined_starts(here, runs, reports, young))
+    for folder in below:
+        if not folder.anchors and folder.wandb in ("", here.wandb):
+            here.files += folder.files
+    kept = [run for run in runs if run.wandb not in ("", here.wandb)]
+    own = _join_same_names([run for run in runs if run not in kept])
+    tops = [run.directory.relative_to(here.directory).parts[0] for run in runs]
+    parts = len(runs) > 1 and all(map(naming.says_content, tops))
+    is_one = bool(here.files or parts) and one_log_each([here, *own])
+    units = [*_split(here), *own]
+    if is_one:
         units = [merge_into(here, own)] if here.anchors or own else []
-    units, kept = assign_by_id(units, kept, reports)
-    units = [*units, *assign_by_title(units, kept, _all_names(units))]
+    units = assigned(units, kept, reports, _all_names(units), is_one=is_one)
     return units if here.anchors else _with_extras(here, units)
 
 
@@ -98,8 +97,7 @@ def _join_logs(here: Folder, runs: list[Folder]) -> list[Folder]:
     """
     firsts: dict[str, Folder] = {}
     for run in sorted(runs, key=_start):
-        log = _continued_log(here, run)
-        if log:
+        if log := _continued_log(here, run):
             note_log(run, log)
         logs = list(map(log_name, run.anchors))
         first = next(filter(None, map(firsts.get, logs)), run)
@@ -107,8 +105,8 @@ def _join_logs(here: Folder, runs: list[Folder]) -> list[Folder]:
             merge_into(first, [run])
         for each in logs:
             firsts.setdefault(each, first)
-    left = set(map(id, firsts.values()))
-    return [run for run in runs if id(run) in left]
+    left = set(firsts.values())
+    return [run for run in runs if run in left]
 
 
 def _start(run: Folder) -> list[str | int]:
@@ -142,10 +140,8 @@ def _first_version(place: Path) -> Path:
     """Return the directory of the first of the starts of ms-swift that one goes on from."""
     for _ in range(_MOST_STARTS):
         arguments = place / "args.json"
-        try:
-            resumed = _resumed(arguments, arguments.stat().st_mtime_ns)
-        except OSError:
-            break
+        status = status_at(arguments)
+        resumed = _resumed(arguments, status.st_mtime_ns) if status else ""
         if not resumed or not is_folder(place.parent / resumed):
             break
         place = place.parent / resumed
@@ -154,50 +150,19 @@ def _first_version(place: Path) -> Path:
 
 @lru_cache(maxsize=1024)  # changed at another time it has another content
 def _resumed(arguments: Path, _changed: int) -> str:
-    found = _RESUMED.search(head(arguments, _LARGEST))
+    try:
+        found = _RESUMED.search(head(arguments, _LARGEST))
+    except OSError:
+        return ""
     return found[1].decode() if found else ""
-
-
-def _take_extras(here: Folder, below: list[Folder]) -> None:
-    """Add the samples and settings of folders without a log to the run here."""
-    for folder in below:
-        if not folder.anchors and folder.wandb in ("", here.wandb):
-            here.files += folder.files
-
-
-def _split_by_wandb(
-    here: Folder, runs: list[Folder]
-) -> tuple[list[Folder], list[Folder]]:
-    """Return the runs outside and inside W&B's directory."""
-    own: list[Folder] = []
-    kept: list[Folder] = []
-    for run in runs:
-        (kept if _top(here, run) == WANDB else own).append(run)
-    if here.directory.name != WANDB:
-        own = _join_same_names(own)
-    return own, kept
-
-
-def _top(here: Folder, below: Folder) -> str:
-    """Return the name of the folder in a directory that another one is or lies in."""
-    return below.directory.relative_to(here.directory).parts[0]
-
-
-def _is_one_run(here: Folder, own: list[Folder], kept: list[Folder]) -> bool:
-    """True if a directory with all below it is one run."""
-    runs = [*own, *kept]
-    parts = len(runs) > 1 and all(naming.says_content(_top(here, run)) for run in runs)
-    return bool(here.files or parts) and one_log_each([here, *own])
 
 
 def _with_extras(here: Folder, units: list[Folder]) -> list[Folder]:
     """Add the samples or settings of a directory without a log to the runs below it."""
-    if not units:
-        return [here] if here.extras else []
-    samples = [file for file in here.extras if file.format is not None]
-    if len(units) == 1 and here.extras:
-        return [merge_into(here, units)]
-    if len(units) == 1 or not samples:
+    if len(units) < 2:
+        return [merge_into(here, units)] if here.files else units
+    samples = [file for file in here.files if file.format is not None]
+    if not samples:
         return units
     place = samples[0].path
     directory = place if is_folder(place) else place.parent
@@ -206,42 +171,36 @@ def _with_extras(here: Folder, units: list[Folder]) -> list[Folder]:
 
 def _join_same_names(own: list[Folder]) -> list[Folder]:
     """Join folders of the same name in different places, if together they are one run."""
-    alike: dict[str, list[Folder]] = defaultdict(list)
-    for folder in own:
-        for name in _names(folder):
-            alike[name].append(folder)
-    parts: dict[int, Folder] = {}
-    for name, folders in alike.items():
-        if len(folders) < 2 or not parts.keys().isdisjoint(map(id, folders)):
-            continue
-        if one_log_each(folders):
-            joined = merge_into(
-                Folder(folders[0].directory, stem=name, wandb=folders[0].wandb), folders
-            )
-            parts |= dict.fromkeys(map(id, folders), joined)
-    runs = [parts.get(id(folder), folder) for folder in own]
-    return list({id(run): run for run in runs}.values())
+    parts: dict[Folder, Folder] = {}
+    for name, folders in _by_name(own).items():
+        new = len(folders) > 1 and parts.keys().isdisjoint(folders)
+        if new and one_log_each(folders):
+            joined = Folder(folders[0].directory, stem=name, wandb=folders[0].wandb)
+            parts |= dict.fromkeys(folders, merge_into(joined, folders))
+    return list(dict.fromkeys(parts.get(folder, folder) for folder in own))
 
 
-def _names(folder: Folder) -> list[str]:
-    """Return the names that may identify a run: its folder's, and its log's if verl chose it."""
-    last = folder.name
-    nameless = naming.says_content(last)
-    stems = [
-        stem(file.path)
-        for file in folder.anchors
-        if nameless or file.format is filelogger
-    ]
-    names = dict.fromkeys([last, *stems])
-    return [name for name in names if not naming.says_content(name)]
-
-
-def _all_names(units: Iterable[Folder]) -> Mapping[str, Sequence[Folder]]:
-    """Return the runs by the names of them and of their files."""
+def _by_name(folders: Iterable[Folder]) -> dict[str, list[Folder]]:
+    """Return folders by the names that may identify a run: its folder's, and its log's if verl
+    chose it.
+    """
     named: dict[str, list[Folder]] = defaultdict(list)
+    for folder in folders:
+        nameless = naming.says_content(folder.name)
+        chosen = [one for one in folder.anchors if nameless or one.format is filelogger]
+        for name in dict.fromkeys([folder.name, *(stem(one.path) for one in chosen)]):
+            if not naming.says_content(name):
+                named[name].append(folder)
+    return named
+
+
+def _all_names(units: Sequence[Folder]) -> dict[str, list[Folder]]:
+    """Return the runs by the names of them and of all their files."""
+    named = _by_name(units)
     for unit in units:
-        for name in {*_names(unit), *(stem(file.path) for file in unit.anchors)}:
-            named[name].append(unit)
+        for name in {stem(file.path) for file in unit.anchors}:
+            if unit not in named[name]:
+                named[name].append(unit)
     return named
 
 
@@ -276,10 +235,11 @@ def named_runs(folders: list[Folder]) -> list[FoundRun]:
         [*folder.directory.resolve().parts, *filter(None, [folder.stem])]
         for folder, _ in runs
     ]
-    names = naming.distinct(names, places)
     return [
         FoundRun(name, folder.directory, files)
-        for name, (folder, files) in zip(names, runs, strict=True)
+        for name, (folder, files) in zip(
+            naming.distinct(names, places), runs, strict=True
+        )
     ]
 
 
@@ -304,22 +264,16 @@ def _rank(file: FoundFile) -> int:
 
 def _own_name(folder: Folder) -> str:
     """Return a run's name by its experiment, by its file, or by its place."""
-    if title := _specific_title(folder):
-        return title
-    if folder.stem and not folder.alone and not naming.is_generic(folder.stem):
-        return folder.stem
-    top = folder.top or folder.directory
-    if folder.alone:
-        return naming.place_name((), top.resolve().parts)
-    below = list(filter(None, [folder.stem]))
-    if top in folder.directory.parents:
-        below = [*folder.directory.relative_to(top).parts, *below]
-    return naming.place_name(below, top.resolve().parts)
-
-
-def _specific_title(folder: Folder) -> str:
     stated = (file.title for file in (*folder.extras, *folder.anchors))
     for title in (*titles(folder), *stated):
         if title and not naming.is_generic(title):
             return title
-    return ""
+    if folder.stem and not folder.alone and not naming.is_generic(folder.stem):
+        return folder.stem
+    top = folder.top or folder.directory
+    below: list[str] = []
+    if not folder.alone:
+        below = list(filter(None, [folder.stem]))
+        if top in folder.directory.parents:
+            below = [*folder.directory.relative_to(top).parts, *below]
+    return naming.place_name(below, top.resolve().parts)

@@ -11,13 +11,13 @@ import errno
 import os
 import stat
 from collections import defaultdict
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui import debug_log
 from verl_tui.sources.discovery import naming
 from verl_tui.sources.discovery.directory_entries import (
+    HYDRA,
     NameClass,
     classify_name,
     is_worth_reporting,
@@ -27,28 +27,23 @@ from verl_tui.sources.discovery.found import FoundFile
 from verl_tui.sources.discovery.passed_over import EMPTY, UNKNOWN
 from verl_tui.sources.files import rotated
 from verl_tui.sources.files.binary import is_binary, why_unread
-from verl_tui.sources.files.compressed import head, is_compressed, uncompressed_name
+from verl_tui.sources.files.compressed import head, uncompressed_name
+from verl_tui.sources.files.paths import is_folder
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats import HEAD, no_logs, swanlab, tutorial
 from verl_tui.sources.formats.catalog import format_of
-from verl_tui.sources.formats.console import first_signs as console_signs
+from verl_tui.sources.formats.console import first_signs
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
     from verl_tui.sources.formats.format import Format
 
 DEEPEST = 4 * 2**20
-"""Bytes in which a console's first step is searched: validation samples may come before it."""
-_WINDOW = 512 * 1024
-_OVERLAP = 16 * 1024
-"""Bytes that two windows share: no mark of a console is longer."""
-_LONGEST = 4 * 2**20
-"""Bytes read where one of the first records does not end before: five thousand metrics, a long
-conversation.
+"""Bytes in which a console's first step is searched, validation samples may come before it; and
+those read where one of the first records does not end before: five thousand metrics, a long chat.
 """
 _FIRST_LINES = 8
 """Lines among which formats look for a record."""
@@ -101,8 +96,8 @@ def beginning(path: Path) -> Beginning:
     data = head(path, HEAD)
     if len(data) < HEAD or not _is_within_record(data):
         return Beginning(data, len(data) >= HEAD)
-    data = head(path, _LONGEST)
-    return Beginning(data, len(data) >= _LONGEST or not _is_within_record(data))
+    data = head(path, DEEPEST)
+    return Beginning(data, len(data) >= DEEPEST or not _is_within_record(data))
 
 
 def _is_within_record(data: bytes) -> bool:
@@ -112,29 +107,22 @@ def _is_within_record(data: bytes) -> bool:
     return data.rpartition(b"\n")[2].lstrip(b"\xef\xbb\xbf \t").startswith(b"{")
 
 
-@dataclass(slots=True)
-class _Look:
+class _Look(NamedTuple):
     """What is known of a file by what was there of it."""
 
-    size: int = -1
-    """Size of the file at that time."""
+    size: int = 0
     inode: int = 0
     """Which file it was: another one may take its name."""
     first: bytes = b""
-    """Its first bytes."""
-    begun: bool = False
-    """True if so much of its beginning was there that it tells the format, whatever follows."""
-    at: int = HEAD
-    """Bytes from its beginning that hold no mark of a console."""
     known: FoundFile | None = None
     """With the format that it shows; where it has been rewritten and shows none yet, with the one
     that it had before.
     """
-    provisional: bool = False
-    """True if it is a log by the little that was there of it."""
+    begun: bool = False
+    """True if so much of its beginning was there that it tells the format, whatever follows."""
     binary: bool = False
-    reason: str | None = None
-    """What it is, where it is known to be no log."""
+    reason: str = UNKNOWN
+    """Why it has no format."""
 
     @property
     def format(self) -> Format | None:
@@ -144,31 +132,17 @@ class _Look:
     @property
     def is_final(self) -> bool:
         """True if further bytes can change nothing."""
-        return self.binary or (
-            self.known is not None and self.known.sure and self.begun
-        )
+        sure = self.known is not None and self.known.sure
+        return self.binary or (sure and self.begun)
 
-    def has_grown_enough(self, status: os.stat_result, called: NameClass) -> bool:
-        """Return whether to read the file again: often while it is short, later seldom."""
-        if status.st_ino != self.inode:
-            return True
-        if status.st_size == self.size:
-            return False
-        often = DEEPEST if called is NameClass.LOG else HEAD
-        return not self.size <= status.st_size <= 2 * self.size or self.size < often
-
-    def is_continued(self, status: os.stat_result, begin: bytes) -> bool:
-        """Return whether the file is still the one that was looked at, with more bytes at most.
-
-        Args:
-            status: The file's present status.
-            begin: Its first bytes: another file may have the same inode, zeros take its place.
+    def is_current(self, status: os.stat_result, called: NameClass) -> bool:
+        """Return whether another look would tell nothing: a file is read again often while it is
+        short, later seldom.
         """
-        return (
-            status.st_size >= self.size
-            and status.st_ino == self.inode
-            and begin.startswith(self.first)
-        )
+        often = DEEPEST if called is NameClass.LOG else HEAD
+        grown = self.size < status.st_size and self.size < often
+        doubled = not self.size <= status.st_size <= 2 * self.size
+        return status.st_ino == self.inode and not (grown or doubled)
 
 
 class Probe:
@@ -203,9 +177,7 @@ class Probe:
         look = self._looks.get(path)
         if look is None or path in self.closed:
             return None
-        if look.size <= 0:
-            return EMPTY
-        return look.reason or why_unread(look.first) or UNKNOWN
+        return look.reason if look.size else EMPTY
 
     def note(self, path: Path, error: Exception) -> None:
         """Note why a path that may be a log could not be read."""
@@ -216,31 +188,16 @@ class Probe:
             self.closed[path] = reason_of(error)
             debug_log.note_error(f"looking at {path}", error)
 
-    def known(self, path: Path, *, doubted: bool = False) -> FoundFile | None:
-        """Return a file with its format, None if it has none (yet).
-
-        Args:
-            path: The file.
-            doubted: Whether a console needs more than a mark to be sure.
-        """
-        look = self._looks.get(path)
-        if look is not None and look.is_final:
-            return look.known
+    def known(self, path: Path) -> FoundFile | None:
+        """Return a file with its format, None if it has none (yet)."""
         called = classify_name(path.name)
-        if look is None and not self._may_open(path, called):
+        if path not in self._looks and not self._may_open(path, called):
             return None
         try:
-            look = self._look(path, path, called)
-            if doubted and look.known is not None and _is_doubtful(look.known):
-                look.known = look.known._replace(sure=False)
+            return self._look(path, path, called).known
         except Exception as error:  # noqa: BLE001 - a net at the border: it costs this file alone
             self.note(path, error)
             return None
-        return look.known
-
-    def any(self, paths: Iterable[Path], format: Format) -> bool:
-        """Return whether one of some files has a format."""
-        return any(one.format is format for one in filter(None, map(self.known, paths)))
 
     def named(self, path: Path) -> FoundFile:
         """Return a file that the user named, with its format.
@@ -285,16 +242,16 @@ class Probe:
             part: What holds its newest lines.
             called: The class of its name.
         """
-        before = self._looks.get(path, _Look())
-        if before.is_final:
+        before = self._looks.get(path)
+        if before is not None and before.is_final:
             return before
         status = part.stat()
         if not stat.S_ISREG(status.st_mode):
             return _Look()
-        if not before.has_grown_enough(status, called):
+        if before is not None and before.is_current(status, called):
             return before
-        look = self._looks[path] = self._looked(part, before, status, called)
-        if before.format not in (None, look.format):
+        look = self._looks[path] = self._looked(part, before or _Look(), status, called)
+        if before is not None and before.format not in (None, look.format):
             self.changed.add(path)
         return look
 
@@ -302,46 +259,32 @@ class Probe:
         self, part: Path, before: _Look, status: os.stat_result, called: NameClass
     ) -> _Look:
         """Return what is known of a file after another look."""
-        begin = head(part, _START)
-        continued = before.is_continued(status, begin)
-        look = replace(before) if continued else _Look(known=before.known)
-        look.size = status.st_size
-        look.inode = status.st_ino
-        look.first = begin[:_FIRST]
-        found = None if look.begun else _by_beginning(part, look, begin, called)
-        found = found or self._as_console(part, look, called)
-        # what has been a log by its bar, or was rewritten, remains one until it shows more
-        if found is not None or (continued and (look.provisional or look.binary)):
-            look.known = found
-        look.provisional = found is not None and found.sure and not look.begun
-        return look
-
-    def _as_console(
-        self, path: Path, look: _Look, called: NameClass
-    ) -> FoundFile | None:
-        """Look for what shows that a text is a console behind its beginning."""
-        named = called is NameClass.LOG and suffix_of(path.name) in _TEXTS
-        if look.binary or not named:
-            return None
-        return self._deeper(path, look) or _by_signs(path, look.size)
-
-    def _deeper(self, path: Path, look: _Look) -> FoundFile | None:
-        """Look for a console's marks after the beginning: up to `DEEPEST`, then at the end only."""
-        if is_compressed(path):
-            return None
-        places = [*range(look.at, min(look.size, DEEPEST), _WINDOW - _OVERLAP)]
-        if look.size > DEEPEST:
-            places.append(look.size - _WINDOW + _OVERLAP)
-        with opened(path) as file:
-            for at in places:
-                if self._budget <= 0:
-                    break
-                data = os.pread(file.fileno(), _WINDOW, at - _OVERLAP)
-                self._budget -= len(data)
-                if console.matches(path, data):
-                    return FoundFile(path, console)
-                look.at = min(at, DEEPEST)
-        return None
+        start = head(part, _START)
+        # Another file may have the same inode, zeros take its place.
+        same = status.st_ino == before.inode and start.startswith(before.first)
+        continued = same and status.st_size >= before.size
+        look = _Look(status.st_size, status.st_ino, start[:_FIRST])
+        if is_binary(start) and len(start) >= _START:
+            look = look._replace(binary=True)
+        elif len(start) >= _START:
+            start, begun = beginning(part)
+            look = look._replace(begun=begun)
+        found = None
+        if not (continued and before.begun):  # which has told all that it can
+            found = _by_beginning(part, start, called)
+        named = called is NameClass.LOG and suffix_of(part.name) in _TEXTS
+        if found is None and named and not look.binary and self._budget > 0:
+            self._budget -= min(status.st_size, DEEPEST)
+            found = _as_console(part, status.st_size)
+        # What was taken for a log by the little that was there may be none; what was rewritten
+        # remains the log that it was until it shows more.
+        doubted = before.known is None or (before.known.sure and not before.begun)
+        if found is None and not (continued and doubted):
+            found = before.known
+        if found is None:
+            why = no_logs.reason(start) or why_unread(start) or UNKNOWN
+            return look._replace(reason=why)
+        return look._replace(known=found)
 
 
 def title_in(path: Path) -> str:
@@ -357,30 +300,39 @@ def _title_in(path: Path, _changed: int) -> str:
     return naming.experiment_name(head(path, HEAD))
 
 
-def _by_beginning(
-    path: Path, look: _Look, begin: bytes, called: NameClass
-) -> FoundFile | None:
-    """Recognise a file by its beginning; note whether that was there in full."""
-    look.binary = is_binary(begin) and len(begin) >= _START
-    if len(begin) >= _START and not look.binary:
-        begin, look.begun = beginning(path)
-    if not begin.strip():
-        return None
-    format = format_of(uncompressed_name(path), begin)
-    if called is NameClass.ODD and format is console and not console.is_sure(begin):
-        format = None  # with any name a console needs more than a mark
-    look.reason = None
-    if format is None:
-        look.reason = no_logs.reason(begin)
+def _by_beginning(path: Path, begin: bytes, called: NameClass) -> FoundFile | None:
+    """Recognise a file by its beginning."""
+    format = format_of(uncompressed_name(path), begin) if begin.strip() else None
+    # With any name a console needs more than a mark; Hydra's own log holds only what went through
+    # Python's logging, not what was printed.
+    odd = called is NameClass.ODD
+    hydra = path.suffix == ".log" and is_folder(path.parent / HYDRA)
+    sure = format is not console or not (odd or hydra) or console.is_sure(begin)
+    if format is None or (odd and not sure):
         return None
     named = swanlab.run_title if format is swanlab else naming.experiment_name
-    return FoundFile(path, format, title=named(begin))
+    return FoundFile(path, format, sure=sure, title=named(begin))
 
 
-def _is_doubtful(file: FoundFile) -> bool:
-    """True if a file has a console's mark and nothing else of one."""
-    is_console = file.sure and file.format is console
-    return is_console and not console.is_sure(head(file.path, HEAD))
+def _as_console(path: Path, size: int) -> FoundFile | None:
+    """Recognise a console by its marks behind its beginning, and one without a step by its first
+    lines, a bar or an error.
+    """
+    text = head(path, DEEPEST)
+    with opened(path) as file:
+        end = os.pread(file.fileno(), HEAD, max(DEEPEST, size - HEAD))
+    behind = text[HEAD // 2 :] if len(text) > HEAD else b""
+    if console.matches(path, behind) or console.matches(path, end):
+        return FoundFile(path, console)
+    text = text[:HEAD] + b"\n" + (end or text[HEAD:])[-HEAD:]
+    named = f"{path.parent.name}/{path.name}"
+    signs = (
+        first_signs.begins(text)
+        or first_signs.bar(text)
+        or first_signs.failed(text, named)
+    )
+    title = naming.experiment_name(text)
+    return FoundFile(path, console, sure=False, title=title) if signs else None
 
 
 def _assumed(path: Path, begin: bytes) -> Format:
@@ -397,23 +349,6 @@ def _assumed(path: Path, begin: bytes) -> Format:
         raise NoLogError(f"is {why_unread(begin) or 'a binary file, not a log'}")
     is_json = uncompressed_name(path).suffix in (".jsonl", ".json")
     return tutorial if is_json else console
-
-
-def _by_signs(path: Path, size: int) -> FoundFile | None:
-    """Recognise a console without a step by its beginning, a bar or an error."""
-    text = head(path, HEAD)
-    if not is_compressed(path) and size > HEAD:
-        with opened(path) as file:
-            text += b"\n" + os.pread(file.fileno(), HEAD, max(HEAD, size - HEAD))
-    named = f"{path.parent.name}/{path.name}"
-    signs = (
-        console_signs.begins(text)
-        or console_signs.bar(text)
-        or console_signs.failed(text, named)
-    )
-    if not signs:
-        return None
-    return FoundFile(path, console, sure=False, title=naming.experiment_name(text))
 
 
 def reason_of(error: Exception) -> str:

@@ -17,17 +17,14 @@ long as it has no step.
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 from verl_tui.records import MetricRows
-from verl_tui.sources.discovery import passed_over
 from verl_tui.sources.discovery.found import (
     WANDB,
     Folder,
     consoles,
-    last_part,
     log_name,
     merge_into,
     note_log,
@@ -39,7 +36,7 @@ from verl_tui.sources.formats.wandb import reader as wandb
 from verl_tui.sources.source import follower
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from verl_tui.sources.discovery.found import FoundFile
@@ -100,100 +97,84 @@ def _has_step(path: Path, _size: int) -> bool:
     return False
 
 
-def join_starts(
-    here: Folder, runs: list[Folder], reports: Reports, young: dict[Path, str]
+def joined_starts(
+    here: Folder, runs: list[Folder], reports: Reports, young: set[Path]
 ) -> list[Folder]:
     """Return runs without those that are too young to be assigned; note of the starts of one
-    training that its console names that they are one log.
+    training that its console names, and that are called alike, that they are one log.
 
     Args:
         here: The directory in and below which the runs lie.
         runs: The runs.
         reports: What consoles say.
-        young: Receives the logs of runs left out that no console names, with words on that.
+        young: Receives the logs of the runs left out.
     """
-    copies = _by_id(runs)
-    logs = list(chain.from_iterable(map(consoles, (here, *runs))))
+    copies = {run.wandb: run for run in runs if run.wandb}
+    logs = [log for folder in (here, *runs) for log in consoles(folder)]
     if not copies or not logs:
         return runs
-    named = list(map(reports.of, logs))
-    gone: set[int] = set()
     if len(copies) > 1 or len(set(map(log_name, logs))) > 1:
-        gone = {id(copy) for copy in copies.values() if _is_young(copy)}
-        for one in copies.keys() - set(chain.from_iterable(named)):
-            if id(copies[one]) in gone:
-                young |= dict.fromkeys(_kept(copies[one]), passed_over.NO_STEP)
-    for ids in named:
-        starts = list(filter(None, map(copies.get, ids)))
-        _note_one_log(_without(starts, gone))
-    return _without(runs, gone)
+        gone = {one for one, copy in copies.items() if not _has_steps(copy)}
+        young |= {path for one in gone for path in _kept(copies[one])}
+        runs = [run for run in runs if not run.wandb or run.wandb not in gone]
+        copies = {one: copy for one, copy in copies.items() if one not in gone}
+    for log in logs:
+        firsts: dict[tuple[str, ...], str] = {}
+        for start in filter(None, map(copies.get, reports.of(log))):
+            own = f"{WANDB}/{start.wandb}"
+            note_log(start, firsts.setdefault(tuple(titles(start)), own))
+    return runs
 
 
-def _note_one_log(starts: Iterable[Folder]) -> None:
-    """Note which of the starts that a console names are one log: those that are called alike."""
-    firsts: dict[tuple[str, ...], str] = {}
-    for start in starts:
-        own = f"{WANDB}/{start.wandb}"
-        note_log(start, firsts.setdefault(tuple(titles(start)), own))
-
-
-def _is_young(copy: Folder) -> bool:
-    """Return whether a run has made no step so far."""
-    kept = _kept(copy)
-    return bool(kept) and not any(_has_step(path, file_size(path)) for path in kept)
-
-
-def assign_by_id(
-    units: list[Folder], kept: list[Folder], reports: Reports
-) -> tuple[list[Folder], list[Folder]]:
-    """Assign runs to the only log that names them; return the logs and the runs left over."""
-    copies = _by_id([*units, *kept]).values()
-    there = set().union(*map(_all_ids, copies))
-    named = [(unit, _named_by(unit, reports) & there) for unit in units if there]
-    given: set[int] = set()
-    for copy in copies:
-        mine = _all_ids(copy)
-        logs = [unit for unit, ids in named if ids and ids <= mine and unit is not copy]
-        if len(logs) == 1:
-            merge_into(logs[0], [copy])
-            given.add(id(copy))
-    return _without(units, given), _without(kept, given)
-
-
-def has_all(units: Iterable[Folder], kept: Sequence[Folder], reports: Reports) -> bool:
-    """Return whether what W&B keeps belongs to the one run that there is: unless there are several,
-    or its console says that it reports to others.
-    """
-    mine = set().union(*map(_all_ids, kept))
-    named = [_named_by(unit, reports) for unit in units] if mine else []
-    return len(kept) <= 1 and not any(map(mine.isdisjoint, filter(None, named)))
-
-
-def assign_by_title(
-    units: list[Folder], kept: list[Folder], named: Mapping[str, Sequence[Folder]]
+def assigned(
+    units: list[Folder],
+    kept: list[Folder],
+    reports: Reports,
+    named: Mapping[str, Sequence[Folder]],
+    *,
+    is_one: bool,
 ) -> list[Folder]:
-    """Give W&B's runs to the log that is called as they are at W&B; return the runs that are left.
+    """Give each of W&B's runs to the only log that names it, that is called as it is at W&B, or
+    that there is; return the logs, and the runs that are left.
 
     A run that has not stated its name is left out as long as there are logs whose copy it may be.
 
     Args:
         units: The logs.
         kept: W&B's runs.
+        reports: What consoles say.
         named: The logs by all that they are called.
+        is_one: Whether the place is one run's.
     """
-    left = []
-    for copy in kept:
-        logs = [unit for title in titles(copy) for unit in named.get(title, ())]
-        if len(logs) == 1:
-            merge_into(logs[0], [copy])
-        elif _stated_titles(copy) or not units:
+    copies = [unit for unit in units if unit.wandb] + kept
+    there = set[str]().union(*map(_ids, copies))
+    said = [
+        {one for log in consoles(unit) for one in reports.of(log)} for unit in units
+    ]
+    left: list[Folder] = []
+    given: set[Folder] = set()
+    for copy in copies:
+        mine = _ids(copy)
+        owners = [
+            unit
+            for unit, ids in zip(units, said, strict=True)
+            if unit is not copy and ids & there and ids & there <= mine
+        ]
+        if len(owners) != 1 and copy in kept:
+            owners = [one for title in titles(copy) for one in named.get(title, ())]
+            if is_one and len(kept) == 1 and (not any(said) or said[0] & mine):
+                owners = units
+        if len(owners) == 1:
+            merge_into(owners[0], [copy])
+            given.add(copy)
+        elif copy in kept and (_stated_titles(copy) or not (units and _kept(copy))):
             left.append(copy)
-    return left
+    return [*(unit for unit in units if unit not in given), *left]
 
 
 def titles(copy: Folder) -> list[str]:
     """Return what a run is called at W&B, if it is: names are often paths."""
-    names = map(last_part, _stated_titles(copy))
+    names = (title.rstrip("/").rpartition("/")[2] for title in _stated_titles(copy))
     return list(dict.fromkeys(filter(None, names)))
 
 
@@ -205,17 +186,9 @@ def _stated_titles(copy: Folder) -> list[str]:
     return [title for title in stated if title is not None]
 
 
-def _named_by(log: Folder, reports: Reports) -> set[str]:
-    """Return the ids of all runs that a log reports to."""
-    return set(chain.from_iterable(map(reports.of, consoles(log))))
-
-
-def _by_id(runs: Iterable[Folder]) -> dict[str, Folder]:
-    return {run.wandb: run for run in runs if run.wandb}
-
-
-def _without(folders: Iterable[Folder], gone: set[int]) -> list[Folder]:
-    return [folder for folder in folders if id(folder) not in gone]
+def _has_steps(copy: Folder) -> bool:
+    kept = _kept(copy)
+    return not kept or any(_has_step(path, file_size(path)) for path in kept)
 
 
 def _kept(copy: Folder) -> list[Path]:
@@ -223,5 +196,5 @@ def _kept(copy: Folder) -> list[Path]:
     return [file.path for file in copy.anchors if file.format is wandb]
 
 
-def _all_ids(copy: Folder) -> set[str]:
+def _ids(copy: Folder) -> set[str]:
     return {path.stem.removeprefix("run-") for path in _kept(copy)}
