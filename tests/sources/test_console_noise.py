@@ -31,7 +31,7 @@ def test_trouble_that_is_repeated_is_counted(date: str) -> None:
     assert found[-1].line == 98 + len(kinds)
     assert found[-1].text.endswith("request 39 failed")
     times = [one.time for one in records if isinstance(one, Pulse)]
-    assert times[-1:] == ([parse_time("2026-11-28 10:00:39")] if date else [])
+    assert times[-1:] == ([parse_time("2026-11-28 10:00:30")] if date else [])
     assert found[-1].clock == (36_039 if date else None)
 
 

@@ -44,7 +44,7 @@ class PrintedDict(NamedTuple):
     """Steps by which the bar is behind when the dict is printed."""
 
 
-Placed = tuple[PrintedDict, int, bool, bool]
+_Placed = tuple[PrintedDict, int, bool, bool]
 """A dict, its step, whether that was counted as neither the dict nor a bar states it, and whether
 it is the first of training behind a new training bar.
 """
@@ -54,7 +54,7 @@ class StepResolver:
     """Finds the steps of the dicts of one console, in the order in which they were printed."""
 
     def __init__(self) -> None:
-        self.placed: list[Placed] = []
+        self.placed: list[_Placed] = []
         """Dicts whose steps have been found, until someone takes them."""
         self.at: int | None = None
         """Position of the training's bar."""
@@ -140,22 +140,29 @@ class StepResolver:
 
     def bar(self, at: int, total: int) -> None:
         """Take a nameless bar; the training's bar is one."""
-        if total == self.total and at == 0 and self.at:
-            self._count()
-            self._start_training()
-        first, before = self._bars.get(total, (at, None))
-        if total in self._bars or len(self._bars) < _MOST_BARS:
-            self._bars[total] = first, at
-        self._drawn = at, total
-        if total == self.total:
-            self.at = at
+        first, before = self._moved(at, total)
+        is_trainings = total == (self.total or total) and (self.total or total > at)
         if self.cleared:
             self._painted.setdefault(total, at)
-            if total == self.total or (self.total is None and at < total):
+            if is_trainings:
                 self._close()
-        elif self._waiting and not self._kept_back and self._is_trainings(at, total):
+        elif is_trainings and self._awaits():
             self.at, self.total = at, total
             self._between(before, at, first)
+
+    def _moved(self, at: int, total: int) -> tuple[int, int | None]:
+        """Note the position of a bar; return its first one, and the one before, None without."""
+        if total == self.total:
+            if at == 0 and self.at:
+                self._count()
+                self._start_training()
+            self.at = at
+        if len(self._bars) > _MOST_BARS:
+            self._bars.clear()
+        first, before = self._bars.get(total, (at, None))
+        self._bars[total] = first, at
+        self._drawn = at, total
+        return first, before
 
     def settle(self) -> None:
         """Settle the dicts that wait for a bar at their likeliest steps: none may come."""
@@ -189,6 +196,10 @@ class StepResolver:
         self.at, self.total = at, total
         if self._kept_back is None and (came or not self._other):
             self._kept_back = came != 1
+        self._written(at)
+
+    def _written(self, at: int) -> None:
+        """Place what was written at a step."""
         if self._kept_back:
             if self._waiting and not self._writes:
                 self._count(at)
@@ -210,10 +221,10 @@ class StepResolver:
         """Return how many dicts of a training wait."""
         return sum(one.training for one in self._waiting)
 
-    def _is_trainings(self, at: int, total: int) -> bool:
-        if self.total is None:
-            return at < total and self._trains() > 0
-        return total == self.total
+    def _awaits(self) -> bool:
+        """Return whether dicts wait for the training's bar; evaluations for a known one."""
+        waits = self._trains() or (self._waiting and self.total is not None)
+        return bool(waits) and not self._kept_back
 
     def _between(self, before: int | None, at: int, first: int) -> None:
         """Settle what was printed between two positions of the bar; its first one is `first`.
@@ -229,19 +240,19 @@ class StepResolver:
         if self._leads is None and self._trains():
             is_moving = before is not None and before - first > 1
             self._leads = not before or (is_moving and _is_round(at))
+        step = self._likeliest(before or at, at)
+        self._place(step, counted=step not in (before, at), moves=before in (None, at))
+
+    def _likeliest(self, before: int, at: int) -> int:
+        if not self._trains():
+            return before if before in (self._last, at - 1) else at
+        if self._leads or before in (self._last, at):
+            return at
         interval = self._interval()
         following = (self._last or 0) + interval if interval else -1
-        if not self._trains():
-            step = (
-                at if before is None or before not in (self._last, at - 1) else before
-            )
-        elif not before or self._leads or before in (self._last, at):
-            step = at
-        elif before <= following <= at:
-            step = following
-        else:
-            step = before if before == at - 1 else at
-        self._place(step, counted=step not in (before, at), moves=before in (None, at))
+        if before <= following <= at:
+            return following
+        return before if before == at - 1 else at
 
     def _place(self, step: int, *, counted: bool = False, moves: bool = True) -> None:
         """Settle the dicts that wait: that of a training, and evaluations, which are of the step
@@ -263,28 +274,31 @@ class StepResolver:
     def _count(self, upto: int | None = None) -> None:
         """Settle all waiting dicts by counting; none can be beyond the bar at `upto`."""
         count = self._trains()
-        if count > (1 if self._kept_back is None else _PATIENCE):
-            self._loose = True
-        if count and self.total is None and self._drawn is not None:
-            at, total = self._drawn
-            self.total = total if at < total else None
-        start, stride = self._before(), float(self._interval() or 1)
-        if upto is not None and count:
-            if start is None:
-                start = max(0, upto - int(stride) * count)
-            span = max(0, upto - start)
-            if self._interval() is None:
-                stride = next((one for one in _ROUND if one * count <= span), 1)
-            stride = min(stride, span / count)
+        most = 1 if self._kept_back is None else _PATIENCE
+        self._loose = self._loose or count > most
+        at, total = self._drawn or (0, 0)
+        if count and at < total:
+            self.total = self.total or total
+        start, stride = self._pace(upto, count)
         waiting, self._waiting = self._waiting, []
         counted = 0
         for one in waiting:
-            step = self._last if self._last is not None else self.at or start or 0
-            if one.training:
-                counted += 1
-                step = (start or 0) + math.ceil(stride * counted)
-                step = self._at_epoch(one.epoch) or step
+            counted += one.training
+            step = self._at_epoch(one.epoch) or start + math.ceil(stride * counted)
+            if not one.training:
+                step = self._last if self._last is not None else self.at or start
             self._settle(one, step, counted=True)
+
+    def _pace(self, upto: int | None, count: int) -> tuple[int, float]:
+        """Return the step to count so many dicts from, and the steps between two of them."""
+        start, interval = self._before(), self._interval()
+        if upto is None or not count:
+            return start or 0, interval or 1
+        if start is None:
+            start = max(0, upto - (interval or 1) * count)
+        span = max(0, upto - start)
+        roundest = next((one for one in _ROUND if one * count <= span), 1)
+        return start, min(interval or roundest, span / count)
 
     def _at_epoch(self, epoch: float | None) -> int:
         """Return the step at an epoch, 0 where the console does not say how many one has."""

@@ -39,6 +39,7 @@ _STEPS = (
 )  # fmt: skip
 """Names of a dict's step."""
 _TOTALS = ("max_steps", "total_steps")
+_PLACES = frozenset({*_STEPS, *_TOTALS})
 _MOST_STEPS = 10**15
 _METRIC = pattern(r"loss|reward|grad_norm|learning_rate|accuracy")
 """A dict that states its step is one of metrics if a key contains one of these."""
@@ -163,7 +164,7 @@ class DictReader:
 
 
 def _printed(written: Mapping[str, float], step: int | None) -> PrintedDict:
-    keys = tuple(key for key in written if key not in _STEPS and key not in _TOTALS)
+    keys = tuple(key for key in written if key not in _PLACES)
     return PrintedDict(
         keys,
         tuple(written[key] for key in keys),

@@ -13,8 +13,7 @@ put together, with the spaces that captures leave out at their ends.
 
 from __future__ import annotations
 
-from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -66,13 +65,8 @@ _BEFORE_SPACE, _BEHIND_SPACE = (b" -", b",", b":"), (b"- ", b"'", b'"')
 """Metrics have a space here, which captures leave out at the end of a row."""
 
 
-class _Entry(NamedTuple):
-    """One entry of a collector, mostly a line."""
-
-    text: bytes
-    time: float | None
-    """Seconds since the epoch."""
-    stream: str
+_Entry = tuple[bytes, float | None, str]
+"""Text of a collector's entry, mostly a line, seconds since the epoch, and the stream."""
 
 
 def as_printed(head: bytes) -> bytes:
@@ -80,13 +74,13 @@ def as_printed(head: bytes) -> bytes:
     if not head.lstrip().startswith(b"{"):
         return b""
     entries = filter(None, map(_entry, head.split(b"\n")))
-    return b"".join(entry.text.removesuffix(b"\n") + b"\n" for entry in entries)
+    return b"".join(text.removesuffix(b"\n") + b"\n" for text, _, _ in entries)
 
 
 def printed_line(line: bytes) -> bytes:
     """Return a line as it was printed, if a collector keeps it with its time."""
     entry = _entry(line) if line.startswith(b'{"') else None
-    return line if entry is None or entry.time is None else entry.text
+    return line if entry is None or entry[1] is None else entry[0]
 
 
 class KeptDecoder(ConsoleDecoder):
@@ -177,18 +171,16 @@ class KeptDecoder(ConsoleDecoder):
             if line.strip():
                 yield unreadable(line, number, "no object with a line of the console")
             return
-        text = self._pieces.pop(entry.stream, b"") + entry.text
-        is_piece = len(entry.text) >= _PIECE and not entry.text.endswith(b"\n")
-        if is_piece and len(text) < LONGEST_LINE:
-            self._pieces = {**dict(list(self._pieces.items())[-1:]), entry.stream: text}
+        written, time, stream = entry
+        text = self._pieces.pop(stream, b"") + written
+        if len(written) >= _PIECE and not written.endswith(b"\n"):
+            self._pieces = {stream: text[:LONGEST_LINE]} | self._pieces
             return
-        time = entry.time
-        self._more -= 1
-        for printed in text.removesuffix(b"\n").split(b"\n"):
-            self._more += 1
-            for record in super().decode(printed, number + self._more):
-                is_undated = isinstance(record, MetricRow) and record.time is None
-                yield record._replace(time=time) if is_undated else record
+        lines = text.removesuffix(b"\n").split(b"\n")
+        for at, printed in enumerate(lines, number + self._more):
+            found = super().decode(printed, at)
+            yield from (_dated(one, time) for one in found)
+        self._more += len(lines) - 1
         if time is not None and not self._passed_on <= time < self._passed_on + _EACH:
             self._passed_on = time
             yield Pulse(time, "")
@@ -197,23 +189,33 @@ class KeptDecoder(ConsoleDecoder):
 
     def _read_row(self, line: bytes, number: int) -> Iterable[MetricRow | Record]:
         row = line.removesuffix(b"\r")
+        out = self._begun(row)
         width = _characters(row)
-        goes_on = bool(self._rows) and self._goes_on(row)
-        too_wide = width > (self._width + 1 if self._wrapped else _WIDEST)
-        self._plain = too_wide or _NEVER_SHOWN.match(row) is not None
-        if not (self._wrapped or goes_on):
-            is_whole = bool(self._rows) and STEP.search(self._rows[0]) is not None
-            self._plain |= is_whole or number > _MOST_ROWS
-        out = [] if goes_on and not self._plain else [*self._completed()]
-        if self._plain or not (self._wrapped or goes_on or self._may_go_on(row, width)):
-            self._width = max(self._width, width)
-            return [*out, *super().decode(line, number)]
-        self._wrapped = self._wrapped or goes_on
+        self._plain = self._plain or self._is_no_row(row, width, number)
+        may_go_on = self._wrapped or self._may_go_on(row, width)
         self._width = max(self._width, width)
+        if self._plain or not may_go_on:
+            return [*out, *self._completed(), *super().decode(line, number)]
         self._first = self._first if self._rows else number
         self._rows.append(row)
         is_last = width < self._width - 1 or len(self._rows) >= _MOST_ROWS
         return [*out, *self._completed()] if self._wrapped and is_last else out
+
+    def _begun(self, row: bytes) -> Iterable[MetricRow | Record]:
+        """Return the records of the rows before one, where they are a line without it."""
+        if self._rows and self._goes_on(row):
+            self._wrapped = True
+        elif self._rows:
+            # A step line that might have gone on did not.
+            is_whole = STEP.search(self._rows[0]) is not None
+            self._plain = is_whole and not self._wrapped
+            return self._completed()
+        return ()
+
+    def _is_no_row(self, row: bytes, width: int, number: int) -> bool:
+        widest = self._width + 1 if self._wrapped else _WIDEST
+        is_late = number > _MOST_ROWS and not self._wrapped
+        return is_late or width > widest or _NEVER_SHOWN.match(row) is not None
 
     def _may_go_on(self, row: bytes, width: int) -> bool:
         """Return whether a row may be the first of a record; a space may have been left out."""
@@ -229,8 +231,9 @@ class KeptDecoder(ConsoleDecoder):
         if self._wrapped:
             lost = before.endswith(_BEFORE_SPACE) or row.startswith(_BEHIND_SPACE)
             return lost or _characters(before) == self._width
-        form = _STEP_GOES_ON if STEP.search(before) else _DICT_GOES_ON
-        return form.match(row) is not None
+        if STEP.search(before) is not None:
+            return _STEP_GOES_ON.match(row) is not None
+        return _DICT_GOES_ON.match(row) is not None
 
     def _completed(self) -> Iterable[MetricRow | Record]:
         """Return the records of the line that the rows so far are, if there are any."""
@@ -242,6 +245,12 @@ class KeptDecoder(ConsoleDecoder):
         return super().decode(b"".join((*full, end)), self._first)
 
 
+def _dated(record: MetricRow | Record, time: float | None) -> MetricRow | Record:
+    if isinstance(record, MetricRow) and record.time is None:
+        return record._replace(time=time)
+    return record
+
+
 def _characters(row: bytes) -> int:
     return len(row) if row.isascii() else len(row.decode("utf-8", "replace"))
 
@@ -250,33 +259,23 @@ def _entry(line: bytes) -> _Entry | None:
     """Return the entry in an object; None if it is not an object, or holds no line."""
     try:
         found = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return None
-    if not isinstance(found, dict):
-        return None
-    texts = (_text(found.get(key)) for key in _TEXT)
-    text = next((one for one in texts if one is not None), None)
-    if text is None:
+        text = next(
+            found[key] for key in _TEXT if isinstance(found.get(key), str | list)
+        )
+        # journald writes a line with control characters as a list of bytes
+        printed = text.encode() if isinstance(text, str) else bytes(text)
+    except (ValueError, TypeError, AttributeError, StopIteration):
         return None
     time = next((found[key] for key in _TIME if key in found), None)
-    return _Entry(text, _time(time), str(found.get("stream")))
-
-
-def _text(value: object) -> bytes | None:
-    """Return a line; journald writes one that is no UTF-8 as a list of bytes."""
-    if isinstance(value, str):
-        return value.encode()
-    with suppress(TypeError, ValueError):
-        return bytes(value) if isinstance(value, list) else None
-    return None
+    return printed, _time(time), str(found.get("stream"))
 
 
 def _time(value: object) -> float | None:
-    if isinstance(value, str) and value.isdecimal() and len(value) < _LONGEST:
-        value = float(value)
     if isinstance(value, str):
-        # Docker writes up to nine digits, of which Python 3.10 reads three or six.
-        return parse_time(_FRACTION.sub(lambda found: f".{found[1][:6]:0<6}", value))
+        if value.isdecimal() and len(value) < _LONGEST:
+            value = int(value)
+        else:  # Docker writes up to nine digits, of which Python 3.10 reads three or six
+            value = _FRACTION.sub(lambda found: f".{found[1][:6]:0<6}", value)
     if isinstance(value, int | float) and value >= _MICROSECONDS:
-        return parse_time(value / 1e6)
+        value /= 1e6
     return parse_time(value)

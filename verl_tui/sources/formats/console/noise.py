@@ -4,7 +4,8 @@ trouble that is reported again and again.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from operator import itemgetter
+from typing import TYPE_CHECKING
 
 from verl_tui.records import Event, EventKind, Pulse
 from verl_tui.sources.formats.console import (
@@ -13,12 +14,11 @@ from verl_tui.sources.formats.console import (
     engines,
     errors,
     events,
+    prefixes,
     printed_tables,
     samples,
     settings,
-    stated,
     step_lines,
-    timestamps,
 )
 from verl_tui.sources.formats.console.word_search import any_of
 from verl_tui.text import strip_ansi
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _WORDS = (
     *events.WORDS,
     *settings.WORDS,
-    *stated.WORDS,
+    *events.STATED,
     *engines.WORDS,
     *bars.WORDS,
     *samples.WORDS,
@@ -55,15 +55,6 @@ _MOST = 2000
 _UNDATED = -1
 
 
-class Counted(NamedTuple):
-    """Lines of one kind that no event has told of so far."""
-
-    times: int
-    newest: bytes
-    number: int
-    """That of the newest."""
-
-
 class Noise:
     """Recognises lines that change nothing while no reader waits for more; remembers those it has
     seen, without their digits. Counts lines of trouble like ones since the last step, which state
@@ -74,7 +65,10 @@ class Noise:
         self._seen: dict[bytes, int] = {}
         """Lines without their digits -> where their time stands, `_UNDATED` without one."""
         self._trouble: set[bytes] = set()
-        self._counted: dict[bytes, Counted] = {}
+        self._counted: dict[bytes, tuple[bytes, int, int]] = {}
+        """The newest line of each kind that no event has told of so far, its number, and how many
+        there are.
+        """
 
     def end(self, text: bytes, at: int, time: bytes) -> int:
         """Return where the first line begins, from a place on, that is unlike those it has seen, or
@@ -95,19 +89,25 @@ class Noise:
             at = end + 1
         return at
 
-    def says_nothing(self, line: bytes) -> bool:
-        """Return whether a line has no word that a reader looks for."""
+    def passes(self, line: bytes, number: int) -> bool:
+        """Return whether a line has no word that a reader looks for; count trouble like one before,
+        which needs no reading either.
+        """
         if len(line) > _LONGEST:
             return False
         alike = line.translate(_ALIKE)
         if alike in self._seen:
             return True
+        if alike in self._trouble:
+            _, _, times = self._counted.get(alike, (b"", 0, 0))
+            self._counted[alike] = line, number, times + 1
+            return True
         text = strip_ansi(line)
-        if TELLING.search(text) or timestamps.has_counters(text):
+        if TELLING.search(text) or prefixes.has_counters(text):
             return False
         if len(self._seen) >= _MOST:
             self._seen.clear()
-        stamp = timestamps.stamp_in(line)
+        stamp = prefixes.stamp_in(line)
         self._seen[alike] = _UNDATED if stamp is None else stamp.start()
         return True
 
@@ -115,18 +115,11 @@ class Noise:
         """Note that a step was printed: the next line of each kind is read as a whole again."""
         self._trouble.clear()
 
-    def counts(self, line: bytes, number: int) -> bool:
-        """Count a line of trouble like one before; return False for others."""
-        alike = line.translate(_ALIKE) if self._trouble else b""
-        if alike not in self._trouble:
-            return False
-        times = self._counted[alike].times if alike in self._counted else 0
-        self._counted[alike] = Counted(times + 1, line, number)
-        return True
-
-    def counted(self) -> Sequence[Counted]:
+    def counted(self) -> Sequence[tuple[bytes, int, int]]:
         """Return what has been counted since the last call, the newest last."""
-        found = sorted(self._counted.values(), key=lambda one: one.number)
+        if not self._counted:
+            return ()
+        found = sorted(self._counted.values(), key=itemgetter(1))
         self._counted.clear()
         return found
 
@@ -136,7 +129,6 @@ class Noise:
         if len(said) != 1 or len(line) > _LONGEST or len(self._trouble) >= _MOST:
             return
         (found,) = said
-        if not isinstance(found, Event) or found.kind is not EventKind.WARNING:
-            return
-        if not _MORE_THAN_TROUBLE.search(strip_ansi(line)):
+        is_trouble = isinstance(found, Event) and found.kind is EventKind.WARNING
+        if is_trouble and not _MORE_THAN_TROUBLE.search(strip_ansi(line)):
             self._trouble.add(line.translate(_ALIKE))

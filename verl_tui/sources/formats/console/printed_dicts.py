@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
@@ -84,13 +85,18 @@ def _flat(
     values: dict[str, Any], above: str
 ) -> Iterator[tuple[str, float | list[Any] | None]]:
     for key, value in values.items():
-        name = above + safe(str(key), 300)
+        name = _name(above + key)
         if isinstance(value, dict):
             yield from _flat(value, f"{name}/")
         elif isinstance(value, str):
             yield from _numbers(name, value)
         else:
             yield name, value if isinstance(value, list | None) else float(value)
+
+
+@lru_cache(10_000)
+def _name(written: str) -> str:
+    return safe(written, 300)
 
 
 def _numbers(name: str, text: str) -> Iterator[tuple[str, float]]:

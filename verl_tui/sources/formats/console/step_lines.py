@@ -18,7 +18,6 @@ from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.console.prefixes import ANOTHER, unrepeated
 from verl_tui.sources.formats.console.printed_dicts import read_dict
 from verl_tui.text import safe
-from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from array import array
@@ -172,32 +171,10 @@ def _parts(piece: str) -> dict[str, float]:
     return {f"{key}/{name}": value for name, value in numbers.items()}
 
 
-def unread_note(values: int) -> str | None:
-    """Say how many printed values were not read, None if all were."""
-    if not values:
-        return None
-    many = counted(values, "printed value is", "printed values are")
-    return f"{many} not read: no number, or one that text is glued to"
-
-
 def is_cut(line: bytes) -> bool:
     """Return whether a line of a console is as long as W&B lets lines become."""
     is_long = len(line) >= KEPT_BY_WANDB
     return is_long and len(line.decode("utf-8", "replace")) == KEPT_BY_WANDB
-
-
-def without_last(line: bytes) -> bytes:
-    """Return a step line that was cut without its last metric, which may have lost digits."""
-    return line[: line.rindex(b" - ")]
-
-
-def cut_note(lines: int) -> str | None:
-    """Say how many step lines were cut, None if none was."""
-    if not lines:
-        return None
-    if lines == 1:
-        return "1 step line was cut where it was kept: its last metrics are missing"
-    return f"{lines:,} step lines were cut where they were kept: their last metrics are missing"
 
 
 def _by_json(rest: bytes) -> _Numbers | None:
