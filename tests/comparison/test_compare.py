@@ -387,7 +387,10 @@ def test_a_run_is_named_in_full_in_part_or_by_its_path() -> None:
         find_run(runs, "x")
 
 
-ACCURACY, SUCCESSFUL = "val-core/gsm8k/acc/mean@1", "val-aux/gsm8k/acc_success_only/mean@1"
+ACCURACY, SUCCESSFUL = (
+    "val-core/gsm8k/acc/mean@1",
+    "val-aux/gsm8k/acc_success_only/mean@1",
+)
 TURNS = ("num_turns/mean", "training/num_turns/mean")
 GSPO = {"a.policy_loss.loss_mode": "gspo", "a.actor.loss_agg_mode": "token-mean"}
 VANILLA = {**GSPO, "a.policy_loss.loss_mode": "vanilla"}

@@ -110,7 +110,9 @@ def read(*records: Record, status: SourceStatus = STATUS) -> tuple[Any, ...]:
     return status, records, False, T
 
 
-def live(*records: Record, at: float = 0, status: SourceStatus = STATUS) -> tuple[Any, ...]:
+def live(
+    *records: Record, at: float = 0, status: SourceStatus = STATUS
+) -> tuple[Any, ...]:
     """Return what came so many seconds later, while somebody watched."""
     return status._replace(bytes_read=9), records, True, T + at
 
@@ -613,5 +615,3 @@ def test_a_file_without_a_line_of_a_training_is_none(
     status: SourceStatus, quiet: float, expected: State
 ) -> None:
     assert state(run_of(status=status), T + quiet) is expected
-
-

@@ -144,7 +144,9 @@ def _correlations(
             continue
         order = setting.levels, tuple(np.unique(setting.values, return_inverse=True)[1])
         clear = _is_beyond_chance(xs, ys, found)
-        if setting.levels:  # rank-biserial: how much more often one side exceeds the other
+        if (
+            setting.levels
+        ):  # rank-biserial: how much more often one side exceeds the other
             upper = xs == xs.max()
             found = 2 * float(ys[upper].mean() - ys[~upper].mean()) / len(ys)
         fresh = Correlation((), figure, found, len(xs), clear, setting.levels)
@@ -201,6 +203,8 @@ def _is_beyond_chance(xs: NDArray[Any], ys: NDArray[Any], found: float) -> bool:
     rows = np.tile(ys - ys.mean(), (_ORDERS, 1))
     orders = np.random.default_rng(0).permuted(rows, axis=1)
     deviation = xs - xs.mean()
-    by_chance = orders @ deviation / math.sqrt((deviation @ deviation) * (rows[0] @ rows[0]))
+    by_chance = (
+        orders @ deviation / math.sqrt((deviation @ deviation) * (rows[0] @ rows[0]))
+    )
     reached = (np.abs(by_chance) >= abs(found) - 1e-9).sum() + 1
     return bool(reached <= _RARE * (_ORDERS + 1))

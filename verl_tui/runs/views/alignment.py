@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
 
-
 class Alignment(Enum):
     """The point up to which runs are compared."""
 
