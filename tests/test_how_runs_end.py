@@ -261,19 +261,11 @@ def share_at(step: int, steps: int | None) -> float:
 @pytest.mark.parametrize(
     ("at", "epochs", "steps", "exits", "state", "total"),
     [
-        (320, 2, None, True, "finished", 320),  # transformers up to 4.45
-        (318, 2, None, False, "ended?", 320),
-        (
-            320,
-            2,
-            161,
-            True,
-            "finished",
-            320,
-        ),  # 4.46 to 4.49 plan the steps without rests
+        # up to transformers 4.49 a rest is not made, which nothing in the log tells
+        (320, 2, None, True, "finished", 321),
+        (318, 2, None, False, "ended?", 321),
         (322, 2, 161, True, "finished", 322),  # from 4.50 on
         (320, 2, 161, False, "ended?", 322),
-        (160, 1, None, True, "finished", 160),
         (161, 1, 161, False, "finished", 161),
         (150, 1, 161, True, "ended?", 161),
     ],

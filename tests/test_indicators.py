@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -243,131 +242,6 @@ def test_other_frameworks(framework: str) -> None:
     assert all(describe(key).group != "other" for key in keys)
 
 
-# Names of other frameworks as their sources have them: quantity, indicator (none of all), group and
-# unit, then names.
-TRL = "TRL"
-OPENRLHF = "OpenRLHF"
-SLIME = "slime"
-PRIME_RL = "prime-rl"
-NEMO_RL = "NeMo-RL"
-NAMES: list[tuple[str, str, str, dict[str, str]]] = [
-    ("reward", "reward", "", {
-        TRL: "reward objective/scores", OPENRLHF: "reward", SLIME: "rollout/raw_reward",
-        PRIME_RL: "reward/mean train/agg/effective/agent/reward/mean train/agg/all/agent/reward/mean",
-        NEMO_RL: "reward",
-    }),
-    ("", "reward", "", {SLIME: "rollout/rewards"}),
-    ("reward_std", "reward", "", {TRL: "reward_std", OPENRLHF: "group_reward_std"}),
-    ("", "samples", "share", {
-        TRL: "frac_reward_zero_std", OPENRLHF: "dynamic_filtering_pass_rate",
-        NEMO_RL: "baseline_reward/pct_0 baseline_reward/pct_1 baseline_reward/pct_mixed",
-    }),
-    ("", "samples", "groups", {SLIME: "rollout/zero_std/count_0 rollout/zero_std/count_1.5"}),
-    ("", "reward", "", {TRL: "rewards/accuracy/mean rewards/accuracy/std rewards/format_reward"}),
-    ("response_length", "length", "tokens", {
-        TRL: "completions/mean_length", OPENRLHF: "response_length",
-        SLIME: "rollout/response_lengths rollout/response_len/mean", NEMO_RL: "mean_gen_tokens_per_sample",
-    }),
-    ("", "length", "tokens", {
-        TRL: "completions/min_length completions/max_length completions/mean_terminated_length "
-        "completions/min_terminated_length completions/max_terminated_length",
-    }),
-    ("truncated_share", "length", "share", {
-        TRL: "completions/clipped_ratio", OPENRLHF: "response_clip_ratio", SLIME: "rollout/truncated_ratio",
-    }),
-    ("reference_kl", "kl", "nats/token", {
-        TRL: "kl", OPENRLHF: "kl", SLIME: "train/kl_loss", NEMO_RL: "kl_penalty",
-    }),
-    ("policy_kl", "kl", "nats/token", {OPENRLHF: "ppo_kl", SLIME: "train/ppo_kl"}),
-    ("", "kl", "nats/token", {OPENRLHF: "logprobs_diff"}),
-    ("engine_mismatch", "engine", "nats/token", {
-        TRL: "sampling/sampling_logp_difference/mean", OPENRLHF: "vllm_kl",
-        SLIME: "train/train_rollout_logprob_abs_diff", PRIME_RL: "mismatch_kl/all/mean",
-        NEMO_RL: "gen_kl_error policy_kl_error",
-    }),
-    ("engine_mismatch", "engine", "", {NEMO_RL: "token_mult_prob_error"}),
-    ("", "engine", "nats/token", {TRL: "sampling/sampling_logp_difference/max"}),
-    ("", "engine", "", {
-        TRL: "sampling/importance_sampling_ratio/mean sampling/importance_sampling_ratio/max", SLIME: "train/ois",
-    }),
-    ("entropy", "optimisation", "nats/token", {
-        TRL: "entropy policy/entropy_avg", OPENRLHF: "entropy_loss", SLIME: "train/entropy_loss rollout/entropy",
-        PRIME_RL: "entropy/all/mean", NEMO_RL: "approx_entropy",
-    }),
-    ("policy_loss", "loss", "", {
-        TRL: "loss loss/policy_avg", OPENRLHF: "policy_loss", SLIME: "train/pg_loss", PRIME_RL: "loss/mean", NEMO_RL: "loss",
-    }),
-    ("clip_fraction", "optimisation", "share", {
-        TRL: "clip_ratio/region_mean", OPENRLHF: "ppo_clip_ratio", SLIME: "train/pg_clipfrac",
-    }),
-    ("", "optimisation", "share", {
-        TRL: "clip_ratio/low_mean clip_ratio/high_mean clip_ratio/low_min clip_ratio/high_max",
-    }),
-    ("", "optimisation", "", {NEMO_RL: "probs_ratio probs_ratio_clamped probs_ratio_max"}),
-    ("value_loss", "loss", "", {TRL: "loss/value_avg", OPENRLHF: "critic_loss"}),
-    ("grad_norm", "optimisation", "", {
-        TRL: "grad_norm", OPENRLHF: "actor_grad_norm", SLIME: "train/grad_norm", PRIME_RL: "optim/grad_norm",
-        NEMO_RL: "grad_norm",
-    }),
-    ("", "optimisation", "", {
-        TRL: "learning_rate", OPENRLHF: "actor_lr", SLIME: "train/lr-pg_0 train/lr-pg_1", PRIME_RL: "optim/lr",
-        NEMO_RL: "lr",
-    }),
-    ("step_time", "timing", "s", {
-        TRL: "step_time", OPENRLHF: "timing/step_total", SLIME: "perf/step_time", PRIME_RL: "time/step",
-        NEMO_RL: "timing/train/total_step_time",
-    }),
-    ("generation_time", "timing", "s", {
-        OPENRLHF: "timing/generation", NEMO_RL: "timing/train/generation",
-    }),
-    ("", "timing", "s", {PRIME_RL: "time/wait_for_batch"}),
-    ("", "timing", "s", {
-        TRL: "profiling/Time taken: GRPOTrainer._prepare_inputs", NEMO_RL: "timing/train/policy_training",
-    }),
-    ("throughput", "throughput", "tokens/s/GPU", {
-        SLIME: "perf/tokens_per_gpu_per_sec", PRIME_RL: "perf/throughput perf/throughput_per_gpu",
-        NEMO_RL: "performance/tokens_per_sec_per_gpu",
-    }),
-    ("", "throughput", "TFLOPS", {SLIME: "perf/actor_train_tflops"}),
-    ("", "throughput", "percent", {PRIME_RL: "perf/mfu"}),
-    ("", "progress", "tokens", {TRL: "num_tokens", PRIME_RL: "progress/total_tokens"}),
-    ("", "async", "versions", {PRIME_RL: "off_policy/mean off_policy/max"}),
-    ("", "async", "", {PRIME_RL: "off_policy/dropped"}),
-    ("validation", "validation", "", {
-        TRL: "eval_reward eval/reward eval_rewards/accuracy/mean", OPENRLHF: "eval_gsm8k_pass1", SLIME: "eval/aime24",
-        PRIME_RL: "eval/aime24", NEMO_RL: "validation/accuracy",
-    }),
-]  # fmt: skip
-"""Beside each the same with `train/`, as TRL, OpenRLHF and NeMo-RL write it on W&B and
-TensorBoard.
-"""
-
-
-def _named() -> list[tuple[str, str, str, str]]:
-    rows = []
-    for indicator, group, unit, names in NAMES:
-        for whose, spelled in names.items():
-            keys = spelled.split() if " taken" not in spelled else [spelled]
-            rows += [(indicator, group, unit, key) for key in keys]
-            if (
-                whose in (TRL, OPENRLHF, NEMO_RL)
-                and group != "validation"
-                and not spelled.startswith("profiling/")
-            ):
-                rows += [(indicator, group, unit, f"train/{key}") for key in keys]
-    return rows
-
-
-def test_every_name_of_the_other_frameworks() -> None:
-    for indicator, group, unit, key in _named():
-        metric = describe(key)
-        assert (metric.group, metric.unit) == (group, unit)
-        reward = [] if indicator == "reward" else ["rollout/raw_reward"]
-        assert {
-            name: own for name, own in resolve([key, *reward]).items() if own == key
-        } == ({indicator: key} if indicator else {})
-
-
 @pytest.mark.parametrize(
     "key",
     [
@@ -537,17 +411,6 @@ def test_any_keys_resolve_whatever_their_order(
     shuffle.shuffle(keys)
     assert resolve(set(keys)) == found
     assert (dialect(set(keys)), validation_keys(keys)) == (whose, scores)
-
-
-def test_resolving_is_cheap() -> None:
-    keys = [*KNOWN, *(f"timing_s/phase_{i}" for i in range(200))]
-    resolve(keys)
-    start = time.process_time()
-    for _ in range(10):
-        resolve(keys)
-        dialect(keys)
-    # 0.1 s on a machine that does nothing else
-    assert time.process_time() - start < 1.0
 
 
 def quantiles(stem, *parts):

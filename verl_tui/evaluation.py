@@ -18,7 +18,7 @@ from verl_tui.patterns import NamePattern
 from verl_tui.repetition import entropy, repetition, tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from verl_tui.distributions import Distribution
     from verl_tui.records import Sample, SampleFacts
@@ -74,32 +74,26 @@ class Evaluation:
         """Samples taken in."""
         self._length = 0
         """Characters of all responses."""
-        self._scored = 0
-        self._first = 0.0
-        """Samples with a score, and the first score."""
-        self._low = math.inf
-        self._high = -math.inf
-        self._total = 0.0
-        self._squares = 0.0
-        """Sums of the scores and of their squares, counted from the first score: large ones close
-        together keep their spread.
-        """
         self._scores = array("d")
+        self._prompts = array("q")
+        """Of each score: the same number for samples of one group."""
         self._extras: dict[str, list[float]] = {}
         """Name -> how many samples have it, and their sum."""
-        self._groups: dict[int, tuple[float, float, int]] = {}
-        """Prompt -> lowest and highest score, and how many."""
-        self._texts = _Texts()
+        self._texts: list[tuple[str, int]] = []
+        """The ends of the first responses, and what tells the whole ones apart."""
+        self._text_figures: dict[str, float] | None = None
+        """Once all of these are there: a run has thousands of steps, which need not be remembered
+        word by word.
+        """
 
     def add(self, sample: Sample) -> None:
         """Take in a sample."""
-        if self.count < LOOKED_AT:
-            self._texts.add(sample.response)
         self._add(
             sample.score,
             hash(sample.group or sample.prompt),
             len(sample.response),
             sample.extras,
+            sample.response,
         )
 
     def add_fact(self, fact: SampleFacts, response: str | None) -> None:
@@ -109,48 +103,42 @@ class Evaluation:
             fact: The sample without its text.
             response: Its text; needed of the first `LOOKED_AT` only.
         """
-        if response is not None and self.count < LOOKED_AT:
-            self._texts.add(response)
-        self._add(fact.score, hash(fact.group), fact.length, fact.numbers)
+        self._add(fact.score, hash(fact.group), fact.length, fact.numbers, response)
 
     def _add(
-        self, score: float | None, group: int, length: int, extras: Mapping[str, object]
+        self,
+        score: float | None,
+        group: int,
+        length: int,
+        extras: Mapping[str, object],
+        response: str | None,
     ) -> None:
+        if response is not None and self.count < LOOKED_AT:
+            self._add_text(response)
         self.count += 1
         self._length += length
         # False for NaN, too. Whole numbers may be too large for a float: comparing them is safe.
         if score is not None and -_LARGEST < score < _LARGEST:
-            self._add_score(score, group)
+            self._scores.append(score)
+            self._prompts.append(group)
         for name, value in extras.items():
             if isinstance(value, _NUMBER) and -_LARGEST < value < _LARGEST:
-                self._add_extra(name, value)
+                known = self._extras.get(name)
+                if known is None:
+                    if len(self._extras) == _MOST_COMPONENTS or not _is_component(name):
+                        continue
+                    known = self._extras[name] = [0, 0.0]
+                known[0] += 1
+                known[1] += value
 
-    def _add_score(self, score: float, group: int) -> None:
-        if not self._scored:
-            self._first = score
-        self._scored += 1
-        self._low = min(self._low, score)
-        self._high = max(self._high, score)
-        above = score - self._first
-        self._total += above
-        self._squares += above * above
-        low, high, many = self._groups.get(group, (score, score, 0))
-        if self._scored <= MOST_VALUES:
-            self._scores.append(score)
-        self._groups[group] = (
-            score if score < low else low,
-            score if score > high else high,
-            many + 1,
-        )
-
-    def _add_extra(self, name: str, value: float) -> None:
-        known = self._extras.get(name)
-        if known is None:
-            if len(self._extras) == _MOST_COMPONENTS or not _is_component(name):
-                return
-            known = self._extras[name] = [0, 0.0]
-        known[0] += 1
-        known[1] += value
+    def _add_text(self, response: str) -> None:
+        # Spaces and line ends make no difference: to drop them is faster than to make them alike,
+        # and fastest in bytes.
+        written = response.encode("utf-8", "surrogatepass").translate(None, b" \n")
+        self._texts.append((response[-_LENGTH:], hash(written)))
+        if len(self._texts) == LOOKED_AT:
+            self._text_figures = _of_texts(self._texts)
+            self._texts = []
 
     def figures(self, *, whole: bool = True) -> dict[str, float]:
         """Return what is known so far, by name; what cannot be known is left out.
@@ -161,12 +149,12 @@ class Evaluation:
         """
         found: dict[str, float] = {
             "count": float(self.count),
-            **self._texts.figures(),
-            **self._spread(),
+            **(self._text_figures or _of_texts(self._texts)),
         }
+        if self._scores:
+            found.update(self._of_scores(whole=whole))
         if self.count:
             found[LENGTH] = self._length / self.count
-        found.update(self._dead_groups(2 if whole else self._whole_group()))
         for name, (count, total) in self._extras.items():
             free = name
             while free in found or free in RESERVED:
@@ -174,126 +162,80 @@ class Evaluation:
             found[free] = total / count
         return found
 
-    def _spread(self) -> Mapping[str, float]:
-        if not self._scored:
-            return {}
-        mean = self._total / self._scored
-        variance = max(0.0, self._squares / self._scored - mean * mean)
-        spread = {
-            "score_min": float(self._low),
-            "score_max": float(self._high),
-            "score_std": math.sqrt(variance),
-        }
-        scores = self.scores()
-        if scores is not None:
-            quantiles = {f"score/{name}": scores.figures[name] for name in QUANTILES}
-        else:
-            quantiles = {}
-        return {"score": self._first + mean, **spread, **quantiles}
-
     def scores(self) -> Distribution | None:
         """Return how the scores are distributed, None of few."""
-        if self._scored >= _LEAST_SCORED:
+        if len(self._scores) >= _LEAST_SCORED:
             return of_values(self._scores[:MOST_VALUES])
         return None
 
-    def _whole_group(self) -> int:
-        """Return how many samples a whole group has, at least; a number beyond all where the groups
-        do not tell.
+    def _of_scores(self, *, whole: bool) -> dict[str, float]:
+        """Return how good the samples are, and the shares of groups of one score. Right is the top
+        of the scale only: 1 where scores go up to there, else the step's highest score.
         """
-        sizes = Counter(many for _, _, many in self._groups.values())
-        largest = max(sizes, default=0)
-        if sizes[largest] >= _WHOLE_GROUPS * len(self._groups):
-            return max(2, largest)
-        return self.count + 1
+        import numpy as np
 
-    def _dead_groups(self, least: int) -> Mapping[str, float]:
-        """Return the shares of groups of one score, of those that have so many samples at least.
-
-        Right is the top of the scale only: 1 where scores go up to there, else the step's highest
-        score.
-        """
-        groups = [group for group in self._groups.values() if group[2] >= least]
-        if not groups:
-            return {}
-        same = [low for low, high, _ in groups if high - low <= _ROUNDING * abs(high)]
-        top = max(1.0, self._high)
-        return {
-            "groups": float(len(groups)),
-            "dead_groups": len(same) / len(groups),
-            "groups_all_wrong": sum(score <= 0 for score in same) / len(groups),
-            "groups_all_right": sum(score >= top for score in same) / len(groups),
+        scores, prompts = np.array(self._scores), np.array(self._prompts)
+        # Counted from the first, large ones close together keep their spread.
+        above = scores - scores[0]
+        found = {
+            "score": float(scores[0] + above.mean()),
+            "score_min": float(scores.min()),
+            "score_max": float(scores.max()),
+            "score_std": float(above.std()),
+        }
+        if (spread := self.scores()) is not None:
+            found |= {f"score/{name}": spread.figures[name] for name in QUANTILES}
+        order = np.lexsort((scores, prompts))
+        starts = np.flatnonzero(np.diff(prompts[order], prepend=~prompts[order[0]]))
+        sizes = np.diff(starts, append=len(order))
+        least = 2
+        if not whole:
+            # Where the rows of a group are scattered, a part of a dump holds hardly any whole one.
+            largest = sizes.max()
+            known = (sizes == largest).mean() >= _WHOLE_GROUPS
+            least = max(2, largest) if known else len(order) + 1
+        counted = sizes >= least
+        if not counted.any():
+            return found
+        low = scores[order][starts][counted]
+        high = scores[order][(starts + sizes - 1)][counted]
+        same = low[high - low <= _ROUNDING * np.abs(high)]
+        groups = len(low)
+        return found | {
+            "groups": float(groups),
+            "dead_groups": len(same) / groups,
+            "groups_all_wrong": float((same <= 0).sum() / groups),
+            "groups_all_right": float((same >= max(1.0, scores.max())).sum() / groups),
         }
 
 
-class _Texts:
-    """The responses that are looked at; forgets them when it has seen enough."""
-
-    def __init__(self) -> None:
-        self._count = 0
-        self._repetition = 0.0
-        self._entropies: list[float] = []
-        self._pairs: set[tuple[str, str]] = set()
-        self._total_pairs = 0
-        self._different: set[int] = set()
-        self._done: dict[str, float] | None = None
-
-    def add(self, response: str) -> None:
-        text = response[-_LENGTH:]
-        words = tokens(text)
-        pairs = Counter(pairwise(words))
-        self._count += 1
-        self._repetition += repetition(text, words, pairs)
-        share = entropy(pairs, len(words) - 1)
-        if share is not None:
-            self._entropies.append(share)
-        self._pairs.update(pairs)
-        self._total_pairs += max(0, len(words) - 1)
-        # Spaces and line ends make no difference: to drop them is faster than to make them alike,
-        # and fastest in bytes.
-        written = response.encode("utf-8", "surrogatepass")
-        self._different.add(hash(written.translate(None, b" \n")))
-        if self._count == LOOKED_AT:
-            self._done = self.figures()
-            # A run has thousands of steps: what is known need not be remembered word by word.
-            self._pairs = set()
-            self._different = set()
-            self._entropies = []
-
-    def figures(self) -> dict[str, float]:
-        if self._done is not None:
-            return self._done
-        if not self._count:
-            return {}
-        found = {"repetition": self._repetition / self._count}
-        if self._entropies:
-            found["ngram_entropy"] = math.fsum(self._entropies) / len(self._entropies)
-        if self._total_pairs:
-            found["distinct_2"] = len(self._pairs) / self._total_pairs
-        if self._count > 1:
-            found["unique_share"] = len(self._different) / self._count
-        return found
+def _of_texts(texts: Sequence[tuple[str, int]]) -> dict[str, float]:
+    """Return the figures of the responses that are looked at."""
+    if not texts:
+        return {}
+    words = [tokens(text) for text, _ in texts]
+    pairs = [Counter(pairwise(one)) for one in words]
+    repeated = [
+        repetition(text, one, of)
+        for (text, _), one, of in zip(texts, words, pairs, strict=True)
+    ]
+    shares = [
+        share
+        for one, of in zip(words, pairs, strict=True)
+        if (share := entropy(of, len(one) - 1)) is not None
+    ]
+    found = {"repetition": sum(repeated) / len(texts)}
+    if shares:
+        found["ngram_entropy"] = math.fsum(shares) / len(shares)
+    if total := sum(max(0, len(one) - 1) for one in words):
+        found["distinct_2"] = len(set().union(*pairs)) / total
+    if len(texts) > 1:
+        found["unique_share"] = len({known for _, known in texts}) / len(texts)
+    return found
 
 
 RESERVED = frozenset(
-    {
-        "count",
-        "repetition",
-        "ngram_entropy",
-        "distinct_2",
-        "unique_share",
-        LENGTH,
-        READ_SHARE,
-    }
-    | {
-        "score",
-        "score_std",
-        "score_min",
-        "score_max",
-        "groups",
-        "dead_groups",
-        "groups_all_wrong",
-        "groups_all_right",
-    }
+    f"count repetition ngram_entropy distinct_2 unique_share {LENGTH} {READ_SHARE} score"
+    " score_std score_min score_max groups dead_groups groups_all_wrong groups_all_right".split()
 )
 """Names of figures; an extra of the same name is called `extra_…`."""

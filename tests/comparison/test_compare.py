@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 from verl_tui.comparison.as_data import as_csv, as_data
 from verl_tui.comparison.as_text import as_markdown, as_text
 from verl_tui.comparison.differences import Basis
+from verl_tui.comparison.notes import differing
 from verl_tui.comparison.run_lookup import UnknownRunError, all_meant, find_run
 from verl_tui.comparison.statistics import deviation
 from verl_tui.means import mean
@@ -384,3 +385,37 @@ def test_a_run_is_named_in_full_in_part_or_by_its_path() -> None:
         find_run(runs, "gsm8k")
     with pytest.raises(UnknownRunError, match="none of the runs: gsm8k-1"):
         find_run(runs, "x")
+
+
+ACCURACY, SUCCESSFUL = (
+    "val-core/gsm8k/acc/mean@1",
+    "val-aux/gsm8k/acc_success_only/mean@1",
+)
+TURNS = ("num_turns/mean", "training/num_turns/mean")
+GSPO = {"a.policy_loss.loss_mode": "gspo", "a.actor.loss_agg_mode": "token-mean"}
+VANILLA = {**GSPO, "a.policy_loss.loss_mode": "vanilla"}
+ALIKE = {**GSPO, "a.actor.loss_agg_mode": "seq-mean-token-mean"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "settings", "said"),
+    [
+        ((ACCURACY,), (ACCURACY, SUCCESSFUL), {}, "validation: acc of new counts failed sessions as 0 (verl 0.9.1"),
+        ((), TURNS, GSPO, "keys of new show; old may be older"),
+        ((), (ACCURACY, SUCCESSFUL), GSPO, "keys of new show; old may be older"),
+        ((ACCURACY, SUCCESSFUL), (ACCURACY, SUCCESSFUL), GSPO, ""),
+        ((), (), GSPO, ""),
+        ((), TURNS, VANILLA, ""),
+        ((), TURNS, ALIKE, ""),
+    ],
+)  # fmt: skip
+def test_what_versions_of_verl_measure_in_two_ways_is_said(
+    old: tuple[str, ...], new: tuple[str, ...], settings: dict[str, str], said: str
+) -> None:
+    runs = [
+        run_of(name, [0.5, 0.75], settings, dict.fromkeys(keys, 0.5))
+        for name, keys in (("old", old), ("new", new))
+    ]
+    found = " ".join(differing(runs))
+    assert said in found
+    assert bool(found) is bool(said)

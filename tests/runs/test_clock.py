@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from array import array
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verl_tui.runs.clock import Clock, moment, moments
+from verl_tui.runs.clock import Clock
 
 
 def clock(*moments):
@@ -47,26 +46,3 @@ def test_many_moments_at_once_tell_what_they_tell_one_by_one(blocks):
         for step, time in moments:
             one_by_one.note([step], [time])
     assert (known.steps, known.times) == (one_by_one.steps, one_by_one.times)
-
-
-STEPS = st.lists(st.integers(0, 30), unique=True, max_size=20).map(sorted)
-
-
-@given(STEPS, st.lists(STEPS, max_size=3), st.sets(st.integers(0, 30)))
-def test_the_times_of_many_steps_are_those_of_each(
-    steps: list[int], of_clocks: list[list[int]], stated: set[int]
-) -> None:
-    clocks = []
-    for number, known in enumerate([*of_clocks, steps]):
-        clock = Clock("a test")
-        if known:
-            times = [1.7e9 + 1000.0 * number + 7.0 * step for step in known]
-            clock.note(known, times)
-        clocks.append(clock)
-    times = [1.6e9 + step if step in stated else math.nan for step in steps]
-    for some in (clocks, clocks[:-1], clocks[-1:], []):
-        each = [
-            moment(time, step, some) for time, step in zip(times, steps, strict=True)
-        ]
-        together = moments(times, array("q", steps), some)
-        assert [*map(repr, together)] == [*map(repr, each)]

@@ -230,8 +230,3 @@ def test_what_a_console_says_of_the_end_weighs_more_than_an_exit_code(run):
     assert run.outcome == fatal
     tell(run, status("other.log", CONSOLE, 2), Event(EventKind.FINISHED, "done", 9, 3))
     assert run.outcome.kind is EventKind.FINISHED
-
-
-def record(*keys):
-    """Return one record of a trainer at step 1 with these metrics."""
-    return MetricRows(keys, (1,), tuple((0.5,) for _ in keys), (0,))

@@ -82,11 +82,121 @@ def found(run: Run, now: float) -> dict[str, Severity]:
     }
 
 
-@pytest.mark.parametrize("age", [600.0, 2 * HOUR, 86400.0, 365 * 86400.0])
-def test_a_files_time_alone_is_a_copys(age: float) -> None:
-    run = run_of(steps(20), Progress(total=100))
-    assert state(run, T + age) is State.ENDED
-    assert found(run, T + age) == {}
+CRITICAL, WARNING = Severity.CRITICAL, Severity.WARNING
+TOTAL = Progress(total=100)
+AGREEING = [T - 60 + 3 * at for at in range(20)]
+BEATS = [Pulse(T + 60 * minute, "pending: 0, running: 8") for minute in range(1, 7)]
+ERROR = Event(EventKind.TRACEBACK, "RuntimeError: judge endpoint returned 503", 42)
+CAUGHT = Event(EventKind.TRACEBACK, "ValueError: x", 5, actor="RewardLoopWorker")
+EXITED = Event(EventKind.EXITED, "W&B: the run exited with code 0", 9)
+DONE = Event(EventKind.FINISHED, "Final validation metrics: {}", 9)
+STARTED = Event(EventKind.STARTED, "Started a local Ray instance", 12)
+DEBUGGED = Event(EventKind.STAGE, "(Pdb)", 10)
+GONE = STATUS._replace(writer=ALIVE._replace(gone=True))
+UNHELD = STATUS._replace(unheld=True)
+EVENTS = SourceStatus(
+    "tb/events.out.tfevents.1.h.4711.0", "tensorboard events", rank=6, modified=T
+)
+BEGAN = Writer(4711, "", by_name=True)
+BEGAN_GONE = Writer(4711, "", gone=True, by_name=True)
+LOST = EVENTS._replace(writer=BEGAN_GONE)
+CPU = MetricRows(("system/cpu",), [20], [[0.5]], [20], [T + 400], progress=False)
+WANDB = STATUS._replace(path="run.wandb", format="W&B run", modified=T + 400)
+AGREED = steps(20, times=AGREEING)
+
+
+def read(*records: Record, status: SourceStatus = STATUS) -> tuple[Any, ...]:
+    """Return what a source had when somebody began to look."""
+    return status, records, False, T
+
+
+def live(
+    *records: Record, at: float = 0, status: SourceStatus = STATUS
+) -> tuple[Any, ...]:
+    """Return what came so many seconds later, while somebody watched."""
+    return status._replace(bytes_read=9), records, True, T + at
+
+
+@pytest.mark.parametrize(
+    ("batches", "after", "expected", "findings"),
+    [
+        # a file's time alone is that of a copy, and clocks of hosts differ by minutes
+        ([read(steps(20), TOTAL)], 600, State.ENDED, {}),
+        ([read(steps(20), TOTAL)], 365 * 86400, State.ENDED, {}),
+        ([read(steps(20), TOTAL)], -600, State.RUNNING, {}),
+        # steps that come while we watch are evidence for a while
+        ([read(steps(20), TOTAL), live(steps(1, 21))], 600, State.STALLED, {"hang": CRITICAL}),
+        ([read(steps(20), TOTAL), live(steps(1, 21))], 5 * HOUR, State.ENDED, {}),
+        # so are times in the log that agree with the file's, unless nobody holds it
+        ([read(AGREED)], 600, State.STALLED, {"hang": CRITICAL}),
+        ([read(AGREED, status=STATUS._replace(modified=T + 700))], 1400, State.ENDED, {}),
+        ([read(AGREED, status=UNHELD)], 600, State.ENDED, {}),
+        # a heartbeat goes on in a log that is brought over, and is over where it stops
+        ([read(steps(20), *BEATS, status=UNHELD._replace(modified=T + 361))], 365, State.STALLED, {"hang": CRITICAL}),
+        ([read(steps(20), *BEATS, status=UNHELD._replace(modified=T + 361))], 600, State.ENDED, {}),
+        # the process is gone, and has said something or nothing
+        ([read(steps(20), TOTAL, status=GONE)], 1, State.ENDED, {"crash": WARNING}),
+        ([read(steps(99), Progress(99, 100), status=GONE)], 1, State.FINISHED, {}),
+        ([read(steps(20), ERROR, status=GONE)], 1, State.CRASHED, {"crash": CRITICAL}),
+        # W&B says goodbye: near the last step, long before, after an exception
+        ([read(steps(99), Progress(99, 100), EXITED)], 1, State.FINISHED, {}),
+        ([read(steps(11), Progress(11, 30), EXITED)], 1, State.ENDED, None),
+        ([read(steps(13), Progress(total=20), ERROR, EXITED)], 90, State.CRASHED, {"crash": CRITICAL}),
+        # a worker's error may be caught, and a debugger is no end
+        ([read(steps(11), CAUGHT)], 100, State.RUNNING, None),
+        ([read(steps(20), ERROR, DEBUGGED)], 90, State.RUNNING, None),
+        ([read(steps(20), DONE, DEBUGGED)], 1, State.RUNNING, None),
+        # a start revives a crashed run
+        (
+            [live(steps(5), ERROR), live(STARTED, at=200, status=STATUS._replace(modified=T + 200))],
+            201, State.WAITING, None,
+        ),
+        # the process that began an event file is known by its name only
+        ([read(steps(20), TOTAL, status=EVENTS._replace(writer=BEGAN))], HOUR, State.ENDED, {}),
+        ([read(steps(20), status=LOST)], 10, State.ENDED, {}),
+        (
+            [read(steps(20), TOTAL, status=LOST), read(steps(5, first=21), status=STATUS._replace(modified=T + 200))],
+            210, State.RUNNING, None,
+        ),
+        (
+            [
+                read(steps(20), TOTAL, status=LOST),
+                read(steps(5, first=21), status=EVENTS._replace(path="tb/2", modified=T + 20, writer=BEGAN)),
+            ],
+            30, State.RUNNING, None,
+        ),
+        (
+            [read(steps(20, times=[T] * 20), TOTAL, status=LOST), read(CPU, status=WANDB)],
+            401, State.ENDED, {"crash": WARNING},
+        ),
+        # a copy that goes on is of a run that goes on; an old console beside a newer file is not missed
+        (
+            [
+                read(steps(20), TOTAL, status=UNHELD),
+                live(steps(1, 21), at=60, status=UNHELD._replace(modified=T + 60)),
+            ],
+            70, State.RUNNING, None,
+        ),
+        (
+            [read(steps(20), TOTAL, status=UNHELD), read(steps(25), status=EVENTS._replace(modified=T + 200))],
+            201, State.RUNNING, None,
+        ),
+    ],
+)  # fmt: skip
+def test_the_state_and_what_is_found(
+    batches: list[tuple[Any, ...]],
+    after: float,
+    expected: State,
+    findings: dict[str, Severity] | None,
+) -> None:
+    run = Run("r")
+    for status, records, is_live, now in batches:
+        take(run, *records, status=status, live=is_live, now=now)
+    assert state(run, T + after) is expected
+    if findings is not None:
+        assert found(run, T + after) == findings
+    if expected is not State.RUNNING:
+        assert remaining(run, T + after) is None
 
 
 @pytest.mark.parametrize("early", [2 * HOUR, 365 * 86400.0])
@@ -100,18 +210,6 @@ def test_a_time_that_is_yet_to_come_proves_no_life_until_steps_come(
     assert state(run, T - early) is State.RUNNING
 
 
-def test_clocks_of_hosts_differ_by_minutes() -> None:
-    assert state(run_of(steps(20), Progress(total=100)), T - 600) is State.RUNNING
-
-
-def test_steps_that_came_while_we_watched_are_evidence_for_a_while() -> None:
-    run = run_of(steps(20), Progress(total=100))
-    take(run, steps(1, 21), live=True)
-    assert state(run, T + 600) is State.STALLED
-    assert found(run, T + 600) == {"hang": Severity.CRITICAL}
-    assert state(run, T + 5 * HOUR) is State.ENDED
-
-
 def test_a_process_that_holds_the_log_is_evidence_for_ever_and_is_named() -> None:
     run = run_of(steps(20), status=STATUS._replace(writer=ALIVE))
     hang = next(one for one in verdict(run, T + 30 * HOUR).findings if one.id == "hang")
@@ -120,21 +218,6 @@ def test_a_process_that_holds_the_log_is_evidence_for_ever_and_is_named() -> Non
         in hang.evidence
     )
     assert state(run, T + 30 * HOUR) is State.STALLED
-
-
-def test_times_in_the_log_that_agree_with_the_files_are_evidence_unless_nobody_holds_it() -> (
-    None
-):
-    times = [T - 60 + 3 * at for at in range(20)]
-    assert found(run_of(steps(20, times=times)), T + 600) == {"hang": Severity.CRITICAL}
-    copied = run_of(steps(20, times=times), status=STATUS._replace(modified=T + 700))
-    assert found(copied, T + 1400) == {}
-    assert (
-        state(
-            run_of(steps(20, times=times), status=STATUS._replace(unheld=True)), T + 600
-        )
-        is State.ENDED
-    )
 
 
 def test_a_heartbeat_whose_counters_stand_still_proves_the_hang() -> None:
@@ -151,17 +234,6 @@ def test_a_heartbeat_whose_counters_stand_still_proves_the_hang() -> None:
         "its counters have stood still for 5m: " + said in one for one in hang.evidence
     )
     assert remaining(run, T + 365) is None
-
-
-def test_a_heartbeat_goes_on_in_a_log_that_is_brought_over_and_is_over_where_it_stops() -> (
-    None
-):
-    beats = [Pulse(T + 60 * minute, "pending: 0, running: 8") for minute in range(1, 7)]
-    run = run_of(
-        steps(20), *beats, status=STATUS._replace(modified=T + 361, unheld=True)
-    )
-    assert found(run, T + 365) == {"hang": Severity.CRITICAL}
-    assert (state(run, T + 600), found(run, T + 600)) == (State.ENDED, {})
 
 
 def test_heartbeats_of_another_time_zone_tell_for_how_long_all_the_same() -> None:
@@ -186,32 +258,6 @@ def test_system_figures_are_no_progress_but_make_the_hang_certain() -> None:
     assert run.last_record == pytest.approx(T - 3)
     assert state(run, T + 600) is State.STALLED
     assert found(run, T + 600) == {"hang": Severity.CRITICAL}
-
-
-def test_a_process_that_is_gone_without_a_word_has_ended_at_once() -> None:
-    run = run_of(
-        steps(20),
-        Progress(total=100),
-        status=STATUS._replace(writer=ALIVE._replace(gone=True)),
-    )
-    assert state(run, T + 1) is State.ENDED
-    assert found(run, T + 1) == {"crash": Severity.WARNING}
-    assert remaining(run, T + 1) is None
-
-
-def test_a_bar_one_before_its_end_with_an_orderly_exit_has_finished() -> None:
-    gone = STATUS._replace(writer=ALIVE._replace(gone=True))
-    assert (
-        state(run_of(steps(99), Progress(99, 100), status=gone), T + 1)
-        is State.FINISHED
-    )
-    exited = Event(EventKind.EXITED, "W&B: the run exited with code 0", 9)
-    assert state(run_of(steps(99), Progress(99, 100), exited), T + 1) is State.FINISHED
-
-
-def test_an_exit_without_an_error_code_long_before_the_end_is_no_good_end() -> None:
-    exited = Event(EventKind.EXITED, "W&B: the run exited with code 0", 9)
-    assert state(run_of(steps(11), Progress(11, 30), exited), T + 1) is State.ENDED
 
 
 def test_a_fresh_error_is_reported_at_once_and_withdrawn_when_steps_go_on() -> None:
@@ -252,30 +298,6 @@ def test_what_others_write_into_the_log_of_a_crashed_run_does_not_revive_it() ->
     take(run, error, status=STATUS._replace(modified=T + 210), live=True, now=T + 210)
     assert state(run, T + 211) is State.RUNNING, (
         "an older silence says nothing of a later error"
-    )
-
-
-def test_a_start_revives_a_crashed_run() -> None:
-    run = run_of(steps(5), Event(EventKind.TRACEBACK, "ValueError: x", 9), live=True)
-    later = STATUS._replace(modified=T + 200)
-    take(
-        run,
-        Event(EventKind.STARTED, "Started a local Ray instance", 12),
-        status=later,
-        live=True,
-        now=T + 200,
-    )
-    assert state(run, T + 201) is State.WAITING
-
-
-def test_an_error_whose_process_is_gone_is_a_crash_at_once() -> None:
-    error = Event(EventKind.TRACEBACK, "RuntimeError: judge endpoint returned 503", 42)
-    run = run_of(
-        steps(20), error, status=STATUS._replace(writer=ALIVE._replace(gone=True))
-    )
-    assert (state(run, T + 1), found(run, T + 1)) == (
-        State.CRASHED,
-        {"crash": Severity.CRITICAL},
     )
 
 
@@ -347,26 +369,6 @@ def test_workers_errors_come_before_the_drivers_consequence_with_their_count() -
     assert found(run, T + 2) == {"crash": Severity.CRITICAL}
 
 
-def test_a_caught_error_of_a_worker_is_no_end_however_long_a_step_takes() -> None:
-    run = run_of(
-        steps(11),
-        Event(EventKind.TRACEBACK, "ValueError: x", 5, actor="RewardLoopWorker"),
-    )
-    assert state(run, T + 100) is State.RUNNING
-
-
-def test_a_goodbye_after_an_exception_is_no_orderly_exit() -> None:
-    error = Event(EventKind.TRACEBACK, "RuntimeError: reward endpoint answered 503", 7)
-    run = run_of(
-        steps(13),
-        Progress(total=20),
-        error,
-        Event(EventKind.EXITED, "wandb: Find logs at: wandb/run-1", 9),
-    )
-    assert state(run, T + 90) is State.CRASHED
-    assert found(run, T + 90) == {"crash": Severity.CRITICAL}
-
-
 @pytest.mark.parametrize(
     ("kind", "text"),
     [
@@ -409,16 +411,6 @@ def test_the_last_validation_belongs_to_the_end_and_another_start_does_not() -> 
     assert state(again, T + 1) is not State.FINISHED
 
 
-def test_a_debugger_at_the_end_is_no_end() -> None:
-    waits = Event(EventKind.STAGE, "(Pdb)", 10)
-    run = run_of(steps(20), Event(EventKind.TRACEBACK, "ValueError: x", 9), waits)
-    assert state(run, T + 90) is State.RUNNING
-    finished = run_of(
-        steps(20), Event(EventKind.FINISHED, "Final validation metrics: {}", 9), waits
-    )
-    assert state(finished, T + 1) is State.RUNNING
-
-
 @pytest.mark.parametrize("tracker", [10, None])
 def test_a_checkpoint_that_the_run_died_over_is_not_offered(
     tracker: int | None,
@@ -447,13 +439,6 @@ def test_a_checkpoint_that_the_run_died_over_is_not_offered(
     assert (dead.latest.step, dead.nearest.step) == (10, 10)
 
 
-EVENTS = SourceStatus(
-    "tb/events.out.tfevents.1.h.4711.0", "tensorboard events", rank=6, modified=T
-)
-BEGAN = Writer(4711, "", by_name=True)
-BEGAN_GONE = Writer(4711, "", gone=True, by_name=True)
-
-
 def test_a_run_whose_event_file_has_lost_its_process_has_ended_at_once() -> None:
     run = run_of(
         steps(20), Progress(total=100), status=EVENTS._replace(writer=BEGAN_GONE)
@@ -469,59 +454,6 @@ def test_a_run_whose_event_file_has_lost_its_process_has_ended_at_once() -> None
     assert "dmesg" in crash.advice, "there is no error to read the log upwards from"
 
 
-def test_a_process_known_by_a_files_name_is_no_evidence_that_it_trains() -> None:
-    run = run_of(steps(20), Progress(total=100), status=EVENTS._replace(writer=BEGAN))
-    assert state(run, T + HOUR) is State.ENDED
-    assert found(run, T + HOUR) == {}
-
-
-def test_a_process_that_may_have_done_all_it_should_is_no_crash() -> None:
-    run = run_of(steps(20), status=EVENTS._replace(writer=BEGAN_GONE))
-    assert state(run, T + 10) is State.ENDED
-    assert found(run, T + 10) == {}
-
-
-def test_what_was_written_long_after_an_event_file_shows_that_its_process_is_not_missed() -> (
-    None
-):
-    run = run_of(
-        steps(20), Progress(total=100), status=EVENTS._replace(writer=BEGAN_GONE)
-    )
-    take(run, steps(5, first=21), status=STATUS._replace(modified=T + 200))
-    assert state(run, T + 210) is State.RUNNING
-
-
-def test_a_further_event_file_whose_process_lives_stands_for_the_run() -> None:
-    run = run_of(
-        steps(20), Progress(total=100), status=EVENTS._replace(writer=BEGAN_GONE)
-    )
-    take(
-        run,
-        steps(5, first=21),
-        status=EVENTS._replace(path="tb/2", modified=T + 20, writer=BEGAN),
-    )
-    assert state(run, T + 30) is State.RUNNING
-
-
-def test_system_figures_beside_an_event_file_do_not_stand_for_its_process() -> None:
-    beside = STATUS._replace(path="run.wandb", format="W&B run", modified=T + 400)
-    run = run_of(
-        steps(20, times=[T] * 20),
-        Progress(total=100),
-        status=EVENTS._replace(writer=BEGAN_GONE),
-    )
-    take(
-        run,
-        MetricRows(("system/cpu",), [20], [[0.5]], [20], [T + 400], progress=False),
-        status=beside,
-    )
-    assert state(run, T + 401) is State.ENDED
-    assert found(run, T + 401) == {"crash": Severity.WARNING}
-
-
-UNHELD = STATUS._replace(unheld=True)
-
-
 def test_a_log_that_nobody_of_this_host_writes_has_ended_however_young_it_is() -> None:
     run = run_of(steps(20), Progress(total=100), status=UNHELD)
     assert (state(run, T + 1), remaining(run, T + 1), found(run, T + 1)) == (
@@ -535,24 +467,6 @@ def test_a_log_that_nobody_of_this_host_writes_has_ended_however_young_it_is() -
     assert reason == (
         "no process of this host writes the log: it ended without a message, or this is a copy of a run elsewhere"
     )
-
-
-def test_a_copy_that_goes_on_while_we_watch_is_of_a_run_that_goes_on() -> None:
-    run = run_of(steps(20), Progress(total=100), status=UNHELD)
-    take(
-        run,
-        steps(1, 21),
-        status=UNHELD._replace(bytes_read=9, modified=T + 60),
-        live=True,
-        now=T + 60,
-    )
-    assert state(run, T + 70) is State.RUNNING
-
-
-def test_an_old_console_beside_a_file_that_is_still_written_is_not_missed() -> None:
-    run = run_of(steps(20), Progress(total=100), status=UNHELD)
-    take(run, steps(25), status=EVENTS._replace(modified=T + 200))
-    assert state(run, T + 201) is State.RUNNING
 
 
 def test_a_stopped_process_is_said_and_its_time_counts_for_nothing() -> None:
@@ -701,9 +615,3 @@ def test_a_file_without_a_line_of_a_training_is_none(
     status: SourceStatus, quiet: float, expected: State
 ) -> None:
     assert state(run_of(status=status), T + quiet) is expected
-
-
-def test_a_start_that_printed_anything_of_a_training_waits() -> None:
-    started = Event(EventKind.STARTED, "Started a local Ray instance", line=1)
-    run = run_of(started, status=NOTES._replace(unheld=True))
-    assert state(run, T + 5) is State.WAITING

@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 
 from verl_tui.comparison.differences import incomparable
 from verl_tui.comparison.outcomes import FIGURES
-from verl_tui.metrics import modern
+from verl_tui.metrics import modern, slashed
+from verl_tui.patterns import NamePattern
 from verl_tui.runs.views.alignment import Alignment
-from verl_tui.runs.views.measures import differing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from verl_tui.comparison.outcomes import FigureKind, MeasuredRun
     from verl_tui.comparison.seeds import RunGroup
+    from verl_tui.runs.run import Run
 
 _NAMED = 5
 """Most runs named in a sentence."""
@@ -41,15 +42,24 @@ def notes(
             "a single run: there is nothing to hold it against; name several paths, or a "
             "directory of runs"
         )
-    yield from _nothing_read(measured, alignment)
-    if len(measured) > 1:
-        yield from _nothing_common(measured)
-    yield from _without_reward(measured, count)
+    empty = [run for run in measured if run.stop.step is None]
+    if empty:
+        what = "time" if alignment is Alignment.TIME else "step"
+        yield f"not compared, as no {what} is known: {some_names(empty)}"
+    if len(measured) > 1 and not any(_is_shared(kind, measured) for kind in FIGURES):
+        yield "no figure of this comparison is logged by two of the runs"
+    yield from _rewards([run for run in measured if run not in empty], count)
     yield from _not_alike(measured)
-    if alignment is Alignment.END:
-        yield from _lengths(measured)
+    ends = _unlike_ends(measured)
+    if alignment is Alignment.END and ends is not None:
+        yield (
+            f"the runs end at steps {ends[0]:,} to {ends[1]:,}, so that their last values "
+            "are not of equally long trainings; --align step compares all at the same step"
+        )
     yield from _groups(groups)
-    yield from _unknown_settings(measured)
+    unknown = [one for one in measured if not one.run.settings]
+    if unknown and len(measured) > 1:
+        yield f"no settings are known of {some_names(unknown)}"
 
 
 def some_names(measured: Sequence[MeasuredRun]) -> str:
@@ -59,96 +69,58 @@ def some_names(measured: Sequence[MeasuredRun]) -> str:
     return ", ".join(found if more <= 0 else [*found[:_NAMED], f"{more} more"])
 
 
-def _nothing_read(
-    measured: Sequence[MeasuredRun], alignment: Alignment
-) -> Iterator[str]:
-    empty = [run for run in measured if run.stop.step is None]
-    if empty:
-        what = "time" if alignment is Alignment.TIME else "step"
-        yield f"not compared, as no {what} is known: {some_names(empty)}"
+def _is_shared(kind: FigureKind, measured: Sequence[MeasuredRun]) -> bool:
+    """Return whether two runs log a figure."""
+    found = [run.figures[kind.id] for run in measured if kind.indicator]
+    return sum(one.value is not None and bool(one.key) for one in found) > 1
 
 
-def _nothing_common(measured: Sequence[MeasuredRun]) -> Iterator[str]:
-    """Say so where no metric is known of two runs."""
-    shared = [kind for kind in FIGURES if kind.indicator and _known(kind, measured) > 1]
-    if not shared:
-        yield "no figure of this comparison is logged by two of the runs"
-
-
-def _known(kind: FigureKind, measured: Sequence[MeasuredRun]) -> int:
-    """Return how many runs log a figure."""
-    found = (run.figures[kind.id] for run in measured)
-    return sum(figure.value is not None and bool(figure.key) for figure in found)
-
-
-def _without_reward(measured: Sequence[MeasuredRun], count: int) -> Iterator[str]:
-    stepped = [run for run in measured if run.stop.step is not None]
+def _rewards(stepped: Sequence[MeasuredRun], count: int) -> Iterator[str]:
+    """Yield a note on runs without a reward, and on those whose last ones are left out."""
     none = [one for one in stepped if "reward" not in one.run.indicators]
     if none:
-        verb = "logs" if len(none) == 1 else "log"
-        yield f"{some_names(none)} {verb} no reward"
-    yield from _not_finite(stepped, count)
-
-
-def _not_finite(stepped: Sequence[MeasuredRun], count: int) -> Iterator[str]:
-    """Yield a note on the runs some or all of whose last rewards are left out."""
-    final = [one for one in stepped if one.figures["final_reward"].not_finite]
-    lost = [one for one in final if one.figures["final_reward"].value is None]
+        yield f"{some_names(none)} {'logs' if len(none) == 1 else 'log'} no reward"
+    finals = [(one, one.figures["final_reward"]) for one in stepped]
+    lost = [one for one, final in finals if final.not_finite and final.value is None]
     if lost:
         of = some_names(lost)
         yield f"the last {count} rewards of {of} are not finite: there is no final reward"
-    for one in final:
-        figure = one.figures["final_reward"]
-        if figure.value is not None:
+    for one, final in finals:
+        if final.not_finite and final.value is not None:
             yield (
-                f"{figure.not_finite} of the last {figure.size + figure.not_finite} rewards of "
+                f"{final.not_finite} of the last {final.size + final.not_finite} rewards of "
                 f"{one.run.name} are not finite and are left out"
             )
 
 
 def _not_alike(measured: Sequence[MeasuredRun]) -> Iterator[str]:
     yield from differing([one.run for one in measured])
-    said = set()
-    for kind in FIGURES:
-        reason = incomparable(kind, measured) if kind.indicator else ""
-        if reason and reason not in said:
-            said.add(reason)
-            yield f"{reason}; runs that differ in this are not held against each other"
-    yield from _spellings(measured)
-
-
-def _spellings(measured: Sequence[MeasuredRun]) -> Iterator[str]:
-    """Name the keys of rewards that are logged under several names."""
+    reasons = (incomparable(kind, measured) for kind in FIGURES if kind.indicator)
+    for reason in dict.fromkeys(filter(None, reasons)):
+        yield f"{reason}; runs that differ in this are not held against each other"
     by_key: dict[str, list[MeasuredRun]] = {}
     for run in measured:
         key = run.key("reward")
         if key is not None:
             by_key.setdefault(modern(key), []).append(run)
     if len(by_key) > 1:
-        listed = "; ".join(
-            f"{key} of {some_names(found)}" for key, found in by_key.items()
-        )
-        yield f"rewards are taken from several metrics: {listed}"
-
-
-def _lengths(measured: Sequence[MeasuredRun]) -> Iterator[str]:
-    ends = _unlike_ends(measured)
-    if ends is not None:
-        yield (
-            f"the runs end at steps {ends[0]:,} to {ends[1]:,}, so that their last values "
-            "are not of equally long trainings; --align step compares all at the same step"
-        )
+        listed = (f"{key} of {some_names(found)}" for key, found in by_key.items())
+        yield f"rewards are taken from several metrics: {'; '.join(listed)}"
 
 
 def _groups(groups: Sequence[RunGroup]) -> Iterator[str]:
-    by_settings = [group for group in groups if group.by == "settings"]
-    if by_settings:
+    if any(group.by == "settings" for group in groups):
         yield (
             "runs count as seeds of one kind where all their settings are the same but for seeds, "
             "names, places and dates"
         )
     for group in groups:
-        yield from _unlike_lengths(group)
+        ends = _unlike_ends(group.members)
+        if ends is not None:
+            yield (
+                f"the runs of {group.name} end at steps {ends[0]:,} to {ends[1]:,}: their "
+                "means are of trainings of unlike length"
+            )
     by_names = [group.name for group in groups if group.by == "names"]
     if by_names:
         yield (
@@ -157,28 +129,59 @@ def _groups(groups: Sequence[RunGroup]) -> Iterator[str]:
         )
 
 
-def _unlike_lengths(group: RunGroup) -> Iterator[str]:
-    ends = _unlike_ends(group.members)
-    if ends is not None:
-        yield (
-            f"the runs of {group.name} end at steps {ends[0]:,} to {ends[1]:,}: their "
-            "means are of trainings of unlike length"
-        )
-
-
 def _unlike_ends(measured: Sequence[MeasuredRun]) -> tuple[int, int] | None:
     """Return the first and the last step at which runs end, None where these are much alike."""
     steps = [run.stop.step for run in measured if run.stop.step is not None]
-    if len(steps) < 2:
-        return None
-    least = min(steps)
-    most = max(steps)
-    if most > _LONGER * max(1, least):
-        return least, most
-    return None
+    least, most = min(steps, default=0), max(steps, default=0)
+    return (least, most) if most > _LONGER * max(1, least) and len(steps) > 1 else None
 
 
-def _unknown_settings(measured: Sequence[MeasuredRun]) -> Iterator[str]:
-    unknown = [one for one in measured if not one.run.settings]
-    if unknown and len(measured) > 1:
-        yield f"no settings are known of {some_names(unknown)}"
+# -- what versions of verl measure differently -----------------------------------------------------
+
+_SINCE = "verl 0.9.1"
+_SUCCESSFUL = NamePattern(r"val-(?:core|aux)/.+/acc_success_only/.+")
+"""verl 0.9.1 counts failed sessions of a validation as 0 in `acc`
+(`trainer/ppo/metric_utils.py`).
+"""
+_ACCURACY = NamePattern(r"val-core/.+/acc/.+")
+_TURNS = {"num_turns/mean", "training/num_turns/mean"}
+"""No earlier version logs both; logs of verl seldom state its version."""
+_GSPO_USUAL = "seq-mean-token-mean"
+"""How GSPO's loss was always aggregated before (`trainer/ppo/core_algos.py`)."""
+
+
+def differing(runs: Sequence[Run]) -> Iterator[str]:
+    """Yield a sentence for each figure that the runs measure in two ways, as far as their logs
+    tell.
+    """
+    keys = {run: [*map(slashed, run.keys)] for run in runs}
+    counting = [run for run in runs if any(map(_SUCCESSFUL.fullmatch, keys[run]))]
+    others = [run for run in runs if run not in counting]
+    others = [run for run in others if any(map(_ACCURACY.fullmatch, keys[run]))]
+    if counting and others:
+        yield (
+            f"validation: acc of {_names(counting)} counts failed sessions as 0 ({_SINCE}, as "
+            f"its key acc_success_only shows); {_names(others)} "
+            f"{'have' if len(others) > 1 else 'has'} no such key: there acc is of the sessions "
+            "that succeeded"
+        )
+    affected = list(filter(_aggregated_otherwise, runs))
+    new = [run for run in affected if run in counting or _TURNS.issubset(keys[run])]
+    old = [run for run in affected if run not in new]
+    if new and old:
+        yield (
+            f"policy loss: GSPO goes by loss_agg_mode since {_SINCE}, which keys of "
+            f"{_names(new)} show; {_names(old)} may be older, with the scale of {_GSPO_USUAL} "
+            "whatever is set"
+        )
+
+
+def _aggregated_otherwise(run: Run) -> bool:
+    """Return whether a run states GSPO with an aggregation that earlier versions passed over."""
+    loss = run.config.stated(("policy_loss.loss_mode",))
+    mode = run.config.stated(("actor.loss_agg_mode",)) or ("", _GSPO_USUAL)
+    return loss is not None and loss[1] == "gspo" and mode[1] != _GSPO_USUAL
+
+
+def _names(runs: Sequence[Run]) -> str:
+    return ", ".join(run.name for run in runs)

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from functools import cached_property
+from statistics import median_low
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from verl_tui.comparison.statistics import deviation
 from verl_tui.health.finding import Severity
 from verl_tui.health.reward_scale import bounded
 from verl_tui.indicators import factor, resolve
-from verl_tui.means import mean
+from verl_tui.means import clamp, finite, mean
 from verl_tui.metrics import describe, modern
 from verl_tui.runs.cached import cached_by_revision
-from verl_tui.runs.views.alignment import (
-    extreme,
-    logged,
-    newest,
-    seconds_per_step,
-    value,
-)
+from verl_tui.runs.views.alignment import seconds_per_step
 from verl_tui.runs.views.checkpoints import is_better_low
 
 if TYPE_CHECKING:
@@ -29,7 +23,7 @@ if TYPE_CHECKING:
     from verl_tui.health.finding import Finding
     from verl_tui.health.guide import Guide
     from verl_tui.runs.run import Run
-    from verl_tui.runs.series import Series
+    from verl_tui.runs.series import Point, Series
     from verl_tui.runs.views.alignment import Stop
 
 
@@ -62,9 +56,12 @@ class MeasuredRun:
         return self.keys.get(indicator, self.run.indicators.get(indicator))
 
     def series(self, indicator: str) -> Series | None:
-        """Return the values of an indicator, None where the log has none."""
+        """Return the values of an indicator that count, None where the log has none."""
         key = self.key(indicator)
-        return None if key is None else self.run.series(key)
+        series = None if key is None else self.run.series(key)
+        if series is None or self.stop.step is None:
+            return None
+        return series.until(self.stop.step)
 
     def last_values(self, indicator: str, count: int) -> list[float]:
         """Return those of the last logged values that are numbers, oldest first."""
@@ -72,8 +69,7 @@ class MeasuredRun:
         if series is None:
             return []
         sign = factor(indicator, series.key)
-        values = newest(series, self.stop, count)
-        return [sign * value for value in values if math.isfinite(value)]
+        return [sign * value for value in finite(series.tail(count))]
 
 
 def measure(
@@ -93,11 +89,6 @@ def measure(
     ]
 
 
-def _spelled(run: Run) -> dict[str, str]:
-    """Return a run's keys by their modern spelling."""
-    return {modern(key): key for key in run.metrics}
-
-
 def common_keys(runs: Sequence[Run]) -> Sequence[KeysByIndicator]:
     """Return the key by which each run's reward and validation are measured, the same for all runs
     if possible: they may validate on several data sets and share only one.
@@ -108,7 +99,7 @@ def common_keys(runs: Sequence[Run]) -> Sequence[KeysByIndicator]:
         usual = {modern(runs[at].indicators[indicator]) for at in logging}
         if len(usual) < 2:
             continue
-        spelled = [_spelled(runs[at]) for at in logging]
+        spelled = [{modern(key): key for key in runs[at].metrics} for at in logging]
         shared = resolve(set(spelled[0]).intersection(*spelled[1:])).get(indicator)
         if shared is None:
             continue
@@ -150,33 +141,33 @@ def usual_last(runs: Sequence[Run], stops: Sequence[Stop]) -> int:
     runs: a tenth of those of the median run's reward (without one, its loss), 10 at least and 100
     at most.
     """
-    counts = [
-        logged(run.indicator("reward") or run.series(run.loss_alone or ""), stop)
+    known = [
+        len(series.until(stop.step))
         for run, stop in zip(runs, stops, strict=True)
+        if (series := run.indicator("reward") or run.series(run.loss_alone or ""))
+        and stop.step is not None
     ]
-    known = sorted(filter(None, counts))
-    median = known[(len(known) - 1) // 2] if known else 0
-    return min(max(_FEWEST, round(median / _SHARE)), _MOST)
+    usual = median_low(filter(None, known)) if any(known) else 0
+    return clamp(round(usual / _SHARE), _FEWEST, _MOST)
 
 
 def last(one: MeasuredRun, indicator: str) -> Figure:
     """Return the newest value that is a number."""
     series = one.series(indicator)
-    return _figure(series, value(series, one.stop), indicator)
+    return _figure(indicator, series, series and series.last_finite)._replace(step=None)
 
 
 def final(one: MeasuredRun, indicator: str) -> Figure:
     """Return the mean of the last logged values, of those that are numbers."""
     series = one.series(indicator)
-    asked = len(newest(series, one.stop, one.count))
-    if series is None or not asked:
+    if not series:
         return Figure()
     known = one.last_values(indicator, one.count)
     return Figure(
         value=mean(known) if known else None,
         spread=deviation(known),
         size=len(known),
-        not_finite=asked - len(known),
+        not_finite=len(series.tail(one.count)) - len(known),
         key=series.key,
         unit=describe(series.key).unit,
     )
@@ -187,26 +178,19 @@ def best_figure(one: MeasuredRun, indicator: str) -> Figure:
     series = one.series(indicator)
     if series is None:
         return Figure()
-    # The lowest value of a negated series is the highest one.
-    lowest = is_better_low(indicator, series.key) is (factor(indicator, series.key) > 0)
-    return _peak(one, indicator, lowest=lowest)
+    sign = factor(indicator, series.key)
+    lowest = is_better_low(indicator, series.key)
+    return _figure(indicator, series, series.highest_point(-sign if lowest else sign))
 
 
 def highest(one: MeasuredRun, indicator: str) -> Figure:
     """Return the highest value, first of equals, and whether it lies beyond the healthy band."""
-    figure = _peak(one, indicator, lowest=False)
+    series = one.series(indicator)
+    figure = _figure(indicator, series, series and series.highest_point())
     _, high = one.guide.band(indicator, one.run.dialect) or (None, None)
     if figure.value is None or high is None:
         return figure
     return figure._replace(outside=figure.value > high)
-
-
-def _peak(one: MeasuredRun, indicator: str, *, lowest: bool) -> Figure:
-    series = one.series(indicator)
-    point = extreme(series, one.stop, lowest=lowest)
-    if point is None:
-        return _figure(series, None, indicator)
-    return _figure(series, point.value, indicator, point.step)
 
 
 def step_time(one: MeasuredRun, indicator: str = "step_time") -> Figure:
@@ -256,11 +240,7 @@ FIGURES: tuple[FigureKind, ...] = (
     FigureKind("step_time", "step time", "step_time", step_time, -1, "s"),
     FigureKind("steps", "steps", "", lambda one, _: Figure(one.stop.step, size=1)),
     FigureKind(
-        "time",
-        "time",
-        "",
-        lambda one, _: Figure(one.stop.elapsed, size=1, unit="s"),
-        unit="s",
+        "time", "time", "", lambda one, _: Figure(one.stop.elapsed, size=1, unit="s")
     ),
 )
 """In the order of showing."""
@@ -294,20 +274,17 @@ def _on_bounded_scale(run: Run) -> bool | None:
         return None
     if bounded(run) is not None:
         return True
-    beyond = (
-        series.highest > 1 + _ROUNDING
-        or series.first_beyond(-1.0 - _ROUNDING, down=True) is not None
-    )
+    lowest = series.highest_point(-1.0)
+    low = 0.0 if lowest is None else lowest.value
+    beyond = max(series.highest, -low) > 1 + _ROUNDING
     return False if beyond else None
 
 
-def _figure(
-    series: Series | None, number: float | None, indicator: str, step: int | None = None
-) -> Figure:
+def _figure(indicator: str, series: Series | None, point: Point | None) -> Figure:
     if series is None:
         return Figure()
     unit = describe(series.key).unit
-    if number is None:
+    if point is None:
         return Figure(key=series.key, unit=unit)
-    number *= factor(indicator, series.key)
-    return Figure(number, step, size=1, key=series.key, unit=unit)
+    value = point.value * factor(indicator, series.key)
+    return Figure(value, point.step, size=1, key=series.key, unit=unit)

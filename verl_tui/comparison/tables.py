@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.comparison.correlations import FEW, chance
+from verl_tui.comparison.correlations import FEW
 from verl_tui.comparison.differences import Basis
 from verl_tui.comparison.outcomes import KINDS
 from verl_tui.comparison.seeds import is_own, is_seed
@@ -330,8 +330,8 @@ def _on_correlations(
         least = min(correlation.groups for correlation in shown)
         if least < FEW:
             yield (
-                f"These are few: over {least} groups, chance alone reaches {chance(least):.2f} in "
-                "one case of twenty."
+                f"These are few: over {least} groups, chance alone makes strong "
+                "correlations."
             )
     if count > FEW:
         lucky = max(1, round(count / 20))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from rich.cells import cell_len, set_cell_size
 
 from verl_tui.comparison.differences import direction, incomparable
+from verl_tui.comparison.notes import differing
 from verl_tui.comparison.outcomes import FIGURES, measure, usual_last, weighty
 from verl_tui.comparison.setting_differences import ABSENT, differing_settings
 from verl_tui.indicators import factor
@@ -20,7 +21,6 @@ from verl_tui.rendering.text.run_colours import RUNS
 from verl_tui.rendering.text.wrap import fit, fit_left
 from verl_tui.runs.views.alignment import Alignment, stops
 from verl_tui.runs.views.identity import short
-from verl_tui.runs.views.measures import differing
 from verl_tui.runs.views.state import remaining
 from verl_tui.times import duration
 

@@ -182,7 +182,9 @@ class RecordedSource:
         over = taken >= len(self.moments)
         status = self._statuses[-1 if over else bisect_left(self._ends, taken)]
         records, unreadable, size = (
-            int(np.interp(taken, [0, *self._ends], [0, *map(attribute, self._statuses)]))
+            int(
+                np.interp(taken, [0, *self._ends], [0, *map(attribute, self._statuses)])
+            )
             for attribute in (
                 lambda one: one.records,
                 lambda one: one.unreadable,

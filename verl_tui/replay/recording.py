@@ -64,7 +64,9 @@ class RecordedRun:
         if clock is None:
             elapsed = [step * self._usual for step in steps]
             known = Clock("", steps, elapsed)
-            clock = known.counted_back(max(steps, default=0), last_write(run) or 0.0, "")
+            clock = known.counted_back(
+                max(steps, default=0), last_write(run) or 0.0, ""
+            )
         self._clock = clock
         self.estimated = clock.estimated
         """True if the times of the steps are estimated."""
@@ -124,7 +126,9 @@ def _by_files(batches: Iterable[Batch]) -> tuple[Clock | None, Sequence[int]]:
     alone = len(clock) > 1 and len(clock) == len(written)
     spread = (clock.steps[-1] - clock.steps[0]) * _BURST if alone else math.inf
     steps = sorted({one.step or 0 for one in files})
-    return clock if alone and clock.times[-1] - clock.times[0] >= spread else None, steps
+    return clock if alone and clock.times[-1] - clock.times[
+        0
+    ] >= spread else None, steps
 
 
 def _marks(

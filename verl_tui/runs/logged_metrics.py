@@ -86,12 +86,11 @@ class LoggedMetrics:
     @property
     def odd(self) -> Sequence[str]:
         """Keys that may have had a value that is not finite; all others have not."""
-        found: dict[str, None] = {}
-        for key, tables in self._tables.items():
-            for table, column in tables:
-                if table.odd and table.keys[column] in table.odd:
-                    found[key] = None
-        return tuple(found)
+        return tuple(
+            key
+            for key, tables in self._tables.items()
+            if any(table.odd and table.keys[at] in table.odd for table, at in tables)
+        )
 
     @property
     def constants(self) -> frozenset[str]:
@@ -173,15 +172,14 @@ class LoggedMetrics:
         """
         key = self._names.get(key, key)
         parts = self._tables.get(key, ())
-        if key in self._series or not all(_is_plain(table) for table, _ in parts):
+        plain = all(table.ascending and not table.estimated for table, _ in parts)
+        if key in self._series or not plain:
             series = self.series(key)
             return series.until(end).tail(count) if series is not None else ()
-        if count < 1:
-            return ()
         # None of the last `count` steps lies before the last `count` rows of each table.
         stops = [(table.steps, _stop(table.steps, end)) for table, _ in parts]
         firsts = [steps[max(0, stop - count)] for steps, stop in stops if stop > 0]
-        if not firsts:
+        if not firsts or count < 1:
             return ()
         found = merged(parts, min(firsts))
         stop = _stop(found.steps, end)
@@ -231,10 +229,6 @@ def _is_one(column: array[float], value: float) -> bool:
 def _stop(steps: Sequence[int], end: int | None) -> int:
     """Return how many steps there are up to `end`, all where that is None."""
     return len(steps) if end is None else bisect_right(steps, end)
-
-
-def _is_plain(table: Table) -> bool:
-    return table.ascending and not table.estimated
 
 
 _SPLITS = ("eval", "test")

@@ -145,14 +145,12 @@ class Run(LoggedMetrics):
         for state in reversed(self.sources.values()):
             if state.total is not None and state.total >= reached:
                 return state.total
-        least, most = self._planned_steps or (0, 0)
-        ended = self.outcome is not None and self.outcome.kind is EventKind.EXITED
-        planned = least if ended and least == reached else most
+        planned = self._planned_steps or 0
         return planned if planned >= max(1, reached) else None
 
     @property
     @cached_by_revision
-    def _planned_steps(self) -> tuple[int, int] | None:
+    def _planned_steps(self) -> int | None:
         lengths = [
             state.per_epoch
             for state in self.sources.values()

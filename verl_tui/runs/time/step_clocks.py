@@ -94,6 +94,4 @@ def by_timers(run: Run, step: int) -> Clock:
     if not np.isfinite(elapsed[-1]):
         return Clock()
     start = int(steps[0] == first)
-    return Clock(
-        "", [first, *steps[start:].tolist()], [0.0, *elapsed[start:].tolist()]
-    )
+    return Clock("", [first, *steps[start:].tolist()], [0.0, *elapsed[start:].tolist()])

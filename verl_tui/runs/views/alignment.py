@@ -14,10 +14,6 @@ if TYPE_CHECKING:
 
     from verl_tui.runs.clock import Clock
     from verl_tui.runs.run import Run
-    from verl_tui.runs.series import Point, Series
-
-_RECENT = 20
-"""Steps whose mean time is that of a step, unless another number is asked for."""
 
 
 class Alignment(Enum):
@@ -66,30 +62,7 @@ def _to_common_time(runs: Sequence[Run]) -> list[int | None]:
     ]
 
 
-def value(series: Series | None, stop: Stop) -> float | None:
-    """Return the newest value that is a number, None where there is none."""
-    if series is None or stop.step is None:
-        return None
-    point = series.until(stop.step).last_finite
-    return None if point is None else point.value
-
-
-def newest(series: Series | None, stop: Stop, most: int) -> Sequence[float]:
-    """Return the newest values, oldest first, whether they are numbers or not."""
-    count = logged(series, stop)
-    if series is None:
-        return ()
-    return series.values[max(0, count - most) : count]
-
-
-def extreme(series: Series | None, stop: Stop, *, lowest: bool = False) -> Point | None:
-    """Return the first of the highest (the lowest) values, None where there is none."""
-    if series is None or stop.step is None:
-        return None
-    return series.until(stop.step).highest_point(-1.0 if lowest else 1.0)
-
-
-def seconds_per_step(run: Run, stop: Stop, most: int = _RECENT) -> float | None:
+def seconds_per_step(run: Run, stop: Stop, most: int) -> float | None:
     """Return how long the newest steps took by the run's clock, None where unknown."""
     clock = _clock(run)
     if clock is None or stop.step is None:
@@ -100,13 +73,6 @@ def seconds_per_step(run: Run, stop: Stop, most: int = _RECENT) -> float | None:
         return None
     seconds = clock.times[last] - clock.times[first]
     return seconds / (clock.steps[last] - clock.steps[first])
-
-
-def logged(series: Series | None, stop: Stop) -> int:
-    """Return how many points of a series count."""
-    if series is None or stop.step is None:
-        return 0
-    return bisect_right(series.steps, stop.step)
 
 
 @cached_by_revision
