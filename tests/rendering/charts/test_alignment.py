@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_braille import Column
 
-from verl_tui.rendering.charts.alignment import lined_up
-from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
+from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, lined_up
 from verl_tui.rendering.charts.renderer import ChartRenderer
 
 

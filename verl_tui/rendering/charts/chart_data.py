@@ -8,7 +8,7 @@ from verl_tui.rendering.text.numbers import exact_step
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from verl_tui.runs.pyramid import Pyramid
 
@@ -224,3 +224,20 @@ class ChartData(NamedTuple):
             if line.kind == "line":
                 return line
         return self.lines[0] if self.lines else None
+
+
+_GUTTER = 6
+"""Cells of the numbers of a y axis: nearly all fit, and curves stay where they are."""
+
+
+def lined_up(charts: Sequence[ChartData]) -> list[ChartData]:
+    """Return charts that all show the steps from the first to the last that any of them shows, with
+    y axes whose numbers are equally wide, so that a step is in the same column of the screen in all
+    charts.
+    """
+    ends = [data.extent for data in charts if data.extent is not None]
+    if not ends:
+        return [*charts]
+    firsts, lasts = zip(*ends, strict=True)
+    reach = (min(firsts), max(lasts))
+    return [data._replace(reach=reach, gutter=_GUTTER) for data in charts]

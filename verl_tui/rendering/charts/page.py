@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.metrics import counts
-from verl_tui.rendering.charts.chart_data import ChartData
+from verl_tui.rendering.charts.chart_data import ChartData, lined_up
 from verl_tui.rendering.charts.overlaid_runs import counterpart
 from verl_tui.rendering.charts.plan import plan_charts
+from verl_tui.rendering.charts.planned_data import chart_data
+from verl_tui.rendering.charts.title_row import name_cells
 from verl_tui.rendering.session.source_status import nothing_yet
+from verl_tui.rendering.text.short_names import distinct_names
 from verl_tui.runs.views.state import is_evaluation
 
 if TYPE_CHECKING:
@@ -28,10 +32,6 @@ _GOOD_HEIGHT = 7
 """Cells from which on more room goes into more charts rather than larger ones."""
 _PLOT_HEIGHT = 3
 """Rows from which on a chart has a plot: below that, each further row changes its form."""
-_SPARE = 1 / 3
-"""Share of the rows that may stay empty for that."""
-_AS_WIDE = 2
-"""Columns of cells that are about as wide as a row of them is tall."""
 _FEW = 3
 """Charts that may stand one below the other over the whole width."""
 _ALWAYS = "reward"
@@ -105,64 +105,58 @@ class ChartPage(NamedTuple):
     first: int = 0
     """Index of the page's first chart in the list."""
     columns: int = 1
-    slots: int = 1
-    """The most charts on a page."""
-    rows: int = 1
-    """Charts one below the other, on a full page."""
-    starts: tuple[int, ...] = (0,)
-    """Index of the first chart of each page."""
     across: int = 1
     """Columns of what is in a row each: as many as fit, however few charts stand above."""
+    starts: tuple[int, ...] = (0,)
+    """Index of the first chart of each page."""
 
     @property
     def charts(self) -> tuple[PlannedChart, ...]:
         """The charts of the page."""
         at = bisect_right(self.starts, self.first)
-        if at < len(self.starts):
-            return self.listed[self.first : self.starts[at]]
-        return self.listed[self.first :]
+        return self.listed[self.first : (*self.starts, len(self.listed))[at]]
+
+    @property
+    def slots(self) -> int:
+        """The most charts on a page."""
+        ends = pairwise((*self.starts, len(self.listed)))
+        return max(1, *(stop - start for start, stop in ends))
 
     def fitted(self, width: int, height: int, key: str | None) -> ChartPage:
         """Return the page for a size in cells: the one that shows a metric, if one is named, else
         the same as far as there is one.
         """
         varying = sum(not chart.in_row for chart in self.listed)
-        count = len(self.listed)
-        across, rows = _grid(width, height)
-        columns = max(1, min(across, varying or count))
-        columns = _evenly(columns, rows, varying)
-        columns = _not_narrow(columns, rows, varying, width, height)
-        across = max(columns, min(across, count - varying))
-        starts = _starts((columns, across), rows, height, varying, count)
-        slots = max(stop - start for start, stop in pairwise((*starts, count)))
+        most, rows = _grid(width, height)
+        columns = _columns(most, rows, varying, width, height)
+        across = max(columns, min(most, len(self.listed) - varying))
+        starts = [*range(0, max(1, varying), columns * rows)]
+        # Rows stand below the last charts, as far as these can spare the room, and then on pages of
+        # their own.
+        last = -(-(varying - starts[-1]) // columns)
+        free = max(0, height - last * (1 if rows == height else _LEAST_HEIGHT)) * across
+        starts += range(varying + free, len(self.listed), max(1, height) * across)
         at = _index(self.listed, key)
         page = bisect_right(starts, self.first if at is None else at) - 1
-        rows = min(rows, -(-varying // columns)) or 1
-        return ChartPage(
-            self.listed, starts[page], columns, max(1, slots), rows, starts, across
-        )
+        return ChartPage(self.listed, starts[page], columns, across, tuple(starts))
 
     def tiles(self, width: int, height: int) -> list[ChartPlace]:
         """Return where the charts of the page stand in so many cells: in columns of one width, a
         column apart, and below them those in a row each.
         """
-        columns = self.columns
         count = max(1, len(self.charts))
         in_rows = sum(chart.in_row for chart in self.charts)
         lines = -(-in_rows // self.across)
-        used = -(-(count - in_rows) // columns)
-        rows = max(1, used)
-        if (height - lines) // self.rows >= _LEAST_HEIGHT:
-            rows = self.rows
-        each, over = divmod(height - lines, rows)
-        if each < _PLOT_HEIGHT and over <= height * _SPARE:
+        rows = -(-(count - in_rows) // self.columns)
+        each, over = divmod(height - lines, max(1, rows))
+        if each < _PLOT_HEIGHT:
             # one form for all, rather than a few charts that look unlike the others
             over = 0
         # the first have more
         levels = [at * each + min(at, over) for at in range(rows + 1)]
-        below = [*range(levels[used], levels[used] + lines + 1)]
+        below = [*range(levels[-1], levels[-1] + lines + 1)]
         return [
-            *_placed(count - in_rows, columns, width, levels),
+            *_placed(count - in_rows, self.columns, width, levels),
             *_placed(in_rows, self.across, width, below),
         ]
 
@@ -232,24 +226,18 @@ def _grid(width: int, height: int) -> tuple[int, int]:
     return columns, max(1, rows)
 
 
-def _evenly(columns: int, rows: int, varying: int) -> int:
-    """Return the columns that a single page has least gaps with: four charts stand two by two."""
-    used = -(-varying // columns)
-    if used > rows or not used:
-        return columns
-    return -(-varying // used)
-
-
-def _not_narrow(columns: int, rows: int, varying: int, width: int, height: int) -> int:
-    """Return fewer columns where charts on a single page would be taller than wide, and fewer leave
-    no gap.
+def _columns(most: int, rows: int, varying: int, width: int, height: int) -> int:
+    """Return how many columns of charts to draw: where one page holds all, those that leave least
+    gaps, and none taller than wide.
     """
-    used = -(-varying // columns)
-    if not used or used > rows or width * used >= _AS_WIDE * height * columns:
-        return columns
-    least = 1 if varying <= _FEW else 2
-    without_gap = (n for n in range(columns - 1, least - 1, -1) if varying % n == 0)
-    return next((n for n in without_gap if varying // n <= rows), columns)
+    ways = []
+    for columns in range(1 if varying <= _FEW else min(2, most), most + 1):
+        used = max(1, -(-varying // columns))
+        if used <= rows:
+            # columns of cells are about half as wide as a row of them is tall
+            narrow = width * used < 2 * height * columns
+            ways.append((columns * used - varying, narrow, used, columns))
+    return min(ways, default=(0, False, 0, most))[-1]
 
 
 def _placed(
@@ -265,22 +253,6 @@ def _placed(
         right = edges[column + 1] - 1
         top = tops[row]
         yield ChartPlace(column, left, top, right - left, tops[row + 1] - top)
-
-
-def _starts(
-    columns: tuple[int, int], rows: int, height: int, varying: int, count: int
-) -> tuple[int, ...]:
-    """Return the index of the first chart of each page.
-
-    Rows stand below the last charts, as far as these can spare the room, and then on pages of their
-    own.
-    """
-    of_charts, of_rows = columns
-    starts = [*range(0, max(1, varying), of_charts * rows)]
-    last = -(-(varying - starts[-1]) // of_charts)
-    least = 1 if rows == height else _LEAST_HEIGHT
-    free = max(0, height - last * least) * of_rows
-    return (*starts, *range(varying + free, count, max(1, height) * of_rows))
 
 
 # -- what needs no chart ---------------------------------------------------------------------------
@@ -337,3 +309,38 @@ def rows_last(
     if not rows or not varying:
         return tuple(charts)
     return (*varying, *(chart._replace(in_row=True) for chart in rows))
+
+
+# -- the data of a page ----------------------------------------------------------------------------
+
+
+def page_data(
+    page: ChartPage, room: tuple[int, int], view: View, look: ChartLook
+) -> list[ChartData]:
+    """Return the data of each chart of a page in a room of so many columns and rows."""
+    data = lined_up([chart_data(plan, view, look) for plan in page.charts])
+    tiles = page.tiles(*room)
+    if all(tile.height == 1 for tile in tiles):
+        return _with_short_names(data, min([tile.width for tile in tiles], default=0))
+    return data
+
+
+def _with_short_names(charts: Sequence[ChartData], width: int) -> list[ChartData]:
+    """Return charts with names that differ in a row of so many cells each; two metrics of one name
+    go by their keys. The value of a single point stands where those of sparklines do.
+    """
+    count = Counter(data.title for data in charts)
+    names = [data.title if count[data.title] < 2 else data.key for data in charts]
+    short = distinct_names(names, name_cells(width))
+    sparklines = not all(data.in_row for data in charts)
+    return [
+        data._replace(
+            short=short[name],
+            in_row=data.in_row and not (sparklines and _is_point(data)),
+        )
+        for data, name in zip(charts, names, strict=True)
+    ]
+
+
+def _is_point(data: ChartData) -> bool:
+    return max([len(line.points.steps) for line in data.lines], default=0) == 1

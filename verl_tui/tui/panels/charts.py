@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from verl_tui.rendering.charts.alignment import page_data
 from verl_tui.rendering.charts.page import (
     ChartFilter,
     ChartPage,
@@ -12,6 +11,7 @@ from verl_tui.rendering.charts.page import (
     empty_chart,
     list_charts,
     page_content,
+    page_data,
     rows_of_evaluation,
 )
 from verl_tui.rendering.charts.plan import ChartLook

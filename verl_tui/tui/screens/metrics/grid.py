@@ -11,8 +11,7 @@ from textual.message import Message
 
 from verl_tui.means import clamp
 from verl_tui.rendering.arrange import Room
-from verl_tui.rendering.charts.alignment import lined_up
-from verl_tui.rendering.charts.chart_data import ChartData
+from verl_tui.rendering.charts.chart_data import ChartData, lined_up
 from verl_tui.rendering.charts.plan import single_metric
 from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.metrics.groups import (
