@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.sources.discovery.probing import Probe
-    from verl_tui.sources.discovery.wandb_copies import Reports
 
 _DEEPEST = 12
 _MLFLOWS = {mlflow_files.META, "metrics"}
@@ -55,13 +54,10 @@ MOST_DIRECTORIES = 20_000
 class DirectoryWalk:
     """One walk through the directories at and below a path that the user named."""
 
-    def __init__(
-        self, top: Path, probe: Probe, reports: Reports, directories: set[Path]
-    ) -> None:
+    def __init__(self, top: Path, probe: Probe, directories: set[Path]) -> None:
         """Read nothing yet; `directories` receives those in which files may appear or grow."""
         self.top = top
         self._probe = probe
-        self._reports = reports
         self._entered: set[tuple[int, int]] = set()
         """Device and inode of the directories read."""
         self._directories = directories
@@ -113,7 +109,7 @@ class DirectoryWalk:
         note_log(here, f"{WANDB}/{wandb}" if wandb else "")
         self._drop_stepless(here, below)
         young: set[Path] = set()
-        found = grouped_runs(here, below, self._reports, young)
+        found = grouped_runs(here, below, young)
         self.unknown |= dict.fromkeys(young, passed_over.NO_STEP)
         return found
 

@@ -43,8 +43,6 @@ from verl_tui.sources.formats import filelogger, trainer_state
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from verl_tui.sources.discovery.wandb_copies import Reports
-
 _START = pattern(r"[A-Z][a-z]{2}\d\d_\d\d-\d\d-\d\d_")
 """Default name of a folder of events: time and host of the start."""
 _NUMBER = pattern(r"(\d+)")
@@ -64,19 +62,16 @@ _MOST_STARTS = 1000
 """Starts that are looked at to find the first one."""
 
 
-def grouped_runs(
-    here: Folder, below: list[Folder], reports: Reports, young: set[Path]
-) -> list[Folder]:
+def grouped_runs(here: Folder, below: list[Folder], young: set[Path]) -> list[Folder]:
     """Return the runs that a directory and the folders below it are: none, one or several.
 
     Args:
         here: The directory.
         below: The folders below it.
-        reports: What consoles say of the runs that W&B keeps.
         young: Receives the logs of W&B's runs that are left out as long as they have no step.
     """
     runs = [folder for folder in below if folder.anchors]
-    runs = _join_logs(here, joined_starts(here, runs, reports, young))
+    runs = _join_logs(here, joined_starts(here, runs, young))
     _take_extras(here, below)
     copies = list(filter(attrgetter("wandb"), runs))
     kept = [run for run in copies if run.wandb != here.wandb]
@@ -86,7 +81,7 @@ def grouped_runs(
     if is_one:
         units = [merge_into(here, own)] if units else []
     if copies:
-        units = assigned(units, kept, reports, _all_names(units), is_one=is_one)
+        units = assigned(units, kept, _all_names(units), is_one=is_one)
     return _with_extras(here, units)
 
 

@@ -27,7 +27,7 @@ from verl_tui.sources.discovery.found import FoundFile
 from verl_tui.sources.discovery.passed_over import EMPTY, UNKNOWN
 from verl_tui.sources.files import rotated
 from verl_tui.sources.files.binary import is_binary, why_unread
-from verl_tui.sources.files.compressed import head, uncompressed_name
+from verl_tui.sources.files.compressed import DEEPEST, head, uncompressed_name
 from verl_tui.sources.files.paths import is_folder
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats import HEAD, no_logs, swanlab, tutorial
@@ -42,10 +42,6 @@ if TYPE_CHECKING:
 
     from verl_tui.sources.formats.format import Format
 
-DEEPEST = 4 * 2**20
-"""Bytes in which a console's first step is searched, validation samples may come before it; and
-those read where one of the first records does not end before: five thousand metrics, a long chat.
-"""
 _FIRST_LINES = 8
 """Lines among which formats look for a record."""
 _FIRST = 256

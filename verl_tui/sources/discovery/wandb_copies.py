@@ -30,21 +30,18 @@ from verl_tui.sources.discovery.found import (
     merge_into,
     note_log,
 )
+from verl_tui.sources.files.compressed import DEEPEST, head
 from verl_tui.sources.files.paths import file_size
-from verl_tui.sources.files.tail import CHUNK, opened
+from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats import record_log
 from verl_tui.sources.formats.wandb import reader as wandb
-from verl_tui.sources.source import follower
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from verl_tui.sources.discovery.found import FoundFile
-    from verl_tui.sources.files.tail import Follower
 
-_LONGEST = 4096
-"""Bytes of a line that names a run."""
 _REPORTS = pattern(
     rb"wandb(?:\x1b\[[\d;]{0,16}m){0,4}: +"
     rb"(?:(?:Run data is saved locally in|Find logs at:|wandb sync) [^\r\n]{0,600}?"
@@ -54,31 +51,19 @@ _REPORTS = pattern(
 )
 
 
-class Reports:
-    """The ids of W&B's runs that consoles say they report to; reads what was appended."""
+def reports(console: FoundFile) -> Sequence[str]:
+    """Return the ids of W&B's runs that a console says it reports to, in their order."""
+    return _reported(console.path, min(file_size(console.path), DEEPEST))
 
-    def __init__(self) -> None:
-        self._known: dict[Path, tuple[Follower, bytearray, dict[str, None]]] = {}
-        """What reads each console, the end of what was read, and the ids."""
 
-    def of(self, console: FoundFile) -> list[str]:
-        """Return the ids that a console names, in their order."""
-        path = console.path
-        if path not in self._known:
-            self._known[path] = follower(path), bytearray(), {}
-        tail, end, ids = self._known[path]
-        more = True
-        try:
-            while more:
-                chunk = tail.read(CHUNK)
-                more = chunk.more
-                end += chunk.data
-                for found in _REPORTS.finditer(end) if b"wandb" in end else ():
-                    ids[found[1].decode("utf-8", "replace")] = None
-                del end[:-_LONGEST]
-        except OSError:
-            pass
-        return list(ids)
+@lru_cache(maxsize=1024)
+def _reported(path: Path, _size: int) -> Sequence[str]:
+    try:
+        text = head(path, DEEPEST)
+    except OSError:
+        return ()
+    found = _REPORTS.finditer(text) if b"wandb" in text else ()
+    return list(dict.fromkeys(one[1].decode("utf-8", "replace") for one in found))
 
 
 @lru_cache(maxsize=1024)
@@ -98,16 +83,13 @@ def _has_step(path: Path, _size: int) -> bool:
     return False
 
 
-def joined_starts(
-    here: Folder, runs: list[Folder], reports: Reports, young: set[Path]
-) -> list[Folder]:
+def joined_starts(here: Folder, runs: list[Folder], young: set[Path]) -> list[Folder]:
     """Return runs without those that are too young to be assigned; note of the starts of one
     training that its console names, and that are called alike, that they are one log.
 
     Args:
         here: The directory in and below which the runs lie.
         runs: The runs.
-        reports: What consoles say.
         young: Receives the logs of the runs left out.
     """
     logs = list(chain.from_iterable(map(consoles, (here, *runs))))
@@ -119,7 +101,7 @@ def joined_starts(
         gone = set(filterfalse(_has_steps, copies.values()))
         young.update(*map(_kept, gone))
     for log in logs:
-        starts = filter(None, map(copies.get, reports.of(log)))
+        starts = filter(None, map(copies.get, reports(log)))
         _note_one_log(filterfalse(gone.__contains__, starts))
     return [run for run in runs if run not in gone]
 
@@ -135,7 +117,6 @@ def _note_one_log(starts: Iterable[Folder]) -> None:
 def assigned(
     units: list[Folder],
     kept: list[Folder],
-    reports: Reports,
     named: Mapping[str, Sequence[Folder]],
     *,
     is_one: bool,
@@ -148,11 +129,10 @@ def assigned(
     Args:
         units: The logs.
         kept: W&B's runs.
-        reports: What consoles say.
         named: The logs by all that they are called.
         is_one: Whether the place is one run's.
     """
-    said = {unit: _named_by(unit, reports) for unit in units}
+    said = {unit: _named_by(unit) for unit in units}
     if is_one and len(units) == len(kept) == 1 and _is_of_all(kept[0], said):
         return [merge_into(units[0], kept)]
     there = set[str]().union(*map(_ids, (*units, *kept)))
@@ -193,9 +173,9 @@ def _owner_by_id(
     return logs[0] if len(logs) == 1 and logs != [copy] else None
 
 
-def _named_by(log: Folder, reports: Reports) -> set[str]:
+def _named_by(log: Folder) -> set[str]:
     """Return the ids of all runs that a log reports to."""
-    return {one for file in consoles(log) for one in reports.of(file)}
+    return {one for file in consoles(log) for one in reports(file)}
 
 
 def titles(copy: Folder) -> list[str]:
