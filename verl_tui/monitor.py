@@ -269,23 +269,17 @@ class Monitor:
             most.give_way()
 
     def _show_preview(self, preview: Preview, now: float) -> None:
-        """Show a run as a preview, or as a fuller one, until all of it has been read; judge its
-        end.
-        """
+        """Show a run as a preview until all of it has been read; judge its end."""
         name = preview.run
-        before = self.runs.get(name)
-        if before is not None and name not in self._behind:
+        if name in self.runs:
             return
         try:
-            shown = _previewed(preview, now)
+            shown = _run_of(name, (*preview.between, *preview.end), now)
             end = _run_of(name, preview.end, now)
         except Exception as error:  # noqa: BLE001 - reading all of it says what is wrong
             debug_log.note_error(f"preview of {name}", error)
             return
-        if before is not None:
-            shown.revision += before.revision
-            self._show(shown)
-            return
+        shown.preview = True
         self._behind[name] = Run(name)
         self._show(shown)
         from verl_tui.health.judge import verdict_on_end
@@ -325,13 +319,6 @@ class Monitor:
         self.runs[run.name] = run
         run.gpus = self.gpus
         return run
-
-
-def _previewed(preview: Preview, now: float) -> Run:
-    """Return a run made of a preview."""
-    run = _run_of(preview.run, (*preview.between, *preview.end), now)
-    run.preview = True
-    return run
 
 
 def _run_of(name: str, batches: Iterable[Batch], now: float) -> Run:

@@ -398,7 +398,7 @@ class Preview(NamedTuple):
     end: tuple[Batch, ...]
     """The beginnings and ends of its logs."""
     between: tuple[Batch, ...] = ()
-    """Rows at strides over what lies between, once they have been read."""
+    """Rows at strides over what lies between."""
 
 
 @dataclass(frozen=True, slots=True)

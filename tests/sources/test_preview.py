@@ -90,25 +90,15 @@ def test_a_preview_has_the_end_and_the_shape_until_all_is_read(
 
     previews = preview.Previews()
     previews.add(feed.names[0], FoundFile(path, format), 0)
-    end, whole = previews.take()
-    monitor.apply(end, NOW)
-    (shown,) = monitor.runs.values()
-    newest = _points(shown)
-    assert shown.preview
-    assert shown.step == _steps()[-1]
-    assert min(newest) > _steps()[-1] // 2
-    judged, revision = monitor.verdicts[shown.name], shown.revision
-
+    (whole,) = previews.take()
     monitor.apply(whole, NOW)
     (shown,) = monitor.runs.values()
     early = _points(shown)
     assert shown.preview
-    assert shown.revision > revision
-    assert monitor.verdicts[shown.name] is judged
+    assert shown.name in monitor.verdicts
     assert monitor.loaded() < 0.9
     assert shown.step == _steps()[-1]
     assert len(early) > 100
-    assert newest.items() <= early.items()
     assert min(early) < _steps()[-1] // 20
 
     run, plain = _read(monitor, feed), _read(other, again)

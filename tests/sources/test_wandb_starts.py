@@ -16,7 +16,7 @@ from verl_tui.config import Config
 from verl_tui.monitor import Monitor, load
 from verl_tui.runs.views.state import State, state
 from verl_tui.sources.discovery.found import FoundFile
-from verl_tui.sources.discovery.wandb_copies import Reports
+from verl_tui.sources.discovery.wandb_copies import reports
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.formats.console import reader as console
 
@@ -158,16 +158,9 @@ def found(top) -> list[list[str]]:
     ],
 )
 def test_which_lines_name_a_run_of_their_program(tmp_path, line, run):
-    assert reported(tmp_path, line.encode() + b"\n") == [run] * (run is not None)
-
-
-def reported(tmp_path, *appended: bytes) -> list[str]:
     log = tmp_path / "train.log"
-    reports = Reports()
-    for data in appended:
-        append(log, data)
-        ids = reports.of(FoundFile(log, console))
-    return ids
+    log.write_text(f"{line}\n")
+    assert list(reports(FoundFile(log, console))) == [run] * (run is not None)
 
 
 # -- one training, several starts ------------------------------------------------------------------

@@ -6,12 +6,13 @@ what they really use.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from verl_tui.secrets import hide
-from verl_tui.sources.discovery.probing import DEEPEST, beginning
+from verl_tui.sources.discovery.probing import beginning
 from verl_tui.sources.files.binary import is_binary
-from verl_tui.sources.files.compressed import head, uncompressed_name
+from verl_tui.sources.files.compressed import DEEPEST, head, uncompressed_name
 from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.formats.console import first_signs
 from verl_tui.sources.formats.console import reader as console
@@ -38,20 +39,17 @@ def format_evidence(path: Path, named: str) -> str:
     Raises:
         OSError: It cannot be read.
     """
+    if path.is_dir():
+        return "its name, and the names of the files in it"
     format = next((one for one in FORMATS if one.name == named), None)
-    if format is None or path.is_dir():
-        if path.is_dir():
-            return "its name, and the names of the files in it"
+    if format is None:
         return "its name"
     begin = beginning(path).data
     if format.matches(uncompressed_name(path), begin):
         return _by_beginning(uncompressed_name(path), begin, format)
-    if format is console:
-        return _by_rest(path, begin)
-    return _NAMED.format(named)
-
-
-_NAMED = "you named it: its beginning fits no format, so it is read as {}"
+    found = _by_rest(path, len(begin)) if format is console else ""
+    stated = f"you named it: its beginning fits no format, so it is read as {named}"
+    return found or stated
 
 
 def _by_beginning(path: Path, begin: bytes, format: Format) -> str:
@@ -61,41 +59,36 @@ def _by_beginning(path: Path, begin: bytes, format: Format) -> str:
     if is_binary(begin):
         return f"its first bytes: {begin[:_BYTES].hex(' ')}{name}"
     lines = begin.splitlines(keepends=True)
-    low = 1
-    high = len(lines)
-    while low < high:
-        middle = (low + high) // 2
-        if format.matches(path, b"".join(lines[:middle])):
-            high = middle
-        else:
-            low = middle + 1
-    if not format.matches(path, b"".join(lines[:low])):
+    low = bisect_left(
+        range(len(lines)),
+        x=True,
+        key=lambda last: format.matches(path, b"".join(lines[: last + 1])),
+    )
+    if low == len(lines):
         return f"its first {len(begin):,} bytes{name}"
-    shown = _excerpt(lines[low - 1])
-    if format.matches(path, lines[low - 1]):
-        return f"line {low:,}: {shown}{name}"
-    return f"lines 1 to {low:,} together, of which the last is: {shown}{name}"
+    shown = _excerpt(lines[low])
+    if format.matches(path, lines[low]):
+        return f"line {low + 1:,}: {shown}{name}"
+    return f"lines 1 to {low + 1:,} together, of which the last is: {shown}{name}"
 
 
-def _by_rest(path: Path, begin: bytes) -> str:
-    """Return why a file is a console though its beginning has no step."""
+def _by_rest(path: Path, begun: int) -> str:
+    """Return why a file is a console though its beginning, of so many bytes, has no step; empty
+    where nothing shows it.
+    """
     data = head(path, DEEPEST)
     at = 0
     for number, line in enumerate(data.splitlines(keepends=True), 1):
         at += len(line)
-        if at > len(begin) and console.matches(path, line):
+        if at > begun and console.matches(path, line):
             return f"line {number:,}: {_excerpt(line)}"
-    for sign, words in (
-        (first_signs.begins, "the first lines of a training"),
-        (first_signs.bar, "a progress bar"),
-    ):
-        if sign(data):
-            return f"{words}, and no step so far"
+    if first_signs.begins(data):
+        return "the first lines of a training, and no step so far"
+    if first_signs.bar(data):
+        return "a progress bar, and no step so far"
     if first_signs.failed(data, f"{path.parent.name}/{path.name}"):
         return "a start that failed, and no step"
-    if len(data) == DEEPEST:
-        return f"a step behind its first {DEEPEST:,} bytes"
-    return _NAMED.format(console.name)
+    return f"a step behind its first {DEEPEST:,} bytes" if len(data) == DEEPEST else ""
 
 
 def _excerpt(line: bytes) -> str:

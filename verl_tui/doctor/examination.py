@@ -15,9 +15,8 @@ from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.provenance import has_estimated_steps
 from verl_tui.runs.views.state import state, unread_form
 from verl_tui.sources.discovery import passed_over
-from verl_tui.sources.discovery.probing import DEEPEST
 from verl_tui.sources.files.binary import PACKED
-from verl_tui.sources.files.compressed import head
+from verl_tui.sources.files.compressed import DEEPEST, head
 from verl_tui.sources.formats import no_logs
 from verl_tui.sources.formats.console.unknown import NOTE, entry_for
 from verl_tui.text import one_line
@@ -36,15 +35,9 @@ VERSION = 1
 FINE, WRONG = 0, 1
 _MOST_LINES = 3
 """Number of unreadable lines listed for each source, the last ones."""
-_USUAL = frozenset(
-    {
-        passed_over.NO_LOG,
-        passed_over.UNKNOWN,
-        PACKED,
-        passed_over.UNSURE,
-        passed_over.NO_STEP,
-    }
-)
+_USUAL = frozenset({
+    passed_over.NO_LOG, passed_over.UNKNOWN, PACKED, passed_over.UNSURE, passed_over.NO_STEP,
+})  # fmt: skip
 """Reasons for which files are passed over without anything being wrong."""
 
 
@@ -67,12 +60,10 @@ def examine(monitor: Monitor, now: float) -> dict[str, Any]:
 def changes(config: Config) -> dict[str, Any]:
     """Return the settings that differ from their defaults."""
     usual = Config()
-    values = {
-        field.name: getattr(config, field.name) for field in dataclasses.fields(config)
-    }
-    return {
-        name: _plain(one) for name, one in values.items() if one != getattr(usual, name)
-    }
+    named = [
+        (one.name, getattr(config, one.name)) for one in dataclasses.fields(config)
+    ]
+    return {name: _plain(one) for name, one in named if one != getattr(usual, name)}
 
 
 def wrong(found: Mapping[str, Any]) -> list[str]:

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,9 +44,7 @@ def terminal(
     ).color_system
     dumb = environment.get("TERM") in ("dumb", "unknown")
     return {
-        "is_terminal": sys.stdin.isatty() and sys.stdout.isatty()
-        if sys.stdin
-        else False,
+        "is_terminal": bool(sys.stdin) and sys.stdin.isatty() and sys.stdout.isatty(),
         "columns": size.columns,
         "rows": size.lines,
         "colours": "none" if dumb or environment.get("NO_COLOR") else _COLOURS[system],
@@ -91,9 +90,14 @@ def nvml(now: float) -> dict[str, Any]:
 
 
 def _nvml(now: float) -> dict[str, Any]:
+    import pynvml
+
     source = GpuSource()
     reading = source.read(now)
-    driver = _driver() if reading.problem is None else None
+    driver = None
+    if reading.problem is None:
+        with suppress(pynvml.NVMLError):
+            driver = one_line(str(pynvml.nvmlSystemGetDriverVersion()), 40)
     source.close()
     devices = [
         {"index": gpu.index, "name": gpu.name, "fault": gpu.fault or None}
@@ -102,30 +106,22 @@ def _nvml(now: float) -> dict[str, Any]:
     return {"problem": reading.problem, "driver": driver, "devices": devices}
 
 
-def _driver() -> str | None:
-    import pynvml
-
-    try:
-        return one_line(str(pynvml.nvmlSystemGetDriverVersion()), 40)
-    except pynvml.NVMLError:
-        return None
-
-
 def notices_folder(paths: Sequence[str]) -> Path:
     """Return the directory in which change notices are tested: the first of the paths that is one,
     or its parent.
     """
-    for path in map(Path, paths):
-        if is_there(path):
-            return path if path.is_dir() else path.parent
-    return Path()
+    path = next(filter(is_there, map(Path, paths)), Path())
+    return path if path.is_dir() else path.parent
 
 
 def change_notices(folder: Path) -> dict[str, Any]:
     """Return whether the file system tells of changes in a directory, and the limits on that."""
     import watchfiles
 
-    limits = {name: value for name in _LIMITS if (value := _limit(name)) is not None}
+    limits: dict[str, int] = {}
+    for name in _LIMITS:
+        with suppress(OSError, ValueError):
+            limits[name] = int((_INOTIFY / name).read_text())
     problem = None
     try:
         watching = watchfiles.watch(
@@ -142,10 +138,3 @@ def change_notices(folder: Path) -> dict[str, Any]:
             f"{one_line(str(error), 200)}; files are looked at once a second instead"
         )
     return {"problem": problem, "limits": limits}
-
-
-def _limit(name: str) -> int | None:
-    try:
-        return int((_INOTIFY / name).read_text())
-    except (OSError, ValueError):
-        return None

@@ -1,5 +1,7 @@
-"""Reads large logs on all cores: what is to be read for the first time is decoded ahead.
+"""Read many sources, a little of each in turn; large ones that are read for the first time on all
+cores.
 
+- First of all comes the run that is shown: with two hundred, it is there at once.
 - A file whose lines mean the same by themselves is decoded in parts, by all workers. Here its
   source takes what they found, part by part, as if it had decoded it: so rows are counted, and
   restarts found, in the order of the file.
@@ -15,28 +17,26 @@ import os
 from collections import deque
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from itertools import count
+from typing import TYPE_CHECKING, TypeVar
 
 from verl_tui import debug_log
 from verl_tui.sources.fields.row_batcher import joined
 from verl_tui.sources.files.compressed import is_compressed
+from verl_tui.sources.files.paths import file_size
 from verl_tui.sources.files.tail import CHUNK, opened
-from verl_tui.sources.formats.lines import (
-    DecodedPart,
-    items_of,
-    line_begin,
-    standing_of,
-)
+from verl_tui.sources.formats.lines import DecodedPart, items_of, line_begin
 from verl_tui.sources.host.cores import usable_cores
 from verl_tui.sources.pool import Pool
+from verl_tui.sources.preview import LONG
 from verl_tui.sources.source import SMALL, FileSource
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
     from concurrent.futures import Future
     from pathlib import Path
 
-    from verl_tui.records import Record, SourceStatus
+    from verl_tui.records import Batch, Record, SourceStatus
     from verl_tui.sources.formats.format import Decoder
     from verl_tui.sources.source_reader import SourceReader
 
@@ -50,10 +50,6 @@ _WORTH = 2**20
 """Bytes from which on a source is worth copying to a worker."""
 _MOST = 8
 """Workers where the user has set no number: one thread has to take in what they read."""
-_FIRST = 64 * 1024
-"""Bytes at the beginning of a file that are read here, to learn whether lines stand by
-themselves.
-"""
 _AHEAD = 4
 """Parts for each worker that are decoded before they are asked for."""
 _TURNS = 8
@@ -64,54 +60,99 @@ _LAST = 256
 """Bytes by which the end of a part is known again."""
 _LONGEST = 4 * 2**20
 """Bytes of the last line of a part, at most."""
+_ROUNDS = 8
+"""One in so many rounds belongs to all sources: a log that grows faster than it is read must not
+hold up all others.
+"""
 
-_Turn = tuple["tuple[Record, ...]", "SourceStatus"]
+Turn = tuple["SourceReader", "Batch | None", bool]
+"""A source, its batch from this turn, and whether more of it waits."""
+ResultT = TypeVar("ResultT")
+_Read = tuple["tuple[Record, ...]", "SourceStatus"]
 """Records, and how the source was doing then."""
 
 
+def in_turn(
+    readers: Iterable[SourceReader],
+    read: Callable[[SourceReader], tuple[Batch | None, bool]],
+    workers: int | None,
+    shown: Callable[[], str | None] = lambda: None,
+) -> Iterator[Turn]:
+    """Read sources to their present ends, a little of each in turn; those that are read for the
+    first time and are large in workers.
+
+    Args:
+        readers: The sources.
+        read: Reads a little of one.
+        workers: How many workers there may be, None for what suits the machine.
+        shown: Returns the name of the run that is shown, None where there is none.
+    """
+    waiting = list(readers)
+    with _ahead([one for one in waiting if not _stays(one, shown())], workers):
+        for number in count(1):
+            ended = set()
+            for reader in _round(waiting, shown() if number % _ROUNDS else None):
+                batch, more = read(reader)
+                if not more:
+                    ended.add(reader)
+                yield reader, batch, more
+            waiting = [one for one in waiting if one not in ended]
+            if not waiting:
+                return
+
+
+def _stays(reader: SourceReader, shown: str | None) -> bool:
+    """Return whether a source is to be read before all others, which needs it here: a long log is
+    seen as a preview meanwhile.
+    """
+    short = reader.file is None or file_size(reader.file) < LONG
+    return reader.run == shown and short
+
+
+def _round(
+    waiting: Sequence[SourceReader], shown: str | None
+) -> Sequence[SourceReader]:
+    """Return the sources of the next round: those of the shown run as long as there are some.
+
+    Batches that workers send meanwhile from other sources would have to be kept, so sources in
+    workers wait for their turn.
+    """
+    own = [
+        one
+        for one in waiting
+        if one.run == shown and not isinstance(one.source, _AheadSource)
+    ]
+    return own or waiting
+
+
 @contextmanager
-def ahead(readers: Sequence[SourceReader], most: int | None) -> Iterator[None]:
+def _ahead(readers: Sequence[SourceReader], most: int | None) -> Iterator[None]:
     """Have workers read meanwhile what is to be read for the first time, where that pays.
 
     Args:
         readers: The sources.
         most: How many workers there may be, None for what suits the machine.
     """
-    sizes = {reader: _size(reader) for reader in readers}
-    large = [reader for reader, size in sizes.items() if size >= _WORTH]
-    total = sum(map(sizes.__getitem__, large))
-    workers = min(most_workers(most), total // _SHARE) if total >= LEAST else 0
+    sizes = {reader: size for reader in readers if (size := _size(reader)) >= _WORTH}
+    total = sum(sizes.values())
+    if most is None:
+        cores = usable_cores()
+        most = min(cores, _MOST) if cores > 1 else 0
+    workers = min(most, total // _SHARE) if total >= LEAST else 0
     if not workers:
         yield
         return
     pool = Pool(workers)
-    debug_log.note("workers", started=workers, sources=len(large))
-    parts = max(1, _AHEAD * workers // len(large))
+    debug_log.note("workers", started=workers, sources=len(sizes))
+    parts = max(1, _AHEAD * workers // len(sizes))
     try:
-        for reader in large:
+        for reader, size in sizes.items():
             assert isinstance(reader.source, FileSource)
-            turns = _turns(reader.source, sizes[reader], pool, parts)
+            turns = _turns(reader.source, size, pool, parts)
             reader.source = _AheadSource(reader, reader.source, turns)
         yield
     finally:
         pool.end()
-
-
-def most_workers(most: int | None) -> int:
-    """Return how many workers there may be at a time.
-
-    Args:
-        most: The number that the user has set, None for what suits the machine.
-    """
-    if most is not None:
-        return most
-    cores = usable_cores()
-    return min(cores, _MOST) if cores > 1 else 0
-
-
-def is_ahead(reader: SourceReader) -> bool:
-    """Return whether workers read a source now."""
-    return isinstance(reader.source, _AheadSource)
 
 
 def _size(reader: SourceReader) -> int:
@@ -121,10 +162,7 @@ def _size(reader: SourceReader) -> int:
     source = reader.source
     if reader.delivered is not None or type(source) is not FileSource:
         return 0
-    try:
-        return 0 if is_compressed(source.path) else source.path.stat().st_size
-    except OSError:
-        return 0
+    return 0 if is_compressed(source.path) else file_size(source.path)
 
 
 class _AheadSource:
@@ -134,7 +172,7 @@ class _AheadSource:
         self,
         reader: SourceReader,
         source: FileSource,
-        turns: Generator[_Turn, None, FileSource],
+        turns: Generator[_Read, None, FileSource],
     ) -> None:
         """Read nothing yet.
 
@@ -169,8 +207,8 @@ class _AheadSource:
 
 def _turns(
     source: FileSource, size: int, pool: Pool, parts: int
-) -> Generator[_Turn, None, FileSource]:
-    """Yield what a source reads, decoded ahead.
+) -> Generator[_Read, None, FileSource]:
+    """Yield what a source reads ahead.
 
     Args:
         source: Has read nothing yet.
@@ -178,33 +216,43 @@ def _turns(
         pool: The workers.
         parts: Parts that are asked for before they are needed.
     """
-    if source.is_alone:
-        records, _ = source.read_until(_FIRST)
+    if (decoder := source.lone_decoder) is None:
+        return (yield from _by_turns(source, pool))
+    for part in _parts(source.path, decoder, size, pool, parts):
+        records = None if part is None else source.take(part)
+        if records is None:
+            break  # the rest is read here
         yield records, source.status()
-        if source.standing_decoder is not None:
-            return (yield from _by_parts(source, size, pool, parts))
-    return (yield from _by_turns(source, pool))
+    return source
 
 
-def _by_turns(source: FileSource, pool: Pool) -> Generator[_Turn, None, FileSource]:
+def _result(future: Future[ResultT], path: Path) -> ResultT | None:
+    """Return what a worker has found out of a file, None where it has not."""
+    try:
+        return future.result()
+    except Exception as error:  # noqa: BLE001 - it is read here
+        debug_log.note_error(f"reading {path} in a worker", error)
+        return None
+
+
+def _by_turns(source: FileSource, pool: Pool) -> Generator[_Read, None, FileSource]:
     """Yield what a copy of a source reads in a worker, some turns at a time."""
     more = True
     further = pool.submit(_some_turns, source)
     while more:
-        try:
-            turns, more, source = further.result()
-        except Exception as error:  # noqa: BLE001 - the source itself has read as far
-            debug_log.note_error(f"reading {source.path} in a worker", error)
-            break
+        found = _result(further, source.path)
+        if found is None:
+            break  # the source itself has read as far
+        turns, more, source = found
         if more:
             further = pool.submit(_some_turns, source)
         yield from turns
     return source
 
 
-def _some_turns(source: FileSource) -> tuple[list[_Turn], bool, FileSource]:
+def _some_turns(source: FileSource) -> tuple[list[_Read], bool, FileSource]:
     """Return what a source reads in some turns, whether more waits, and the source behind it."""
-    turns: list[_Turn] = []
+    turns: list[_Read] = []
     more = True
     while more and len(turns) < _TURNS:
         records, more = source.read()
@@ -212,82 +260,39 @@ def _some_turns(source: FileSource) -> tuple[list[_Turn], bool, FileSource]:
     return turns, more, source
 
 
-def _by_parts(
-    source: FileSource, size: int, pool: Pool, parts: int
-) -> Generator[_Turn, None, FileSource]:
-    """Yield what a source takes of the parts of its file; what cannot be taken it reads itself."""
-    for stop, part in _parts(source, size, pool, parts):
-        if not (yield from _read_here(source, stop if part is None else part.start)):
-            return source
-        records = None if part is None else source.take(part)
-        if records is not None:
-            yield records, source.status()
-    if source.standing_decoder is None:
-        return (yield from _by_turns(source, pool))
-    return source
-
-
 def _parts(
-    source: FileSource, size: int, pool: Pool, count: int
-) -> Iterator[tuple[int, DecodedPart | None]]:
-    """Yield the parts of a file, as long as a source's further lines may be decoded apart: about
-    where each ends, and None where no worker has decoded it.
-    """
-    waiting: deque[tuple[int, Future[DecodedPart | None]]] = deque()
-    at = source.offset
-    while True:
-        decoder = source.standing_decoder
-        while decoder is not None and len(waiting) < count and at + CHUNK <= size:
+    path: Path, decoder: Decoder, size: int, pool: Pool, most: int
+) -> Iterator[DecodedPart | None]:
+    """Yield the parts of a file, none where nothing begins; some are decoded ahead."""
+    waiting: deque[Future[DecodedPart | None]] = deque()
+    at = 0
+    while at < size or waiting:
+        while at < size and len(waiting) < most:
             # As with what is read here: at first all files as much at a time.
-            stop = at + (CHUNK if at < SMALL else min(_PART, size - at))
-            future = pool.submit(decoded_part, source.path, at, stop, decoder)
+            stop = min(size, at + (CHUNK if at < SMALL else _PART))
+            waiting.append(pool.submit(decoded_part, path, at, stop, decoder))
             at = stop
-            waiting.append((at, future))
-        if not waiting:
-            return
-        stop, future = waiting.popleft()
-        try:
-            part = future.result()
-        except Exception as error:  # noqa: BLE001 - it is read here
-            debug_log.note_error(f"decoding {source.path} in a worker", error)
-            part = None
-        yield stop, part
-
-
-def _read_here(source: FileSource, place: int) -> Generator[_Turn, None, bool]:
-    """Yield what a source reads itself; return whether it has come to a place, without having had
-    to begin anew.
-    """
-    while (before := source.offset) < place:
-        records, more = source.read_until(place)
-        yield records, source.status()
-        if not more or source.offset <= before:
-            return False
-    return True
+        yield _result(waiting.popleft(), path)
 
 
 def decoded_part(
     path: Path, begin: int, end: int, decoder: Decoder
 ) -> DecodedPart | None:
-    """Return the lines that begin between two places of a file, None where there are none, or where
-    they depend on more than the decoder knows.
+    """Return the lines that begin between two places of a file, None where there are none.
 
     Raises:
         OSError: The file cannot be read.
     """
     with opened(path) as file:
         read = partial(_read, file.fileno())
-        start = line_begin(read, begin, end)
+        start = line_begin(read, begin, end) if begin else 0
         stop = line_begin(read, end, end + _LONGEST)
         if start is None or stop is None:
             return None
         data = read(start, stop - start)
-    standing = standing_of(decoder)
     items = [*joined(items_of(decoder, data, 1))]
-    if standing is None or standing_of(decoder) is None:
-        return None
-    stop, count = start + len(data), data.count(b"\n")
-    return DecodedPart(start, stop, data[-_LAST:], items, count, standing, decoder)
+    lines = data.count(b"\n")
+    return DecodedPart(start, start + len(data), data[-_LAST:], items, lines)
 
 
 def _read(descriptor: int, at: int, count: int) -> bytes:

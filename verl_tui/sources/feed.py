@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui import debug_log
 from verl_tui.records import Reread
+from verl_tui.sources.ahead import in_turn
 from verl_tui.sources.discovery.finder import Discovery, Finder
 from verl_tui.sources.file_owners import FileOwners
 from verl_tui.sources.files.paths import is_folder
@@ -18,7 +19,6 @@ from verl_tui.sources.http.served import Served
 from verl_tui.sources.pipe import PipeSource
 from verl_tui.sources.preview import Previews
 from verl_tui.sources.source_reader import SourceReader, source_of
-from verl_tui.sources.turns import in_turn, nobody
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Feed:
         poll_interval: float | None = None,
         scrape_engines: bool = False,
         workers: int | None = 0,
-        shown: Callable[[], str | None] = nobody,
+        shown: Callable[[], str | None] = lambda: None,
         source_of: Callable[[FoundFile, int], Source] = source_of,
     ) -> None:
         """Prepare; nothing is looked for yet.

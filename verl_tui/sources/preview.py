@@ -1,19 +1,19 @@
 """A preview of a run with long logs, long before they have been read whole.
 
 The beginning of each long log and half a megabyte at its end are read and shown: the state and the
-last steps are there as soon for a gigabyte as for a megabyte. Then, for the first few runs, blocks
-at regular strides show the shape of the curves. The exact reading goes on behind it and uses
+last steps are there as soon for a gigabyte as for a megabyte. For the first few runs, blocks at
+regular strides show the shape of the curves. The exact reading goes on behind it and uses
 nothing of it, so that a run that was previewed ends up like any other.
 """
 
 from __future__ import annotations
 
-from itertools import chain, compress, islice
+from itertools import chain, compress
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard, TypeVar
 
 from verl_tui import debug_log
 from verl_tui.records import Batch, MetricRows, Preview
-from verl_tui.sources.files.paths import file_size
+from verl_tui.sources.files.paths import file_size, status_at
 from verl_tui.sources.parts import EndSource, has_parts
 from verl_tui.sources.source_reader import source_of
 
@@ -58,8 +58,8 @@ class Previews:
         self._files.setdefault(run, []).append(PreviewedFile(file, ordinal))
 
     def take(self, shown: str | None = None) -> Iterator[Preview]:
-        """Yield previews of each run with a long log, the one that is shown first, then those
-        written last: of all of them their ends, then of some also what lies between.
+        """Yield a preview of each run with a long log, the one that is shown first, then those
+        written last.
 
         A log that cannot be previewed is read as any other.
         """
@@ -70,23 +70,22 @@ class Previews:
             key=lambda run: (run == shown, max(map(_modified, noted[run]))),
             reverse=True,
         )
-        attempts = [_attempted(run, noted[run]) for run in long]
-        for attempt in chain(attempts, attempts[:_SHAPED]):
-            yield from islice(attempt, 1)
+        for at, run in enumerate(long):
+            try:
+                found = _preview(run, noted[run], shaped=at < _SHAPED)
+            except Exception as error:  # noqa: BLE001 - a net at the border
+                debug_log.note_error(f"preview of {run}", error)
+                continue
+            if found is not None:
+                yield found
 
 
-def _attempted(run: str, files: Sequence[PreviewedFile]) -> Iterator[Preview]:
-    """Yield the previews of a run; an error costs those that were still to come."""
-    try:
-        yield from previews(run, files)
-    except Exception as error:  # noqa: BLE001 - a net at the border
-        debug_log.note_error(f"preview of {run}", error)
-
-
-def previews(run: str, files: Sequence[PreviewedFile]) -> Iterator[Preview]:
-    """Yield a preview of a run's ends, and one with what lies between; none if the ends of its logs
-    do not show its steps, or if it takes all rows between to decide which of several event files
-    holds at a step.
+def _preview(
+    run: str, files: Sequence[PreviewedFile], *, shaped: bool
+) -> Preview | None:
+    """Return a preview of a run, of the ends of its logs and, if it is shaped, of what lies
+    between; None if the ends do not show its steps, or if it takes all rows between to decide which
+    of several event files holds at a step.
 
     The status of each source says how much of it has been read.
 
@@ -94,28 +93,26 @@ def previews(run: str, files: Sequence[PreviewedFile]) -> Iterator[Preview]:
         OSError: A log cannot be read.
     """
     if sum(map(_is_long_by_time, files)) > 1:
-        return
+        return None
     ends: list[Batch] = []
-    later: list[tuple[EndSource, Batch]] = []
-    """Those with something between."""
-    for one in files:
-        file = one.file
-        if has_parts(file.format, file.path):
-            source = EndSource(file.path, file.format, one.ordinal, _END)
-            end = _read(run, source)
-            if source.start:
-                if source.needs_beginning or source.complete_from is None:
-                    return  # its steps are known only with what lies before them
-                end = _of_part(
-                    end, source, source.log.placed(end.records, source.start)
-                )
-                later.append((source, end))
+    between: list[Batch] = []
+    for file, ordinal in files:
+        if not has_parts(file.format, file.path):
+            if file_size(file.path) <= _END:
+                ends.append(_read(run, source_of(file, ordinal)))
+            continue
+        source = EndSource(file.path, file.format, ordinal, _END)
+        end = _read(run, source)
+        if not source.start:
             ends.append(end)
-        elif file_size(file.path) <= _END:
-            ends.append(_read(run, source_of(file, one.ordinal)))
-    yield Preview(run, tuple(ends))
-    between = [_of_part(end, one, _between(one, end.records)) for one, end in later]
-    yield Preview(run, tuple(ends), tuple(between))
+            continue
+        if source.needs_beginning or source.complete_from is None:
+            return None  # its steps are known only with what lies before them
+        placed = source.log.placed(end.records, source.start)
+        if shaped:
+            between.append(_of_part(end, source, _between(source, placed)))
+        ends.append(_of_part(end, source, placed))
+    return Preview(run, tuple(ends), tuple(between))
 
 
 def _of_part(end: Batch, source: EndSource, records: Sequence[Record]) -> Batch:
@@ -217,13 +214,10 @@ def _is_long(one: PreviewedFile) -> bool:
 
 def _is_long_by_time(one: PreviewedFile) -> bool:
     file = one.file
-    if not has_parts(file.format, file.path) or not file.format.parts.by_time:
-        return False
-    return file_size(file.path) > _END
+    parted = has_parts(file.format, file.path) and file.format.parts.by_time
+    return parted and file_size(file.path) > _END
 
 
 def _modified(one: PreviewedFile) -> float:
-    try:
-        return one.file.path.stat().st_mtime
-    except OSError:
-        return 0.0
+    status = status_at(one.file.path)
+    return status.st_mtime if status is not None else 0.0

@@ -27,10 +27,10 @@ from verl_tui.sources.files.compressed import (
 from verl_tui.sources.files.paths import why
 from verl_tui.sources.files.rotated import RotatedTail, parts
 from verl_tui.sources.files.tail import CHUNK, NEWEST, Follower, NewestTail, Tail
-from verl_tui.sources.formats.lines import LineReader, standing_of
+from verl_tui.sources.formats.lines import LineReader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from verl_tui.sources.files.tail import Chunk
@@ -103,47 +103,8 @@ class FileSource:
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return the records of the next bytes, and whether more wait."""
-        return self._read(self._next)
-
-    def read_until(self, stop: int) -> tuple[tuple[Record, ...], bool]:
-        """Return the records of the next bytes, of those before a place, and whether more wait."""
-        return self._read(
-            lambda: self._tail.read(min(self.chunk, stop - self._tail.offset))
-        )
-
-    @property
-    def offset(self) -> int:
-        """Bytes read so far."""
-        return self._tail.offset
-
-    @property
-    def is_alone(self) -> bool:
-        """True if it is read from one file as it is: neither compressed nor with older parts."""
-        tail = self._tail
-        return tail.is_alone if isinstance(tail, RotatedTail) else type(tail) is Tail
-
-    @property
-    def standing_decoder(self) -> Decoder | None:
-        """Its decoder where further lines depend on nothing but what this knows, else None."""
-        decoder = getattr(self._reader, "decoder", None)
-        return decoder if standing_of(decoder) is not None else None
-
-    def take(self, part: DecodedPart) -> tuple[Record, ...] | None:
-        """Go on behind lines that were decoded apart, from the place on that has been reached.
-        Return their records as if they had been read here, None where they have to be.
-        """
-        tail, reader = self._tail, self._reader
-        if not isinstance(reader, LineReader) or not isinstance(
-            tail, Tail | RotatedTail
-        ):
-            return None
-        if not reader.goes_on_with(part) or not tail.pass_over(part.stop, part.last):
-            return None
-        return self.counted(reader.take(part))
-
-    def _read(self, ask: Callable[[], Chunk]) -> tuple[tuple[Record, ...], bool]:
         try:
-            chunk = ask()
+            chunk = self._next()
         except OSError as error:
             self._problem = why(error)
             return (), False
@@ -153,6 +114,24 @@ class FileSource:
             again = self._reader.restart(chunk.restarted)
         records = (*again, *self._reader.feed(chunk.data))
         return self.counted(records), chunk.more
+
+    @property
+    def lone_decoder(self) -> Decoder | None:
+        """Its decoder where lines mean the same by themselves, else None."""
+        decoder = getattr(self._reader, "decoder", None)
+        return decoder if getattr(decoder, "alone", False) else None
+
+    def take(self, part: DecodedPart) -> tuple[Record, ...] | None:
+        """Go on behind lines that were decoded apart. Return their records as if they had been read
+        here, None where they have to be: the file is another, or has older parts.
+        """
+        tail, reader = self._tail, self._reader
+        assert isinstance(reader, LineReader)
+        if not isinstance(tail, Tail | RotatedTail) or not tail.pass_over(
+            part.start, part.stop, part.last
+        ):
+            return None
+        return self.counted(reader.take(part))
 
     def finish(self) -> tuple[Record, ...]:
         """Return what only waits for its end."""

@@ -26,14 +26,10 @@ _EXPORTED = pattern(
     r"verl-tui-.+(?:-samples?(?:-\d+)*\.jsonl|\.csv|\.txt)|events\.out\.tfevents\..+\.verl-tui"
 )
 """Files that verl-tui exported: read only if the user names them."""
-_BOOKKEEPING = (
-    pattern(
-        r"(?s)(?:.*/)?(?:wandb/debug.*\.log|files/wandb-(?:summary|metadata)\.json)"
-    ),
-    pattern(
-        r"(?s).*session_.*/logs/(?:raylet|gcs_server|monitor|log_monitor|dashboard|runtime_env|agent"
-        r"|ray_client|debug_state|io-worker|python-core|old|export|events?).*"
-    ),
+_BOOKKEEPING = pattern(
+    r"(?s)(?:[^/]*/)?(?:wandb/debug.*\.log|files/wandb-(?:summary|metadata)\.json)"
+    r"|session_[^/]*/logs/(?:raylet|gcs_server|monitor|log_monitor|dashboard|runtime_env|agent"
+    r"|ray_client|debug_state|io-worker|python-core|old|export|events?).*"
 )
 _WANDB_RUN = pattern(r"^(?:offline-)?run-\d{8}_\d{6}-(.+)$")
 _WANDB_LOG = pattern(r"run-(.+)\.wandb")
@@ -144,17 +140,17 @@ def leads_within(link: os.DirEntry[str], top: Path) -> bool:
     return is_above or checkpoint_step(target.name) is not None
 
 
-def is_skipped(name: str) -> bool:
-    """True if a directory is not entered because of its name."""
-    named = (
-        name.startswith(".") or name in _SKIPPED or checkpoint_step(name) is not None
-    )
-    return named and name != HYDRA
+def is_skipped(name: str, wandb: str) -> bool:
+    """True if a directory, of the W&B run of an id, is not entered because of its name."""
+    if name.startswith("."):
+        return name != HYDRA
+    own = bool(wandb) and name == "logs"
+    return own or name in _SKIPPED or checkpoint_step(name) is not None
 
 
 def is_bookkeeping(path: Path) -> bool:
     """True for what W&B and Ray write of themselves beside logs."""
-    return any(own.fullmatch("/".join(path.parts[-3:])) for own in _BOOKKEEPING)
+    return _BOOKKEEPING.fullmatch("/".join(path.parts[-3:])) is not None
 
 
 def wandb_id(directory: Path, names: Iterable[str] = ()) -> str:

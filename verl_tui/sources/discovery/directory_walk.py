@@ -40,12 +40,13 @@ from verl_tui.sources.formats.no_logs import OWN
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.sources.discovery.probing import Probe
-    from verl_tui.sources.discovery.wandb_copies import Reports
 
 _DEEPEST = 12
+_MLFLOWS = {mlflow_files.META, "metrics"}
+"""What lies in the folder of a run in MLflow's store."""
 MOST_DIRECTORIES = 20_000
 """Directories read below one path: with more, the user has named a whole disk."""
 
@@ -53,13 +54,10 @@ MOST_DIRECTORIES = 20_000
 class DirectoryWalk:
     """One walk through the directories at and below a path that the user named."""
 
-    def __init__(
-        self, top: Path, probe: Probe, reports: Reports, directories: set[Path]
-    ) -> None:
+    def __init__(self, top: Path, probe: Probe, directories: set[Path]) -> None:
         """Read nothing yet; `directories` receives those in which files may appear or grow."""
         self.top = top
         self._probe = probe
-        self._reports = reports
         self._entered: set[tuple[int, int]] = set()
         """Device and inode of the directories read."""
         self._directories = directories
@@ -101,20 +99,17 @@ class DirectoryWalk:
         if depth and here.files and _holds_no_log(directory, names):
             return [here]
         self.walked.add(directory)
-        if is_home(entries):
-            self.homes.append(CheckpointHome(directory, self.top))
-        if mlflow_files.META in names and "metrics" in names:
+        self.homes += [CheckpointHome(directory, self.top)] * is_home(entries)
+        if names.keys() >= _MLFLOWS:
             entries = [names[mlflow_files.META]]  # all that lies beside is read with it
         below = self._read(entries, here, depth)
         here.files += error_logs(here)
-        state = trainer_state.in_checkpoints(directory, entries)
-        if state is not None:
-            here.files.append(FoundFile(state, trainer_state))
-        if wandb:
-            note_log(here, f"{WANDB}/{wandb}")
+        state = filter(None, [trainer_state.in_checkpoints(directory, entries)])
+        here.files += [FoundFile(one, trainer_state) for one in state]
+        note_log(here, f"{WANDB}/{wandb}" if wandb else "")
         self._drop_stepless(here, below)
         young: set[Path] = set()
-        found = grouped_runs(here, below, self._reports, young)
+        found = grouped_runs(here, below, young)
         self.unknown |= dict.fromkeys(young, passed_over.NO_STEP)
         return found
 
@@ -126,11 +121,10 @@ class DirectoryWalk:
         dumps = [*here.files]
         for entry in entries:
             name = entry.name
-            if dumps and _is_of_step(name, dumps):
+            if _is_of_step(name, dumps):
                 continue
             if is_folder(entry):
-                skipped = is_skipped(name) or (here.wandb and name == "logs")
-                if depth < _DEEPEST and not skipped:
+                if depth < _DEEPEST and not is_skipped(name, here.wandb):
                     below += self._walk(Path(entry.path), depth + 1, here.wandb)
             # by its name alone: making a path costs more
             elif name in SETTINGS or classify_name(name) is not NameClass.OTHER:
@@ -169,37 +163,46 @@ class DirectoryWalk:
             self._taken.add(path)
             here.files.append(known._replace(path=path))
         elif (why := self._probe.why_unknown(written)) is not None:
-            named = is_worth_reporting(written.name) or written.parent.name == "logs"
-            reported = named and why != EMPTY and not is_data(written, self.top)
-            if reported or why == OWN:
-                self.unknown[written] = why
-            elif classify_name(written.name) is NameClass.LOG:
-                self.silent[written] = why
+            self._note_unknown(written, why)
+
+    def _note_unknown(self, path: Path, why: str) -> None:
+        named = is_worth_reporting(path.name) or path.parent.name == "logs"
+        reported = named and why != EMPTY and not is_data(path, self.top)
+        if reported or why == OWN:
+            self.unknown[path] = why
+        elif classify_name(path.name) is NameClass.LOG:
+            self.silent[path] = why
 
     def _drop_stepless(self, here: Folder, below: Sequence[Folder]) -> None:
         """Drop consoles without a step where there is a better log of the same run, unless they are
         called as that is.
         """
         sure = [file for file in here.anchors if file.sure and file.format is console]
+        if not sure:
+            return
         alike = set().union(*map(_log_names, sure))
-        for folder in (here, *below) if sure else ():
-            worse = [
-                one
-                for one in folder.anchors
-                if not one.sure and _log_names(one).isdisjoint(alike)
-            ]
-            folder.files = [one for one in folder.files if one not in worse]
-            # W&B's copy of the console repeats the console
-            if not folder.wandb:
-                paths = (one.path for one in worse)
-                self.unknown |= dict.fromkeys(paths, passed_over.UNSURE)
+        for folder in (here, *below):
+            worse = _take_worse(folder, alike)
+            if not folder.wandb:  # whose copy of the console repeats the console
+                self.unknown |= dict.fromkeys(worse, passed_over.UNSURE)
+
+
+def _take_worse(folder: Folder, better: set[str]) -> list[Path]:
+    """Take the logs without a step from a folder that are called as none of the better ones is."""
+    worse = [
+        one
+        for one in folder.files
+        if one.is_log and not one.sure and _log_names(one).isdisjoint(better)
+    ]
+    folder.files = [one for one in folder.files if one not in worse]
+    return [one.path for one in worse]
 
 
 def _is_of_step(name: str, dumps: Sequence[FoundFile]) -> bool:
     """Return whether a file or folder holds a step's samples in a directory of such."""
     step = rollouts.step_in(name)
     of_dump = step is not None and any(one.format is rollouts for one in dumps)
-    return of_dump or parquet.table_step(name) is not None
+    return of_dump or bool(dumps and parquet.table_step(name) is not None)
 
 
 def _holds_no_log(directory: Path, names: Iterable[str]) -> bool:
@@ -225,21 +228,17 @@ def extras_in(directory: Path, probe: Probe) -> list[FoundFile]:
         paths = (directory / name for name in ("overrides.yaml", "config.yaml"))
         return [settings_file(path) for path in filter(is_file, paths)]
     names = [entry.name for entry in entries_of(directory)]
-    layout = rollouts.layout_in(directory, names)
-    steps = [one for one in names if layout and layout.name.fullmatch(one)]
-    dumps = (
-        file
-        for one in steps
-        if layout
-        for file in rollouts.files_of(directory / one, layout)
-    )
     tables = (directory / one for one in names if parquet.table_step(one) is not None)
-    some = ((rollouts, dumps), (parquet, tables))
-    return [
-        FoundFile(directory, format)
-        for format, files in some
-        if any(one and one.format is format for one in map(probe.known, files))
-    ]
+    some = ((rollouts, _dumps(directory, names)), (parquet, tables))
+    return [FoundFile(directory, one) for one, files in some if probe.any(files, one)]
+
+
+def _dumps(directory: Path, names: Iterable[str]) -> Iterator[Path]:
+    """Yield what may be files of dumps in a directory with some entries."""
+    layout = rollouts.layout_in(directory, names)
+    for name in names if layout is not None else ():
+        if layout is not None and layout.name.fullmatch(name):
+            yield from rollouts.files_of(directory / name, layout)
 
 
 def error_logs(here: Folder) -> list[FoundFile]:

@@ -33,7 +33,6 @@ from verl_tui.sources.discovery.probing import (
     reason_of,
 )
 from verl_tui.sources.discovery.runs_in_files import RunsInFiles
-from verl_tui.sources.discovery.wandb_copies import Reports
 from verl_tui.sources.files import rotated
 from verl_tui.sources.files.checkpoint_names import HOMES, checkpoint_step
 from verl_tui.sources.files.paths import is_file, is_folder, one_spelling
@@ -78,7 +77,6 @@ class Finder:
     def __init__(self, specs: Sequence[str]) -> None:
         self.specs = tuple(specs)
         self._probe = Probe()
-        self._reports = Reports()
         self._within = RunsInFiles()
         self._begin()
 
@@ -180,7 +178,7 @@ class Finder:
     def _find_below(self, path: Path) -> None:
         """Add the runs at and below a directory, and what is passed over there."""
         name = one_line(str(path))
-        walk = DirectoryWalk(path, self._probe, self._reports, self.directories)
+        walk = DirectoryWalk(path, self._probe, self.directories)
         found = walk.runs()
         if (reason := self._probe.closed.pop(path, None)) is not None:
             self._problems.append(f"{name}: {reason}")

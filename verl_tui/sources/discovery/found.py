@@ -149,7 +149,7 @@ def log_name(file: FoundFile) -> str:
 
 
 def note_log(folder: Folder, log: str) -> None:
-    """Note that a folder's logs are parts of one of a name."""
+    """Note that a folder's logs are parts of one of a name, if it has one."""
     folder.files = [
         file._replace(log=log) if file.is_log else file for file in folder.files
     ]

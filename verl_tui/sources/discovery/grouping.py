@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from functools import lru_cache
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,8 +43,6 @@ from verl_tui.sources.formats import filelogger, trainer_state
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from verl_tui.sources.discovery.wandb_copies import Reports
-
 _START = pattern(r"[A-Z][a-z]{2}\d\d_\d\d-\d\d-\d\d_")
 """Default name of a folder of events: time and host of the start."""
 _NUMBER = pattern(r"(\d+)")
@@ -63,32 +62,43 @@ _MOST_STARTS = 1000
 """Starts that are looked at to find the first one."""
 
 
-def grouped_runs(
-    here: Folder, below: list[Folder], reports: Reports, young: set[Path]
-) -> list[Folder]:
+def grouped_runs(here: Folder, below: list[Folder], young: set[Path]) -> list[Folder]:
     """Return the runs that a directory and the folders below it are: none, one or several.
 
     Args:
         here: The directory.
         below: The folders below it.
-        reports: What consoles say of the runs that W&B keeps.
         young: Receives the logs of W&B's runs that are left out as long as they have no step.
     """
     runs = [folder for folder in below if folder.anchors]
-    runs = _join_logs(here, joined_starts(here, runs, reports, young))
+    runs = _join_logs(here, joined_starts(here, runs, young))
+    _take_extras(here, below)
+    copies = list(filter(attrgetter("wandb"), runs))
+    kept = [run for run in copies if run.wandb != here.wandb]
+    own = _join_same_names([run for run in runs if run not in kept])
+    is_one = _is_one_run(here, own, runs)
+    units = [*_split(here), *own]
+    if is_one:
+        units = [merge_into(here, own)] if units else []
+    if copies:
+        units = assigned(units, kept, _all_names(units), is_one=is_one)
+    return _with_extras(here, units)
+
+
+def _take_extras(here: Folder, below: list[Folder]) -> None:
+    """Add the samples and settings of folders without a log to the run here."""
     for folder in below:
         if not folder.anchors and folder.wandb in ("", here.wandb):
             here.files += folder.files
-    kept = [run for run in runs if run.wandb not in ("", here.wandb)]
-    own = _join_same_names([run for run in runs if run not in kept])
+
+
+def _is_one_run(here: Folder, own: list[Folder], runs: list[Folder]) -> bool:
+    """Return whether a directory is one run with all below it: with files of its own, or with
+    folders that are called as the parts of one.
+    """
     tops = [run.directory.relative_to(here.directory).parts[0] for run in runs]
-    parts = len(runs) > 1 and all(map(naming.says_content, tops))
-    is_one = bool(here.files or parts) and one_log_each([here, *own])
-    units = [*_split(here), *own]
-    if is_one:
-        units = [merge_into(here, own)] if here.anchors or own else []
-    units = assigned(units, kept, reports, _all_names(units), is_one=is_one)
-    return units if here.anchors else _with_extras(here, units)
+    parts = len(tops) > 1 and all(map(naming.says_content, tops))
+    return bool(here.files or parts) and one_log_each([here, *own])
 
 
 def _join_logs(here: Folder, runs: list[Folder]) -> list[Folder]:
@@ -159,6 +169,8 @@ def _resumed(arguments: Path, _changed: int) -> str:
 
 def _with_extras(here: Folder, units: list[Folder]) -> list[Folder]:
     """Add the samples or settings of a directory without a log to the runs below it."""
+    if here.anchors:
+        return units
     if len(units) < 2:
         return [merge_into(here, units)] if here.files else units
     samples = [file for file in here.files if file.format is not None]
@@ -264,16 +276,11 @@ def _rank(file: FoundFile) -> int:
 
 def _own_name(folder: Folder) -> str:
     """Return a run's name by its experiment, by its file, or by its place."""
-    stated = (file.title for file in (*folder.extras, *folder.anchors))
-    for title in (*titles(folder), *stated):
-        if title and not naming.is_generic(title):
-            return title
-    if folder.stem and not folder.alone and not naming.is_generic(folder.stem):
-        return folder.stem
+    stated = [*titles(folder), *(one.title for one in folder.extras + folder.anchors)]
+    stated.append("" if folder.alone else folder.stem)
+    if said := [one for one in stated if one and not naming.is_generic(one)]:
+        return said[0]
     top = folder.top or folder.directory
-    below: list[str] = []
-    if not folder.alone:
-        below = list(filter(None, [folder.stem]))
-        if top in folder.directory.parents:
-            below = [*folder.directory.relative_to(top).parts, *below]
-    return naming.place_name(below, top.resolve().parts)
+    stems = list(filter(None, [folder.stem]))
+    below = [*folder.directory.relative_to(top).parts, *stems]
+    return naming.place_name([] if folder.alone else below, top.resolve().parts)

@@ -57,6 +57,8 @@ _STANDS_FOR_ONE = pattern(
     r"|.*(?:[<{]|%[(sd]).*"
 )
 """What stands where a name would: in usage texts, templates and lines of programs."""
+_DATE = pattern(r"(?:offline-)?run-\d{8}_\d{6}-(?=.)")
+"""What comes before the id in the name of a W&B run's folder."""
 _NO_NAME = "(no name)"
 _UNSAID = {"none", "null", "", "???", "true", "false", "str", "optional[str]", "=", ":"}
 
@@ -150,17 +152,12 @@ def _numbered(names: Sequence[str]) -> list[str]:
 
 
 def _differences(places: Sequence[Sequence[str]]) -> list[str]:
-    """Return the part in which paths differ, preferably a telling one; else all that differs."""
+    """Return the part in which paths differ, where a single one of them tells, else all of it."""
     rests = _without_common(_without_common(places, 1), -1)
-    columns = []
-    if all(rests):
-        columns = [[rest[0] for rest in rests], [rest[-1] for rest in rests]]
-    unique = [words for words in columns if len(set(words)) == len(words)]
-    # A generic word is taken only if there is no other.
-    unique.sort(key=lambda words: any(map(is_generic, words)))
-    if unique:
-        return list(map(_without_date, unique[0]))
-    return ["/".join(rest) for rest in rests]
+    firsts = [rest[0] if rest else "" for rest in rests]
+    if "" not in firsts and len({*firsts}) == len(firsts):
+        rests = [[first] for first in firsts]
+    return [_DATE.sub("", "/".join(rest)) for rest in rests]
 
 
 def _without_common(places: Sequence[Sequence[str]], order: int) -> list[Sequence[str]]:
@@ -169,9 +166,3 @@ def _without_common(places: Sequence[Sequence[str]], order: int) -> list[Sequenc
     columns = zip(*turned, strict=False)
     same = len(list(takewhile(lambda parts: len({*parts}) == 1, columns)))
     return [place[same:][::order] for place in turned]
-
-
-def _without_date(word: str) -> str:
-    """Return the id in the name of a W&B run's folder; any other name as it is."""
-    found = re.fullmatch(r"(?:offline-)?run-\d{8}_\d{6}-(.+)", word)
-    return found[1] if found else word

@@ -27,7 +27,7 @@ from verl_tui.sources.discovery.found import FoundFile
 from verl_tui.sources.discovery.passed_over import EMPTY, UNKNOWN
 from verl_tui.sources.files import rotated
 from verl_tui.sources.files.binary import is_binary, why_unread
-from verl_tui.sources.files.compressed import head, uncompressed_name
+from verl_tui.sources.files.compressed import DEEPEST, head, uncompressed_name
 from verl_tui.sources.files.paths import is_folder
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats import HEAD, no_logs, swanlab, tutorial
@@ -37,14 +37,11 @@ from verl_tui.sources.formats.console import reader as console
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from verl_tui.sources.formats.format import Format
 
-DEEPEST = 4 * 2**20
-"""Bytes in which a console's first step is searched, validation samples may come before it; and
-those read where one of the first records does not end before: five thousand metrics, a long chat.
-"""
 _FIRST_LINES = 8
 """Lines among which formats look for a record."""
 _FIRST = 256
@@ -129,6 +126,17 @@ class _Look(NamedTuple):
         """The format that the file is known to have."""
         return self.known.format if self.known is not None else None
 
+    def remains(self, status: os.stat_result, begin: bytes) -> FoundFile | None:
+        """Return what the file still is where it shows no format any more.
+
+        What was taken for a log by the little that was there may be none; what was rewritten, or
+        has zeros in its place, remains the log that it was until it shows more.
+        """
+        same = status.st_ino == self.inode and begin.startswith(self.first)
+        doubted = self.known is None or (self.known.sure and not self.begun)
+        continued = same and status.st_size >= self.size
+        return None if continued and doubted else self.known
+
     @property
     def is_final(self) -> bool:
         """True if further bytes can change nothing."""
@@ -199,6 +207,10 @@ class Probe:
             self.note(path, error)
             return None
 
+    def any(self, paths: Iterable[Path], format: Format) -> bool:
+        """Return whether one of some files has a format."""
+        return any(one.format is format for one in filter(None, map(self.known, paths)))
+
     def named(self, path: Path) -> FoundFile:
         """Return a file that the user named, with its format.
 
@@ -259,32 +271,29 @@ class Probe:
         self, part: Path, before: _Look, status: os.stat_result, called: NameClass
     ) -> _Look:
         """Return what is known of a file after another look."""
-        start = head(part, _START)
-        # Another file may have the same inode, zeros take its place.
-        same = status.st_ino == before.inode and start.startswith(before.first)
-        continued = same and status.st_size >= before.size
-        look = _Look(status.st_size, status.st_ino, start[:_FIRST])
-        if is_binary(start) and len(start) >= _START:
-            look = look._replace(binary=True)
-        elif len(start) >= _START:
-            start, begun = beginning(part)
-            look = look._replace(begun=begun)
-        found = None
-        if not (continued and before.begun):  # which has told all that it can
-            found = _by_beginning(part, start, called)
+        data, begun = head(part, _START), False
+        first, whole = data[:_FIRST], len(data) < _START
+        binary = is_binary(data) and not whole
+        if not (whole or binary):
+            data, begun = beginning(part)
+        found = _by_beginning(part, data, called)
         named = called is NameClass.LOG and suffix_of(part.name) in _TEXTS
-        if found is None and named and not look.binary and self._budget > 0:
-            self._budget -= min(status.st_size, DEEPEST)
-            found = _as_console(part, status.st_size)
-        # What was taken for a log by the little that was there may be none; what was rewritten
-        # remains the log that it was until it shows more.
-        doubted = before.known is None or (before.known.sure and not before.begun)
-        if found is None and not (continued and doubted):
-            found = before.known
-        if found is None:
-            why = no_logs.reason(start) or why_unread(start) or UNKNOWN
-            return look._replace(reason=why)
-        return look._replace(known=found)
+        if found is None and named and not binary:
+            found = self._as_console(part, status.st_size)
+        known = found or before.remains(status, data)
+        why = "" if known else _why_none(data)
+        return _Look(status.st_size, status.st_ino, first, known, begun, binary, why)
+
+    def _as_console(self, path: Path, size: int) -> FoundFile | None:
+        """Recognise a console by what stands behind its beginning."""
+        if self._budget <= 0:
+            return None
+        self._budget -= min(size, DEEPEST)
+        return _as_console(path, size)
+
+
+def _why_none(begin: bytes) -> str:
+    return no_logs.reason(begin) or why_unread(begin) or UNKNOWN
 
 
 def title_in(path: Path) -> str:

@@ -17,6 +17,7 @@ long as it has no step.
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import chain, filterfalse
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
@@ -29,21 +30,18 @@ from verl_tui.sources.discovery.found import (
     merge_into,
     note_log,
 )
+from verl_tui.sources.files.compressed import DEEPEST, head
 from verl_tui.sources.files.paths import file_size
-from verl_tui.sources.files.tail import CHUNK, opened
+from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats import record_log
 from verl_tui.sources.formats.wandb import reader as wandb
-from verl_tui.sources.source import follower
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from verl_tui.sources.discovery.found import FoundFile
-    from verl_tui.sources.files.tail import Follower
 
-_LONGEST = 4096
-"""Bytes of a line that names a run."""
 _REPORTS = pattern(
     rb"wandb(?:\x1b\[[\d;]{0,16}m){0,4}: +"
     rb"(?:(?:Run data is saved locally in|Find logs at:|wandb sync) [^\r\n]{0,600}?"
@@ -53,31 +51,19 @@ _REPORTS = pattern(
 )
 
 
-class Reports:
-    """The ids of W&B's runs that consoles say they report to; reads what was appended."""
+def reports(console: FoundFile) -> Sequence[str]:
+    """Return the ids of W&B's runs that a console says it reports to, in their order."""
+    return _reported(console.path, min(file_size(console.path), DEEPEST))
 
-    def __init__(self) -> None:
-        self._known: dict[Path, tuple[Follower, bytearray, dict[str, None]]] = {}
-        """What reads each console, the end of what was read, and the ids."""
 
-    def of(self, console: FoundFile) -> list[str]:
-        """Return the ids that a console names, in their order."""
-        path = console.path
-        if path not in self._known:
-            self._known[path] = follower(path), bytearray(), {}
-        tail, end, ids = self._known[path]
-        more = True
-        try:
-            while more:
-                chunk = tail.read(CHUNK)
-                more = chunk.more
-                end += chunk.data
-                for found in _REPORTS.finditer(end) if b"wandb" in end else ():
-                    ids[found[1].decode("utf-8", "replace")] = None
-                del end[:-_LONGEST]
-        except OSError:
-            pass
-        return list(ids)
+@lru_cache(maxsize=1024)
+def _reported(path: Path, _size: int) -> Sequence[str]:
+    try:
+        text = head(path, DEEPEST)
+    except OSError:
+        return ()
+    found = _REPORTS.finditer(text) if b"wandb" in text else ()
+    return list(dict.fromkeys(one[1].decode("utf-8", "replace") for one in found))
 
 
 @lru_cache(maxsize=1024)
@@ -97,39 +83,40 @@ def _has_step(path: Path, _size: int) -> bool:
     return False
 
 
-def joined_starts(
-    here: Folder, runs: list[Folder], reports: Reports, young: set[Path]
-) -> list[Folder]:
+def joined_starts(here: Folder, runs: list[Folder], young: set[Path]) -> list[Folder]:
     """Return runs without those that are too young to be assigned; note of the starts of one
     training that its console names, and that are called alike, that they are one log.
 
     Args:
         here: The directory in and below which the runs lie.
         runs: The runs.
-        reports: What consoles say.
         young: Receives the logs of the runs left out.
     """
+    logs = list(chain.from_iterable(map(consoles, (here, *runs))))
     copies = {run.wandb: run for run in runs if run.wandb}
-    logs = [log for folder in (here, *runs) for log in consoles(folder)]
     if not copies or not logs:
         return runs
+    gone: set[Folder] = set()
     if len(copies) > 1 or len(set(map(log_name, logs))) > 1:
-        gone = {one for one, copy in copies.items() if not _has_steps(copy)}
-        young |= {path for one in gone for path in _kept(copies[one])}
-        runs = [run for run in runs if not run.wandb or run.wandb not in gone]
-        copies = {one: copy for one, copy in copies.items() if one not in gone}
+        gone = set(filterfalse(_has_steps, copies.values()))
+        young.update(*map(_kept, gone))
     for log in logs:
-        firsts: dict[tuple[str, ...], str] = {}
-        for start in filter(None, map(copies.get, reports.of(log))):
-            own = f"{WANDB}/{start.wandb}"
-            note_log(start, firsts.setdefault(tuple(titles(start)), own))
-    return runs
+        starts = filter(None, map(copies.get, reports(log)))
+        _note_one_log(filterfalse(gone.__contains__, starts))
+    return [run for run in runs if run not in gone]
+
+
+def _note_one_log(starts: Iterable[Folder]) -> None:
+    """Note which of the starts that a console names are one log: those that are called alike."""
+    firsts: dict[tuple[str, ...], str] = {}
+    for start in starts:
+        own = f"{WANDB}/{start.wandb}"
+        note_log(start, firsts.setdefault(tuple(titles(start)), own))
 
 
 def assigned(
     units: list[Folder],
     kept: list[Folder],
-    reports: Reports,
     named: Mapping[str, Sequence[Folder]],
     *,
     is_one: bool,
@@ -142,34 +129,53 @@ def assigned(
     Args:
         units: The logs.
         kept: W&B's runs.
-        reports: What consoles say.
         named: The logs by all that they are called.
         is_one: Whether the place is one run's.
     """
-    copies = [unit for unit in units if unit.wandb] + kept
-    there = set[str]().union(*map(_ids, copies))
-    said = [
-        {one for log in consoles(unit) for one in reports.of(log)} for unit in units
-    ]
+    said = {unit: _named_by(unit) for unit in units}
+    if is_one and len(units) == len(kept) == 1 and _is_of_all(kept[0], said):
+        return [merge_into(units[0], kept)]
+    there = set[str]().union(*map(_ids, (*units, *kept)))
     left: list[Folder] = []
-    given: set[Folder] = set()
-    for copy in copies:
-        mine = _ids(copy)
-        owners = [
-            unit
-            for unit, ids in zip(units, said, strict=True)
-            if unit is not copy and ids & there and ids & there <= mine
-        ]
-        if len(owners) != 1 and copy in kept:
-            owners = [one for title in titles(copy) for one in named.get(title, ())]
-            if is_one and len(kept) == 1 and (not any(said) or said[0] & mine):
-                owners = units
-        if len(owners) == 1:
-            merge_into(owners[0], [copy])
-            given.add(copy)
-        elif copy in kept and (_stated_titles(copy) or not (units and _kept(copy))):
+    for copy in (*units, *kept):
+        owner = _owner_by_id(copy, said, there)
+        if owner is not None:
+            merge_into(owner, [copy])
+        elif copy in units or not _finds_its_log(copy, units, named):
             left.append(copy)
-    return [*(unit for unit in units if unit not in given), *left]
+    return left
+
+
+def _finds_its_log(
+    copy: Folder, units: Sequence[Folder], named: Mapping[str, Sequence[Folder]]
+) -> bool:
+    """Give a run to the only log that is called as it is at W&B; return whether there is one, or
+    may be: the run has not stated its name.
+    """
+    logs = [unit for title in titles(copy) for unit in named.get(title, ())]
+    if len(logs) == 1:
+        merge_into(logs[0], [copy])
+        return True
+    return bool(units and _kept(copy)) and not _stated_titles(copy)
+
+
+def _is_of_all(copy: Folder, said: Mapping[Folder, set[str]]) -> bool:
+    """Return whether no log says that it reports to other runs than one."""
+    return not any(ids and ids.isdisjoint(_ids(copy)) for ids in said.values())
+
+
+def _owner_by_id(
+    copy: Folder, said: Mapping[Folder, set[str]], there: set[str]
+) -> Folder | None:
+    """Return the only log that names a run of W&B's, and none of the others that are there."""
+    mine = _ids(copy)
+    logs = [unit for unit, ids in said.items() if set() < ids & there <= mine]
+    return logs[0] if len(logs) == 1 and logs != [copy] else None
+
+
+def _named_by(log: Folder) -> set[str]:
+    """Return the ids of all runs that a log reports to."""
+    return {one for file in consoles(log) for one in reports(file)}
 
 
 def titles(copy: Folder) -> list[str]:

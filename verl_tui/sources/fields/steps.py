@@ -139,15 +139,6 @@ class StepTracker:
         return bool(self._counting.records or rising or self._offset)
 
     @property
-    def standing(self) -> object:
-        """The total, where records state their steps and nothing else depends on those before;
-        None where more does.
-        """
-        absolute = self.known and not (self.relative or self._carried)
-        absolute = absolute and self._offset is None
-        return ("total", self.total) if absolute else None
-
-    @property
     def note(self) -> str | None:
         """Say how many records were counted, and why."""
         count = self._counting.records

@@ -12,6 +12,10 @@ from verl_tui.sources.files.tail import CHUNK, Chunk, Follower, Tail, opened
 if TYPE_CHECKING:
     from pathlib import Path
 
+DEEPEST = 4 * 2**20
+"""Bytes in which a console's first step is searched, validation samples may come before it; and
+those read where one of the first records does not end before: five thousand metrics, a long chat.
+"""
 SUFFIX = ".gz"
 MAGIC = b"\x1f\x8b"
 """The first bytes of gzip (RFC 1952)."""

@@ -159,14 +159,15 @@ class RotatedTail:
             self._begin_next()
         return Chunk(chunk.data, None, more=chunk.more or self._exists, lost=chunk.lost)
 
-    def pass_over(self, stop: int, last: bytes) -> bool:
+    def pass_over(self, start: int, stop: int, last: bytes) -> bool:
         """Go on behind bytes that were read elsewhere, as a `Tail` does, where there are no older
         parts.
         """
         tail = self._tail
-        if not self._is_live or self._before or not isinstance(tail, Tail):
+        if self._before or not self.is_alone or not isinstance(tail, Tail):
             return False
-        return tail.pass_over(stop, last)
+        self._waiting = self._waiting or deque()
+        return tail.pass_over(start, stop, last)
 
     @property
     def _exists(self) -> bool:

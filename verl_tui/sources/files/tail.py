@@ -124,11 +124,12 @@ class Tail:
         self.offset += len(data)
         return Chunk(data, restarted, more=bool(data) and self.offset < known.st_size)
 
-    def pass_over(self, stop: int, last: bytes) -> bool:
-        """Go on behind bytes that were read elsewhere; tell whether that could be done: the file is
-        still the one that has been read, and those bytes still are what lies there.
+    def pass_over(self, start: int, stop: int, last: bytes) -> bool:
+        """Go on behind bytes that were read elsewhere; tell whether that could be done: they are
+        the next of the file that has been read, and still lie there.
 
         Args:
+            start: Where they begin.
             stop: The place behind them.
             last: The last few hundred of them.
         """
@@ -136,11 +137,15 @@ class Tail:
             with opened(self._where()) as file:
                 known = os.fstat(file.fileno())
                 there = os.pread(file.fileno(), len(last), stop - len(last))
-                same = _identity(known) == self.identity and self._same(file.fileno())
+                same = self._same(file.fileno())
+                head = self.head or os.pread(file.fileno(), _PRINT, 0)
         except OSError:
             return False
-        if not same or there != last:
+        same = same and self.identity in (None, _identity(known))
+        if not same or there != last or start != self.offset:
             return False
+        self.identity, self.head = _identity(known), head
+        self.size, self.modified = known.st_size, known.st_mtime
         self.offset = stop
         self.last = last[-_PRINT:]
         return True

@@ -54,8 +54,8 @@ def reader(path: Path) -> LineReader:
 class FileLoggerDecoder(JsonDecoder):
     """Decodes the file logger's lines."""
 
-    standing = ()
-    """Nothing: each line says all of it."""
+    alone = True
+    """Each line says all of it, so that parts of a file can be decoded by several at once."""
     _keys: Sequence[str] = ()
     """Of the newest line, which the next one mostly has as well."""
     _names: tuple[str, ...] | None = None

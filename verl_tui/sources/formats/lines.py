@@ -37,10 +37,6 @@ class DecodedPart(NamedTuple):
     """What they say, with numbers of lines that count from the first of them."""
     lines: int
     """How many lines."""
-    standing: object
-    """What their meaning depends on: what the decoder knew."""
-    decoder: Decoder
-    """The decoder as they left it."""
 
 
 class LineReader:
@@ -114,14 +110,8 @@ class LineReader:
         self._batcher.add(self.decoder.restart() or (Restart(reason),))
         return self._batcher.take()
 
-    def goes_on_with(self, later: DecodedPart) -> bool:
-        """Return whether the next lines, which were decoded apart, mean the same here."""
-        begun = bool(self._partial) or self._skipping
-        return not begun and standing_of(self.decoder) == later.standing
-
     def take(self, later: DecodedPart) -> tuple[Record, ...]:
         """Return the records of the next lines, which were decoded apart."""
-        self.decoder = later.decoder
         self._batcher.add_many(_numbered_from(self._line, later.items))
         self._line += later.lines
         return self._batcher.take()
@@ -164,13 +154,6 @@ class LineReader:
             self._partial.clear()
             reason = f"no line end within {LONGEST_LINE >> 20} MiB"
             self._batcher.add((Unreadable(self._line + 1, reason, ""),))
-
-
-def standing_of(decoder: object) -> object:
-    """Return the state that the meaning of later lines depends on, to be compared with another
-    decoder's; None if it depends on each line before, as it does unless a decoder says otherwise.
-    """
-    return getattr(decoder, "standing", None)
 
 
 def items_of(decoder: Decoder, text: bytes, number: int) -> list[MetricRow | Record]:

@@ -181,14 +181,6 @@ class CsvDecoder(TracksSteps):
             others if many > 1 and self.run is None else None,
         )
 
-    @property
-    def standing(self) -> object:
-        """The header, and what steps and totals depend on; None where that is more."""
-        place = self._place.standing
-        if place is None:
-            return None
-        return (self.header, place, self._total)
-
     def decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
         """Return the row of one line."""
         if not line.strip():

@@ -159,16 +159,6 @@ class TutorialDecoder(TracksSteps, JsonDecoder):
         return self._place.step
 
     @property
-    def standing(self) -> object:
-        """The state that steps and totals depend on; None if they depend on more, or if ranks or
-        devices write records of their own.
-        """
-        place = self._place.standing
-        if self._workers or place is None:
-            return None
-        return (place, self._total)
-
-    @property
     def note(self) -> str | None:
         """Say that steps were counted, and that figures are means over ranks or devices."""
         ranks = {rank for rank, _ in self._workers} - {None}
