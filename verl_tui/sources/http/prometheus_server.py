@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from contextlib import suppress
+from itertools import count
 from time import localtime, strftime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -63,7 +64,6 @@ _LATE = 1.0
 _HOUR = 3600.0
 """Seconds to look back where no run shows the beginning."""
 _REDISCOVER = 60.0
-_MOST_RUNS = 100
 _STALE = 300.0
 """Seconds for which Prometheus takes a series for alive after its last sample."""
 _UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -136,8 +136,6 @@ class Server:
         self.interval = _SCRAPE
         self.runs: dict[str, ServedRun] = {}
         """By name, in the order of finding; new ones are put in whole."""
-        self.left_out = 0
-        """Runs beyond those that are shown."""
         self._keys: dict[str, str] = {}
         """The log's own keys, by the names that our exporter gives them."""
         self._measured: float | None = None
@@ -191,9 +189,7 @@ class Server:
         for labels in spans.keys() & known.keys():
             known[labels].span = (known[labels].span[0], spans[labels][1])
         new = sorted(spans.keys() - known.keys(), key=lambda one: -spans[one][1])
-        room = max(0, _MOST_RUNS - len(self.runs))
-        self.left_out = max(self.left_out, len(new[room:]))
-        for labels in new[:room]:
+        for labels in new:
             called = self._name(dict(labels))
             self.runs[called] = ServedRun(called, labels, spans[labels])
 
@@ -210,7 +206,7 @@ class Server:
         """
         stated = (labels.get(label) for label in ("run", "experiment_name", "job"))
         own = next(filter(None, stated), self._address.place)
-        numbered = (f"{own} ({at})" for at in range(2, _MOST_RUNS + 2))
+        numbered = (f"{own} ({at})" for at in count(2))
         names = (own, f"{labels.get('project', '')}/{own}", *numbered)
         shown = (one_line(one, 120) or "run" for one in names)
         return next(one for one in shown if one not in self.runs)

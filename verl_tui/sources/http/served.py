@@ -54,10 +54,7 @@ class PageRun:
     @property
     def note(self) -> str | None:
         """Return what should be known of its figures."""
-        pages = (one.newest.page for one in self.workers if one.newest)
-        left_out = max((page.left_out for page in pages), default=0)
-        others = f"{left_out:,} further runs of the page are not shown"
-        return joined_notes(self.rows.note, others if left_out else None)
+        return self.rows.note
 
     def take(self) -> tuple[Record, ...]:
         """Return what the newest pages of all workers that answer say, if any of them is new."""
@@ -192,16 +189,13 @@ class Served:
 
     @property
     def waiting(self) -> tuple[str, ...]:
-        """A sentence for each server without a training, or with more runs than are shown."""
-        found = []
-        for one in self.pollers:
-            if one.server is not None and one.server.left_out:
-                why = f"{one.server.left_out:,} older runs are left out"
-                found.append(f"{one.address.text}: {why}")
-            elif one.server is not None and not one.server.runs and not one.is_silent:
-                why = "is a Prometheus server that has nothing of a training so far"
-                found.append(f"{one.address.text}: {why}")
-        return tuple(found)
+        """A sentence for each server without a training."""
+        why = "is a Prometheus server that has nothing of a training so far"
+        return tuple(
+            f"{one.address.text}: {why}"
+            for one in self.pollers
+            if one.server is not None and not one.server.runs and not one.is_silent
+        )
 
     @property
     def unreached(self) -> tuple[Unreached, ...]:

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from verl_tui.sources.formats.prometheus_text.names import Labels, NameAndLabels
 
-_MOST_RUNS = 100
-"""Runs of one page that are shown: as many as our exporter writes by default."""
 NOBODYS = ""
 """Stands for the figures on a page of several runs that belong to none."""
 _MOST_REPORTED = 100
@@ -62,8 +60,6 @@ class Page(NamedTuple):
     """By name, the figures of none under `NOBODYS`; the whole page where it is of one run."""
     flaws: Sequence[Unreadable]
     """Lines that could not be read."""
-    left_out: int
-    """Runs that are not shown, since there are too many."""
 
 
 def read_page(data: bytes) -> Page:
@@ -85,8 +81,7 @@ def read_page(data: bytes) -> Page:
         reason = "its last line has no end"
         flaws.append(Unreadable(len(lines) + 1, reason, one_line(cut, 80)))
     kinds = {spelled(found[1]): found[2] for found in TYPE.finditer(text)}
-    runs, left_out = _runs(Scrape(samples, kinds, _keys(samples)))
-    return Page(runs, flaws, left_out)
+    return Page(_runs(Scrape(samples, kinds, _keys(samples))), flaws)
 
 
 _INFO = prometheus_names.INFO
@@ -105,30 +100,26 @@ def _sample(line: str) -> tuple[NameAndLabels, float] | None:
     return (spelled(found[1]), labels), float(found[3])
 
 
-def _runs(whole: Scrape) -> tuple[dict[str, Scrape], int]:
-    """Return the figures of a page by run, and how many runs are left out: of two that are called
-    alike each has its project before its name.
+def _runs(whole: Scrape) -> dict[str, Scrape]:
+    """Return the figures of a page by run: of two that are called alike each has its project before
+    its name.
     """
     parts: dict[tuple[str, str], dict[NameAndLabels, float]] = defaultdict(dict)
-    for series, value in whole.samples.items():
-        if series[0] != _INFO:
-            parts[_run_of(series[1])][series] = value
+    for sample, value in whole.samples.items():
+        if sample[0] != _INFO:
+            parts[_run_of(sample[1])][sample] = value
     shared = parts.pop((NOBODYS, ""), {})
     if len(parts) < 2:
         own = {**shared, **next(iter(parts.values()), {})}
-        name = next((run for run, _ in parts), NOBODYS)
-        return {name: whole._replace(samples=own)}, 0
-    shown = [*parts][:_MOST_RUNS]
-    called = Counter(run for run, _ in shown)
+        return {next((run for run, _ in parts), NOBODYS): whole._replace(samples=own)}
+    called = Counter(run for run, _ in parts)
     runs = {
-        f"{project}/{run}" if called[run] > 1 and project else run: whole._replace(
-            samples=parts[run, project]
-        )
-        for run, project in shown
+        f"{project}/{run}" if called[run] > 1 and project else run: own
+        for (run, project), own in parts.items()
     }
     if shared:
-        runs[NOBODYS] = whole._replace(samples=shared)
-    return runs, len(parts) - len(shown)
+        runs[NOBODYS] = shared
+    return {run: whole._replace(samples=own) for run, own in runs.items()}
 
 
 @lru_cache(maxsize=16_384)

@@ -86,8 +86,9 @@ class PageReader(WholeReader):
         self._lines += data.count(b"\n")
         named = page.runs.keys() - {NOBODYS}
         if len(named) > 1:
-            many = len(named) + page.left_out
-            reason = f"holds {many:,} runs: name the address of their exporter instead"
+            reason = (
+                f"holds {len(named):,} runs: name the address of their exporter instead"
+            )
             return (Unreadable(1, reason, ""),)
         (own,) = page.runs.values()
         status = status_at(self._path)
