@@ -17,7 +17,7 @@ from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.formats.prometheus_text import reader as exposition
 from verl_tui.sources.formats.prometheus_text.figures import PageFigures
-from verl_tui.sources.formats.prometheus_text.machines import machine_figures
+from verl_tui.sources.formats.prometheus_text.names import machine_figures
 from verl_tui.sources.formats.prometheus_text.page import read_page
 from verl_tui.sources.formats.prometheus_text.rows import StepRows
 from verl_tui.text import one_line
@@ -300,8 +300,8 @@ def test_plain_lines_are_read_as_prometheus_client_reads_them(
     (family,) = text_string_to_metric_families(f"name{{{words}}} {number}\n")
     (expected,) = family.samples
     (scrape,) = read_page(f"name{{{words}}} {number}\n".encode()).runs.values()
-    (sample,) = scrape.samples
-    assert sample.labels == tuple(
+    ((_, read), number_read) = next(iter(scrape.samples.items()))
+    assert read == tuple(
         sorted((name, one_line(text, 300)) for name, text in expected.labels.items())
     )
-    assert repr(sample.value) == repr(float(expected.value))
+    assert repr(number_read) == repr(float(expected.value))

@@ -32,7 +32,7 @@ from verl_tui.sources.http import addresses
 from verl_tui.sources.http.addresses import NoAnswerError
 from verl_tui.sources.http.client import AUTHORIZATION, CA_FILE, Client
 from verl_tui.sources.http.poller import Poller
-from verl_tui.sources.http.prometheus_api import parsed_series
+from verl_tui.sources.http.prometheus_server import parsed_series
 from verl_tui.sources.http.served import Served
 
 if TYPE_CHECKING:
@@ -435,10 +435,10 @@ _SERIES = st.fixed_dictionaries(
 
 @given(st.lists(_SERIES, max_size=6))
 def test_any_series_make_rows_or_nothing(series: list[dict[str, object]]) -> None:
-    body = json.dumps({"status": "success", "data": {"result": series}}).encode()
+    body = json.dumps({"result": series})
     rows = StepRows()
     batcher = RowBatcher()
-    lines = parsed_series(body)
+    lines = parsed_series(json.loads(body))
     for _ in range(2):
         batcher.add(rows.take(lines, {}))
     for record in batcher.take():

@@ -20,38 +20,16 @@ def read(
     "text",
     [
         "Prompt: What is 1 + 1?\nResponse: It is 2.\nReward: 0.5",
-        "Prompt: What is 1 + 1? Response: It is 2. Reward: 0.5",
         "**Prompt:** What is 1 + 1?\n\n**Response:** It is 2.\n\n**Reward:** 0.5",
         "**Prompt**: What is 1 + 1?  \n**Completion**: It is 2.  \n**Score**: 0.5  \n",
         "### Prompt\nWhat is 1 + 1?\n\n### Response\nIt is 2.\n\n### Reward\n0.5\n",
         "## Question:\nWhat is 1 + 1?\n## Answer:\nIt is 2.\n## Score:\n0.5",
         "Step: 7 | Reward: 0.5\nPrompt: What is 1 + 1?\nResponse: It is 2.",
-        json.dumps({"Prompt": "What is 1 + 1?", "Response": "It is 2.", "Reward": 0.5}),
-        "```json\n"
-        + json.dumps(
-            {"prompt": "What is 1 + 1?", "completion": "It is 2.", "score": 0.5},
-            indent=1,
-        )
-        + "\n```",
-        "| Prompt | Response | Reward |\n|---|:---:|---|\n| What is 1 + 1? | It is 2. | 0.5 |\n",
     ],
 )
 def test_a_sample_however_it_is_written(text: str) -> None:
     (sample,) = read(text)
     assert sample == Sample(7, "What is 1 + 1?", "It is 2.", 0.5)
-
-
-def test_a_table_or_list_of_several() -> None:
-    rows = [
-        {"prompt": f"p{n}", "response": f"r{n}", "reward": float(n)} for n in range(3)
-    ]
-    table = "| prompt | response | reward |\n|---|---|---|\n" + "".join(
-        f"| p{n} | r{n} | {n} |\n" for n in range(3)
-    )
-    for text in (json.dumps(rows), table):
-        assert [(sample.prompt, sample.response, sample.score) for sample in read(text)] == [
-            ("p0", "r0", 0.0), ("p1", "r1", 1.0), ("p2", "r2", 2.0),
-        ]  # fmt: skip
 
 
 def test_what_says_how_a_run_was_started_is_no_sample() -> None:

@@ -6,18 +6,17 @@ followed: secrets go only where the user pointed.
 
 from __future__ import annotations
 
-import base64
 import json
 import logging
 import re
 from http import HTTPStatus
 from typing import TYPE_CHECKING
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from verl_tui.health.finding import Severity
 from verl_tui.sources.http.addresses import NoAnswerError
-from verl_tui.sources.http.client import Question, connected, exchanged
+from verl_tui.sources.http.client import exchanged
 
 if TYPE_CHECKING:
     from verl_tui.notify.destination import Destination
@@ -74,12 +73,7 @@ def _posted(to: Destination, body: bytes, deadline: float) -> str:
     if to.token:
         headers["Authorization"] = f"Bearer {to.token}"
     try:
-        reply = exchanged(
-            lambda: _question(urlsplit(to.url), headers, deadline),
-            body,
-            deadline,
-            _LIMIT,
-        )
+        reply = exchanged(to.url, headers, body, deadline, _LIMIT, _proxies(to.url))
     except NoAnswerError as error:
         passing = not isinstance(error.__cause__, ValueError)
         raise NotSentError(str(error), passing=passing) from None
@@ -93,42 +87,20 @@ def _posted(to: Destination, body: bytes, deadline: float) -> str:
     raise NotSentError(f"answers with {answered}", passing=passing)
 
 
-def _question(url: SplitResult, headers: dict[str, str], deadline: float) -> Question:
-    """Return what to ask, through the proxy that the environment names, if any."""
-    target = url._replace(scheme="", netloc="", fragment="").geturl() or "/"
-    secure = url.scheme == "https"
-    proxy, login = _proxy(url)
-    at = proxy or url
-    connection = connected(at.hostname or "", at.port, deadline, secure=secure)
-    if proxy is None:
-        return Question(connection, target, headers)
-    if not secure:
-        return Question(connection, url.geturl(), headers | login)
-    connection.set_tunnel(url.hostname or "", url.port or 443, login)
-    return Question(connection, target, headers)
-
-
-def _proxy(url: SplitResult) -> tuple[SplitResult | None, dict[str, str]]:
-    """Return the proxy that the environment names for an address, and its login.
+def _proxies(url: str) -> dict[str, str]:
+    """Return the proxies that the environment names for an address.
 
     Raises:
-        NotSentError: It is of a kind that is not supported, such as SOCKS.
+        NotSentError: The one that is needed is of a kind that is not supported, such as SOCKS.
     """
-    named = "" if proxy_bypass(url.netloc) else getproxies().get(url.scheme, "")
-    if not named:
-        return None, {}
-    proxy = urlsplit(named if "://" in named else f"http://{named}")
-    if proxy.scheme != "http":
+    parts = urlsplit(url)
+    proxies = {} if proxy_bypass(parts.netloc) else getproxies()
+    kind, there, _ = proxies.get(parts.scheme, "").partition("://")
+    if there and kind != "http":
         raise NotSentError(
-            f"lies behind a proxy of the kind {proxy.scheme}: only http is supported"
+            f"lies behind a proxy of the kind {kind}: only http is supported"
         )
-    if proxy.port is None:
-        proxy = proxy._replace(netloc=f"{proxy.netloc}:80")
-    if proxy.username is None:
-        return proxy, {}
-    login = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}".encode()
-    basic = base64.b64encode(login).decode()
-    return proxy, {"Proxy-Authorization": f"Basic {basic}"}
+    return proxies
 
 
 def _by_apprise(to: Destination, message: Message) -> str:

@@ -13,11 +13,17 @@ import netrc
 import os
 import socket
 import ssl
-from contextlib import closing
-from http import HTTPStatus
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.error import URLError
 from urllib.parse import urljoin
+from urllib.request import (
+    HTTPHandler,
+    HTTPSHandler,
+    OpenerDirector,
+    ProxyHandler,
+    Request,
+)
 
 from verl_tui import __version__
 from verl_tui.given_files import is_ordinary
@@ -32,12 +38,11 @@ if TYPE_CHECKING:
 
 CA_FILE = "VERL_TUI_HTTP_CA_FILE"
 """Environment variable that names certificates to be trusted besides those of this machine."""
-_CHUNK = 64 * 1024
 AUTHORIZATION = "VERL_TUI_HTTP_AUTHORIZATION"
 """Environment variable that holds a whole header, `Bearer …`, for every server that the user
 names.
 """
-
+_CHUNK = 64 * 1024
 _DEADLINE = 20.0
 """Seconds that a question may take in all: twice what Prometheus gives a scrape by default."""
 _LIMIT = 64 * 2**20
@@ -64,50 +69,49 @@ class Reply(NamedTuple):
     body: bytes
 
 
-class Question(NamedTuple):
-    """What to ask, and where."""
-
-    connection: http.client.HTTPConnection
-    target: str
-    headers: Mapping[str, str]
-
-
 class TooLargeError(ValueError):
     """An answer is larger than the text says."""
 
 
 def exchanged(
-    opened: Callable[[], Question],
-    body: str | bytes | None,
+    url: str,
+    headers: Mapping[str, str],
+    body: bytes | None,
     deadline: float,
     limit: int,
+    proxies: Mapping[str, str] | None = None,
 ) -> Reply:
     """Return the answer to what is posted, or asked for where there is no body.
 
     Args:
-        opened: Returns what to ask; what it raises counts as no answer.
+        url: Where.
+        headers: What is sent besides.
         body: What to post.
         deadline: Seconds that it may take in all.
         limit: Bytes of the answer at most.
+        proxies: Addresses of proxies by scheme.
 
     Raises:
         NoAnswerError: There is none; the error behind it is its cause.
     """
     end = monotonic() + deadline
     try:
-        connection, target, headers = opened()
-        with closing(connection):
-            method = "GET" if body is None else "POST"
-            headers = {"User-Agent": f"verl-tui/{__version__}", **headers}
-            connection.request(method, target, body, headers)
-            with connection.getresponse() as response:
-                stated = {name.lower(): one for name, one in response.getheaders()}
-                return Reply(response.status, stated, _body(response, end, limit))
-    except TimeoutError as error:
-        why = f"gives no complete answer within {deadline:g} s"
-        raise NoAnswerError(why) from error
+        own = {"User-Agent": f"verl-tui/{__version__}", **headers}
+        asker = OpenerDirector()
+        asker.add_handler(ProxyHandler(dict(proxies or {})))
+        asker.add_handler(HTTPHandler())
+        if url.startswith("https:"):
+            asker.add_handler(HTTPSHandler(context=trust()))
+        asked = Request(url, body, own)  # noqa: S310 - no handler asks but for HTTP
+        with asker.open(asked, timeout=deadline) as response:
+            stated = {name.lower(): one for name, one in response.getheaders()}
+            return Reply(response.status, stated, _body(response, end, limit))
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise NoAnswerError(_reason(error)) from error
+        own_error: Any = error.reason if isinstance(error, URLError) else error
+        why = f"gives no complete answer within {deadline:g} s"
+        if not isinstance(own_error, TimeoutError):
+            why = _reason(own_error)
+        raise NoAnswerError(why) from own_error
 
 
 def _body(response: http.client.HTTPResponse, end: float, limit: int) -> bytes:
@@ -123,19 +127,6 @@ def _body(response: http.client.HTTPResponse, end: float, limit: int) -> bytes:
     if response.length:
         raise http.client.IncompleteRead(bytes(body))
     return bytes(body)
-
-
-def connected(
-    host: str, port: int | None, timeout: float, *, secure: bool
-) -> http.client.HTTPConnection:
-    """Return a connection that opens as soon as something is asked.
-
-    Raises:
-        OSError: The file with further certificates cannot be read, or holds none.
-    """
-    if not secure:
-        return http.client.HTTPConnection(host, port, timeout=timeout)
-    return http.client.HTTPSConnection(host, port, timeout=timeout, context=trust())
 
 
 def _reason(error: Exception) -> str:
@@ -188,34 +179,25 @@ def trust() -> ssl.SSLContext:
                 raise OSError(None, "no file")
             context.load_verify_locations(further)
         except (OSError, ssl.SSLError) as error:
-            raise OSError(
-                None,
-                f"{CA_FILE}: {one_line(further)} holds no certificates that can be read",
-            ) from error
+            why = (
+                f"{CA_FILE}: {one_line(further)} holds no certificates that can be read"
+            )
+            raise OSError(None, why) from error
     return context
 
 
 class Client:
-    """Asks servers, and follows them to other addresses of theirs."""
+    """Asks servers, and follows them to other addresses of theirs.
 
-    def __init__(
-        self,
-        *,
-        deadline: float = _DEADLINE,
-        limit: int = _LIMIT,
-        login: bool = True,
-    ) -> None:
-        """Ask nothing yet.
+    Args:
+        deadline: Seconds that a question may take in all.
+        login: Whether the user's login may go there.
+    """
 
-        Args:
-            deadline: Seconds that a question may take in all.
-            limit: Bytes of an answer at most.
-            login: Whether the user's login may go there.
-        """
+    def __init__(self, *, deadline: float = _DEADLINE, login: bool = True) -> None:
         self.received = 0
         """Bytes of all answers."""
         self._deadline = deadline
-        self._limit = limit
         self._login = login
 
     def ask(self, address: Address, *, form: str | None = None) -> bytes:
@@ -228,50 +210,42 @@ class Client:
         Raises:
             NoAnswerError: There is none that can be used.
         """
-        for _ in range(_REDIRECTS + 1):
-            status, headers, body = self._answer(address, form)
-            if status not in _MOVED:
-                break
-            address = self._onward(address, headers.get("location", ""))
-        else:
-            raise NoAnswerError("redirects without end")
-        if status == HTTPStatus.OK:
-            return body
-        reason = _REASONS.get(status, f"answers with HTTP {status}")
-        raise NoAnswerError(reason, status, body[:_CHUNK])
-
-    def _onward(self, address: Address, location: str) -> Address:
-        try:
-            onward = addresses.parse_address(urljoin(address.text, location))
-        except ValueError as error:
-            raise NoAnswerError("redirects without naming an address") from error
-        if onward.origin != address.origin:
-            raise NoAnswerError(
-                f"redirects to another server, {onward.place}: name that one if it is meant"
-            )
-        return onward
-
-    def _answer(self, address: Address, form: str | None) -> Reply:
-        """Ask once."""
-        headers = {"Accept": "*/*"}
-        if self._login:
-            headers |= _login(address.host)
+        headers = {"Accept": "*/*", **(_login(address.host) if self._login else {})}
         if form is not None:
             headers["Content-Type"] = "application/x-www-form-urlencoded"
-        secure = address.scheme == "https"
+        sent = None if form is None else form.encode()
+        for _ in range(_REDIRECTS + 1):
+            reply = exchanged(address.text, headers, sent, self._deadline, _LIMIT)
+            if reply.status not in _MOVED:
+                break
+            address = _onward(address, reply.headers.get("location", ""))
+        else:
+            raise NoAnswerError("redirects without end")
+        self.received += len(reply.body)
+        return _whole(reply)
 
-        def opened() -> Question:
-            connection = connected(
-                address.host, address.port, self._deadline, secure=secure
-            )
-            return Question(connection, address.path, headers)
 
-        answer = exchanged(opened, form, self._deadline, self._limit)
-        told = answer.headers.keys() & {"content-length", "transfer-encoding"}
-        if answer.body and not told and not answer.body.endswith(_ENDS):
-            raise NoAnswerError(_BREAKS_OFF)
-        self.received += len(answer.body)
-        return answer
+def _whole(reply: Reply) -> bytes:
+    status, headers, body = reply
+    told = headers.keys() & {"content-length", "transfer-encoding"}
+    if body and not told and not body.endswith(_ENDS):
+        raise NoAnswerError(_BREAKS_OFF)
+    if status != http.HTTPStatus.OK:
+        reason = _REASONS.get(status, f"answers with HTTP {status}")
+        raise NoAnswerError(reason, status, body[:_CHUNK])
+    return body
+
+
+def _onward(address: Address, location: str) -> Address:
+    try:
+        onward = addresses.parse_address(urljoin(address.text, location))
+    except ValueError as error:
+        raise NoAnswerError("redirects without naming an address") from error
+    if onward.origin != address.origin:
+        raise NoAnswerError(
+            f"redirects to another server, {onward.place}: name that one if it is meant"
+        )
+    return onward
 
 
 def _login(host: str) -> dict[str, str]:
@@ -280,9 +254,8 @@ def _login(host: str) -> dict[str, str]:
     """
     stated = os.environ.get(AUTHORIZATION, "").strip()
     if stated:
-        if stated.isprintable() and stated.isascii():
-            return {"Authorization": stated}
-        return {}
+        sent = stated.isprintable() and stated.isascii()
+        return {"Authorization": stated} if sent else {}
     try:
         known = netrc.netrc(os.environ.get("NETRC") or None).authenticators(host)
     except (OSError, netrc.NetrcParseError, UnicodeError):

@@ -39,8 +39,6 @@ _OF_ENGINES = pattern(r"(?:vllm|sglang)[:_]")
 class EngineRun(PageRun):
     """The engines of one run: their figures are of the step that its logs have reached."""
 
-    kind = "engines"
-
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.logs: dict[str, SourceStatus] = {}
@@ -88,8 +86,8 @@ class EngineRun(PageRun):
     def own(self, page: Page, _: str, /) -> Scrape | None:
         """Return the figures of engines on a page: those of training come from the logs alone."""
         scrapes = [*page.runs.values()]
-        every = chain.from_iterable(one.samples for one in scrapes)
-        own = [sample for sample in every if _OF_ENGINES.match(sample.name)]
+        every = chain.from_iterable(one.samples.items() for one in scrapes)
+        own = {series: at for series, at in every if _OF_ENGINES.match(series[0])}
         return scrapes[0]._replace(samples=own, keys={})
 
     def moment(

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.sources.formats.prometheus_text.page import read_page
 from verl_tui.sources.http.addresses import NoAnswerError, asked_again
-from verl_tui.sources.http.prometheus_api import PrometheusApi
 from verl_tui.sources.http.prometheus_server import Server
 from verl_tui.text import one_line
 
@@ -140,9 +139,10 @@ class Poller:
         self.rounds += 1
 
     def _ask(self, now: float) -> None:
-        if self.server is None and self.newest is None and self._is_server():
+        if self.server is None and self.newest is None and self._may_be_server():
+            server = Server(self.address, self.client)
             # while it loads, what there is can be taken
-            self.server = Server(self.address, self.client)
+            self.server = server if server.is_there() else None
         if self.server is not None:
             self.server.ask(now)
             return
@@ -164,10 +164,9 @@ class Poller:
                 "is not a Prometheus server, and has no metrics at /metrics"
             ) from error
 
-    def _is_server(self) -> bool:
+    def _may_be_server(self) -> bool:
         path = self.address.path
-        may_be = not path.endswith(_METRICS) and "?" not in path
-        return may_be and PrometheusApi(self.address, self.client).is_there()
+        return not path.endswith(_METRICS) and "?" not in path
 
 
 def settle(pollers: Iterable[Poller]) -> None:

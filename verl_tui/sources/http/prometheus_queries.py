@@ -7,11 +7,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui import prometheus_names
-from verl_tui.sources.formats.prometheus_text.machines import MACHINES
 from verl_tui.sources.formats.prometheus_text.names import (
     ADDED,
     KEPT_TOTALS,
     KEY,
+    MACHINES,
     QUANTILES,
     TABLE,
 )

@@ -1,5 +1,5 @@
 """A Prometheus server as a source: finds the runs it has series of, loads their past, and follows
-them by the same question.
+them by the same question (https://prometheus.io/docs/prometheus/latest/querying/api).
 """
 
 from __future__ import annotations
@@ -7,28 +7,33 @@ from __future__ import annotations
 import math
 from collections import deque
 from contextlib import suppress
+from itertools import count
 from time import localtime, strftime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
+import orjson
+
+from verl_tui import prometheus_names
 from verl_tui.means import clamp
 from verl_tui.patterns import pattern
-from verl_tui.sources.fields.row_batcher import joined_notes
-from verl_tui.sources.formats.prometheus_text.machines import MACHINES
-from verl_tui.sources.formats.prometheus_text.names import BY_CLOCK, KEY
+from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
+from verl_tui.sources.formats.prometheus_text.names import (
+    BY_CLOCK,
+    KEY,
+    MACHINES,
+    PrometheusSeries,
+)
+from verl_tui.sources.formats.prometheus_text.rows import StepRows
 from verl_tui.sources.http import prometheus_queries as queries
-from verl_tui.sources.http.addressed_run import AddressedRun
 from verl_tui.sources.http.addresses import NoAnswerError
-from verl_tui.sources.http.prometheus_api import PrometheusApi
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from verl_tui.records import Record
-    from verl_tui.sources.formats.prometheus_text.names import (
-        Labels,
-        PrometheusSeries,
-    )
+    from verl_tui.sources.formats.prometheus_text.names import Labels
     from verl_tui.sources.http.addresses import Address
     from verl_tui.sources.http.client import Client
 
@@ -59,16 +64,19 @@ _LATE = 1.0
 _HOUR = 3600.0
 """Seconds to look back where no run shows the beginning."""
 _REDISCOVER = 60.0
-_MOST_RUNS = 100
 _STALE = 300.0
 """Seconds for which Prometheus takes a series for alive after its last sample."""
+_UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+_PIECE = pattern(r"(\d{1,15})(ms|[smhd])")
+"""A part of a duration, and its units in seconds."""
 
 
-class ServedRun(AddressedRun):
+class ServedRun:
     """One run that a server has series of."""
 
     format = name
     rank = rank
+    modified: float | None = None
     live = True
     """True if the server still has something new of it."""
     followed: float | None = None
@@ -77,15 +85,17 @@ class ServedRun(AddressedRun):
     """Says how exact its past is, where a point is more than a scrape."""
 
     def __init__(self, called: str, labels: Labels, span: tuple[float, float]) -> None:
-        super().__init__(called)
+        self.name = called
         self.labels = labels
         """Labels that distinguish its series from those of others; empty for figures of no run."""
         self.span = span
         """When its steps were seen first and last."""
+        self.rows = StepRows()
+        self._batcher = RowBatcher()
         self._ready: deque[tuple[Record, ...]] = deque()
 
     @property
-    def waiting(self) -> bool:  # type: ignore[override]
+    def waiting(self) -> bool:
         """True if further records wait."""
         return bool(self._ready)
 
@@ -121,18 +131,30 @@ class Server:
     """
 
     def __init__(self, address: Address, client: Client) -> None:
-        self._api = PrometheusApi(address, client)
-        self._place = address.place
+        self._address = address
+        self._client = client
         self.interval = _SCRAPE
         self.runs: dict[str, ServedRun] = {}
         """By name, in the order of finding; new ones are put in whole."""
-        self.left_out = 0
-        """Runs beyond those that are shown."""
         self._keys: dict[str, str] = {}
         """The log's own keys, by the names that our exporter gives them."""
         self._measured: float | None = None
         """Up to when figures of machines and engines were asked for."""
         self._discovered = -math.inf
+
+    def is_there(self) -> bool:
+        """Return whether the server speaks Prometheus's API.
+
+        Raises:
+            NoAnswerError: It does not answer at all.
+        """
+        try:
+            self._data("/api/v1/status/buildinfo")
+        except NoAnswerError as error:
+            if error.status is None and not str(error).startswith("answers with"):
+                raise
+            return False
+        return True
 
     def ask(self, now: float) -> None:
         """Ask for new figures.
@@ -156,27 +178,35 @@ class Server:
     def _discover(self, now: float) -> None:
         since = max(now - _PAST, self._discovered - _REDISCOVER)
         with suppress(NoAnswerError):  # what only looks like Prometheus has no targets
-            stated = self._api.scrape_interval() or self.interval
+            stated = self._scrape_interval() or self.interval
             self.interval = clamp(stated, _SHORTEST, _LONGEST)
-        self._keys |= self._api.keys(since, now)
+        period = [("start", f"{since:.0f}"), ("end", f"{now:.0f}")]
+        form = urlencode([("match[]", prometheus_names.INFO), *period])
+        for one in _dicts(self._data("/api/v1/series", form)):
+            self._keys[str(one.get("name", ""))] = str(one.get("key", ""))
         known = {run.labels: run for run in self.runs.values()}
         spans = self._spans(since, now)
         for labels in spans.keys() & known.keys():
             known[labels].span = (known[labels].span[0], spans[labels][1])
         new = sorted(spans.keys() - known.keys(), key=lambda one: -spans[one][1])
-        room = max(0, _MOST_RUNS - len(self.runs))
-        self.left_out = max(self.left_out, len(new[room:]))
-        for labels in new[:room]:
+        for labels in new:
             called = self._name(dict(labels))
             self.runs[called] = ServedRun(called, labels, spans[labels])
+
+    def _scrape_interval(self) -> float | None:
+        """Return the seconds between two scrapes of the targets that are scraped most often."""
+        data = self._data("/api/v1/targets?state=active")
+        targets = _dicts(data.get("activeTargets") if isinstance(data, dict) else None)
+        stated = [promql_duration(target.get("scrapeInterval")) for target in targets]
+        return min(filter(None, stated), default=None)
 
     def _name(self, labels: Mapping[str, str]) -> str:
         """Return a run's name: as in the logs, with its project if another one has the same
         name.
         """
         stated = (labels.get(label) for label in ("run", "experiment_name", "job"))
-        own = next(filter(None, stated), self._place)
-        numbered = (f"{own} ({at})" for at in range(2, _MOST_RUNS + 2))
+        own = next(filter(None, stated), self._address.place)
+        numbered = (f"{own} ({at})" for at in count(2))
         names = (own, f"{labels.get('project', '')}/{own}", *numbered)
         shown = (one_line(one, 120) or "run" for one in names)
         return next(one for one in shown if one not in self.runs)
@@ -185,7 +215,7 @@ class Server:
         """Return from when to when the steps of each run were seen."""
         every = max(self.interval, (now - since) / _MOST_POINTS)
         spans: dict[Labels, tuple[float, float]] = {}
-        for line in self._api.range(queries.STEPS, since, self._until(now), every):
+        for line in self._range(queries.STEPS, since, self._until(now), every):
             run = queries.belongs(line.labels)
             if run and line.points:
                 times = (*line.points, *spans.get(run, ()))
@@ -200,9 +230,8 @@ class Server:
         """
         run.live = now - run.span[1] <= _STALE
         last = self._until(now if run.live else min(now, run.span[1]))
-        first, begins = run.span[0], run.followed is None
-        if run.followed is not None:
-            first = run.followed + self.interval
+        begins = run.followed is None
+        first = run.span[0] if begins else (run.followed or 0.0) + self.interval
         if first > last:
             return
         every, lines = self._past(queries.of_run(run.labels), first, last, _MOMENTS)
@@ -247,7 +276,7 @@ class Server:
             scrapes = math.ceil((last - first) / (points * self.interval))
             every = self.interval * max(1, scrapes)
             try:
-                lines = self._api.range(query, first, last, every)
+                lines = self._range(query, first, last, every)
             except NoAnswerError as error:
                 # Too much at once for the server or for us: a quarter of it.
                 points = int((last - first) / every) // 4
@@ -261,6 +290,26 @@ class Server:
         late = min(_LATE, self.interval / 2)
         return math.floor((now - late) / self.interval) * self.interval
 
+    # -- questions ---------------------------------------------------------------------------------
+
+    def _range(
+        self, query: str, first: float, last: float, every: float
+    ) -> list[PrometheusSeries]:
+        """Return the values of a query in a period, the newest moment always among them."""
+        first = last - math.floor((last - first) / every) * every
+        period = {"start": f"{first:.3f}", "end": f"{last:.3f}", "step": f"{every:g}"}
+        form = urlencode({"query": query, **period})
+        return parsed_series(self._data("/api/v1/query_range", form))
+
+    def _data(self, path: str, form: str | None = None) -> Any:
+        try:
+            body = self._client.ask(self._address.below(path), form=form)
+        except NoAnswerError as error:
+            if error.body.startswith(b"{"):
+                data_of(error.body)  # says why in the server's own words
+            raise
+        return data_of(body)
+
 
 def _is_used(line: PrometheusSeries) -> bool:
     """Return whether a series is none that the server computes a figure of."""
@@ -268,3 +317,49 @@ def _is_used(line: PrometheusSeries) -> bool:
         return True
     parts = ("_bucket", "_sum", "_count")
     return not line.name.endswith(parts) and not BY_CLOCK.fullmatch(line.name)
+
+
+def data_of(body: bytes) -> Any:
+    """Return the data in an answer of Prometheus's API.
+
+    Raises:
+        NoAnswerError: It reports an error, or is not an answer of the API.
+    """
+    try:
+        answer = orjson.loads(body)
+    except ValueError as error:
+        kind = "a web page" if b"<html" in body[:2000].lower() else "something else"
+        raise NoAnswerError(
+            f"answers with {kind} in place of Prometheus's JSON"
+        ) from error
+    status = answer.get("status") if isinstance(answer, dict) else None
+    if status == "error":
+        raise NoAnswerError(f"cannot answer: {one_line(str(answer.get('error')), 160)}")
+    if status != "success":
+        raise NoAnswerError("answers with JSON that is not Prometheus's")
+    return answer.get("data")
+
+
+def parsed_series(data: Any) -> list[PrometheusSeries]:
+    """Return the series of the data of a range query; invalid entries are left out."""
+    found = []
+    for entry in _dicts(data.get("result") if isinstance(data, dict) else None):
+        with suppress(KeyError, TypeError, ValueError, AttributeError):
+            points = dict(entry["values"])
+            labels = {str(name): str(value) for name, value in entry["metric"].items()}
+            if set(map(type, points)) <= {int, float}:
+                called = labels.pop("__name__", "")
+                found.append(PrometheusSeries(called, labels, points))
+    return found
+
+
+def _dicts(data: object) -> list[dict[Any, Any]]:
+    return (
+        [one for one in data if isinstance(one, dict)] if isinstance(data, list) else []
+    )
+
+
+def promql_duration(text: object) -> float | None:
+    """Return a duration as Prometheus writes it: `15s`, `1m`, `1m30s`, `500ms`."""
+    pieces = _PIECE.findall(text) if isinstance(text, str) else []
+    return sum(int(number) * _UNITS[unit] for number, unit in pieces) or None

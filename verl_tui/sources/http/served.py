@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from verl_tui.records import MetricRows
 from verl_tui.sources.fields.kept_metrics import KeptMetrics
-from verl_tui.sources.fields.row_batcher import joined_notes
+from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
 from verl_tui.sources.files.polled import PolledSource
 from verl_tui.sources.formats.prometheus_text import reader as exposition
 from verl_tui.sources.formats.prometheus_text.figures import PageFigures, instance_of
 from verl_tui.sources.formats.prometheus_text.page import NOBODYS
+from verl_tui.sources.formats.prometheus_text.rows import StepRows
 from verl_tui.sources.http import addresses
-from verl_tui.sources.http.addressed_run import AddressedRun
 from verl_tui.sources.http.addresses import Unreached
 from verl_tui.sources.http.poller import Poller, settle
 
@@ -27,19 +27,26 @@ if TYPE_CHECKING:
     from verl_tui.records import Record, SourceStatus
     from verl_tui.sources.formats.prometheus_text.names import PrometheusSeries
     from verl_tui.sources.formats.prometheus_text.page import Page, Scrape
+    from verl_tui.sources.http.prometheus_server import ServedRun
 
 
-class PageRun(AddressedRun):
-    """One run that pages tell of; several of them are those of its workers."""
+class PageRun:
+    """One run that pages tell of; several of them are those of its workers. The records of all come
+    through the first.
+    """
 
     format = exposition.name
     rank = exposition.rank
-    kind = "endpoints"
+    waiting = False
+    modified: float | None = None
+    """When it said something last."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(name)
+        self.name = name
+        self.rows = StepRows()
         self.workers: dict[Poller, str] = {}
         """Which run of its page each address has: none, where it names no run."""
+        self._batcher = RowBatcher()
         self._taken = 0.0
         """When the newest page that was taken was asked for."""
         self._figures = PageFigures()
@@ -47,11 +54,7 @@ class PageRun(AddressedRun):
     @property
     def note(self) -> str | None:
         """Return what should be known of its figures."""
-        left_out = max(
-            (one.newest.page.left_out for one in self.workers if one.newest), default=0
-        )
-        others = f"{left_out:,} further runs of the page are not shown"
-        return joined_notes(self.rows.note, others if left_out else None)
+        return self.rows.note
 
     def take(self) -> tuple[Record, ...]:
         """Return what the newest pages of all workers that answer say, if any of them is new."""
@@ -66,8 +69,7 @@ class PageRun(AddressedRun):
             self._taken = at
             records = list(self.rows.take(*self.moment(pages, at)))
             self._batcher.add(records)
-            if records:
-                self.modified = at
+            self.modified = at if records else self.modified
         return self._batcher.take()
 
     def own(self, page: Page, run: str, /) -> Scrape | None:
@@ -86,7 +88,7 @@ class AddressSource(PolledSource):
 
     absolute = True
 
-    def __init__(self, run: AddressedRun, poller: Poller) -> None:
+    def __init__(self, run: PageRun | ServedRun, poller: Poller) -> None:
         super().__init__(Path(poller.address.text))
         self.format, self.rank = run.format, run.rank
         self.poller = poller
@@ -96,7 +98,8 @@ class AddressSource(PolledSource):
     @property
     def leads(self) -> bool:
         """True if the records of all of the run's addresses come through this one."""
-        return next(iter(self._run.workers), self.poller) is self.poller
+        workers = getattr(self._run, "workers", {})
+        return next(iter(workers), self.poller) is self.poller
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return the next records, and whether more wait."""
@@ -113,29 +116,32 @@ class AddressSource(PolledSource):
     def note(self) -> str | None:
         """Return what should be known of its figures."""
         if not self.leads:
-            return f"taken together with the run's other {self._run.kind}"
+            return "taken together with the run's other addresses"
         return joined_notes(self._run.note, self._metrics.note)
 
     def status(self) -> SourceStatus:
         """Return how the source is doing."""
         size = self.poller.client.received
         done = (self._records or not self.leads) and not self._run.waiting
-        return (
-            super()
-            .status()
-            ._replace(
-                path=self.poller.address.text,
-                bytes_read=size if done else 0,
-                size=size,
-                modified=self._run.modified,
-                problem=self.poller.sentence,
-                findings=self._run.rows.findings,
-            )
+        status = super().status()
+        return status._replace(
+            path=self.poller.address.text,
+            bytes_read=size if done else 0,
+            size=size,
+            modified=self._run.modified,
+            problem=self.poller.sentence,
+            findings=self._run.rows.findings,
         )
 
 
 class Served:
-    """All addresses that a user named."""
+    """All addresses that a user named.
+
+    Args:
+        specs: As the user named them.
+        clock: Seconds since the epoch.
+        every: Seconds between two questions, None for what suits what is there.
+    """
 
     def __init__(
         self,
@@ -148,21 +154,18 @@ class Served:
         self.problems: tuple[str, ...] = ()
         """Addresses that cannot be asked, and why."""
         for spec in dict.fromkeys(specs):
-            self._add(spec, clock, every)
+            try:
+                address = addresses.parse_address(spec)
+            except ValueError as error:  # noqa: PERF203 - the others are asked
+                self.problems += (f"{addresses.without_login(spec)}: {error}",)
+            else:
+                self.pollers.append(Poller(address, clock, every=every))
         self._runs: dict[str, PageRun] = {}
         self._nameless: str | None = None
         """The run of pages that name no run, once that is decided."""
         self._known: set[tuple[str, Poller]] = set()
         """The sources that have been taken, by run."""
         self._started = False
-
-    def _add(self, spec: str, clock: Callable[[], float], every: float | None) -> None:
-        try:
-            address = addresses.parse_address(spec)
-        except ValueError as error:
-            self.problems += (f"{addresses.without_login(spec)}: {error}",)
-        else:
-            self.pollers.append(Poller(address, clock, every=every))
 
     def start(self, stop: threading.Event) -> None:
         """Begin to ask, each address in a thread of its own; once only."""
@@ -186,11 +189,12 @@ class Served:
 
     @property
     def waiting(self) -> tuple[str, ...]:
-        """A sentence for each server without a training, or with more runs than are shown."""
+        """A sentence for each server without a training."""
+        why = "is a Prometheus server that has nothing of a training so far"
         return tuple(
-            f"{poller.address.text}: {words}"
-            for poller in self.pollers
-            if (words := _shortage(poller))
+            f"{one.address.text}: {why}"
+            for one in self.pollers
+            if one.server is not None and not one.server.runs and not one.is_silent
         )
 
     @property
@@ -205,14 +209,14 @@ class Served:
 
     def sources(self) -> Iterator[tuple[str, AddressSource]]:
         """Yield the sources that have come since the last call, each with the name of its run."""
-        for name, source in self._fresh():
-            self._known.add((name, source.poller))
-            yield name, source
+        for run, poller in self._fresh():
+            self._known.add((run.name, poller))
+            yield run.name, AddressSource(run, poller)
 
-    def _fresh(self) -> list[tuple[str, AddressSource]]:
-        """Return the sources that have not been taken yet, each with the name of its run."""
-        found: list[tuple[str, AddressSource]] = [
-            (run.name, AddressSource(run, poller))
+    def _fresh(self) -> list[tuple[PageRun | ServedRun, Poller]]:
+        """Return the sources that have not been taken yet: a run, and who tells of it."""
+        found: list[tuple[PageRun | ServedRun, Poller]] = [
+            (run, poller)
             for poller in self.pollers
             if poller.server is not None
             for run in list(poller.server.runs.values())
@@ -220,12 +224,9 @@ class Served:
         ]
         if not self.awaited:
             self._find_page_runs()
-        found += [
-            (run.name, AddressSource(run, poller))
-            for run in self._runs.values()
-            for poller in run.workers
-        ]
-        return [one for one in found if (one[0], one[1].poller) not in self._known]
+        for run in self._runs.values():
+            found += [(run, poller) for poller in run.workers]
+        return [one for one in found if (one[0].name, one[1]) not in self._known]
 
     def _find_page_runs(self) -> None:
         """Find out which runs pages tell of, once every address has answered.
@@ -234,23 +235,10 @@ class Served:
         none, it is a run of its own: not every process of a training names the run.
         """
         told = [(one, run) for one in self.pollers for run in one.told_runs]
-        named = {*self._runs, *(run for _, run in told)} - {NOBODYS}
         for poller, run in told:
-            if self._nameless is None and run == NOBODYS:
+            if run == NOBODYS and self._nameless is None:
+                named = {*self._runs, *(name for _, name in told)} - {NOBODYS}
                 alone = instance_of(poller.address.text)
                 self._nameless = named.pop() if len(named) == 1 else alone
             name = run or self._nameless or ""
-            one = self._runs.setdefault(name, PageRun(name))
-            one.workers.setdefault(poller, run)
-
-
-def _shortage(poller: Poller) -> str | None:
-    """Return what a server that answers lacks, or has too much of."""
-    server = poller.server
-    if server is None:
-        return None
-    if poller.problem is None and poller.rounds and not server.runs:
-        return "is a Prometheus server that has nothing of a training so far"
-    if server.left_out:
-        return f"{server.left_out:,} older runs are left out"
-    return None
+            self._runs.setdefault(name, PageRun(name)).workers.setdefault(poller, run)

@@ -11,13 +11,13 @@ import math
 from bisect import bisect_left
 from collections import defaultdict
 from functools import lru_cache
-from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import accumulate, chain, starmap
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from verl_tui.metrics import slashed
 from verl_tui.sources.fields.jsonl import written_number
-from verl_tui.sources.formats.prometheus_text.machines import CPU_SECONDS, node_of, on
 from verl_tui.sources.formats.prometheus_text.names import (
+    CPU_SECONDS,
     KEPT_TOTALS,
     KEY,
     NO_METRIC,
@@ -25,43 +25,35 @@ from verl_tui.sources.formats.prometheus_text.names import (
     STEPS,
     SUMMARIES,
     PrometheusSeries,
+    node_of,
     of_subject,
+    on,
     subject,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Iterator, Mapping
 
-    from verl_tui.sources.formats.prometheus_text.page import PrometheusSample, Scrape
+    from verl_tui.sources.formats.prometheus_text.page import Scrape
 
 
 class PageFigures:
-    """Takes pages of a run's workers in their order, and remembers what counters were at."""
+    """Takes pages of a run's workers in their order, and remembers what counters were at.
 
-    def __init__(self, *, totals: bool = False) -> None:
-        """Begin with nothing.
+    Args:
+        saved: Whether pages are saved ones, where a counter is shown by its total as long as there
+            is no rate.
+    """
 
-        Args:
-            totals: Whether a counter is shown by its total as long as there is no rate: for a saved
-                page there never is one.
-        """
-        self._totals = totals
-        self._counts: dict[tuple[object, ...], _Count] = {}
-        """By worker and series."""
-        self._since_start = False
-        """True if some figure is of all the time since a process began."""
-
-    @property
-    def note(self) -> str | None:
-        """Return what should be known of the figures."""
-        if not (self._totals and self._since_start):
-            return None
-        return "counters and quantiles are of all the time since the process began"
+    def __init__(self, *, saved: bool = False) -> None:
+        self._saved = saved
+        self._counts: dict[object, tuple[float, float | None, _Growth]] = {}
+        """Value, time and growth by worker and series."""
+        self.note: str | None = None
+        """What should be known of the figures."""
 
     def take(
-        self,
-        pages: Mapping[str, tuple[Scrape, float | None]],
-        at: float,
+        self, pages: Mapping[str, tuple[Scrape, float | None]], at: float
     ) -> tuple[list[PrometheusSeries], dict[str, str]]:
         """Return the series at one moment, and the log's own keys as our exporter states them.
 
@@ -72,130 +64,108 @@ class PageFigures:
                 seconds since the epoch, if that is known.
             at: The moment.
         """
-        self._since_start = False
+        self.note = None
         lines: list[PrometheusSeries] = []
-        found = _Computed()
+        found: dict[tuple[str, str], dict[Any, float]] = defaultdict(
+            lambda: defaultdict(float)
+        )
         keys: dict[str, str] = {}
         for worker, (page, time) in pages.items():
             keys |= page.keys
             instance = {"instance": instance_of(worker)} if worker else {}
-            for sample in page.samples:
-                labels = {**instance, **dict(sample.labels)}
-                family, form = _form(sample.name, page.kinds)
-                if form and not _is_plain(sample.name):
-                    count = self._grown(worker, sample, time)
-                    self._add(found, family, form, labels, count)
+            for (name, labels), value in page.samples.items():
+                own = {**instance, **dict(labels)}
+                stem, form = _form(name, page.kinds)
+                if form:
+                    grown = self._growth((worker, name, labels), value, time)
+                    of, parts = self._parts(name, form, own, value, grown)
+                    for part, amount in parts.items():
+                        found[stem, of][part] += amount
                 else:
-                    one = PrometheusSeries(sample.name, labels, {at: sample.value})
-                    lines.append(one)
-        figures = found.figures(SUMMARIES if keys else set())
-        lines += [
-            PrometheusSeries("", {KEY: key}, {at: figures[key]}) for key in figures
-        ]
+                    lines.append(PrometheusSeries(name, own, {at: value}))
+        for repeated in SUMMARIES if keys else ():
+            found.pop((repeated, ""), None)
+        for key, figure in chain.from_iterable(starmap(_figures, found.items())):
+            lines.append(PrometheusSeries("", {KEY: key}, {at: figure}))
         return lines, keys
 
-    def _add(
+    def _parts(
         self,
-        found: _Computed,
-        family: str,
+        name: str,
         form: str,
         labels: Mapping[str, str],
-        count: _Count,
-    ) -> None:
-        """Take a counter, or a part of a histogram or summary."""
+        value: float,
+        growth: _Growth,
+    ) -> tuple[str, dict[Any, float]]:
+        """Return what a counter is of, and what is added up of it."""
+        grown, seconds = growth
         of = subject(labels.items())
         if form == "processor":
-            if count.seconds is not None:
-                idle = labels.get("mode") in ("idle", "iowait")
-                found.processors[node_of(labels)][idle] += count.grown
-        elif form != "counter":
-            part = written_number(labels.get("le", "nan")) if form == "bucket" else form
-            found.parts[family, of][part] += count.grown
-        else:
-            if count.seconds is not None:
-                stem = slashed(family.removesuffix("_total"))
-                rate = count.grown / count.seconds
-                found.added[of_subject(f"{stem}_per_second", of)] += rate
-            total = self._totals and count.seconds is None
-            if total or KEPT_TOTALS.fullmatch(family):
-                found.added[of_subject(slashed(family), of)] += count.sample.value
-                self._since_start = True
+            idle = labels.get("mode") in ("idle", "iowait")
+            own = {"idle" if idle else "busy": grown if seconds else 0.0}
+            return node_of(labels), own
+        if form == "bucket":
+            return of, {written_number(labels.get("le", "nan")): grown}
+        if form != "counter":
+            return of, {form: grown}
+        rate = {} if seconds is None else {"rate": grown / seconds}
+        if (self._saved and seconds is None) or KEPT_TOTALS.fullmatch(name):
+            self._note_all()
+            return of, {**rate, "total": value}
+        return of, rate
 
-    def _grown(
-        self, worker: str, sample: PrometheusSample, time: float | None
-    ) -> _Count:
+    def _growth(
+        self, series: tuple[object, ...], value: float, time: float | None
+    ) -> _Growth:
         """Return by how much a counter has grown since the page before, and in how many seconds if
         that is known.
 
         Without an earlier one, that is all of it; a process that began anew counts from 0.
         """
-        series = (worker, *sample.series)
-        before = self._counts.get(series)
-        grown, seconds = sample.value, None
-        if before is None:
-            self._since_start = True
-        elif before.sample is sample and before.time == time:
-            return before
-        else:
-            if sample.value >= before.sample.value:
-                grown -= before.sample.value
-            if time is not None and before.time is not None and time > before.time:
-                seconds = time - before.time
-        count = self._counts[series] = _Count(sample, time, grown, seconds)
-        return count
+        known, before, growth = self._counts.get(series, (None, None, (0.0, None)))
+        if known is None:
+            self._note_all()
+        elif time is not None and time == before:
+            return growth
+        seconds = time - before if time and before and time > before else None
+        growth = value - (known if known is not None and known <= value else 0), seconds
+        self._counts[series] = value, time, growth
+        return growth
+
+    def _note_all(self) -> None:
+        if self._saved:
+            self.note = (
+                "counters and quantiles are of all the time since the process began"
+            )
 
 
-class _Count(NamedTuple):
-    """A counter on a page."""
-
-    sample: PrometheusSample
-    time: float | None
-    """When the page was asked for."""
-    grown: float
-    """By how much it has grown since the page before."""
-    seconds: float | None
-    """How long ago that was, None where unknown."""
+_Growth: TypeAlias = "tuple[float, float | None]"
 
 
-class _Computed:
-    """What the counters, histograms and summaries of a moment come to."""
-
-    def __init__(self) -> None:
-        self.added: dict[str, float] = _zeros()
-        """By key: rates and totals, which are summed over workers."""
-        self.parts: dict[tuple[str, str], dict[Any, float]] = defaultdict(_zeros)
-        """Sum, count and buckets by upper bound of histograms and summaries, by name and what they
-        are of.
-        """
-        self.processors: dict[str, dict[bool, float]] = defaultdict(_zeros)
-        """By node: seconds with work and without."""
-
-    def figures(self, repeated: Collection[str]) -> dict[str, float]:
-        """Return all by key but what repeats metrics."""
-        out = dict(self.added)
-        for (name, of), parts in self.parts.items():
-            if name in repeated:
-                continue
-            key = of_subject(slashed(name), of)
-            if parts["count"] > 0:
-                out[key] = parts["sum"] / parts["count"]
-            buckets = {one: parts[one] for one in parts if isinstance(one, float)}
-            for part, share in QUANTILES.items():
-                if (value := quantile(buckets, share)) is not None:
-                    out[f"{key}/{part}"] = value
-        for node, seconds in self.processors.items():
-            if (whole := sum(seconds.values())) > 0:
-                out[on("cluster/cpu", node)] = 100.0 * seconds[False] / whole
-        return out
+def _figures(whole: tuple[str, str], parts: Mapping[Any, float]) -> Iterator[Any]:
+    """Yield what the parts of a counter, histogram or summary come to, each with its key."""
+    name, of = whole
+    if name == CPU_SECONDS:
+        if (seconds := sum(parts.values())) > 0:
+            yield on("cluster/cpu", of), 100.0 * parts["busy"] / seconds
+        return
+    key = of_subject(slashed(name), of)
+    if "rate" in parts:
+        stem = slashed(name.removesuffix("_total"))
+        yield of_subject(f"{stem}_per_second", of), parts["rate"]
+    if "total" in parts:
+        yield key, parts["total"]
+    if parts["count"] > 0:
+        yield key, parts["sum"] / parts["count"]
+    buckets = {one: parts[one] for one in parts if isinstance(one, float)}
+    for part, share in QUANTILES.items():
+        if (value := quantile(buckets, share)) is not None:
+            yield f"{key}/{part}", value
 
 
 def instance_of(worker: str) -> str:
     """Return host and port of a worker, whose name is its address."""
     return worker.partition("://")[2].partition("/")[0] or worker
-
-
-def _zeros() -> defaultdict[Any, float]:
-    return defaultdict(float)
 
 
 def quantile(buckets: Mapping[float, float], share: float) -> float | None:
@@ -229,6 +199,8 @@ def _form(name: str, kinds: Mapping[str, str]) -> tuple[str, str]:
     `processor`, as a part of a histogram or summary; empty for a level.
     """
     stem, _, part = name.rpartition("_")
+    if _is_plain(name):
+        return name, ""
     if name in kinds or part not in ("bucket", "sum", "count", "total"):
         stem, part = name, ""
     kind = kinds.get(stem, "")
@@ -236,5 +208,5 @@ def _form(name: str, kinds: Mapping[str, str]) -> tuple[str, str]:
         return stem, part or "quantile"
     if name == CPU_SECONDS:
         return name, "processor"
-    is_counter = kind == "counter" or (part == "total" and stem not in kinds)
-    return name, "counter" if is_counter else ""
+    counts = kind == "counter" or (part == "total" and stem not in kinds)
+    return name, "counter" * counts

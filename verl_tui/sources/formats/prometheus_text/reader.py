@@ -14,7 +14,7 @@ from verl_tui.sources.formats.prometheus_text.page import (
     NOBODYS,
     SAMPLE,
     TYPE,
-    read_saved,
+    read_page,
 )
 from verl_tui.sources.formats.prometheus_text.rows import StepRows
 
@@ -35,16 +35,12 @@ MB.
 
 def matches(path: Path, head: bytes) -> bool:
     """Return True if a file begins like a page of metrics: with a metric's type and sample."""
-    begin = b"\n".join(head.split(b"\n", 60)[:60]).decode("utf-8", "replace")
-    lines = list(filter(str.strip, begin.split("\n")))
-    if not lines:
-        return False
-    if not lines[0].startswith("#"):
-        return path.suffix.lower() == ".prom" and bool(SAMPLE.fullmatch(lines[0]))
-    if not any(map(TYPE.fullmatch, lines)):
-        return False
+    begin = head.decode("utf-8", "replace").split("\n", 60)[:60]
+    lines = [*filter(str.strip, begin)]
     sample = next((line for line in lines if not line.startswith("#")), None)
-    return sample is None or SAMPLE.match(sample) is not None
+    if any(map(TYPE.fullmatch, lines)) and lines[0].startswith("#"):
+        return sample is None or SAMPLE.match(sample) is not None
+    return path.suffix.lower() == ".prom" and bool(SAMPLE.fullmatch(sample or ""))
 
 
 def reader(path: Path) -> PageReader:
@@ -65,7 +61,7 @@ class PageReader(WholeReader):
         self._lines = 0
         """Lines of the pages before."""
         self._at = -math.inf
-        self._figures = PageFigures(totals=True)
+        self._figures = PageFigures(saved=True)
         self._rows = StepRows()
         self._batcher = RowBatcher()
 
@@ -85,13 +81,14 @@ class PageReader(WholeReader):
         self._held.clear()
         if not data:
             return ()
-        page = read_saved(data)
+        page = read_page(data)
         before = self._lines
         self._lines += data.count(b"\n")
         named = page.runs.keys() - {NOBODYS}
         if len(named) > 1:
-            many = len(named) + page.left_out
-            reason = f"holds {many:,} runs: name the address of their exporter instead"
+            reason = (
+                f"holds {len(named):,} runs: name the address of their exporter instead"
+            )
             return (Unreadable(1, reason, ""),)
         (own,) = page.runs.values()
         status = status_at(self._path)

@@ -13,54 +13,73 @@ from bisect import bisect_right
 from collections import defaultdict
 from functools import cache
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from verl_tui import prometheus_names
-from verl_tui.means import clamp, mean
+from verl_tui.means import clamp
 from verl_tui.metrics import describe
 from verl_tui.records import Event, EventKind, Progress, Restart
 from verl_tui.sources.fields.row_batcher import MetricRow
-from verl_tui.sources.formats.prometheus_text.machines import (
-    MACHINES,
-    machine_figures,
-    node_of,
-    on,
-)
 from verl_tui.sources.formats.prometheus_text.names import (
     ADDED,
     BY_CLOCK,
     KEY,
+    MACHINES,
     NO_METRIC,
     STEPS,
     SUMMARIES,
     key_and_factor,
+    machine_figures,
+    node_of,
     of_subject,
+    on,
     subject,
 )
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from verl_tui.records import Record
     from verl_tui.sources.formats.prometheus_text.names import PrometheusSeries
 
-_TESTING, _SAVING = "timing_s/testing", "timing_s/save_checkpoint"
+_SAVING = "timing_s/save_checkpoint"
+_NOW_AND_THEN = {_SAVING, "timing_s/testing"}
 """Metrics besides those of validations that a trainer logs now and then: in between, pages hold the
 last value.
 """
 _ENDS = {"finished": EventKind.FINISHED, "crashed": EventKind.FATAL}
 """States that our exporter gives to runs that have ended for certain."""
-_STATED = (
-    prometheus_names.TOTAL_STEPS,
-    prometheus_names.LAST_STEP,
-    prometheus_names.LAST_VALIDATION,
-)
-_MOST_PARTS = 32
-"""Subjects of one metric."""
+_TOTAL = prometheus_names.TOTAL_STEPS
+_STAMP = prometheus_names.LAST_STEP
+_VALIDATED = prometheus_names.LAST_VALIDATION
+_STEP = prometheus_names.STEPS
 _MINUTE = 60.0
-_STEP = "step"
-"""Stands for the step among what a moment states."""
+
+
+class _Moment:
+    """What series say at one time."""
+
+    def __init__(self) -> None:
+        self.stated: dict[str, list[float]] = defaultdict(list)
+        """Steps, and what else our exporter states of the run."""
+        self.metrics: dict[str, list[float]] = defaultdict(list)
+        self.by_clock: dict[str, list[float]] = defaultdict(list)
+        """Figures that are measured by the clock."""
+        self.machines: list[tuple[str, Mapping[str, str], float]] = []
+
+    def highest(self, name: str) -> float | None:
+        """Return what is stated: of several workers by that which is furthest."""
+        valid = (one for one in self.stated.get(name, ()) if 0 <= one < 2**53)
+        return max(valid, default=None)
+
+    def figures(self, amounts: Collection[str]) -> dict[str, float]:
+        """Return all figures that are measured by the clock."""
+        machines = machine_figures(self.machines).items()
+        found = {safe(key, 300): value for key, value in machines}
+        known = _combined(self.by_clock, amounts).items()
+        # NaN is a rate or quantile of nothing
+        return found | {key: one for key, one in known if not math.isnan(one)}
 
 
 class StepRows:
@@ -105,45 +124,39 @@ class StepRows:
             lines: All series of the run at some moments; 0.0 is one of unknown time.
             keys: The log's own keys of their names, as far as our exporter states them.
         """
-        found = _Moments(lines, keys)
+        moments, amounts = _moments(lines, keys)
         before = self._logged
-        yield from self._logs(found)
+        yield from self._logs(moments, amounts)
         if self._logged > before:
             yield from self._said(lines)
-        yield from self._readings(found)
+        for at, moment in moments.items():
+            if at > self._measured and (figures := moment.figures(amounts)):
+                self._measured = at
+                self.newest = max(at, self.newest or at)
+                yield self._new_row(at, figures, clocked=True)
 
-    def _logs(self, found: _Moments) -> Iterator[MetricRow | Record]:
+    def _logs(
+        self, moments: Mapping[float, _Moment], amounts: Collection[str]
+    ) -> Iterator[MetricRow | Record]:
         """Yield the metrics of each step, and what is stated besides."""
-        steps = found.highest(_STEP)
-        stated = {name: found.highest(name) for name in _STATED}
-        times = [at for at in sorted(steps or found.metrics) if at > self._logged]
+        stated = {at: one.highest(_STEP) for at, one in moments.items()}
+        steps = {at: int(step) for at, step in stated.items() if step is not None}
+        logged = steps or {at for at in moments if moments[at].metrics}
+        times = filter(self._logged.__lt__, sorted(logged))
         for _, same in groupby(times, lambda at: steps.get(at, at)):
             seen, *later = same
             at = self._logged = self.newest = later[-1] if later else seen
-            if steps:
-                self._reach(int(steps[at]), seen)
-            metrics = found.combined(found.metrics[at])
-            about = {name: stated[name].get(at) for name in _STATED}
-            yield from self._progress(about[prometheus_names.TOTAL_STEPS])
-            self._drop_held(metrics, about[prometheus_names.LAST_VALIDATION])
-            yield from self._row(metrics, seen, about[prometheus_names.LAST_STEP])
+            if at in steps:
+                self._reach(steps[at], seen)
+            yield from self._planned(moments[at].highest(_TOTAL))
+            metrics = _combined(moments[at].metrics, amounts)
+            self._drop_held(metrics, moments[at].highest(_VALIDATED))
+            yield from self._row(metrics, seen, moments[at].highest(_STAMP))
 
-    def _readings(self, found: _Moments) -> Iterator[MetricRow]:
-        """Yield the figures that are measured by the clock."""
-        for at in sorted(found.by_clock.keys() | found.machines.keys()):
-            if at > self._measured and (figures := found.figures(at)):
-                self._measured = at
-                self.newest = max(at, self.newest or at)
-                step, known = self._step_at(at)
-                row = MetricRow(
-                    step, tuple(figures), tuple(figures.values()), at or None
-                )
-                yield row._replace(mean=True, progress=False, estimated=not known)
-
-    def _progress(self, planned: float | None) -> Iterator[Progress]:
+    def _planned(self, total: float | None) -> Iterator[Progress]:
         """Yield how many steps are planned where that has changed."""
-        if planned is not None and int(planned) != self._total:
-            self._total = int(planned)
+        if total is not None and int(total) != self._total:
+            self._total = int(total)
             yield Progress(total=self._total)
 
     def _row(
@@ -157,36 +170,42 @@ class StepRows:
             seen: When the step was seen first.
             stamp: When it was reached, by our exporter.
         """
-        step, known = self._step_at(seen)
-        time = (stamp or self._times[-1]) if known else seen
-        values = array("d", metrics.values())
-        row = (step, time, *metrics, values.tobytes())
-        if not metrics or row == self._last_row:
+        row = self._new_row(seen, metrics)
+        if self._steps:
+            time = (stamp or self._times[-1]) or None
+            row = row._replace(time=time)
+        same = (row.step, row.time, *metrics, bytes(array("d", metrics.values())))
+        if not metrics or same == self._last_row:
             return
-        self._last_row = row
-        if known and step < self._trained:
+        self._last_row = same
+        if self._steps and row.step < self._trained:
             # said here: after a restart other metrics may be logged than before
-            yield Restart(f"steps went back from {self._trained} to {step}")
-        self._trained = step if known else -1
-        plain = MetricRow(step, tuple(metrics), values, time or None)
-        yield plain._replace(progress=known, estimated=not known)
+            yield Restart(f"steps went back from {self._trained} to {row.step}")
+        self._trained = row.step if self._steps else -1
+        yield row
+
+    def _new_row(
+        self, at: float, figures: Mapping[str, float], *, clocked: bool = False
+    ) -> MetricRow:
+        """Return the row of a moment; where no step is stated minutes are counted."""
+        known = bool(self._steps)
+        if known:
+            step = self._steps[max(0, bisect_right(self._times, at) - 1)]
+        else:
+            self._first = at if self._first is None else self._first
+            step = int(clamp((at - self._first) / _MINUTE, 0, 2**53))
+        row = MetricRow(step, tuple(figures), tuple(figures.values()), at or None)
+        return row._replace(
+            mean=clocked, progress=known and not clocked, estimated=not known
+        )
 
     def _reach(self, step: int, at: float) -> None:
         """Note that a step was seen."""
-        if self._steps[-1:] == [step]:
-            return
-        if self._steps and step < self._steps[-1]:
-            self._held.clear()
-        self._times.append(at)
-        self._steps.append(step)
-
-    def _step_at(self, time: float) -> tuple[int, bool]:
-        """Return the step of a moment, and whether it is known; else minutes are counted."""
-        if self._steps:
-            return self._steps[max(0, bisect_right(self._times, time) - 1)], True
-        if self._first is None:
-            self._first = time
-        return int(clamp((time - self._first) / _MINUTE, 0, 2**53)), False
+        if self._steps[-1:] != [step]:
+            if self._steps and step < self._steps[-1]:
+                self._held.clear()
+            self._times.append(at)
+            self._steps.append(step)
 
     def _drop_held(self, metrics: dict[str, float], validated: float | None) -> None:
         """Drop the values of validations long past."""
@@ -194,129 +213,75 @@ class StepRows:
             value = metrics[key], (validated if key != _SAVING else None)
             if self._held.get(key) == value:
                 del metrics[key]
-            else:
-                self._held[key] = value
+            self._held[key] = value
 
     def _said(self, lines: Sequence[PrometheusSeries]) -> Iterator[Event]:
-        """Take what our exporter says of the run; yield that it has ended, once it says so."""
-        now = list(filter(self._holds_now, lines))
+        """Take what our exporter says of the run at the newest moment; yield that it has ended,
+        once it says so.
+        """
+        at = self._logged
+        now = [one for one in lines if _number(one.points.get(at)) == 1.0]
         self.findings = tuple(
             (line.labels.get("id", ""), line.labels.get("severity", ""))
             for line in now
             if line.name == prometheus_names.FINDING
         )
-        told = [line for line in now if line.name == prometheus_names.STATE]
-        state = told[0].labels.get("state", "") if told else self._state
+        told = (one.labels for one in now if one.name == prometheus_names.STATE)
+        state = next(told, {}).get("state", self._state)
         kind = _ENDS.get(state)
         if kind is not None and state != self._state:
             words = f"the exporter of its log calls it {state}"
             yield Event(kind, words, 0, bare=kind is EventKind.FATAL)
         self._state = state
 
-    def _holds_now(self, line: PrometheusSeries) -> bool:
-        """Return whether our exporter states something that is so at the newest moment."""
-        if line.name not in (prometheus_names.FINDING, prometheus_names.STATE):
-            return False
-        at = max(line.points, default=-math.inf)
-        return at >= self._logged and _number(line.points[at]) == 1.0
-
 
 @cache
 def _is_now_and_then(key: str) -> bool:
     """Return whether a metric is logged with some steps only."""
-    return key in (_SAVING, _TESTING) or describe(key).group == "validation"
+    return key in _NOW_AND_THEN or describe(key).group == "validation"
 
 
-_Values = defaultdict[float, defaultdict[str, list[float]]]
-"""Some values at each time by key."""
+def _moments(
+    lines: Sequence[PrometheusSeries], keys: Mapping[str, str]
+) -> tuple[dict[float, _Moment], set[str]]:
+    """Return what series say at each time, and the keys of amounts, which are summed over
+    workers.
+    """
+    moments: dict[float, _Moment] = defaultdict(_Moment)
+    amounts: set[str] = set()
+    for line in lines:
+        name, labels, points = line
+        if name in MACHINES and KEY not in labels:
+            for at, value in points.items():
+                moments[at].machines.append((name, labels, _number(value)))
+            continue
+        kind, key, factor = _role(line, keys)
+        if kind != "stated" and ADDED.fullmatch(name) and name not in keys:
+            amounts.add(key)
+        for at, value in points.items() if key else ():
+            getattr(moments[at], kind)[key].append(_number(value) * factor)
+    return dict(sorted(moments.items())), amounts
 
 
-class _Moments:
-    """What series say at each time."""
-
-    def __init__(
-        self, lines: Sequence[PrometheusSeries], keys: Mapping[str, str]
-    ) -> None:
-        self._stated = self._values()
-        """Steps, and what else our exporter states of the run, by series."""
-        self.metrics = self._values()
-        self.by_clock = self._values()
-        """Figures that are measured by the clock."""
-        self.machines: dict[float, list[Any]] = defaultdict(list)
-        self._added: set[str] = set()
-        """The keys of amounts, which are summed over workers."""
-        self._keys = keys
-        self._subjects: defaultdict[str, set[str]] = defaultdict(set)
-        for line in lines:
-            if line.name in MACHINES and KEY not in line.labels:
-                for at, value in line.points.items():
-                    one = line.name, line.labels, _number(value)
-                    self.machines[at].append(one)
-            elif (role := self._role(line)) is not None:
-                values, key, factor = role
-                for at, value in line.points.items():
-                    values[at][key].append(_number(value) * factor)
-
-    @staticmethod
-    def _values() -> _Values:
-        return defaultdict(lambda: defaultdict(list))
-
-    def highest(self, name: str) -> dict[float, float]:
-        """Return what is stated under a name at each time: of several workers that of the one that
-        is furthest.
-        """
-        found = {}
-        for at, stated in self._stated.items():
-            if valid := [one for one in stated[name] if 0 <= one < 2**53]:
-                found[at] = max(valid)
-        return found
-
-    def figures(self, at: float) -> dict[str, float]:
-        """Return all figures that are measured by the clock."""
-        of_machines = machine_figures(self.machines[at])
-        found = {safe(key, 300): of_machines[key] for key in of_machines}
-        known = self.combined(self.by_clock[at])
-        # NaN is a rate or quantile of nothing
-        return found | {key: one for key, one in known.items() if one == one}  # noqa: PLR0124
-
-    def combined(self, values: Mapping[str, Sequence[float]]) -> dict[str, float]:
-        """Return one value for each key: amounts are summed over workers, others averaged."""
-        found = {}
-        for key, own in values.items():
-            if len(own) == 1:
-                found[key] = own[0]
-            elif key not in self._added and all(map(math.isfinite, own)):
-                found[key] = mean(own)
-            else:
-                found[key] = sum(own) / (1 if key in self._added else len(own))
-        return found
-
-    def _role(self, line: PrometheusSeries) -> tuple[_Values, str, float] | None:
-        """Return where the values of a series belong, under which key, and their factor; None for
-        one that says nothing.
-        """
-        name, labels = line.name, line.labels
-        if name in _STATED or (STEPS.fullmatch(name) and name not in self._keys):
-            return self._stated, name if name in _STATED else _STEP, 1.0
-        if computed := labels.get(KEY):
-            return self.by_clock, safe(_keyed(computed, labels), 300), 1.0
-        return self._level(name, labels) if _is_level(name, self._keys) else None
-
-    def _level(
-        self, name: str, labels: Mapping[str, str]
-    ) -> tuple[_Values, str, float] | None:
-        """Return the same of a metric, or of a figure of an engine."""
-        of = subject(labels.items())
-        known = self._subjects[name]
-        if len(known | {of}) > _MOST_PARTS:
-            return None
-        known.add(of)
-        own, factor = key_and_factor(name, self._keys)
-        key = safe(of_subject(own, of), 300)
-        if ADDED.fullmatch(name) and name not in self._keys:
-            self._added.add(key)
-        by_clock = BY_CLOCK.fullmatch(name)
-        return self.by_clock if by_clock else self.metrics, key, factor
+def _role(line: PrometheusSeries, keys: Mapping[str, str]) -> tuple[str, str, float]:
+    """Return where the values of a series belong, under which key, and their factor; no key for one
+    that says nothing.
+    """
+    name, labels = line.name, line.labels
+    if name in (_TOTAL, _STAMP, _VALIDATED):
+        return "stated", name, 1.0
+    if STEPS.fullmatch(name) and name not in keys:
+        return "stated", _STEP, 1.0
+    if computed := labels.get(KEY):
+        of_host = computed.startswith("cluster/")
+        of_task = of_subject(computed, labels.get("task_name", ""))
+        key = on(computed, node_of(labels)) if of_host else of_task
+        return "by_clock", safe(key, 300), 1.0
+    if not _is_level(name, keys):
+        return "", "", 1.0
+    own, factor = key_and_factor(name, keys)
+    kind = "by_clock" if BY_CLOCK.fullmatch(name) else "metrics"
+    return kind, safe(of_subject(own, subject(labels.items())), 300), factor
 
 
 def _is_level(name: str, keys: Mapping[str, str]) -> bool:
@@ -329,11 +294,14 @@ def _is_level(name: str, keys: Mapping[str, str]) -> bool:
     return not (ours or NO_METRIC.fullmatch(name))
 
 
-def _keyed(key: str, labels: Mapping[str, str]) -> str:
-    """Return the key of a figure that was computed, with what it is of."""
-    if key.startswith("cluster/"):
-        return on(key, node_of(labels))
-    return of_subject(key, labels.get("task_name", ""))
+def _combined(
+    values: Mapping[str, Sequence[float]], amounts: Collection[str]
+) -> dict[str, float]:
+    """Return one value for each key: amounts are summed over workers, others averaged."""
+    return {
+        key: sum(own) / (1 if key in amounts else len(own))
+        for key, own in values.items()
+    }
 
 
 def _number(written: object) -> float:
