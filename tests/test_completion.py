@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from verl_tui.cli import build_parser, main
-from verl_tui.commands.completion import SHELLS, script
+from verl_tui.commands.completion import script
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+SHELLS = ("bash", "zsh", "fish", "tcsh")
 
 
 class Completed(NamedTuple):

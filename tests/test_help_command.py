@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from verl_tui.cli import build_parser, main
-from verl_tui.commands.topics import TOPICS
+from verl_tui.commands.help import TOPICS
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.indicators import INDICATORS
 from verl_tui.pages import as_text, page_table
@@ -214,14 +214,14 @@ def test_every_help_has_a_sentence_examples_and_exit_codes(
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
-        (["check", "--jsn", "x"], "there is no option --jsn, did you mean --json?"),
+        (["check", "--jsn", "x"], "has no option --jsn, did you mean --json?"),
         (
             ["--snapshto=a.svg", "x"],
-            "there is no option --snapshto, did you mean --snapshot?",
+            "has no option --snapshto, did you mean --snapshot?",
         ),
         (
             ["--against", "a", "x"],
-            "`verl-tui watch` has no option --against, but `check` has it",
+            "`verl-tui watch` has no option --against; see",
         ),
         (["check", "--frobnicate"], "`verl-tui check` has no option --frobnicate; see"),
         (["compare", "--align", "stp"], "--align: there is no stp, did you mean step?"),

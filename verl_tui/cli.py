@@ -6,27 +6,26 @@ import io
 import os
 import sys
 from contextlib import suppress
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from verl_tui import __version__, commands
-from verl_tui.commands import completion, watch
+from verl_tui.commands import watch
 from verl_tui.commands.arguments import (
-    DEFAULT,
+    DEBUG_LOG,
     EXIT_USAGE,
     CommandError,
     CommandParser,
-    ProgramParser,
-    add_debug_option,
+    command_name,
+    commands_of,
 )
-from verl_tui.commands.debugging import debugging
-from verl_tui.commands.discovery import command_of, commands_of
-from verl_tui.commands.options import EXAMPLE
 from verl_tui.commands.output import (
     EXIT_INTERRUPTED,
     EXIT_OUTPUT,
     EXIT_OWN_ERROR,
     EXIT_PIPE,
     close_stdout,
+    debugging,
     is_unwritten,
     print_message,
 )
@@ -36,8 +35,15 @@ from verl_tui.given_files import is_there
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Sequence
+    from types import ModuleType
 
-    from verl_tui.commands.arguments import CommandModule
+_COMPLETION = """
+--print-completion bash|zsh|fish|tcsh  print a completion script for a shell
+"""
+_ENDING = {"-h", "--help", "--version", "--print-completion"}
+"""Options of the program that need no command."""
+_LIKE = 0.75
+"""Similarity from which on a word counts as a mistyped command: one wrong letter in 5."""
 
 
 def main(
@@ -52,10 +58,10 @@ def main(
     try:
         _write_anything()
         words = sys.argv[1:] if argv is None else list(argv)
-        options = _read(words)
+        options = read(words)
         ready()
         with debugging(options.debug_log, words):
-            code: int = options.run(options)
+            code: int = options.execute(options)
         sys.stdout.flush()
     except (CommandError, ConfigError) as error:
         print_message(str(error))
@@ -101,41 +107,55 @@ def _own_error(error: Exception) -> int:
     return EXIT_OWN_ERROR
 
 
-def _read(words: list[str]) -> argparse.Namespace:
-    """Parse a command line, with the one command that its first word names where it names one.
+def read(argv: list[str]) -> argparse.Namespace:
+    """Parse a command line; only the command that it names is imported.
 
     Raises:
         CommandError: It makes no sense.
     """
-    tells_of_all = words[:1] in ([], ["help"])
     try:
-        named = [] if tells_of_all else _meant(words[0])
-        if named:
-            # The parser of all commands reports the error: another command may have the option, or
-            # a closer word.
-            with suppress(CommandError):
-                return build_parser(named).read(words)
-        return build_parser().read(words)
+        return _read(argv)
     except SystemExit:
         # help was asked for; that it cannot be written is an error like others
         sys.stdout.flush()
         raise
 
 
-def _meant(word: str) -> list[CommandModule]:
-    """Return the command that a first word names, the default one for a path; none if only the
-    parser of all commands can decide.
-    """
-    named = command_of(commands, word)
-    return named or (command_of(commands, DEFAULT) if is_there(word) else [])
+def _read(argv: list[str]) -> argparse.Namespace:
+    parser = build_parser([watch])
+    at = _first_word(parser, argv)
+    if {word.partition("=")[0] for word in argv[:at]} & _ENDING:
+        return build_parser().parse_args(argv[:at])
+    word = argv[at] if at < len(argv) else ""
+    named = commands_of(commands, word)
+    if named:
+        # the pages of help are on all commands
+        parser = build_parser(None if word == "help" else named)
+        return parser.commands[word].read([*argv[:at], *argv[at + 1 :]])
+    if word.isalpha() and not is_there(word):
+        every = map(command_name, commands_of(commands))
+        for meant in get_close_matches(word, every, n=1, cutoff=_LIKE):
+            parser.error(
+                f"{word} is neither a command nor a file: did you mean `{meant}`? "
+                f"For a log that does not exist yet, write ./{word}"
+            )
+    return parser.commands["watch"].read(argv)
 
 
-def build_parser(chosen: Sequence[CommandModule] = ()) -> CommandParser:
-    """Return the parser of these commands, of all if none is given."""
-    parser = ProgramParser(
+def _first_word(parser: CommandParser, argv: list[str]) -> int:
+    """Return the index of the first word that is no option and no option's value."""
+    at = 0
+    while at < len(argv) and argv[at].startswith("-") and argv[at] not in ("-", "--"):
+        at += 2 if argv[at] in parser.valued else 1
+    return at
+
+
+def build_parser(chosen: Sequence[ModuleType] | None = None) -> CommandParser:
+    """Return the parser of these commands, of all if none are given."""
+    parser = CommandParser(
         prog="verl-tui",
         usage="verl-tui [OPTION]... PATH...\n       verl-tui COMMAND ...",
-        description=f"Watch verl training runs in the terminal, for example: {EXAMPLE}",
+        description=f"Watch verl training runs in the terminal, for example: {watch.EXAMPLES[0]}",
         epilog="A PATH is a log, the directory of a run, a directory of runs, or a quoted glob; "
         "- is standard input. A path named like a command is written ./check.\n\n"
         "`verl-tui help` has pages on keys, formats, rules, metrics and settings, `verl-tui demo` "
@@ -144,18 +164,16 @@ def build_parser(chosen: Sequence[CommandModule] = ()) -> CommandParser:
     parser.add_argument(
         "--version", action="version", version=f"verl-tui {__version__}"
     )
-    parser.add_argument(
-        "--print-completion",
-        choices=completion.SHELLS,
-        help="print a completion script for a shell",
-    )
-    parser.set_defaults(run=_completion)
-    watch.unnamed(parser)
-    add_debug_option(parser)
-    parser.add_commands(chosen or commands_of(commands, first=DEFAULT))
+    parser.declare(_COMPLETION + watch.UNNAMED + DEBUG_LOG)
+    parser.set_defaults(execute=_completion)
+    if chosen is None:
+        chosen = sorted(commands_of(commands), key=lambda one: one is not watch)
+    parser.add_commands(chosen)
     return parser
 
 
 def _completion(options: argparse.Namespace) -> int:
+    from verl_tui.commands import completion
+
     print(completion.script(build_parser(), options.print_completion))
     return 0

@@ -2,60 +2,42 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.options import paths_argument, paths_of
+from verl_tui.commands.options import paths_of
 from verl_tui.commands.output import EXIT_NOTHING, print_messages
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from verl_tui.answers.run_reading import AnswerT, Reading
-    from verl_tui.commands.arguments import CommandParser
 
 VERSION = 1
 """Version of the answers: grows when a field is removed or changes its meaning."""
 CODES = "0 answered, 3 nothing readable or nothing of this kind in the run so far"
-_REFUSED = (
-    "Several runs and no --run, and no such run, metric or step, are wrong usage (64); a metric "
-    "or step that is known and still to come is not (3)."
-)
-_FIELDS = """fields of the JSON object, on one line:
+OPTIONS = """
+--run NAME  which of several runs
+--json  write one JSON object on one line
+PATH...  directory, log, quoted glob or address of a run
+"""
+WHOLE = """
+--whole  read long logs in full, not just as much of the end as the answer needs
+"""
+FIELDS = """fields of the JSON object, on one line:
   version     1; grows when a field changes its meaning or goes
-  run, run_id name of the run, and its id, which stays when the name changes"""
-READ = """  read        "whole", or "end" if only the end of a long log was read
-  bytes_read  bytes of logs that were read for it"""
+  run, run_id name of the run, and its id, which stays when the name changes
+"""
+READ = f"""{FIELDS}  read        "whole", or "end" if only the end of a long log was read
+  bytes_read  bytes of logs that were read for it
+"""
+REFUSED = """
 
-
-def answer_options(parser: CommandParser, fields: str) -> None:
-    """Add the options of all answers and the reference below them.
-
-    Args:
-        parser: The command's parser.
-        fields: The JSON fields, a line each.
-    """
-    parser.add_argument(
-        "--run", metavar="NAME", dest="named", help="which of several runs"
-    )
-    parser.flag("--json", help="write one JSON object on one line")
-    paths_argument(parser, help="directory, log, quoted glob or address of a run")
-    parser.epilog = f"{_FIELDS}\n{fields}\n\n{_REFUSED}"
-
-
-def whole_option(parser: CommandParser) -> None:
-    """Add the option that reads long logs from their beginning."""
-    help = "read long logs in full, not just as much of the end as the answer needs"
-    parser.flag("--whole", help=help)
-
-
-def run_paths(options: argparse.Namespace) -> Sequence[str]:
-    """Return the paths that were named."""
-    return paths_of(options, "verl-tui get state logs/run_7")
+Several runs and no --run, and no such run, metric or step, are wrong usage (64); a metric or step \
+that is known and still to come is not (3)."""
 
 
 @contextmanager
@@ -83,6 +65,18 @@ def report_missing(reading: Reading) -> None:
         raise CommandError(f"nothing readable so far in {run.name}", EXIT_NOTHING)
 
 
+def read_whole_run(
+    options: argparse.Namespace, now: float, *, alive: bool = False
+) -> Reading:
+    """Return the run that is asked for, read in full, and report what is missing."""
+    from verl_tui.answers.run_reading import read_whole
+
+    with answering():
+        reading = read_whole(paths_of(options), options.run, now, alive=alive)
+    report_missing(reading)
+    return reading
+
+
 def read_answer(
     options: argparse.Namespace,
     now: float,
@@ -102,7 +96,7 @@ def read_answer(
             report_missing(reading)
         return found
 
-    paths, name = run_paths(options), options.named
+    paths, name = paths_of(options), options.run
     first = None if options.whole else FIRST
     with answering():
         return from_end(
@@ -118,7 +112,5 @@ def write_answer(
         import json
 
         lines = [json.dumps({"version": VERSION, **found}, allow_nan=False)]
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(newline="\n")
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.stdout.flush()

@@ -1,18 +1,21 @@
-"""Parses command lines: options and paths in any order, and `watch` need not be named."""
+"""Parses command lines: options and paths in any order, each command's as a text declares them."""
 
 from __future__ import annotations
 
 import argparse
 import math
+import re
 from difflib import get_close_matches
+from importlib import import_module
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, Protocol
-
-from verl_tui.given_files import is_there
+from pkgutil import iter_modules
+from textwrap import dedent
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
+    from types import ModuleType
 
 EXIT_USAGE = 64
 """A command line or a configuration that makes no sense; argparse's own 2 means `critical` here."""
@@ -20,12 +23,11 @@ _ANY_EXITS = (
     "64 wrong usage or configuration, 70 an error of verl-tui's own, 73 output cannot be written, "
     "130 interrupted, 141 the reader of the output has gone"
 )
-DEFAULT = "watch"
-"""The command that needs no name."""
-_ENDING = {"-h", "--help", "--version", "--print-completion"}
-"""Options of the program that need no command."""
-_LIKE = 0.75
-"""Similarity from which on a word counts as a mistyped command: one wrong letter in 5."""
+DEBUG_LOG = """
+--debug-log FILE  write down what is read, how long it takes, and errors, for a report on verl-tui
+                  itself
+"""
+_DEFAULT = re.compile(r"\(default: (\S+)\)$")
 
 
 class CommandError(Exception):
@@ -36,25 +38,27 @@ class CommandError(Exception):
         self.code = code
 
 
-class CommandModule(Protocol):
-    """A module that is a command. It may also say `EXITS`: its exit codes, where they are not just
-    0 and 3.
+def commands_of(package: ModuleType, name: str | None = None) -> list[ModuleType]:
+    """Return the commands of a package, or the one that has a name: modules, and packages of
+    commands, that state `HELP`.
+
+    A command states `HELP` (a line for the list, without a full stop), `EXAMPLES` (its first is
+    shown where no path was named), `OPTIONS` (see `CommandParser.declare`) and `run`; it may state
+    `EXITS` (its exit codes, where they are not just 0 and 3), `EPILOG`, `USAGE`, and as `REST` what
+    takes the words after `--`.
     """
+    names = sorted(module.name for module in iter_modules(package.__path__))
+    found = [
+        import_module(f"{package.__name__}.{one}")
+        for one in names
+        if name in (None, one)
+    ]
+    return [module for module in found if hasattr(module, "HELP")]
 
-    NAME: str
-    HELP: str
-    """A line for the list of commands, without a full stop."""
-    EXAMPLES: tuple[str, ...]
-    """Command lines that its help shows."""
 
-    @property
-    def run(self) -> Callable[[argparse.Namespace], int] | None:
-        """Run the command and return the exit code; None for a group of commands."""
-        ...
-
-    def options(self, parser: CommandParser, /) -> None:
-        """Add its options and paths."""
-        ...
+def command_name(module: ModuleType) -> str:
+    """Return the name of a command, which is that of its module."""
+    return module.__name__.rpartition(".")[2]
 
 
 class _Paragraphs(argparse.HelpFormatter):
@@ -86,11 +90,27 @@ class CommandParser(argparse.ArgumentParser):
         self.rest = "paths"
         """The argument that takes the words after `--`."""
 
-    def flag(self, *names: str, help: str) -> None:
-        """Add an option without a value."""
-        self.add_argument(*names, action="store_true", help=help)
+    def declare(self, text: str) -> None:
+        """Add the options and arguments of a text, an entry each.
 
-    def add_commands(self, commands: Iterable[CommandModule]) -> None:
+        An entry is `-o, --output FILE  words on it`, its further lines indented. The name of the
+        value says what it must be, see `_VALUES`; `a|b` in small letters are the words to choose
+        from. `...` behind it takes several values. Words that end in `(default: X)` give that
+        default. Neighbours that begin with `|` exclude each other.
+        """
+        group: argparse._ActionsContainer | None = None
+        for entry in re.split(r"\n(?=\S)", dedent(text).strip()):
+            head, _, words = entry.partition("  ")
+            if not head.startswith("| "):
+                group = None
+            elif group is None:
+                group = self.add_mutually_exclusive_group()
+            (group or self).add_argument(
+                *_names(head.removeprefix("| ")),
+                **_settings(head, " ".join(words.split())),
+            )
+
+    def add_commands(self, modules: Iterable[ModuleType]) -> None:
         """Add commands with their options."""
         choice = self.add_subparsers(
             title="commands",
@@ -98,18 +118,23 @@ class CommandParser(argparse.ArgumentParser):
             prog=self.prog,
             parser_class=CommandParser,
         )
-        for command in commands:
-            description = f"{command.HELP[0].upper()}{command.HELP[1:]}."
-            added = choice.add_parser(
-                command.NAME, help=command.HELP, description=description
-            )
-            added.set_defaults(run=command.run)
-            added.program = self.program
-            command.options(added)
-            if not added.commands:
-                add_debug_option(added)
-            added.epilog = _ending(command, added.epilog)
-            self.commands[command.NAME] = added
+        for module in modules:
+            name = command_name(module)
+            described = f"{module.HELP[0].upper()}{module.HELP[1:]}."
+            parser = choice.add_parser(name, help=module.HELP, description=described)
+            self.commands[name] = parser
+            parser.program = self.program
+            if hasattr(module, "__path__"):
+                parser.add_commands(commands_of(module))
+            else:
+                parser.rest = getattr(module, "REST", "paths")
+                parser.usage = getattr(module, "USAGE", None)
+                parser.declare(module.OPTIONS + DEBUG_LOG)
+                examples = getattr(module, "EXAMPLES", ("",))
+                parser.set_defaults(
+                    execute=module.run, program=self.program, example=examples[0]
+                )
+            parser.epilog = _ending(module)
 
     def read(self, argv: list[str]) -> argparse.Namespace:
         """Parse a command line of this command or one of its own.
@@ -133,38 +158,33 @@ class CommandParser(argparse.ArgumentParser):
             self.error("a path or value is empty: is a variable not set?")
         options, unknown = self.parse_known_intermixed_args(argv[:end])
         if unknown:
-            self.error(self._unknown(unknown))
-        if rest := argv[end + 1 :]:
-            kept = getattr(options, self.rest, None) or ()
-            setattr(options, self.rest, [*kept, *rest])
+            self._refuse(unknown)
+        rest = [*(getattr(options, self.rest, None) or ()), *argv[end + 1 :]]
+        setattr(options, self.rest, rest)
         return options
 
-    def _unknown(self, words: list[str]) -> str:
-        """Return a sentence on words that the command does not take."""
-        options = [word.partition("=")[0] for word in words if word.startswith("-")]
-        if not options:
-            return f"`{self.prog}` does not take {' '.join(words)}"
-        hint = did_you_mean(options[0], self._option_names())
-        if hint:
-            return f"there is no option {options[0]}{hint}"
-        commands = self.program.commands.items()
-        others = [
-            f"`{name}`" for name, one in commands if options[0] in one._option_names()
-        ]
-        have = "has" if len(others) == 1 else "have"
-        owner = f", but {' and '.join(others)} {have} it" if others else ""
-        return f"`{self.prog}` has no option {options[0]}{owner}"
+    def _refuse(self, words: list[str]) -> NoReturn:
+        wrong = [word.partition("=")[0] for word in words if word.startswith("-")]
+        if not wrong:
+            self.error(f"`{self.prog}` does not take {' '.join(words)}")
+        names = [name for one in self._actions for name in one.option_strings]
+        hint = _did_you_mean(wrong[0], names)
+        self.error(f"`{self.prog}` has no option {wrong[0]}{hint}")
 
-    def _option_names(self) -> list[str]:
-        return [name for option in self._actions for name in option.option_strings]
+    @property
+    def valued(self) -> list[str]:
+        """The options that take a value."""
+        with_value = (one for one in self._actions if one.nargs != 0)
+        return [name for one in with_value for name in one.option_strings]
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
         if action.choices is not None and value not in action.choices:
             words = [str(choice) for choice in action.choices]
-            hint = (
-                did_you_mean(str(value), words) or f": choose from {', '.join(words)}"
+            hint = _did_you_mean(str(value), words)
+            raise argparse.ArgumentError(
+                action,
+                f"there is no {value}{hint or ': choose from ' + ', '.join(words)}",
             )
-            raise argparse.ArgumentError(action, f"there is no {value}{hint}")
 
     def error(self, message: str) -> NoReturn:
         """Refuse with one sentence instead of the whole usage."""
@@ -174,45 +194,28 @@ class CommandParser(argparse.ArgumentParser):
         )
 
 
-class ProgramParser(CommandParser):
-    """The parser of the program: finds the command, which is `watch` if none is named."""
+def _names(head: str) -> list[str]:
+    """Return what an entry declares: the names of an option, or what an argument is kept as."""
+    found = [word.rstrip(",") for word in head.split() if word.startswith("-")]
+    return found or [f"{head.removesuffix('...').lower()}s"]
 
-    def read(self, argv: list[str]) -> argparse.Namespace:
-        """Parse the program's whole command line."""
-        at = self._first_word(argv)
-        if {word.partition("=")[0] for word in argv[:at]} & _ENDING:
-            return self.parse_args(argv[:at])
-        if at < len(argv) and argv[at] in self.commands:
-            return super().read([argv[at], *argv[:at], *argv[at + 1 :]])
-        if at < len(argv) and (meant := self._meant(argv[at])):
-            self.error(
-                f"{argv[at]} is neither a command nor a file: did you mean `{meant}`? "
-                f"For a log that does not exist yet, write ./{argv[at]}"
-            )
-        return super().read([DEFAULT, *argv])
 
-    def _first_word(self, argv: list[str]) -> int:
-        """Return the index of the first word that is no option and no option's value."""
-        valued = {
-            name
-            for option in self._actions
-            if option.nargs != 0
-            for name in option.option_strings
-        }
-        at = 0
-        while (
-            at < len(argv) and argv[at].startswith("-") and argv[at] not in ("-", "--")
-        ):
-            at += 2 if argv[at] in valued else 1
-        return at
-
-    def _meant(self, word: str) -> str | None:
-        """Return the command that a word resembles, None if it resembles none or is a path."""
-        if not word.isalpha() or is_there(word):
-            return None
-        return next(
-            iter(get_close_matches(word, self.commands, n=1, cutoff=_LIKE)), None
-        )
+def _settings(head: str, words: str) -> dict[str, Any]:
+    """Return what argparse is told of an entry."""
+    value = head.rsplit(maxsplit=1)[-1]
+    found: dict[str, Any] = {"help": words.replace("%", "%%")}
+    if value.startswith("-"):
+        return found | {"action": "store_true"}
+    name = value.removesuffix("...")
+    if re.fullmatch(r"[a-z]+(\|[a-z]+)+", name):
+        found["choices"] = name.split("|")
+    else:
+        found |= {"metavar": name, "type": _VALUES.get(name, str)}
+    if name != value:
+        found |= {"action": "append"} if head.startswith("-") else {"nargs": "*"}
+    if default := _DEFAULT.search(words):
+        found["default"] = default[1]
+    return found
 
 
 def _is_empty(word: str) -> bool:
@@ -223,48 +226,40 @@ def _is_empty(word: str) -> bool:
     return not (value if sign and option.startswith("--") else word).strip()
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def _did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return the end of a sentence that asks for the nearest word, empty if none is near."""
     plain = {one.lstrip("-"): one for one in known}
     near = get_close_matches(word.lstrip("-"), plain, n=1)
     return f", did you mean {plain[near[0]]}?" if near else ""
 
 
-def _ending(command: CommandModule, more: str | None) -> str:
+def _ending(module: ModuleType) -> str:
     """Return the text below the options of a command: examples, further help, exit codes."""
-    examples = "".join(f"\n    {line}" for line in getattr(command, "EXAMPLES", ()))
-    codes = getattr(command, "EXITS", "0 done, 3 nothing readable")
+    examples = "".join(f"\n    {line}" for line in getattr(module, "EXAMPLES", ()))
+    codes = getattr(module, "EXITS", "0 done, 3 nothing readable")
     parts = (
         f"for example:{examples}" if examples else "",
-        more,
-        f"exit codes: {codes}, {_ANY_EXITS}" if command.run is not None else "",
+        getattr(module, "EPILOG", ""),
+        f"exit codes: {codes}, {_ANY_EXITS}" if hasattr(module, "run") else "",
     )
     return "\n\n".join(part for part in parts if part)
 
 
-def add_debug_option(parser: argparse.ArgumentParser) -> None:
-    """Add the option of every command that logs what it does."""
-    help = "write down what is read, how long it takes, and errors, for a report on verl-tui itself"
-    parser.add_argument("--debug-log", type=Path, metavar="FILE", help=help)
-
-
-def snapshot(text: str) -> Path:
-    """Return the path of a snapshot."""
+def _snapshot(text: str) -> Path:
     path = Path(text)
     if path.suffix not in (".svg", ".txt"):
         raise argparse.ArgumentTypeError(f"{text} must end in .svg or .txt")
     return path
 
 
-def size(text: str) -> tuple[int, int]:
-    """Return columns and rows."""
-    columns, _, rows = text.lower().partition("x")
-    try:
-        return _whole(20, 1000, "width")(columns), _whole(5, 500, "height")(rows)
-    except argparse.ArgumentTypeError as error:
+def _size(text: str) -> tuple[int, int]:
+    found = re.fullmatch(r"(\d{2,4})[xX](\d{1,3})", text)
+    columns, rows = map(int, found.groups()) if found else (0, 0)
+    if not (20 <= columns <= 1000 and 5 <= rows <= 500):
         raise argparse.ArgumentTypeError(
             f"{text} is not a size like 120x40 (20x5 to 1000x500)"
-        ) from error
+        )
+    return columns, rows
 
 
 def _whole(low: int, high: float, what: str) -> Callable[[str], int]:
@@ -276,25 +271,35 @@ def _whole(low: int, high: float, what: str) -> Callable[[str], int]:
     return read
 
 
-def _between(low: float, high: float, what: str) -> Callable[[str], float]:
+def _above_zero(high: float, what: str) -> Callable[[str], float]:
     def read(text: str) -> float:
         try:
             value = float(text)
         except ValueError:
-            value = low
-        if not low < value < high:
+            value = 0.0
+        if not 0 < value < high:
             raise argparse.ArgumentTypeError(f"{text} is not a {what}")
         return value
 
     return read
 
 
-count = _whole(1, math.inf, "whole number (1 or more)")
-port = _whole(0, 65535, "port (0 to 65535)")
-"""A TCP port, 0 for any that is free."""
-step = _whole(0, math.inf, "step (a whole number, 0 or more)")
-seconds = _between(
-    0, math.nextafter(3600, 3601), "number of seconds (above 0, at most 3600)"
-)
-share = _between(0, 1, "share between 0 and 1")
-positive = _between(0, math.inf, "number above 0")
+_VALUES: Mapping[str, Callable[[str], object]] = {
+    "COLSxROWS": _size,
+    "DIR": Path,
+    "FILE": Path,
+    "FILE.prom": Path,
+    "FILE.svg": _snapshot,
+    "FILE.zip": Path,
+    "FACTOR": _above_zero(math.inf, "number above 0"),
+    "LIMIT": _above_zero(math.inf, "number above 0"),
+    "N": _whole(1, math.inf, "whole number (1 or more)"),
+    "PORT": _whole(0, 65535, "port (0 to 65535)"),
+    "SECONDS": _above_zero(
+        math.nextafter(3600, 3601), "number of seconds (above 0, at most 3600)"
+    ),
+    "SEED": int,
+    "SHARE": _above_zero(1, "share between 0 and 1"),
+    "STEP": _whole(0, math.inf, "step (a whole number, 0 or more)"),
+}
+"""Name of a value -> what reads it; a value of any other name is a text."""

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from verl_tui.commands.arguments import DEFAULT
-from verl_tui.commands.options import finding_ids, indicator_ids
-from verl_tui.commands.topics import TOPICS
+from verl_tui.commands.help import TOPICS, finding_ids, indicator_ids
 
 if TYPE_CHECKING:
     import argparse
@@ -15,7 +13,6 @@ if TYPE_CHECKING:
 
     from verl_tui.commands.arguments import CommandParser
 
-SHELLS = ("bash", "zsh", "fish", "tcsh")
 _PATHS = {"DIR": "directory", "FILE": "file", "PATH": "file", "RUN": "file"}
 """First word for a value in the help -> how it is completed."""
 
@@ -33,7 +30,7 @@ _shtab_verl_tui() {
     (( at++ ))
   done
   if (( at < CURRENT )) && [[ " @commands@ " != *" $words[at] "* ]]; then
-    words=($words[1] @default@ "${(@)words[2,-1]}")
+    words=($words[1] watch "${(@)words[2,-1]}")
     (( CURRENT++ ))
   fi
   _shtab_verl_tui_any "$@"
@@ -44,7 +41,7 @@ functions -c _shtab_verl_tui_scan _shtab_verl_tui_named
 function _shtab_verl_tui_scan
   _shtab_verl_tui_named
   if test -z "$_shtab_verl_tui_cmdpath" -a "$_shtab_verl_tui_npos" -gt 0
-    set -g _shtab_verl_tui_cmdpath @default@
+    set -g _shtab_verl_tui_cmdpath watch
   end
 end
 complete -c verl-tui -n '_shtab_verl_tui_using; and test $_shtab_verl_tui_npos -eq 0' \
@@ -53,14 +50,14 @@ complete -c verl-tui -n '_shtab_verl_tui_using; and test $_shtab_verl_tui_npos -
 
 
 def script(parser: CommandParser, shell: str) -> str:
-    """Return the script that completes the program's command lines in a shell, one of `SHELLS`."""
+    """Return the script that completes the program's command lines in a shell."""
     import shtab
 
     words: dict[object, Iterable[str]] = {
         "METRIC": indicator_ids(),
         "ID": finding_ids(),
         "COLSxROWS": ("80x24", "120x40", "160x50"),
-        "TOPIC": (*TOPICS, *parser.program.commands),
+        "TOPIC": (*TOPICS, *parser.commands),
     }
     for option in actions(parser):
         # shtab looks for this attribute; other words than those listed are allowed too.
@@ -69,25 +66,13 @@ def script(parser: CommandParser, shell: str) -> str:
             option.complete = listed  # type: ignore[attr-defined]
         elif path := _PATHS.get(str(option.metavar).split("|")[0].split(".")[0]):
             option.complete = path  # type: ignore[attr-defined]
-    preamble = {"bash": _BASH, "zsh": _filled(_ZSH, parser)}.get(shell, "")
+    zsh = _ZSH.replace("@valued@", " ".join(parser.valued))
+    zsh = zsh.replace("@commands@", " ".join(parser.commands))
+    preamble = {"bash": _BASH, "zsh": zsh}.get(shell, "")
     made: str = shtab.complete(parser, shell, preamble=preamble)
     if shell == "zsh":
         return made.replace('"(*)::', '"*:')  # shtab's way offers no second path
-    return made + (_filled(_FISH, parser) if shell == "fish" else "")
-
-
-def _filled(template: str, parser: CommandParser) -> str:
-    valued = (
-        name for one in parser._actions if one.nargs != 0 for name in one.option_strings
-    )
-    facts = {
-        "valued": " ".join(valued),
-        "commands": " ".join(parser.commands),
-        "default": DEFAULT,
-    }
-    for name, words in facts.items():
-        template = template.replace(f"@{name}@", words)
-    return template
+    return made + _FISH * (shell == "fish")
 
 
 def actions(parser: CommandParser) -> Iterator[argparse.Action]:

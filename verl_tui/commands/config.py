@@ -4,24 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.options import config_option
+from verl_tui.commands.options import CONFIG
 from verl_tui.config import config_path, documented_defaults, load_config
 from verl_tui.given_files import is_there
 
 if TYPE_CHECKING:
     import argparse
 
-    from verl_tui.commands.arguments import CommandParser
-
-NAME = "config"
 HELP = "where the configuration is read from, and all of its defaults"
 EXAMPLES = ("verl-tui config", "verl-tui config --config mine.toml")
 EXITS = "0 done"
-
-
-def options(parser: CommandParser) -> None:
-    """Add its options."""
-    config_option(parser)
+OPTIONS = CONFIG
 
 
 def run(options: argparse.Namespace) -> int:

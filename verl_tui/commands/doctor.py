@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.commands.options import (
-    config_option,
-    configuration,
-    paths_argument,
-    paths_of,
-)
+from verl_tui.commands.options import CONFIG, configuration, paths_of
 from verl_tui.config import Config, ConfigError, config_path
 from verl_tui.given_files import is_there
 
 if TYPE_CHECKING:
     import argparse
 
-    from verl_tui.commands.arguments import CommandParser
-
-NAME = "doctor"
 HELP = "what is found at paths, by which evidence, what is passed over; terminal, GPUs, limits"
 EXAMPLES = (
     "verl-tui doctor",
@@ -27,21 +20,14 @@ EXAMPLES = (
     "verl-tui doctor logs --json",
 )
 EXITS = "0 fine, 1 something is wrong, 3 nothing readable"
-
-
-def options(parser: CommandParser) -> None:
-    """Add its options."""
-    parser.flag("--json", help="write JSON for programs")
-    paths_argument(
-        parser, "log, directory, quoted glob, address or -; none: the machine alone"
-    )
-    config_option(parser)
+OPTIONS = f"""
+--json   write JSON for programs
+PATH...  log, directory, quoted glob, address or -; none: the machine alone
+{CONFIG}"""
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the report; return the exit code."""
-    import json
-
     from verl_tui.bundle.versions import installed
     from verl_tui.doctor.as_text import doctor_text
     from verl_tui.doctor.examination import VERSION, examine, exit_of, wrong
@@ -50,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
 
     now = time.time()
     config, about = _configuration(options)
-    paths = paths_of(options, "verl-tui doctor logs/run_7") if options.paths else ()
+    paths = paths_of(options) if options.paths else ()
     monitor = load(paths, config, now) if paths else None
     found: dict[str, Any] = {
         "version": VERSION,

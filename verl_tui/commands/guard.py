@@ -4,36 +4,33 @@ others.
 
 from __future__ import annotations
 
+import difflib
+import json
+import shutil
+import threading
 import time
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import (
-    CommandError,
-    count,
-    positive,
-    share,
-)
+from verl_tui.commands.arguments import CommandError
 from verl_tui.commands.notifying import notifier_for
 from verl_tui.commands.options import (
-    config_option,
+    CONFIG,
+    PATHS,
     configuration,
-    paths_argument,
     paths_of,
+    something_at,
 )
 from verl_tui.commands.output import EXIT_NOTHING, print_message, print_messages
 from verl_tui.commands.signals import at_end
 
 if TYPE_CHECKING:
     import argparse
-    import threading
     from collections.abc import Mapping, Sequence
 
-    from verl_tui.commands.arguments import CommandParser
     from verl_tui.config import Config
     from verl_tui.guard import Guard, Orders
     from verl_tui.monitor import Monitor
 
-NAME = "guard"
 HELP = (
     "follow runs without a screen; run a command when a circuit breaker trips, "
     "or at each new best"
@@ -43,70 +40,41 @@ EXAMPLES = (
     "verl-tui guard logs/run_7 --on hang -- ./stop.sh",
 )
 EXITS = "0 nothing tripped, 2 something tripped, 3 nothing readable, 128 + N ended by signal N"
-
-
-def options(parser: CommandParser) -> None:
-    """Add its options."""
-    parser.usage = "verl-tui guard [OPTION]... PATH... [-- CMD [ARG]...]"
-    parser.epilog = (
-        "CMD gets these facts as environment variables: VERL_TUI_RUN, _RUN_ID, _PATHS, _STATE, "
-        "_FINDING, _SEVERITY, _STEP, "
-        "_SINCE_STEP, _KEY, _MESSAGE, _EVIDENCE and _ADVICE; with --on-best in VERL_TUI_RUN, "
-        "_RUN_ID, _PATHS, _METRIC, _KEY, "
-        "_STEP, _VALUE, _PATH (the checkpoint of that step), _NEAREST_STEP and _NEAREST_PATH. "
-        "Events are one line of JSON each."
-    )
-    parser.rest = "command"
-    parser.set_defaults(command=())
-    parser.add_argument(
-        "--on",
-        action="append",
-        default=[],
-        metavar="ID",
-        help="also trip on this finding",
-    )
-    best = (
-        "run CMD at each new best of this metric instead: an indicator or the log's own key, with "
-        ":min or :max"
-    )
-    parser.add_argument("--on-best", metavar="METRIC", help=best)
-    parser.add_argument(
-        "--kl",
-        type=positive,
-        metavar="LIMIT",
-        help="threshold of circuit-breaker-kl (default: 0.2)",
-    )
-    parser.add_argument(
-        "--reward-drop",
-        type=share,
-        metavar="SHARE",
-        help="threshold of circuit-breaker-reward (default: 0.2)",
-    )
-    parser.add_argument(
-        "--count",
-        type=count,
-        metavar="N",
-        help="breaches in a row that trip either of them (default: 5)",
-    )
-    parser.flag("--dry-run", help="report the command, but do not run it")
-    paths_argument(parser)
-    config_option(parser)
+USAGE = "verl-tui guard [OPTION]... PATH... [-- CMD [ARG]...]"
+EPILOG = (
+    "CMD gets these facts as environment variables: VERL_TUI_RUN, _RUN_ID, _PATHS, _STATE, "
+    "_FINDING, _SEVERITY, _STEP, _SINCE_STEP, _KEY, _MESSAGE, _EVIDENCE and _ADVICE; with "
+    "--on-best in VERL_TUI_RUN, _RUN_ID, _PATHS, _METRIC, _KEY, _STEP, _VALUE, _PATH (the "
+    "checkpoint of that step), _NEAREST_STEP and _NEAREST_PATH. Events are one line of JSON each."
+)
+REST = "command"
+OPTIONS = f"""
+--on ID...          also trip on this finding
+--on-best METRIC    run CMD at each new best of this metric instead: an indicator or the log's own
+                    key, with :min or :max
+--kl LIMIT          threshold of circuit-breaker-kl (0.2, if not given)
+--reward-drop SHARE  threshold of circuit-breaker-reward (0.2, if not given)
+--count N           breaches in a row that trip either of them (5, if not given)
+--dry-run           report the command, but do not run it
+{PATHS}{CONFIG}"""
 
 
 def run(options: argparse.Namespace) -> int:
     """Follow until all runs have ended or a signal comes; return the exit code."""
-    import threading
-
     from verl_tui.guard import BREAKERS, QUIET, TRIPPED, Orders
     from verl_tui.runs.views.checkpoints import BestBy
-    from verl_tui.sources.feed import Feed
 
-    _check(options)
+    named = options.on or ()
+    if named and options.on_best is not None:
+        raise CommandError(
+            "--on and --on-best are for two guards: each runs a command of its own"
+        )
+    command = tuple(options.command)
+    if command and shutil.which(command[0]) is None:
+        raise CommandError(f"{command[0]}: no such command, or not executable")
     config = _limited(options)
-    paths = paths_of(options, "verl-tui guard logs/run_7 -- scancel 4711")
-    found = Feed(paths).scan()
-    print_messages((*found.problems, *found.pending))
-    if not found.runs and not found.pending:
+    paths = paths_of(options)
+    if not something_at(paths):
         return EXIT_NOTHING
     stop = threading.Event()
     caught = []
@@ -117,12 +85,7 @@ def run(options: argparse.Namespace) -> int:
 
     at_end(end)
     best = None if options.on_best is None else BestBy.of(options.on_best)
-    orders = Orders(
-        frozenset((*BREAKERS, *options.on)),
-        tuple(options.command),
-        options.dry_run,
-        best,
-    )
+    orders = Orders(frozenset((*BREAKERS, *named)), command, options.dry_run, best)
     guard = _follow(paths, config, orders, stop)
     if caught:
         return 128 + caught[0]
@@ -130,10 +93,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _follow(
-    paths: Sequence[str],
-    config: Config,
-    orders: Orders,
-    stop: threading.Event,
+    paths: Sequence[str], config: Config, orders: Orders, stop: threading.Event
 ) -> Guard:
     """Follow, and notify the user of what happens where that is wanted."""
     from verl_tui.guard import follow
@@ -173,30 +133,16 @@ def _follow(
             print_messages(notifier.close())
 
 
-def _check(options: argparse.Namespace) -> None:
-    """Refuse options that contradict each other, and a command that is not there."""
-    import shutil
-
-    if options.on and options.on_best is not None:
-        raise CommandError(
-            "--on and --on-best are for two guards: each runs a command of its own"
-        )
-    if options.command and shutil.which(options.command[0]) is None:
-        raise CommandError(f"{options.command[0]}: no such command, or not executable")
-
-
 def _limited(options: argparse.Namespace) -> Config:
     """Return the configuration with the limits of the command line, once the named findings are
     known to exist.
     """
-    import difflib
-
     from verl_tui.guard import limited
     from verl_tui.health.guide_settings import load_guide
 
     config = configuration(options)
     known = {rule.id for rule in load_guide(config.guide).rules}
-    for id in options.on:
+    for id in options.on or ():
         if id not in known:
             near = difflib.get_close_matches(id, known, 3, 0.3) or sorted(known)
             raise CommandError(
@@ -213,8 +159,6 @@ def _write_event(event: Mapping[str, object]) -> str:
     Raises:
         BrokenPipeError: Its reader has gone, which ends the guard as it ends other programs.
     """
-    import json
-
     # Paths stand in it as they are: escapes keep what is in them from the terminal, and any
     # encoding has ASCII.
     try:

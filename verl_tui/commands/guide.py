@@ -4,37 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import seconds
-from verl_tui.commands.options import config_option, configuration
+from verl_tui.commands.options import CONFIG, configuration
 
 if TYPE_CHECKING:
     import argparse
 
-    from verl_tui.commands.arguments import CommandParser
-
-NAME = "guide"
 HELP = "the rules in force, with their thresholds and sources"
 EXAMPLES = ("verl-tui guide", "verl-tui guide --format prometheus > verl-rules.yml")
 EXITS = "0 done"
-
-
-def options(parser: CommandParser) -> None:
-    """Add its options."""
-    formats = "text (default), Prometheus' alert rules, or a Grafana dashboard"
-    parser.add_argument(
-        "--format",
-        choices=("text", "prometheus", "grafana"),
-        default="text",
-        help=formats,
-    )
-    step = (
-        "how long a step usually takes: alert rules look back by the clock "
-        "(default: %(default)g)"
-    )
-    parser.add_argument(
-        "--step", type=seconds, default=60.0, metavar="SECONDS", help=step
-    )
-    config_option(parser)
+OPTIONS = f"""
+--format text|prometheus|grafana  text, Prometheus' alert rules, or a Grafana dashboard
+                (default: text)
+--step SECONDS  how long a step usually takes: alert rules look back by the clock (default: 60)
+{CONFIG}"""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -53,6 +35,5 @@ def run(options: argparse.Namespace) -> int:
     else:
         from verl_tui.exporters.guide import describe
 
-        for line in describe(guide):
-            print(line)
+        print(*describe(guide), sep="\n")
     return 0

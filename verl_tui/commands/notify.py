@@ -7,51 +7,32 @@ from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError
 from verl_tui.commands.notifying import NO_ADDRESS, destination_for, settings_for
-from verl_tui.commands.options import (
-    config_option,
-    configuration,
-    paths_argument,
-    paths_of,
-)
-from verl_tui.commands.output import EXIT_NOTHING, print_message, print_messages
+from verl_tui.commands.options import CONFIG, PATHS, configuration, loaded
+from verl_tui.commands.output import EXIT_NOTHING, print_message
 
 if TYPE_CHECKING:
     import argparse
 
-    from verl_tui.commands.arguments import CommandParser
     from verl_tui.config import Config
 
 EXIT_UNSENT = 69
 """A message that could not be sent."""
-NAME = "notify"
 HELP = "send a test notification (--test), or show what would be sent of runs (--show PATH)"
 EXAMPLES = (
-    "VERL_TUI_NOTIFY_URL=https://… verl-tui notify --test",
     "verl-tui notify --show 'logs/run_*'",
+    "VERL_TUI_NOTIFY_URL=https://… verl-tui notify --test",
 )
 EXITS = "0 done, 3 nothing readable, 69 the test message could not be sent"
-
-
-def options(parser: CommandParser) -> None:
-    """Add its options."""
-    from verl_tui.notify.destination import PRESETS
-
-    parser.epilog = (
-        "The address comes from the environment variable VERL_TUI_NOTIFY_URL, or from the file "
-        "that VERL_TUI_NOTIFY_FILE names, and is never shown."
-    )
-    parser.add_argument(
-        "--test", action="store_true", help="send a message, and say what happened"
-    )
-    parser.add_argument(
-        "--show", action="store_true", help="show messages, send nothing"
-    )
-    preset = (
-        "how they are sent (default: by the address); with --show, json writes the JSON"
-    )
-    parser.add_argument("--preset", choices=PRESETS, help=preset)
-    paths_argument(parser)
-    config_option(parser)
+EPILOG = (
+    "The address comes from the environment variable VERL_TUI_NOTIFY_URL, or from the file "
+    "that VERL_TUI_NOTIFY_FILE names, and is never shown."
+)
+OPTIONS = f"""
+--test  send a message, and say what happened
+--show  show messages, send nothing
+--preset json|apprise  how they are sent (by the address, if not given); with --show, json writes
+        the JSON
+{PATHS}{CONFIG}"""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -63,9 +44,7 @@ def run(options: argparse.Namespace) -> int:
     if options.test and options.paths:
         raise CommandError("--test sends one message and reads no PATH")
     config = configuration(options)
-    if options.test:
-        return _test(options, config)
-    return _show(options, config)
+    return _test(options, config) if options.test else _show(options, config)
 
 
 def _test(options: argparse.Namespace, config: Config) -> int:
@@ -86,15 +65,13 @@ def _test(options: argparse.Namespace, config: Config) -> int:
 
 def _show(options: argparse.Namespace, config: Config) -> int:
     """Show what a check would send, the limits considered."""
-    from verl_tui.monitor import load
     from verl_tui.notify.changes import Changes
     from verl_tui.notify.delivery import json_of
     from verl_tui.notify.limits import Limits
 
     now = time.time()
     settings = settings_for(config)
-    monitor = load(paths_of(options, "verl-tui notify --show logs/run_7"), config, now)
-    print_messages(monitor.sentences)
+    monitor = loaded(options, now, config)
     if not monitor.runs:
         return EXIT_NOTHING
     found = Changes(settings).look(monitor, now)

@@ -54,19 +54,31 @@ def destination_for(
     return found
 
 
-def notifier_for(config: Config, command: str | None = None) -> Notifier | None:
-    """Return the notifier; None if there is no address.
-
-    Args:
-        config: The user's configuration.
-        command: A command that sends without an option, unless the user has turned that off.
+def notifier_for(config: Config, command: str) -> Notifier | None:
+    """Return the notifier of a command that sends without an option; None if there is no address,
+    or the user has turned that off.
     """
     settings = settings_for(config)
-    if command is not None and command not in settings.commands:
+    if command not in settings.commands:
         return None
     to = destination_for(settings)
+    return None if to is None else _notifier(settings, to)
+
+
+def sending_notifier(config: Config) -> Notifier:
+    """Return the notifier of a command that was asked to send.
+
+    Raises:
+        CommandError: There is no address.
+    """
+    settings = settings_for(config)
+    to = destination_for(settings)
     if to is None:
-        return None
+        raise CommandError(NO_ADDRESS)
+    return _notifier(settings, to)
+
+
+def _notifier(settings: NotifySettings, to: Destination) -> Notifier:
     from verl_tui.notify.notifier import Notifier
 
     return Notifier(settings, to)

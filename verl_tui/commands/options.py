@@ -1,91 +1,60 @@
-"""Options that several commands share: paths, the configuration, the screen."""
+"""What several commands share: their options, their paths, the configuration, what they read."""
 
 from __future__ import annotations
 
 import os
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.output import EXIT_NOTHING
+from verl_tui.commands.output import EXIT_NOTHING, print_message, print_messages
 from verl_tui.config import ConfigError, config_path, load_config
 from verl_tui.trainers import broken
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
+    from pathlib import Path
 
-    from verl_tui.commands.arguments import CommandParser
     from verl_tui.config import Config
+    from verl_tui.monitor import Monitor
+    from verl_tui.runs.run import Run
 
-EXAMPLE = "verl-tui 'logs/run_*'"
-"""The command line shown to a user who has named no path."""
-
-
-def paths_argument(
-    parser: CommandParser, help: str = "log, directory, quoted glob, address or -"
-) -> None:
-    """Add the paths."""
-    parser.add_argument("paths", nargs="*", metavar="PATH", help=help)
-
-
-def config_option(parser: CommandParser) -> None:
-    """Add the option that names a configuration."""
-    help = "configuration file to use instead of the default (see `verl-tui config`)"
-    parser.add_argument("--config", type=Path, metavar="FILE", help=help)
-
-
-def screen_options(parser: CommandParser) -> None:
-    """Add the options of all commands that draw on the terminal, `--config` included."""
-    config_option(parser)
-    parser.flag("--ascii", help="draw with ASCII only")
-    parser.flag("--no-mouse", help="leave the mouse to the terminal")
+PATHS = """
+PATH...  log, directory, quoted glob, address or -
+"""
+CONFIG = """
+--config FILE  configuration file to use instead of the default (see `verl-tui config`)
+"""
+SCREEN = f"""{CONFIG}
+--ascii  draw with ASCII only
+--no-mouse  leave the mouse to the terminal
+"""
+BASELINE = """
+--baseline RUN  run that the others are compared with: its name, a part of it, or its path (the
+                first run, if not given)
+"""
 
 
-def paths_of(options: argparse.Namespace, example: str) -> Sequence[str]:
+def paths_of(options: argparse.Namespace) -> Sequence[str]:
     """Return the paths that were named.
-
-    Args:
-        options: The parsed command line.
-        example: A command line to show if no path was named.
 
     Raises:
         CommandError: None was named, or standard input is to be read and is a terminal.
     """
-    if not options.paths:
-        raise CommandError(
-            f"name a log, the directory of a run, or a quoted glob, for example: {example}; "
-            "`verl-tui demo` shows a simulated training and needs nothing, `verl-tui help` explains"
-        )
     paths: list[str] = options.paths
+    if not paths:
+        raise CommandError(
+            "name a log, the directory of a run, or a quoted glob, for example: "
+            f"{options.example}; `verl-tui demo` shows a simulated training and needs nothing, "
+            "`verl-tui help` explains"
+        )
     if piped(paths) and sys.stdin is not None and sys.stdin.isatty():
         raise CommandError(
             "-: nothing is piped in; try `some-training 2>&1 | verl-tui -`"
         )
     return paths
-
-
-def finding_ids() -> Iterable[str]:
-    """Return the ids of all possible findings, for shell completion."""
-    from verl_tui.health.guide_settings import load_guide
-
-    return dict.fromkeys(rule.id for rule in load_guide().rules)
-
-
-def indicator_ids() -> Iterable[str]:
-    """Return the ids of all indicators, for shell completion."""
-    from verl_tui.indicators import INDICATORS
-
-    return INDICATORS
-
-
-def paths_and_config(
-    options: argparse.Namespace, example: str
-) -> tuple[Sequence[str], Config]:
-    """Return the paths that were named and the configuration, see `paths_of`."""
-    return paths_of(options, example), configuration(options)
 
 
 def piped(paths: Sequence[str]) -> bool:
@@ -95,27 +64,48 @@ def piped(paths: Sequence[str]) -> bool:
     return any(map(pipe.is_meant, paths))
 
 
+def something_at(paths: Sequence[str]) -> bool:
+    """Look once at what the paths lead to, with a message on each problem; return whether there is
+    a run, or one may come. The readers are imported only if a server has to be asked.
+    """
+    from verl_tui.sources.http import addresses
+
+    if any(map(addresses.is_meant, paths)):
+        from verl_tui.sources.feed import Feed
+
+        found = Feed(paths).scan()
+    else:
+        from verl_tui.sources.discovery.finder import Finder
+
+        found = Finder(paths).scan()
+    print_messages(found.problems)
+    return bool(found.runs or found.pending)
+
+
+def loaded(options: argparse.Namespace, now: float, config: Config) -> Monitor:
+    """Return the runs at the named paths, read and judged, with a message on what was not read."""
+    from verl_tui.monitor import load
+
+    monitor = load(paths_of(options), config, now)
+    print_messages(monitor.sentences)
+    return monitor
+
+
 def configuration(options: argparse.Namespace) -> Config:
-    """Return the configuration with the changes of the command line, its rules checked."""
+    """Return the configuration with the changes of the command line, its rules and notification
+    settings checked.
+    """
     config = load_config(options.config)
     for sentence in broken():
         raise ConfigError(sentence)
     if config.guide or config.notify:  # else there is nothing of the user's to check
         _check(config, options.config)
     ascii = True if getattr(options, "ascii", False) else config.ascii
-    return replace(
-        config,
-        ascii=ascii,
-        mouse=config.mouse and not getattr(options, "no_mouse", False),
-    )
+    mouse = config.mouse and not getattr(options, "no_mouse", False)
+    return replace(config, ascii=ascii, mouse=mouse)
 
 
 def _check(config: Config, path: Path | None) -> None:
-    """Refuse invalid changes of rules and invalid notification settings.
-
-    Raises:
-        ConfigError: One does not.
-    """
     from verl_tui.commands.notifying import settings_for
     from verl_tui.health.guide_settings import load_guide
 
@@ -143,3 +133,49 @@ def need_terminal(paths: Sequence[str] = ()) -> None:
         f"{why}: use `verl-tui check PATH` for a report, or `--snapshot FILE.svg` for a picture",
         EXIT_NOTHING,
     )
+
+
+def the_run(runs: Sequence[Run], named: str, option: str) -> Run:
+    """Return the run that an option names.
+
+    Raises:
+        CommandError: None has that name, or several have.
+    """
+    from verl_tui.comparison.run_lookup import UnknownRunError, find_run
+
+    try:
+        return find_run(runs, named)
+    except UnknownRunError as error:
+        raise CommandError(f"{option}: {error}") from error
+
+
+def baseline_first(
+    monitor: Monitor, named: str | None, now: float, purpose: str
+) -> Sequence[Run]:
+    """Return the runs that contain a training, the baseline first; others are left out with a
+    message.
+
+    Args:
+        monitor: Has read.
+        named: The baseline, None for the first run with numbers.
+        now: Seconds since the epoch.
+        purpose: What runs are needed for, named in the error if there are none.
+
+    Raises:
+        CommandError: No run has numbers, or none has that name.
+    """
+    from verl_tui.runs.views.state import State, state
+
+    def is_training(run: Run) -> bool:
+        return bool(run.keys) or state(run, now) is not State.NO_TRAINING
+
+    found = monitor.runs.values()
+    runs = list(filter(is_training, found))
+    if left := ", ".join(run.name for run in found if run not in runs):
+        print_message(f"left out, as there is no training in it: {left}")
+    first = next((run for run in runs if run.keys), None)
+    if first is None:
+        raise CommandError(f"no run with numbers to {purpose}", EXIT_NOTHING)
+    if named is not None:
+        first = the_run(runs, named, "--baseline")
+    return sorted(runs, key=lambda run: run is not first)

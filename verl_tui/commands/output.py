@@ -1,20 +1,22 @@
-"""Messages of commands on standard error, and their exit codes."""
+"""What commands write: messages on standard error, files, pages; and their exit codes."""
 
 from __future__ import annotations
 
 import errno
+import io
 import os
 import sys
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from verl_tui import debug_log
 from verl_tui.commands.arguments import CommandError
 from verl_tui.given_files import NO_LINK, is_link, is_taken
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
     from typing import TextIO
 
@@ -77,6 +79,13 @@ def print_messages(sentences: Iterable[str]) -> None:
         print_message(sentence)
 
 
+def plain_output() -> TextIO:
+    """Return standard output, which writes UTF-8 and ends lines as they are from now on."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", newline="")
+    return sys.stdout
+
+
 @contextmanager
 def reading_progress(
     clock: Callable[[], float] = monotonic,
@@ -128,12 +137,24 @@ def check_target(path: Path | str, *, replaces: bool = False) -> None:
         raise CommandError(sentence, EXIT_OUTPUT)
 
 
-def unwritten(error: OSError, wanted: object) -> CommandError:
-    """Return the error that a file cannot be written, with the reason."""
-    return CommandError(
-        f"{error.filename or wanted}: {(error.strerror or str(error)).lower()}",
-        EXIT_OUTPUT,
-    )
+@contextmanager
+def writing(wanted: object, code: int = EXIT_OUTPUT) -> Iterator[None]:
+    """Turn the error that something cannot be written into a sentence with the reason.
+
+    Raises:
+        CommandError: It cannot be written.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise CommandError(unwritten(error, wanted), code) from error
+
+
+def unwritten(error: OSError, wanted: object) -> str:
+    """Return why a file cannot be written."""
+    return f"{error.filename or wanted}: {(error.strerror or str(error)).lower()}"
 
 
 def colour() -> bool:
@@ -158,3 +179,39 @@ def close_stdout() -> None:
 def _close(stream: TextIO) -> None:
     with suppress(OSError, ValueError):  # what stands in for it in a test has no number
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+@contextmanager
+def debugging(path: Path | None, words: Sequence[str]) -> Iterator[None]:
+    """Log what is done meanwhile into a new file, if one is named.
+
+    Args:
+        path: The file, None for none.
+        words: The words of the command line, which are written down first.
+
+    Raises:
+        CommandError: The file exists or cannot be made.
+    """
+    if path is None:
+        yield
+        return
+    import platform
+
+    from verl_tui import __version__
+    from verl_tui.secrets import own_mask
+
+    check_target(path)
+    with ExitStack() as stack:
+        with writing(path):
+            log = stack.enter_context(debug_log.recording(path, own_mask()))
+        try:
+            python = platform.python_version()
+            debug_log.note(
+                f"verl-tui {__version__}, Python {python}, {platform.system()}"
+            )
+            debug_log.note("command line: " + " ".join(words))
+            yield
+            debug_log.note("done")
+        finally:
+            if log.problem is not None:
+                print_message(f"{path}: {log.problem}: the debug log ends early")

@@ -4,56 +4,40 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError, positive, step
+from verl_tui.commands.arguments import CommandError
 from verl_tui.commands.options import (
+    SCREEN,
+    configuration,
     need_terminal,
-    paths_and_config,
-    paths_argument,
+    paths_of,
     piped,
-    screen_options,
 )
 from verl_tui.commands.output import EXIT_NOTHING, print_messages, reading_progress
 
 if TYPE_CHECKING:
     import argparse
 
-    from verl_tui.commands.arguments import CommandParser
     from verl_tui.replay import Recording
 
-NAME = "replay"
 HELP = "a recorded run played as if live: pause, step, seek"
 EXAMPLES = (
     "verl-tui replay logs/run_7 --speed 20",
     "verl-tui replay logs/run_7 --from 100 --paused",
 )
 EXITS = "0 done, 3 nothing readable or no terminal"
-
-
-def options(parser: CommandParser) -> None:
-    """Add its options."""
-    parser.epilog = (
-        "Times are those that the log states, else estimated from its progress bar or its step "
-        "timers, else one second per step; the first line says which. Runs that overlapped in time "
-        "are played at their true times, others each from its own start. All records are kept in "
-        "memory. Keys: press ?, or see the last row."
-    )
-    parser.add_argument(
-        "--speed",
-        type=positive,
-        metavar="N",
-        help="speed factor (default: the whole run in a few minutes)",
-    )
-    parser.add_argument(
-        "--from",
-        type=step,
-        dest="first",
-        metavar="STEP",
-        help="begin where the run was at this step",
-    )
-    parser.add_argument("--until", type=step, metavar="STEP", help="pause at this step")
-    parser.flag("--paused", help="start paused")
-    screen_options(parser)
-    paths_argument(parser, "log, directory or quoted glob")
+EPILOG = (
+    "Times are those that the log states, else estimated from its progress bar or its step "
+    "timers, else one second per step; the first line says which. Runs that overlapped in time "
+    "are played at their true times, others each from its own start. All records are kept in "
+    "memory. Keys: press ?, or see the last row."
+)
+OPTIONS = f"""
+--speed FACTOR  speed factor (the whole run in a few minutes, if not given)
+--from STEP    begin where the run was at this step
+--until STEP   pause at this step
+--paused       start paused
+PATH...        log, directory or quoted glob
+{SCREEN}"""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -62,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError(
             "-: standard input cannot be replayed, write it to a file first"
         )
-    paths, config = paths_and_config(options, "verl-tui replay logs/run_7 --speed 20")
+    paths, config = paths_of(options), configuration(options)
     need_terminal()
     from verl_tui.replay import Playback, Recording, usual_speed
 
@@ -74,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
         if recording.runs:
             why = "no step in " + ", ".join(recording.runs)
         raise CommandError(f"nothing to replay: {why}", EXIT_NOTHING)
-    at = _moment(recording, options.first)
+    at = _moment(recording, vars(options)["from"])
     until = _moment(recording, options.until)
     from verl_tui.tui import replay
 

@@ -7,11 +7,11 @@ import time
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError
+from verl_tui.commands.options import something_at
 from verl_tui.commands.output import (
     EXIT_NOTHING,
     EXIT_OUTPUT,
     print_message,
-    print_messages,
     unwritten,
 )
 from verl_tui.commands.signals import at_end
@@ -46,52 +46,40 @@ def write_until_stopped(
             `verl_tui.exporters.following.follow`.
     """
     from verl_tui.exporters.following import follow
-    from verl_tui.sources.feed import Feed
 
-    found = Feed(paths).scan()
-    print_messages((*found.problems, *found.pending))
-    if not found.runs and not found.pending:
+    if not something_at(paths):
         return EXIT_NOTHING
     stop = threading.Event()
     at_end(lambda *_: stop.set())
-    writing = _Writing(write)
+    has_worked = False
+    problem = ""
+
+    def attempt(monitor: Monitor) -> None:
+        nonlocal has_worked, problem
+        before, problem = problem, ""
+        try:
+            write(monitor)
+        except Exception as error:
+            if not has_worked:
+                raise
+            problem = _problem(error)
+            if problem != before:
+                print_message(f"{problem}; tried again at the next writing")
+        else:
+            if before:
+                print_message("written again")
+            has_worked = True
+
     follow(
         paths,
         config,
-        writing,
+        attempt,
         interval=interval,
         clock=time.time,
         stop=stop,
         newest=newest,
     )
-    return EXIT_OUTPUT if writing.problem else 0
-
-
-class _Writing:
-    """Writes again and again, though it may fail in between."""
-
-    def __init__(self, write: Callable[[Monitor], None]) -> None:
-        self._write = write
-        self._has_worked = False
-        self.problem = ""
-        """Why the last writing failed, empty if it has worked."""
-
-    def __call__(self, monitor: Monitor) -> None:
-        """Write the runs as they are now; raise the error if that has never worked."""
-        try:
-            self._write(monitor)
-        except Exception as error:
-            if not self._has_worked:
-                raise
-            problem = _problem(error)
-            if problem != self.problem:
-                print_message(f"{problem}; tried again at the next writing")
-            self.problem = problem
-            return
-        if self.problem:
-            print_message("written again")
-        self._has_worked = True
-        self.problem = ""
+    return EXIT_OUTPUT if problem else 0
 
 
 def _problem(error: Exception) -> str:
@@ -99,5 +87,5 @@ def _problem(error: Exception) -> str:
     if isinstance(error, CommandError):
         return str(error)
     if isinstance(error, OSError):
-        return str(unwritten(error, "-o"))
+        return unwritten(error, "-o")
     return f"nothing was exported: {note_failure('exporting', error)}"

@@ -7,8 +7,6 @@ enforces that.
 from __future__ import annotations
 
 import base64
-import binascii
-import hashlib
 import hmac
 import ipaddress
 import socket
@@ -27,8 +25,6 @@ if TYPE_CHECKING:
     from verl_tui.exporters.prometheus import Exposition
 
 PATH = "/metrics"
-_PATIENCE = 10.0
-"""Seconds that a client may take for a request, or to receive the answer."""
 _TEXT = "text/plain; charset=utf-8"
 _METRICS = "text/plain; version=0.0.4; charset=utf-8"
 """The text format, which every scraper reads
@@ -36,8 +32,12 @@ _METRICS = "text/plain; version=0.0.4; charset=utf-8"
 """
 
 
-class MetricsServer:
+class MetricsServer(ThreadingMixIn, TCPServer):
     """Serves the newest exposition."""
+
+    allow_reuse_address = True
+    daemon_threads = True
+    request_queue_size = 32
 
     def __init__(
         self,
@@ -58,29 +58,81 @@ class MetricsServer:
         Raises:
             OSError: The address or port cannot be had.
         """
-        family, _, _, _, address = socket.getaddrinfo(
+        self.address_family, _, _, _, (host, *_) = socket.getaddrinfo(
             bind, port, type=socket.SOCK_STREAM
         )[0]
-        self._server = _Server(family, (str(address[0]), port), login, tls)
-        self._scheme = "https" if tls is not None else "http"
-        self._bind = f"[{address[0]}]" if family == socket.AF_INET6 else str(address[0])
-        threading.Thread(
-            target=self._server.serve_forever, name="endpoint", daemon=True
-        ).start()
-
-    @property
-    def address(self) -> str:
+        self.body = b""
+        """The newest exposition as text, empty before there is one."""
+        self._login = None
+        if login is not None:
+            self._login = b"Basic " + base64.b64encode(login.encode())
+        super().__init__((str(host), port), _Request)
+        if tls is not None:
+            # Each request's own thread shakes hands, so that a slow client holds up no other.
+            self.socket = tls.wrap_socket(
+                self.socket, server_side=True, do_handshake_on_connect=False
+            )
+        shown = f"[{host}]" if self.address_family == socket.AF_INET6 else host
+        scheme = "http" if tls is None else "https"
+        self.address = f"{scheme}://{shown}:{self.server_address[1]}{PATH}"
         """Where the metrics are."""
-        return f"{self._scheme}://{self._bind}:{self._server.server_address[1]}{PATH}"
+        threading.Thread(
+            target=self.serve_forever, name="endpoint", daemon=True
+        ).start()
 
     def show(self, exposition: Exposition) -> None:
         """Answer with this exposition from now on."""
-        self._server.body = generate_latest(exposition)
+        self.body = generate_latest(exposition)
 
     def close(self) -> None:
         """Stop, without waiting for a request under way."""
-        self._server.shutdown()
-        self._server.server_close()
+        self.shutdown()
+        self.server_close()
+
+    def admits(self, header: str) -> bool:
+        """Return whether a request's `Authorization` is right, in a time independent of it."""
+        given = header.encode("utf-8", "replace")
+        return self._login is None or hmac.compare_digest(given, self._login)
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Ignore a broken connection: that is the client's concern."""
+
+
+class _Request(BaseHTTPRequestHandler):
+    server: MetricsServer
+    server_version = "verl-tui"
+    sys_version = ""
+    timeout = 10.0
+    """Seconds that a client may take for a request, or to receive the answer."""
+
+    def do_GET(self) -> None:
+        """Answer with the metrics."""
+        body = self.server.body
+        if not self.server.admits(self.headers.get("Authorization", "")):
+            self._answer(
+                HTTPStatus.UNAUTHORIZED, b"a user name and a password are needed\n"
+            )
+        elif self.path.partition("?")[0] != PATH:
+            self._answer(HTTPStatus.NOT_FOUND, f"the metrics are at {PATH}\n".encode())
+        elif not body:
+            self._answer(HTTPStatus.SERVICE_UNAVAILABLE, b"nothing has been read yet\n")
+        else:
+            self._answer(HTTPStatus.OK, body, _METRICS)
+
+    do_HEAD = do_GET  # noqa: N815 - as the class above names it
+
+    def _answer(self, status: HTTPStatus, body: bytes, kind: str = _TEXT) -> None:
+        self.send_response(status)
+        if status is HTTPStatus.UNAUTHORIZED:
+            self.send_header("WWW-Authenticate", 'Basic realm="verl-tui"')
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Log no requests: there is one every few seconds."""
 
 
 def is_loopback(bind: str) -> bool:
@@ -104,94 +156,3 @@ def encryption(certificate: Path, key: Path) -> ssl.SSLContext:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(certificate, key, password="")
     return context
-
-
-class _Server(ThreadingMixIn, TCPServer):
-    allow_reuse_address = True
-    daemon_threads = True
-    request_queue_size = 32
-
-    def __init__(
-        self,
-        family: int,
-        address: tuple[str, int],
-        login: str | None,
-        tls: ssl.SSLContext | None,
-    ) -> None:
-        self.address_family = family
-        self.body: bytes | None = None
-        """The newest exposition as text, None before there is one."""
-        self.tls = tls
-        self._login = None if login is None else _digest(login.encode())
-        super().__init__(address, _Request)
-
-    def admits(self, header: str | None) -> bool:
-        """Return whether a request's `Authorization` is right, in a time independent of it."""
-        if self._login is None:
-            return True
-        kind, _, value = (header or "").partition(" ")
-        try:
-            given = base64.b64decode(value, validate=True)
-        except (ValueError, binascii.Error):
-            given = b""
-        return (
-            hmac.compare_digest(_digest(given), self._login) and kind.lower() == "basic"
-        )
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Ignore a broken connection: that is the client's concern."""
-
-
-def _digest(login: bytes) -> bytes:
-    return hashlib.sha256(login).digest()
-
-
-class _Request(BaseHTTPRequestHandler):
-    server: _Server
-    server_version = "verl-tui"
-    sys_version = ""
-    timeout = _PATIENCE
-
-    def setup(self) -> None:
-        """Encrypt in the request's own thread, so that a slow client holds up no other."""
-        self.request.settimeout(_PATIENCE)
-        if self.server.tls is not None:
-            self.request = self.server.tls.wrap_socket(self.request, server_side=True)
-        super().setup()
-
-    def finish(self) -> None:
-        """Close the connection that `setup` wrapped."""
-        super().finish()
-        if self.server.tls is not None:
-            self.request.close()
-
-    def do_GET(self) -> None:
-        """Answer with the metrics."""
-        body = self.server.body
-        if not self.server.admits(self.headers.get("Authorization")):
-            self._answer(
-                HTTPStatus.UNAUTHORIZED, b"a user name and a password are needed\n"
-            )
-        elif self.path.partition("?")[0] != PATH:
-            self._answer(HTTPStatus.NOT_FOUND, f"the metrics are at {PATH}\n".encode())
-        elif body is None:
-            self._answer(HTTPStatus.SERVICE_UNAVAILABLE, b"nothing has been read yet\n")
-        else:
-            self._answer(HTTPStatus.OK, body, _METRICS)
-
-    def do_HEAD(self) -> None:
-        """Answer as to GET, without the metrics."""
-        self.do_GET()
-
-    def _answer(self, status: HTTPStatus, body: bytes, kind: str = _TEXT) -> None:
-        self.send_response(status)
-        if status is HTTPStatus.UNAUTHORIZED:
-            self.send_header("WWW-Authenticate", 'Basic realm="verl-tui"')
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
-
-    def log_message(self, format: str, *arguments: object) -> None:
-        """Log no requests: there is one every few seconds."""

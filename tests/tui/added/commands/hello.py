@@ -1,11 +1,7 @@
 """Greets whoever reads this."""
 
-NAME = "hello"
 HELP = "greets whoever reads this"
-
-
-def options(parser):
-    parser.add_argument("--loud", action="store_true")
+OPTIONS = "--loud  in capitals"
 
 
 def run(options):

@@ -1,11 +1,7 @@
 """Writes a postcard."""
 
-NAME = "postcard"
 HELP = "writes a postcard"
-
-
-def options(parser):
-    parser.add_argument("--loud", action="store_true")
+OPTIONS = "--loud  in capitals"
 
 
 def run(options):

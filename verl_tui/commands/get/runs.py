@@ -4,41 +4,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.answering import CODES, run_paths, write_answer
+from verl_tui.commands.answering import CODES, write_answer
 from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.options import paths_argument
+from verl_tui.commands.options import paths_of
 from verl_tui.commands.output import EXIT_NOTHING, print_messages
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     import argparse
 
-    from verl_tui.commands.arguments import CommandParser
-
-NAME = "runs"
 HELP = "names of the runs behind paths, for --run; no log is read"
-EXAMPLES = (
-    "verl-tui get runs logs",
-    "verl-tui get state logs --run run_7",
-)
+EXAMPLES = ("verl-tui get runs logs", "verl-tui get state logs --run run_7")
 EXITS = CODES
-_EPILOG = """fields of the JSON object, on one line:
+OPTIONS = """
+--json   write one JSON object on one line
+PATH...  directory, log, quoted glob or address
+"""
+EPILOG = """fields of the JSON object, on one line:
   version     1; grows when a field changes its meaning or goes
   runs        list of names, in the order in which they were found"""
-
-
-def options(parser: CommandParser) -> None:
-    """Add its options."""
-    parser.flag("--json", help="write one JSON object on one line")
-    paths_argument(parser, help="directory, log, quoted glob or address")
-    parser.epilog = _EPILOG
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the names; return the exit code."""
     from verl_tui.answers.run_reading import run_names
 
-    found, sentences = run_names(run_paths(options))
+    found, sentences = run_names(paths_of(options))
     print_messages(sentences)
     if not found:
         raise CommandError("no run found", EXIT_NOTHING)

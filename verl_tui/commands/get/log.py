@@ -5,14 +5,10 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.answering import (
-    CODES,
-    answer_options,
-    answering,
-    run_paths,
-    write_answer,
-)
-from verl_tui.commands.arguments import CommandError, count, step
+from verl_tui.commands import answering
+from verl_tui.commands.answering import write_answer
+from verl_tui.commands.arguments import CommandError
+from verl_tui.commands.options import paths_of
 from verl_tui.commands.output import print_message, print_messages
 
 if TYPE_CHECKING:
@@ -20,48 +16,39 @@ if TYPE_CHECKING:
 
     from verl_tui.answers.log import LogPlace
     from verl_tui.answers.run_reading import Reading
-    from verl_tui.commands.arguments import CommandParser
 
-NAME = "log"
 HELP = "lines of the log: the last, around a step or the error, or those that match"
 EXAMPLES = (
     "verl-tui get log logs/run_7 --last 50",
     "verl-tui get log logs/run_7 --around 120",
     "verl-tui get log logs/run_7 --grep 'CUDA|NCCL' --json",
 )
-EXITS = CODES
+EXITS = answering.CODES
 _LINES = 20
-_FIELDS = """  path        the log: the run's console, or another log as text where it has none
+OPTIONS = f"""
+--last N         at most N lines ({_LINES}, if not given)
+| --around STEP  around the line of a step
+| --error        around the error that ended the run
+| --grep REGEX   the last lines that match a regular expression; case matters only if it has a
+                 capital
+--full           lines in full, up to 16 KiB
+--mask           hide keys, tokens, passwords, homes and names, as a bundle does; look through it
+                 still
+{answering.OPTIONS}"""
+EPILOG = f"""{answering.FIELDS}\
+  path        the log: the run's console, or another log as text where it has none
   size        its size in bytes
   more_before, more_after
               true if the log, or the search, has more lines before or after these
   gave_up     true if --grep gave lines up that took too long to search
-  lines       list of {"byte": where the line begins, "text"}, with "length" in characters if the
+  lines       list of {{"byte": where the line begins, "text"}}, with "length" in characters if the
               text is cut (to 1000, unless --full), and "mark": true for the line of the step or
               error
 
 Of a progress bar only its last state is given. Escape sequences are removed. Without --last,
 --around, --error or --grep: around the error if the run has crashed, else the last lines. Only
-as much is read as the lines take; a search goes from the end to the beginning."""
-
-
-def options(parser: CommandParser) -> None:
-    """Add its options."""
-    last = f"at most N lines (default: {_LINES})"
-    parser.add_argument("--last", type=count, metavar="N", help=last)
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument(
-        "--around", type=step, metavar="STEP", help="around the line of a step"
-    )
-    which.add_argument(
-        "--error", action="store_true", help="around the error that ended the run"
-    )
-    grep = "the last lines that match a regular expression; case matters only if it has a capital"
-    which.add_argument("--grep", metavar="REGEX", help=grep)
-    parser.flag("--full", help="lines in full, up to 16 KiB")
-    mask = "hide keys, tokens, passwords, homes and names, as a bundle does; look through it still"
-    parser.flag("--mask", help=mask)
-    answer_options(parser, _FIELDS)
+as much is read as the lines take; a search goes from the end to the beginning.\
+{answering.REFUSED}"""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -71,14 +58,13 @@ def run(options: argparse.Namespace) -> int:
     from verl_tui.secrets import own_mask
 
     now = time.time()
-    with answering():
-        reading = glance(run_paths(options), options.named, now, least=LONG)
+    with answering.answering():
+        reading = glance(paths_of(options), options.run, now, least=LONG)
         print_messages(reading.sentences)
-        place = _place(options, reading, now)
         found = log_of(
             reading,
             options.last or _LINES,
-            place,
+            _place(options, reading, now),
             full=options.full,
             mask=own_mask() if options.mask else None,
         )

@@ -5,29 +5,21 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.answering import (
-    CODES,
-    READ,
-    answer_options,
-    read_answer,
-    whole_option,
-    write_answer,
-)
-from verl_tui.commands.options import config_option, configuration
+from verl_tui.commands import answering
+from verl_tui.commands.answering import read_answer, write_answer
+from verl_tui.commands.options import CONFIG, configuration
 
 if TYPE_CHECKING:
     import argparse
 
-    from verl_tui.commands.arguments import CommandParser
-
-NAME = "state"
 HELP = "state, step, time left, verdict and worst finding, in one line"
 EXAMPLES = (
     "verl-tui get state logs/run_7",
     "verl-tui get state logs/run_7 --json | jq -r .verdict",
 )
-EXITS = CODES
-_FIELDS = f"""{READ}
+EXITS = answering.CODES
+OPTIONS = answering.WHOLE + CONFIG + answering.OPTIONS
+EPILOG = f"""{answering.READ}\
   state       waiting, running, stalled, finished, crashed, ended?, unknown, no training
   step        newest step, or null
   steps_estimated
@@ -42,14 +34,8 @@ _FIELDS = f"""{READ}
   findings    number of findings, null if read is "end"
   phase       what the run is at, in words, or null
 
-A log above 64 MiB is read from its end, and not judged; --whole reads and judges all of it."""
-
-
-def options(parser: CommandParser) -> None:
-    """Add its options."""
-    whole_option(parser)
-    config_option(parser)
-    answer_options(parser, _FIELDS)
+A log above 64 MiB is read from its end, and not judged; --whole reads and judges all of it.\
+{answering.REFUSED}"""
 
 
 def run(options: argparse.Namespace) -> int:

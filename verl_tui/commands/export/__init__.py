@@ -1,0 +1,4 @@
+"""`verl-tui export`: runs written for other programs, one module each."""
+
+HELP = "write the data as CSV, for TensorBoard or for Prometheus"
+EXAMPLES = ("verl-tui export csv logs/run_7 -o run_7.csv",)

@@ -1,0 +1,55 @@
+"""`verl-tui export csv`: every numeric metric as a table."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from verl_tui.commands.arguments import CommandError
+from verl_tui.commands.options import CONFIG, PATHS, configuration, loaded, paths_of
+from verl_tui.commands.output import (
+    EXIT_NOTHING,
+    EXIT_OWN_ERROR,
+    check_target,
+    plain_output,
+    print_messages,
+    print_note,
+    writing,
+)
+
+if TYPE_CHECKING:
+    import argparse
+
+HELP = "every numeric metric, one row per step"
+EXAMPLES = (
+    "verl-tui export csv logs/run_7 -o run_7.csv",
+    "verl-tui export csv logs/run_7 | head",
+)
+OPTIONS = f"""
+-o, --output FILE|-|DIR  - is standard output (default: -)
+{PATHS}{CONFIG}"""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the tables; return the exit code."""
+    from verl_tui.exporters.csv import ExportError, export
+    from verl_tui.runs.views.provenance import ESTIMATED, has_estimated_steps
+
+    paths_of(options)
+    check_target(options.output, replaces=True)
+    monitor = loaded(options, time.time(), configuration(options))
+    runs = [run for run in monitor.runs.values() if run.keys]
+    if not runs:
+        raise CommandError("no numbers to export", EXIT_NOTHING)
+    plain_output()
+    try:
+        with writing(options.output):
+            exported = export(runs, options.output)
+    except ExportError as error:
+        raise CommandError(str(error)) from error
+    for run in filter(has_estimated_steps, runs):
+        print_note(f"{run.name}: {ESTIMATED}")
+    for path in exported.files:
+        print_note(f"wrote {path}")
+    print_messages(exported.problems)
+    return EXIT_OWN_ERROR if exported.problems else 0

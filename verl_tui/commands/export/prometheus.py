@@ -1,0 +1,212 @@
+"""`verl-tui export prometheus`: metrics to scrape, at a port or in a file for node_exporter."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from typing import TYPE_CHECKING
+
+from verl_tui.commands.arguments import EXIT_USAGE, CommandError
+from verl_tui.commands.options import CONFIG, PATHS, configuration, loaded, paths_of
+from verl_tui.commands.output import (
+    EXIT_NOTHING,
+    check_target,
+    print_message,
+    print_messages,
+    writing,
+)
+from verl_tui.commands.until_signal import write_until_stopped
+from verl_tui.given_files import is_ordinary, is_there, read_given
+
+if TYPE_CHECKING:
+    import argparse
+    import ssl
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from verl_tui.config import Config
+    from verl_tui.exporters.prometheus import Exposition
+    from verl_tui.monitor import Monitor
+
+LOGIN = "VERL_TUI_LOGIN"
+"""Environment variable that may hold `user:password`."""
+PORT = 9750
+_LONGEST = 4096
+"""Bytes of a file with a login."""
+HELP = "metrics for Prometheus to scrape, at a port or in a file"
+EXAMPLES = (
+    "verl-tui export prometheus 'logs/run_*'",
+    "verl-tui export prometheus logs/run_7 --textfile verl.prom --follow",
+)
+OPTIONS = f"""
+--port PORT        port to listen on ({PORT}, if not given; 0: any free one)
+--bind ADDRESS     address to listen on (127.0.0.1, if not given; others need a login or a
+                   certificate)
+--login-file FILE  file with user:password for scrapers; or use the environment variable {LOGIN}
+--tls-cert FILE    certificate chain, PEM: serves https
+--tls-key FILE     the certificate's key, PEM
+--textfile FILE.prom  write this file instead of listening, for node_exporter's textfile collector
+--follow           with --textfile: keep writing until ctrl+c (a port is always served until then)
+--interval SECONDS  longest time between two updates; new values come at once (default: 10)
+--runs N           export at most N runs, the newest (default: 100)
+--metrics N        export at most N metrics per run (default: 500)
+{PATHS}{CONFIG}"""
+_OF_PORTS = ("port", "bind", "login_file", "tls_cert", "tls_key")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serve or write the metrics; return the exit code."""
+    paths_of(options)
+    config = configuration(options)
+    _check(options)
+    try:
+        from verl_tui.exporters.prometheus import ExportLimits, exposition
+    except ModuleNotFoundError as error:
+        raise CommandError(
+            "`export prometheus` needs prometheus-client: pip install 'verl-tui[prometheus]'"
+        ) from error
+    limits = ExportLimits(options.runs, options.metrics)
+    reported: tuple[str, ...] = ()
+
+    def judged(monitor: Monitor) -> Exposition:
+        """Return all metrics as they are now; say once what the limits leave out."""
+        nonlocal reported
+        now = time.time()
+        monitor.judge(now)
+        page = exposition(monitor, now, limits)
+        print_messages(words for words in page.left_out if words not in reported)
+        reported = page.left_out
+        return page
+
+    if options.textfile is None:
+        return _serve(options, config, judged)
+
+    def write(monitor: Monitor) -> None:
+        _write(judged(monitor), options.textfile)
+
+    if options.follow:
+        return write_until_stopped(
+            paths_of(options), config, write, interval=options.interval, newest=True
+        )
+    from verl_tui.sources.host.gpus import read_once
+
+    now = time.time()
+    monitor = loaded(options, now, config)
+    if not any(run.keys or run.samples.places for run in monitor.runs.values()):
+        raise CommandError("nothing to export", EXIT_NOTHING)
+    monitor.apply(read_once(now), now)
+    write(monitor)
+    print_message(f"wrote {options.textfile}")
+    return 0
+
+
+def _write(exposition: Exposition, file: Path) -> None:
+    """Replace the file in one go, so that no reader sees half of it."""
+    from prometheus_client import generate_latest
+
+    from verl_tui.exporters.whole_file import replacing
+
+    with writing(file), replacing(file) as out:
+        out.write(generate_latest(exposition).decode())
+
+
+def _serve(
+    options: argparse.Namespace, config: Config, judged: Callable[[Monitor], Exposition]
+) -> int:
+    from verl_tui.exporters.endpoint import MetricsServer, is_loopback
+
+    bind = options.bind or "127.0.0.1"
+    port = PORT if options.port is None else options.port
+    login, tls = _login(options.login_file), _encryption(options)
+    try:
+        exposed = not is_loopback(bind)
+    except (OSError, UnicodeError) as error:
+        raise CommandError(f"--bind {bind}: there is no such address") from error
+    if exposed and login is None and tls is None:
+        raise CommandError(
+            f"--bind {bind} lets others read the metrics: ask them for a login (--login-file FILE, "
+            f"or {LOGIN}=user:password in the environment), or encrypt (--tls-cert FILE --tls-key "
+            "FILE)"
+        )
+    with writing(f"{bind}:{port}"):
+        endpoint = MetricsServer(bind, port, login=login, tls=tls)
+    print_message(f"metrics are at {endpoint.address}")
+    try:
+        return write_until_stopped(
+            paths_of(options),
+            config,
+            lambda monitor: endpoint.show(judged(monitor)),
+            interval=options.interval,
+            newest=True,
+        )
+    finally:
+        endpoint.close()
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Refuse options that contradict each other."""
+    if options.textfile is not None:
+        for name in _OF_PORTS:
+            if getattr(options, name) is not None:
+                option = f"--{name.replace('_', '-')}"
+                raise CommandError(f"{option} is for a port, and --textfile opens none")
+        if options.textfile.suffix != ".prom":
+            raise CommandError(
+                f"{options.textfile} must end in .prom: node_exporter passes over other files"
+            )
+        check_target(options.textfile, replaces=True)
+    elif options.follow:
+        raise CommandError(
+            "--follow is for --textfile; a port is served until ctrl+c anyhow"
+        )
+    if (options.tls_cert is None) != (options.tls_key is None):
+        raise CommandError("--tls-cert and --tls-key belong together")
+
+
+def _login(file: Path | None) -> str | None:
+    """Return `user:password`, None where no login is configured."""
+    if file is None:
+        where, text = LOGIN, os.environ.get(LOGIN)
+    else:
+        where = str(file)
+        with writing(file, EXIT_USAGE):
+            text = read_given(file, _LONGEST).decode("utf-8-sig", "replace")
+    if text is None:
+        return None
+    user, _, password = text.strip().partition(":")
+    if not user or not password or set(password) & {"\n", "\ufffd"}:
+        raise CommandError(f"{where}: must hold one line user:password")
+    _warn_of_readers(file)
+    return f"{user}:{password}"
+
+
+def _encryption(options: argparse.Namespace) -> ssl.SSLContext | None:
+    if options.tls_cert is None:
+        return None
+    from verl_tui.exporters.endpoint import encryption
+
+    for file in (options.tls_cert, options.tls_key):
+        if not is_ordinary(file):  # a pipe would have us wait for its writer
+            why = "is no file" if is_there(file) else "no such file"
+            raise CommandError(f"{file}: {why}")
+    try:
+        context = encryption(options.tls_cert, options.tls_key)
+    except OSError as error:
+        raise CommandError(
+            f"{options.tls_cert}, {options.tls_key}: not a PEM certificate and its PEM key "
+            "without a passphrase"
+        ) from error
+    _warn_of_readers(options.tls_key)
+    return context
+
+
+def _warn_of_readers(secret: Path | None) -> None:
+    """Warn that others can read a file that should be private; mounted secrets often are
+    readable.
+    """
+    mode = stat.S_IMODE(secret.stat().st_mode) if secret is not None else 0
+    if mode & 0o077:
+        print_message(
+            f"{secret}: others may read or change it (mode {mode:04o}): chmod 600 {secret}"
+        )

@@ -1,0 +1,61 @@
+"""`verl-tui export tensorboard`: event files, once or as the runs go on."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from verl_tui.commands.arguments import CommandError
+from verl_tui.commands.options import CONFIG, PATHS, configuration, loaded, paths_of
+from verl_tui.commands.output import (
+    EXIT_NOTHING,
+    EXIT_OWN_ERROR,
+    print_messages,
+    writing,
+)
+from verl_tui.commands.until_signal import write_until_stopped
+
+if TYPE_CHECKING:
+    import argparse
+
+    from verl_tui.monitor import Monitor
+
+HELP = "TensorBoard event files, one directory per run"
+EXAMPLES = (
+    "verl-tui export tensorboard 'logs/run_*' -o board",
+    "verl-tui export tensorboard logs/run_7 -o board --follow",
+)
+OPTIONS = f"""
+-o, --output DIR    gets one directory per run
+--follow            keep writing what is new until ctrl+c
+--interval SECONDS  time between two writes with --follow (default: 30)
+--samples N         samples of a step that become texts (default: 4)
+{PATHS}{CONFIG}"""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write event files; return the exit code."""
+    from verl_tui.exporters.tensorboard import LogDirectories
+
+    if options.output is None:
+        raise CommandError("name the directory with -o DIR")
+    config = configuration(options)
+    directories = LogDirectories(options.output, options.samples)
+
+    def write_new(monitor: Monitor) -> None:
+        print_messages(directories.write(tuple(monitor.runs.values()), time.time()))
+
+    with writing(options.output):
+        if options.follow:
+            return write_until_stopped(
+                paths_of(options), config, write_new, interval=options.interval
+            )
+        monitor = loaded(options, time.time(), config)
+        if not any(run.keys or run.samples.places for run in monitor.runs.values()):
+            raise CommandError("nothing to export", EXIT_NOTHING)
+        write_new(monitor)
+    if directories.failed:
+        return EXIT_OWN_ERROR
+    if directories.is_empty:
+        raise CommandError("nothing was written", EXIT_NOTHING)
+    return 0

@@ -1,1 +1,0 @@
-"""The answers of `verl-tui get`, one module each with its name, help, options and run."""
