@@ -69,14 +69,12 @@ class LogFile:
         return os.pread(self._descriptor, count, at) if count > 0 else b""
 
     def line_end(self, at: int) -> int:
-        """Return the end of the line at a position, with its newline; -1 if it is too far."""
+        """Return the end of the line at a position, with its newline, or how far is looked."""
         for start in range(at, min(self.size, at + _FAR), STRIDE):
             found = self.read(start, STRIDE).find(b"\n")
             if found >= 0:
                 return start + found + 1
-        if at + _FAR >= self.size:
-            return self.size
-        return -1
+        return min(self.size, at + _FAR)
 
     def line_start(self, at: int) -> int:
         """Return the start of the line at a position; -1 if it is too far."""
@@ -120,19 +118,15 @@ def lines_of(
     end = min((number + 1) * BLOCK, file.size)
     base = max(0, begin - 1)
     data = file.read(base, end - base + WINDOW)
-    start = 0
-    if begin:
-        found = data.find(b"\n", 0, end - base)
-        start = found + 1 + base if found >= 0 else end
+    # the first line belongs to the block before
+    start = (data.find(b"\n", 0, end - base) + 1 or end - base) + base if begin else 0
     while start < end:
         found = data.find(b"\n", start - base)
         stop = found + 1 + base if found >= 0 else file.line_end(base + len(data))
-        stop = stop if stop > 0 else start + _FAR
         whole = data[start - base : stop - base]
         cut = len(whole) > WINDOW or stop - base > len(data)
-        if not cut:
-            whole = printed_line(whole)
-        if worth is None or cut or worth(whole):
+        whole = whole if cut else printed_line(whole)
+        if cut or worth is None or worth(whole):
             yield from _decoded(file, start, stop, whole)
         start = stop
 
