@@ -79,7 +79,9 @@ class RecordedRun:
         steps = [run.step or 0]
         clock = next(iter(clocks(run)), None)
         if run.step is None:
-            clock, steps = _by_files(records)
+            files = [one for one in records if isinstance(one, Dump | Sample)]
+            steps = sorted({0, *(one.step or 0 for one in files)})
+            clock = _by_dumps(files)
         if clock is not None:
             return clock
         known = Clock("", steps, [step * self._usual for step in steps])
@@ -107,19 +109,15 @@ class RecordedRun:
         return next((moment for moment, reached in marks if reached >= step), None)
 
 
-def _by_files(records: Iterable[Record]) -> tuple[Clock | None, list[int]]:
-    """Return the times at which dumps were written, None if the files were copied; and the steps of
-    all samples.
-    """
-    files = [one for one in records if isinstance(one, Dump | Sample)]
-    dumps = [one for one in files if isinstance(one, Dump)]
+def _by_dumps(records: Iterable[Dump | Sample]) -> Clock | None:
+    """Return the times at which dumps were written, None if the files were copied."""
+    dumps = [one for one in records if isinstance(one, Dump)]
     written = {one.step: one.modified for one in dumps if one.modified is not None}
-    steps = sorted({0, *(one.step or 0 for one in files)})
     clock = Clock("the dumps' last change")
     for step in sorted(written):
         clock.note([step], [written[step]])
     known = len(clock) > 1 and len(clock) == len(written)
-    return clock if known and _is_slow(clock) else None, steps
+    return clock if known and _is_slow(clock) else None
 
 
 def _is_slow(clock: Clock) -> bool:
