@@ -7,9 +7,8 @@ from math import isclose
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from verl_tui.dialects import dialect
 from verl_tui.distributions import one_each, spreads
-from verl_tui.indicators import loss_alone, resolve
+from verl_tui.indicators import dialect, loss_alone, resolve
 from verl_tui.runs.cached import cached_by_keys
 from verl_tui.runs.series import Series, merged
 from verl_tui.runs.table import Table

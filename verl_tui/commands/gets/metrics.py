@@ -102,7 +102,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _lines(found: dict[str, Any], options: argparse.Namespace) -> Iterable[str]:
     if options.plot:
-        from verl_tui.answers.plot import plot_lines
+        from verl_tui.answers.metrics import plot_lines
 
         return plot_lines(found)
     from verl_tui.answers.metrics import points_lines
