@@ -8,8 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verl_tui.dialects import dialect
-from verl_tui.indicators import INDICATORS, factor, resolve, spellings, validation_keys
+from verl_tui.indicators import (
+    INDICATORS,
+    dialect,
+    factor,
+    resolve,
+    spellings,
+    validation_keys,
+)
 from verl_tui.metrics import describe, modern
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from verl_tui.dialects import dialect
-from verl_tui.indicators import resolve
+from verl_tui.indicators import dialect, resolve
 from verl_tui.metrics import describe, family
 
 # Real logs are not part of the repository; where they are present, every key in them is tried.

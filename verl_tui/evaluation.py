@@ -5,7 +5,6 @@ Distinct-n is that of Li et al. 2016 (arXiv:1510.03055).
 
 from __future__ import annotations
 
-import math
 import re
 from array import array
 from collections import Counter
@@ -14,6 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from verl_tui.distributions import MOST_VALUES, QUANTILES, of_values
+from verl_tui.means import mean
 from verl_tui.patterns import NamePattern
 from verl_tui.repetition import entropy, repetition, tokens
 
@@ -123,13 +123,16 @@ class Evaluation:
             self._prompts.append(group)
         for name, value in extras.items():
             if isinstance(value, _NUMBER) and -_LARGEST < value < _LARGEST:
-                known = self._extras.get(name)
-                if known is None:
-                    if len(self._extras) == _MOST_COMPONENTS or not _is_component(name):
-                        continue
-                    known = self._extras[name] = [0, 0.0]
-                known[0] += 1
-                known[1] += value
+                self._add_extra(name, value)
+
+    def _add_extra(self, name: str, value: float) -> None:
+        known = self._extras.get(name)
+        if known is None:
+            if len(self._extras) == _MOST_COMPONENTS or not _is_component(name):
+                return
+            known = self._extras[name] = [0, 0.0]
+        known[0] += 1
+        known[1] += value
 
     def _add_text(self, response: str) -> None:
         # Spaces and line ends make no difference: to drop them is faster than to make them alike,
@@ -215,22 +218,15 @@ def _of_texts(texts: Sequence[tuple[str, int]]) -> dict[str, float]:
         return {}
     words = [tokens(text) for text, _ in texts]
     pairs = [Counter(pairwise(one)) for one in words]
-    repeated = [
-        repetition(text, one, of)
-        for (text, _), one, of in zip(texts, words, pairs, strict=True)
-    ]
-    shares = [
-        share
-        for one, of in zip(words, pairs, strict=True)
-        if (share := entropy(of, len(one) - 1)) is not None
-    ]
-    found = {"repetition": sum(repeated) / len(texts)}
-    if shares:
-        found["ngram_entropy"] = math.fsum(shares) / len(shares)
-    if total := sum(max(0, len(one) - 1) for one in words):
-        found["distinct_2"] = len(set().union(*pairs)) / total
+    totals = [max(0, len(one) - 1) for one in words]
+    ends, whole = zip(*texts, strict=True)
+    found = {"repetition": sum(map(repetition, ends, words, pairs)) / len(texts)}
+    if shares := [one for one in map(entropy, pairs, totals) if one is not None]:
+        found["ngram_entropy"] = mean(shares)
+    if any(totals):
+        found["distinct_2"] = len(set().union(*pairs)) / sum(totals)
     if len(texts) > 1:
-        found["unique_share"] = len({known for _, known in texts}) / len(texts)
+        found["unique_share"] = len({*whole}) / len(texts)
     return found
 
 

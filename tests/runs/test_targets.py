@@ -5,15 +5,14 @@ from __future__ import annotations
 import pytest
 from run_views import make_run
 
-from verl_tui.runs.views.checkpoints import Best, BestBy, best, target_of, targets_of
+from verl_tui.runs.views.checkpoints import Best, BestBy, best, targets_of
 
 LOSS = "critic/vf_loss"
 FALLS = {LOSS: [1.0 / step for step in range(1, 121)]}
 
 
 def test_what_is_better_high_is_reached_from_below() -> None:
-    found = target_of(make_run(), "reward", 0.5)
-    assert found is not None
+    (found,) = targets_of(make_run(), {"reward": 0.5})
     assert found.key == "critic/score/mean"
     assert found.reached is not None
     assert found.reached.step == 42  # 1 - exp(-42 / 60) is 0.503
@@ -23,8 +22,7 @@ def test_what_is_better_high_is_reached_from_below() -> None:
 
 
 def test_what_is_better_low_is_reached_from_above() -> None:
-    found = target_of(make_run(columns=FALLS), "value_loss", 0.1)
-    assert found is not None
+    (found,) = targets_of(make_run(columns=FALLS), {"value_loss": 0.1})
     assert found.reached == (10, pytest.approx(0.1))
 
 

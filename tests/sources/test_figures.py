@@ -11,8 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from log_reading import feed_in_pieces, read_run, values
 
-from verl_tui.dialects import dialect
-from verl_tui.indicators import resolve
+from verl_tui.indicators import dialect, resolve
 from verl_tui.sources.formats import sample_records
 
 if TYPE_CHECKING:

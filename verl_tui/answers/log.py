@@ -7,8 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.answers.run_reading import NothingError, RunError
-from verl_tui.on_demand.log.line_search import SearchJob, search_next
-from verl_tui.on_demand.log.log_blocks import BLOCK, LogFile, read_block
+from verl_tui.on_demand.log.log_blocks import (
+    BLOCK,
+    LogFile,
+    SearchJob,
+    read_block,
+    search_next,
+)
 from verl_tui.rendering.log.line_kinds import StepLine, TextQuery
 from verl_tui.rendering.log.target import error_target, texts
 from verl_tui.sources.files.compressed import is_compressed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from bisect import bisect_left
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -12,11 +13,17 @@ from verl_tui.answers.run_reading import NothingError, RunError
 from verl_tui.indicators import INDICATORS, factor
 from verl_tui.metrics import describe
 from verl_tui.metrics.catalogue import known_metrics
+from verl_tui.rendering.text.ascii_table import in_ascii
+from verl_tui.rendering.text.ascii_terminal import ascii_locale
 from verl_tui.runs.views.provenance import has_estimated_steps
 from verl_tui.text import one_line
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from verl_tui.answers.run_reading import Reading
     from verl_tui.runs.run import Run
@@ -199,3 +206,62 @@ def points_lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 def _number(value: float | None) -> str:
     return "not finite" if value is None else f"{value:.10g}"
+
+
+_HEIGHT = 20
+"""Rows of a chart, fewer where the terminal is lower."""
+_LEAST = 10
+_HIGHEST = 1e300
+"""Larger values are left out: plotext cannot scale to them."""
+
+
+def plot_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the rows of a chart for each metric of an answer of points, as wide as the terminal."""
+    size = shutil.get_terminal_size((80, 24))
+    for one in found.get("metrics", [found]):
+        yield one_line(one["key"], size.columns)
+        drawn, left_out = _finite(one["points"])
+        if len(drawn):
+            yield from _drawn(
+                drawn, size.columns, min(_HEIGHT, max(_LEAST, size.lines - 4))
+            )
+        if left_out:
+            yield f"not drawn: {counted(left_out, 'value')} that no axis can hold, such as nan"
+
+
+def _finite(points: list[dict[str, Any]]) -> tuple[NDArray[np.float64], int]:
+    """Return steps and values, [n x 2], of the points that can be drawn, and how many cannot."""
+    import numpy as np
+
+    drawn = [
+        (one["step"], one["value"])
+        for one in points
+        if one["value"] is not None and abs(one["value"]) < _HIGHEST
+    ]
+    return np.array(drawn, dtype=float), len(points) - len(drawn)
+
+
+def _drawn(points: NDArray[np.float64], width: int, height: int) -> list[str]:
+    """Draw points; of many, the least and the greatest value of each column."""
+    import numpy as np
+    import plotext
+
+    columns = np.array_split(points, min(len(points), 2 * width))
+    kept = [
+        block[row]
+        for block in columns
+        for row in sorted({block[:, 1].argmin(), block[:, 1].argmax()})
+    ]
+    plots: Any = plotext
+    plots.terminal.limit(width=False, height=False)
+    figure = plots.figure
+    figure.clear.data()
+    figure.clear.settings()
+    figure.plot_size(width, height)
+    steps, values = np.array(kept).T.tolist()
+    is_ascii = ascii_locale()
+    curve = figure.signal(steps, values, marker="*" if is_ascii else "braille")
+    curve.lines(active=True)
+    figure.draw(curve)
+    text = str(plots.uncolorize(figure.build().string()))
+    return (in_ascii(text) if is_ascii else text).rstrip().split("\n")

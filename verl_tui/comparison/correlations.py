@@ -83,27 +83,35 @@ def associate(groups: Sequence[RunGroup]) -> Association:
         things = counted(len(groups), "group")
         reason = f"{things} of runs: too few for rank correlations, which take {LEAST}"
         return Association(reason=reason)
-    rows = difference([group.members[0].run.settings for group in groups])
-    varying = [
-        _coded(row.key, row.values)
-        for row in rows
-        if not (row.naming or row.silent or is_own(row.key))
-    ]
+    varying = [*_varying(groups)]
     if not varying:
         return Association(reason="no setting is known to differ: none can be ranked")
+    found = sorted(_found(varying, groups), key=_by_strength)
+    unranked = tuple(one.key for one in varying if one.values is None)
+    reason = "" if found else "no outcome is known of five groups whose settings differ"
+    return Association(found, _confounded(varying), unranked, reason)
+
+
+def _found(
+    varying: Sequence[_Varying], groups: Sequence[RunGroup]
+) -> Iterator[Correlation]:
     runs = list(chain.from_iterable(group.members for group in groups))
-    found: list[Correlation] = []
     for kind in FIGURES:
         best = kind.id.startswith("best")
         if kind.indicator and not best and not incomparable(kind, runs):
             outcomes = [group.figures[kind.id].value for group in groups]
-            found += _correlations(varying, kind.id, outcomes)
-    found.sort(
-        key=lambda one: (not one.beyond_chance, -abs(one.coefficient), one.settings)
-    )
-    unranked = tuple(one.key for one in varying if one.values is None)
-    reason = "" if found else "no outcome is known of five groups whose settings differ"
-    return Association(found, _confounded(varying), unranked, reason)
+            yield from _correlations(varying, kind.id, outcomes)
+
+
+def _by_strength(found: Correlation) -> tuple[bool, float, tuple[str, ...]]:
+    """Order correlations: first those beyond chance, and of these the strongest."""
+    return not found.beyond_chance, -abs(found.coefficient), found.settings
+
+
+def _varying(groups: Sequence[RunGroup]) -> Iterator[_Varying]:
+    for row in difference([group.members[0].run.settings for group in groups]):
+        if not (row.naming or row.silent or is_own(row.key)):
+            yield _coded(row.key, row.values)
 
 
 def _coded(key: str, values: Sequence[object]) -> _Varying:
@@ -111,19 +119,25 @@ def _coded(key: str, values: Sequence[object]) -> _Varying:
 
     numbers = [math.nan if one is ABSENT else number(one) for one in values]
     # `1e-6` as text is 1e-06
-    texts = [
-        repr(value if size is None else size)
-        for value, size in zip(values, numbers, strict=True)
-    ]
-    partition = tuple(map(list(dict.fromkeys(texts)).index, texts))
-    if not any(size is None or math.isinf(size) for size in numbers):
+    kinds = list(map(repr, map(_first, numbers, values)))
+    partition = tuple(map(list(dict.fromkeys(kinds)).index, kinds))
+    if None not in numbers and math.inf not in map(_size, numbers):
         return _Varying(key, np.array(numbers, np.float64), None, partition)
-    names = [None if one is ABSENT else short(one) for one in values]
-    levels = tuple(sorted({name for name in names if name is not None}))
+    names = ["" if one is ABSENT else short(one) for one in values]
+    levels = tuple(sorted({*names} - {""}))
     if len(levels) != 2:
         return _Varying(key, None, None, partition)
-    codes = [math.nan if name is None else levels.index(name) for name in names]
-    return _Varying(key, np.array(codes, np.float64), levels, partition)
+    codes = {levels[0]: 0.0, levels[1]: 1.0}
+    found = np.array([codes.get(name, math.nan) for name in names])
+    return _Varying(key, found, levels, partition)
+
+
+def _first(size: float | None, value: object) -> object:
+    return value if size is None else size
+
+
+def _size(size: float | None) -> float:
+    return abs(size or 0.0)
 
 
 def _correlations(
@@ -167,9 +181,9 @@ def _confounded(varying: Sequence[_Varying]) -> list[list[str]]:
 
 
 def _change_together(first: _Varying, second: _Varying) -> bool:
-    if first.partition == second.partition:
-        if len(set(first.partition)) < len(first.partition):
-            return True
+    kinds = len(set(first.partition))
+    if first.partition == second.partition and kinds < len(first.partition):
+        return True
     if first.values is None or second.values is None or first.levels or second.levels:
         return False
     found = correlation(_ranks(first.values), _ranks(second.values))

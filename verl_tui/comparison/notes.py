@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from verl_tui.comparison.differences import incomparable
@@ -13,7 +14,7 @@ from verl_tui.runs.views.alignment import Alignment
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from verl_tui.comparison.outcomes import FigureKind, MeasuredRun
+    from verl_tui.comparison.outcomes import MeasuredRun
     from verl_tui.comparison.seeds import RunGroup
     from verl_tui.runs.run import Run
 
@@ -46,17 +47,21 @@ def notes(
     if empty:
         what = "time" if alignment is Alignment.TIME else "step"
         yield f"not compared, as no {what} is known: {some_names(empty)}"
-    if len(measured) > 1 and not any(_is_shared(kind, measured) for kind in FIGURES):
+    if not _has_common(measured):
         yield "no figure of this comparison is logged by two of the runs"
     yield from _rewards([run for run in measured if run not in empty], count)
     yield from _not_alike(measured)
-    ends = _unlike_ends(measured)
-    if alignment is Alignment.END and ends is not None:
-        yield (
-            f"the runs end at steps {ends[0]:,} to {ends[1]:,}, so that their last values "
-            "are not of equally long trainings; --align step compares all at the same step"
+    if alignment is Alignment.END:
+        yield from _unlike(
+            measured,
+            "the runs end at steps {:,} to {:,}, so that their last values are not of equally "
+            "long trainings; --align step compares all at the same step",
         )
     yield from _groups(groups)
+    yield from _unknown_settings(measured)
+
+
+def _unknown_settings(measured: Sequence[MeasuredRun]) -> Iterator[str]:
     unknown = [one for one in measured if not one.run.settings]
     if unknown and len(measured) > 1:
         yield f"no settings are known of {some_names(unknown)}"
@@ -69,10 +74,15 @@ def some_names(measured: Sequence[MeasuredRun]) -> str:
     return ", ".join(found if more <= 0 else [*found[:_NAMED], f"{more} more"])
 
 
-def _is_shared(kind: FigureKind, measured: Sequence[MeasuredRun]) -> bool:
-    """Return whether two runs log a figure."""
-    found = [run.figures[kind.id] for run in measured if kind.indicator]
-    return sum(one.value is not None and bool(one.key) for one in found) > 1
+def _has_common(measured: Sequence[MeasuredRun]) -> bool:
+    """Return whether two runs log one of the figures, or there is only one run."""
+    known = Counter(
+        id
+        for run in measured
+        for id, figure in run.figures.items()
+        if figure.value is not None and figure.key
+    )
+    return len(measured) < 2 or max(known.values(), default=0) > 1
 
 
 def _rewards(stepped: Sequence[MeasuredRun], count: int) -> Iterator[str]:
@@ -80,16 +90,17 @@ def _rewards(stepped: Sequence[MeasuredRun], count: int) -> Iterator[str]:
     none = [one for one in stepped if "reward" not in one.run.indicators]
     if none:
         yield f"{some_names(none)} {'logs' if len(none) == 1 else 'log'} no reward"
-    finals = [(one, one.figures["final_reward"]) for one in stepped]
-    lost = [one for one, final in finals if final.not_finite and final.value is None]
-    if lost:
-        of = some_names(lost)
-        yield f"the last {count} rewards of {of} are not finite: there is no final reward"
-    for one, final in finals:
-        if final.not_finite and final.value is not None:
+    for one in stepped:
+        final = one.figures["final_reward"]
+        if final.not_finite and final.size:
             yield (
                 f"{final.not_finite} of the last {final.size + final.not_finite} rewards of "
                 f"{one.run.name} are not finite and are left out"
+            )
+        elif final.not_finite:
+            yield (
+                f"the last {count} rewards of {one.run.name} are not finite: there is no final "
+                "reward"
             )
 
 
@@ -115,12 +126,13 @@ def _groups(groups: Sequence[RunGroup]) -> Iterator[str]:
             "names, places and dates"
         )
     for group in groups:
-        ends = _unlike_ends(group.members)
-        if ends is not None:
-            yield (
-                f"the runs of {group.name} end at steps {ends[0]:,} to {ends[1]:,}: their "
-                "means are of trainings of unlike length"
-            )
+        # braces are part of some names
+        name = group.name.replace("{", "{{").replace("}", "}}")
+        yield from _unlike(
+            group.members,
+            f"the runs of {name} end at steps {{:,}} to {{:,}}: their means are of trainings of "
+            "unlike length",
+        )
     by_names = [group.name for group in groups if group.by == "names"]
     if by_names:
         yield (
@@ -129,11 +141,11 @@ def _groups(groups: Sequence[RunGroup]) -> Iterator[str]:
         )
 
 
-def _unlike_ends(measured: Sequence[MeasuredRun]) -> tuple[int, int] | None:
-    """Return the first and the last step at which runs end, None where these are much alike."""
+def _unlike(measured: Sequence[MeasuredRun], words: str) -> Iterator[str]:
+    """Yield a sentence with the steps at which the first and the last run end, if unlike."""
     steps = [run.stop.step for run in measured if run.stop.step is not None]
-    least, most = min(steps, default=0), max(steps, default=0)
-    return (least, most) if most > _LONGER * max(1, least) and len(steps) > 1 else None
+    if len(steps) > 1 and max(steps) > _LONGER * max(1, min(steps)):
+        yield words.format(min(steps), max(steps))
 
 
 # -- what versions of verl measure differently -----------------------------------------------------
@@ -154,26 +166,36 @@ def differing(runs: Sequence[Run]) -> Iterator[str]:
     """Yield a sentence for each figure that the runs measure in two ways, as far as their logs
     tell.
     """
-    keys = {run: [*map(slashed, run.keys)] for run in runs}
-    counting = [run for run in runs if any(map(_SUCCESSFUL.fullmatch, keys[run]))]
-    others = [run for run in runs if run not in counting]
-    others = [run for run in others if any(map(_ACCURACY.fullmatch, keys[run]))]
-    if counting and others:
+    new = [run for run in runs if _has(run, _SUCCESSFUL)]
+    old = [run for run in runs if run not in new and _has(run, _ACCURACY)]
+    if new and old:
         yield (
-            f"validation: acc of {_names(counting)} counts failed sessions as 0 ({_SINCE}, as "
-            f"its key acc_success_only shows); {_names(others)} "
-            f"{'have' if len(others) > 1 else 'has'} no such key: there acc is of the sessions "
+            f"validation: acc of {_names(new)} counts failed sessions as 0 ({_SINCE}, as "
+            f"its key acc_success_only shows); {_names(old)} "
+            f"{'have' if len(old) > 1 else 'has'} no such key: there acc is of the sessions "
             "that succeeded"
         )
-    affected = list(filter(_aggregated_otherwise, runs))
-    new = [run for run in affected if run in counting or _TURNS.issubset(keys[run])]
+    yield from _policy_loss(list(filter(_aggregated_otherwise, runs)))
+
+
+def _policy_loss(affected: Sequence[Run]) -> Iterator[str]:
+    new = list(filter(_is_later, affected))
     old = [run for run in affected if run not in new]
     if new and old:
         yield (
             f"policy loss: GSPO goes by loss_agg_mode since {_SINCE}, which keys of "
-            f"{_names(new)} show; {_names(old)} may be older, with the scale of {_GSPO_USUAL} "
-            "whatever is set"
+            f"{_names(new)} show; {_names(old)} may be older, with the scale of "
+            f"{_GSPO_USUAL} whatever is set"
         )
+
+
+def _is_later(run: Run) -> bool:
+    """Return whether a run has metrics that only later versions of verl log."""
+    return _has(run, _SUCCESSFUL) or _TURNS.issubset(map(slashed, run.keys))
+
+
+def _has(run: Run, form: NamePattern) -> bool:
+    return any(form.fullmatch(slashed(key)) for key in run.keys)
 
 
 def _aggregated_otherwise(run: Run) -> bool:

@@ -89,6 +89,11 @@ def measure(
     ]
 
 
+def _spelled(run: Run) -> dict[str, str]:
+    """Return a run's keys by their modern spelling."""
+    return {modern(key): key for key in run.metrics}
+
+
 def common_keys(runs: Sequence[Run]) -> Sequence[KeysByIndicator]:
     """Return the key by which each run's reward and validation are measured, the same for all runs
     if possible: they may validate on several data sets and share only one.
@@ -99,7 +104,7 @@ def common_keys(runs: Sequence[Run]) -> Sequence[KeysByIndicator]:
         usual = {modern(runs[at].indicators[indicator]) for at in logging}
         if len(usual) < 2:
             continue
-        spelled = [{modern(key): key for key in runs[at].metrics} for at in logging]
+        spelled = [_spelled(runs[at]) for at in logging]
         shared = resolve(set(spelled[0]).intersection(*spelled[1:])).get(indicator)
         if shared is None:
             continue
@@ -154,7 +159,8 @@ def usual_last(runs: Sequence[Run], stops: Sequence[Stop]) -> int:
 def last(one: MeasuredRun, indicator: str) -> Figure:
     """Return the newest value that is a number."""
     series = one.series(indicator)
-    return _figure(indicator, series, series and series.last_finite)._replace(step=None)
+    point = None if series is None else series.last_finite
+    return _figure(indicator, series, point)._replace(step=None)
 
 
 def final(one: MeasuredRun, indicator: str) -> Figure:
@@ -186,7 +192,8 @@ def best_figure(one: MeasuredRun, indicator: str) -> Figure:
 def highest(one: MeasuredRun, indicator: str) -> Figure:
     """Return the highest value, first of equals, and whether it lies beyond the healthy band."""
     series = one.series(indicator)
-    figure = _figure(indicator, series, series and series.highest_point())
+    point = None if series is None else series.highest_point()
+    figure = _figure(indicator, series, point)
     _, high = one.guide.band(indicator, one.run.dialect) or (None, None)
     if figure.value is None or high is None:
         return figure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from itertools import accumulate, repeat, starmap
+from itertools import accumulate, chain, repeat, starmap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -72,7 +72,7 @@ class RecordedSource:
         others have the time of the record before them, those at the end that of the file's last
         change; nothing comes later than what follows a restart.
         """
-        pairs = [pair for record in self._records for pair in _stated(record)]
+        pairs = [*chain.from_iterable(map(_stated, self._records))]
         steps, stated = np.array(pairs, np.float64).reshape(-1, 2).T
         times = np.where((stated > _EARLIEST) & (stated < LATEST), stated, clock(steps))
         kinds = [isinstance(one, Progress) for one in self._records]
@@ -82,12 +82,12 @@ class RecordedSource:
         at = np.maximum.accumulate(np.where(leads, np.arange(len(times)), -1))
         carried = np.where(at < 0, math.nan, times[at])
         times = np.where(dated, times, carried)
-        end = np.fmax.reduce(times, initial=-math.inf)
-        end = math.inf if end < 0 else end
+        end = np.fmax.reduce(times, initial=math.nan)
         written = self._statuses[-1].modified or 0.0
         if 0 < written - end <= AFTERMATH:
             end = written
-        last = self._indices[np.flatnonzero(dated)[-1]] if dated.any() else -1
+        end = np.nan_to_num(end, nan=math.inf)
+        last = self._indices[dated].max(initial=-1)
         for place, index in enumerate(self._indices.tolist()):
             if index > last and not isinstance(self._records[index], _BEFORE_END):
                 times[place] = end
@@ -117,9 +117,11 @@ class RecordedSource:
             elif isinstance(record, MetricRows):
                 if record.progress or dumps:
                     yield moment, record.steps[row]
-            elif isinstance(record, Dump if dumps else Progress):
-                if record.step is not None:
-                    yield moment, record.step
+            elif (
+                isinstance(record, Dump if dumps else Progress)
+                and record.step is not None
+            ):
+                yield moment, record.step
 
     def set_times(self, span: RunSpan, shift: float) -> None:
         """Put the records in the order of their times.

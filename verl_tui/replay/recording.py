@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import replace
 from itertools import accumulate, chain, pairwise
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from verl_tui.sources.feed import Feed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from verl_tui.records import Batch, SourceStatus
+    from verl_tui.records import Batch, Record, SourceStatus
     from verl_tui.sources.discovery.finder import Discovery
 
 _LONGEST = 3e9
@@ -53,35 +53,39 @@ class RecordedRun:
             by_source[batch.status.path].append(batch)
         usual = pace(run)
         self._usual = min(usual.seconds, _LONGEST) if usual else 1.0
-        clock = next(iter(clocks(run)), None)
-        steps: Sequence[int] = [run.step or 0]
-        if run.step is None:
-            clock, steps = _by_files(batches)
+        records = chain.from_iterable(map(attrgetter("records"), batches))
+        self._clock = self._find_clock(run, records)
+        self.estimated = self._clock.estimated
+        """True if the times of the steps are estimated."""
         self.pace: str | None = None
         """Basis of the pace if the log has no times, else None."""
-        if clock is None or clock.origin.startswith(TIMERS):
+        if not self._clock.origin or self._clock.origin.startswith(TIMERS):
             self.pace = f"paced by {usual.origin}" if usual else "a second a step"
-        if clock is None:
-            elapsed = [step * self._usual for step in steps]
-            known = Clock("", steps, elapsed)
-            clock = known.counted_back(
-                max(steps, default=0), last_write(run) or 0.0, ""
-            )
-        self._clock = clock
-        self.estimated = clock.estimated
-        """True if the times of the steps are estimated."""
         self.sources = [
             RecordedSource(name, own, self._at) for own in by_source.values()
         ]
         marks = _marks(self.sources, dumps=False) or _marks(self.sources, dumps=True)
-        self.moments = [moment for moment, _ in marks]
+        self.moments = list(marks)
         """Moments at which the run reached further steps."""
-        self.steps = [step for _, step in marks]
+        self.steps = list(marks.values())
         """These steps."""
-        dated = np.concatenate([[], *(source.moments for source in self.sources)])
+        dated = np.concatenate([[], *map(attrgetter("moments"), self.sources)])
         dated = dated[np.isfinite(dated)]
         self.span = RunSpan(dated.min(), dated.max()) if len(dated) else None
         """Time span of the run, None without steps."""
+
+    def _find_clock(self, run: Run, records: Iterable[Record]) -> Clock:
+        """Return when the run reached its steps; without an origin if nothing tells."""
+        steps = [run.step or 0]
+        clock = next(iter(clocks(run)), None)
+        if run.step is None:
+            files = [one for one in records if isinstance(one, Dump | Sample)]
+            steps = sorted({0, *(one.step or 0 for one in files)})
+            clock = _by_dumps(files)
+        if clock is not None:
+            return clock
+        known = Clock("", steps, [step * self._usual for step in steps])
+        return known.counted_back(steps[-1], last_write(run) or 0.0, "")
 
     def _at(self, steps: Any) -> Any:
         """Return the times of an array of steps, nan if unknown."""
@@ -105,35 +109,23 @@ class RecordedRun:
         return next((moment for moment, reached in marks if reached >= step), None)
 
 
-def _by_files(batches: Iterable[Batch]) -> tuple[Clock | None, Sequence[int]]:
-    """Return the times at which dumps were written, None if the files were copied; and the steps of
-    all samples.
-    """
-    records = [record for batch in batches for record in batch.records]
-    files = [
-        one
-        for one in records
-        if isinstance(one, Dump | Sample) and one.step is not None
-    ]
-    written = {
-        one.step: one.modified
-        for one in files
-        if isinstance(one, Dump) and one.modified is not None and not one.removed
-    }
+def _by_dumps(records: Iterable[Dump | Sample]) -> Clock | None:
+    """Return the times at which dumps were written, None if the files were copied."""
+    dumps = [one for one in records if isinstance(one, Dump)]
+    written = {one.step: one.modified for one in dumps if one.modified is not None}
     clock = Clock("the dumps' last change")
-    if written:
-        clock.note(*zip(*sorted(written.items()), strict=True))
-    alone = len(clock) > 1 and len(clock) == len(written)
-    spread = (clock.steps[-1] - clock.steps[0]) * _BURST if alone else math.inf
-    steps = sorted({one.step or 0 for one in files})
-    return clock if alone and clock.times[-1] - clock.times[
-        0
-    ] >= spread else None, steps
+    for step in sorted(written):
+        clock.note([step], [written[step]])
+    known = len(clock) > 1 and len(clock) == len(written)
+    return clock if known and _is_slow(clock) else None
 
 
-def _marks(
-    sources: Iterable[RecordedSource], *, dumps: bool
-) -> list[tuple[float, int]]:
+def _is_slow(clock: Clock) -> bool:
+    seconds = clock.times[-1] - clock.times[0]
+    return seconds >= _BURST * (clock.steps[-1] - clock.steps[0])
+
+
+def _marks(sources: Iterable[RecordedSource], *, dumps: bool) -> dict[float, int]:
     """Return moments at which further steps were reached, with these steps."""
     marks = chain.from_iterable(source.marks(dumps=dumps) for source in sources)
     found: dict[float, int] = {}
@@ -143,7 +135,7 @@ def _marks(
             top = -math.inf
         elif step > top and math.isfinite(moment):
             top = found[moment] = step
-    return list(found.items())
+    return found
 
 
 class Recording:
@@ -162,16 +154,17 @@ class Recording:
             by_run[batch.run].append(batch)
         self.runs = {name: RecordedRun(name, own) for name, own in by_run.items()}
         """Runs by name, in the order found."""
-        going = [recorded for recorded in self.runs.values() if recorded.moments]
+        going = [*filter(attrgetter("moments"), self.runs.values())]
         self.together = _at_once(going)
         """True if runs are replayed at their true times, else all start at once."""
-        spans = [recorded.span for recorded in going if recorded.span is not None]
-        begin = max((span.begin for span in spans), default=0.0)
-        end = max((span.end for span in spans), default=0.0)
+        spans = [*filter(None, map(attrgetter("span"), going))]
+        begin = max(map(attrgetter("begin"), spans), default=0.0)
+        end = max(map(attrgetter("end"), spans), default=0.0)
         for recorded in self.runs.values():
             span = recorded.span or RunSpan(begin, end)
             recorded.set_times(span, 0.0 if self.together else begin - span.begin)
-        self._sources = [one for run in self.runs.values() for one in run.sources]
+        of_runs = (recorded.sources for recorded in self.runs.values())
+        self._sources = [*chain.from_iterable(of_runs)]
         self.start = min((recorded.moments[0] for recorded in going), default=begin)
         lasts = [one.moments[-1] for one in self._sources if len(one.moments)]
         self.end = max(lasts, default=end)

@@ -7,9 +7,8 @@ from math import isclose
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from verl_tui.dialects import dialect
 from verl_tui.distributions import one_each, spreads
-from verl_tui.indicators import loss_alone, resolve
+from verl_tui.indicators import dialect, loss_alone, resolve
 from verl_tui.runs.cached import cached_by_keys
 from verl_tui.runs.series import Series, merged
 from verl_tui.runs.table import Table
@@ -172,8 +171,7 @@ class LoggedMetrics:
         """
         key = self._names.get(key, key)
         parts = self._tables.get(key, ())
-        plain = all(table.ascending and not table.estimated for table, _ in parts)
-        if key in self._series or not plain:
+        if key in self._series or not all(_is_plain(table) for table, _ in parts):
             series = self.series(key)
             return series.until(end).tail(count) if series is not None else ()
         # None of the last `count` steps lies before the last `count` rows of each table.
@@ -229,6 +227,10 @@ def _is_one(column: array[float], value: float) -> bool:
 def _stop(steps: Sequence[int], end: int | None) -> int:
     """Return how many steps there are up to `end`, all where that is None."""
     return len(steps) if end is None else bisect_right(steps, end)
+
+
+def _is_plain(table: Table) -> bool:
+    return table.ascending and not table.estimated
 
 
 _SPLITS = ("eval", "test")

@@ -10,8 +10,7 @@ of the higher rank, which does not round scores. Files of one format complement 
 from __future__ import annotations
 
 import sys
-from bisect import bisect_left, bisect_right, insort
-from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -31,24 +30,6 @@ class Place(NamedTuple):
     validation: bool
 
 
-@dataclass(slots=True)
-class _Version:
-    """The samples of a place as the files of one format have them."""
-
-    rank: int
-    """Trust in the format, see `verl_tui.records.SourceStatus`."""
-    samples: list[Sample] = field(default_factory=list)
-    size: int = 0
-    """Bytes that they take in memory."""
-
-    def add(self, sample: Sample) -> int:
-        """Take in a sample; return the bytes that it takes."""
-        size = _size(sample)
-        self.samples.append(sample)
-        self.size += size
-        return size
-
-
 class Samples:
     """Samples grouped by place, newest step last; the oldest ones in memory are dropped when the
     budget is spent.
@@ -59,34 +40,38 @@ class Samples:
         """Bytes of memory that those kept may take."""
         self.size = 0
         """Bytes that they take."""
-        self.places: list[Place] = []
-        """Where there are samples, in memory or in a dump; ascending."""
         self.dropped = 0
         """Samples given up to stay within the budget."""
         self.revision = 0
         """Grows with every change."""
-        self._kept: dict[Place, dict[str, _Version]] = {}
+        self._kept: dict[Place, dict[str, list[Sample]]] = {}
         """By place and format."""
-        self._kept_places: list[Place] = []
-        """Those that have samples in memory, ascending."""
+        self._ranks: dict[str, int] = {}
+        """Format -> trust in it, see `verl_tui.records.SourceStatus`."""
         self._dumps: dict[Place, Dump] = {}
+        self._places: list[Place] = []
 
     def __len__(self) -> int:
         return sum(len(self.kept(place)) for place in self._kept)
 
     @property
+    def places(self) -> Sequence[Place]:
+        """Where there are samples, in memory or in a dump; ascending."""
+        if not self._places:
+            self._places = sorted({*self._kept, *self._dumps})
+        return self._places
+
+    @property
     def steps(self) -> list[int]:
         """Steps that have samples in memory, ascending."""
-        return list(dict.fromkeys(place.step for place in self._kept_places))
+        return sorted({place.step for place in self._kept})
 
     def up_to(self, end: int | None) -> Sequence[Place]:
         """Return the places up to a step, all of them where it is None or all lie beyond it."""
         if end is None:
             return self.places
-        return (
-            self.places[: bisect_right(self.places, Place(end, validation=True))]
-            or self.places
-        )
+        reached = [place for place in self.places if place.step <= end]
+        return reached or self.places
 
     def add(
         self, sample: Sample, step: int, format_name: str = "", rank: int = 0
@@ -102,11 +87,10 @@ class Samples:
         place = Place(step, sample.validation)
         if place not in self._kept:
             self._kept[place] = {}
-            insort(self._kept_places, place)
-            self._appear(place)
-        self.size += (
-            self._kept[place].setdefault(format_name, _Version(rank)).add(sample)
-        )
+            self._places = []
+        self._kept[place].setdefault(format_name, []).append(sample)
+        self._ranks[format_name] = rank
+        self.size += _size(sample)
         self.revision += 1
         while self.size > self.budget and self.spare:
             self.give_way()
@@ -114,42 +98,40 @@ class Samples:
     @property
     def spare(self) -> int:
         """Bytes that all but the newest samples take."""
-        if not self._kept_places:
+        if not self._kept:
             return 0
-        return self.size - self._size_at(self._kept_places[-1])
-
-    def _size_at(self, place: Place) -> int:
-        return sum(version.size for version in self._kept[place].values())
+        newest = self._kept[max(self._kept)]
+        return self.size - sum(map(_size, chain(*newest.values())))
 
     def give_way(self) -> None:
         """Give up the oldest samples in memory."""
-        oldest = self._kept_places[0]
+        oldest = min(self._kept)
         self.dropped += len(self.kept(oldest))
-        self._drop(oldest)
+        for format_name in list(self._kept[oldest]):
+            self.forget(*oldest, format_name)
 
     def add_dump(self, dump: Dump) -> None:
         """Note that a dump has come, has changed, or is gone."""
         place = Place(dump.step, dump.validation)
         known = self._dumps.get(place)
-        if dump.removed:
-            if known is None or known.path != dump.path:
-                return
-            del self._dumps[place]
-            self._vanish(place)
-        else:
+        if not dump.removed:
             self._dumps[place] = dump
-            self._appear(place)
+        elif known is not None and known.path == dump.path:
+            del self._dumps[place]
+        self._places = []
         self.revision += 1
 
     def kept(self, place: Place) -> Sequence[Sample]:
         """Return the samples of a place that are in memory, in the order of the log. If several
         formats have some, the one with the most counts, then the one of the highest rank.
         """
-        versions = self._kept.get(place)
-        if versions is None:
-            return ()
-        fullest = max(versions.values(), key=lambda one: (len(one.samples), one.rank))
-        return tuple(fullest.samples)
+        versions = self._kept.get(place, {})
+        fullest = max(
+            versions,
+            key=lambda name: (len(versions[name]), self._ranks[name]),
+            default=None,
+        )
+        return () if fullest is None else tuple(versions[fullest])
 
     def dump(self, place: Place) -> Dump | None:
         """Return the dump of a place, None where there is none."""
@@ -179,32 +161,15 @@ class Samples:
             default=None,
         )
 
-    def forget(self, step: int, *, validation: bool, format_name: str = "") -> None:
+    def forget(self, step: int, validation: bool, format_name: str = "") -> None:
         """Drop the samples in memory of one step, kind and format: they are being written anew."""
         place = Place(step, validation)
-        version = self._kept.get(place, {}).pop(format_name, None)
-        if version is None:
-            return
-        self.size -= version.size
+        versions = self._kept.get(place, {})
+        self.size -= sum(map(_size, versions.pop(format_name, ())))
         self.revision += 1
-        if not self._kept[place]:
-            self._drop(place)
-
-    def _drop(self, place: Place) -> None:
-        """Drop the samples in memory of a place."""
-        self.size -= self._size_at(place)
-        del self._kept[place]
-        self._kept_places.remove(place)
-        self._vanish(place)
-
-    def _appear(self, place: Place) -> None:
-        at = bisect_left(self.places, place)
-        if at == len(self.places) or self.places[at] != place:
-            self.places.insert(at, place)
-
-    def _vanish(self, place: Place) -> None:
-        if place not in self._kept and place not in self._dumps:
-            self.places.remove(place)
+        if not versions:
+            self._kept.pop(place, None)
+            self._places = []
 
 
 def _size(sample: Sample) -> int:

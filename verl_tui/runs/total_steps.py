@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from verl_tui.runs.settings import NAMES, as_whole_number, number
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.series import Series
     from verl_tui.runs.settings import RunSettings
 
+T = TypeVar("T")
 _TRIED = 4
 """Newest shares of epochs that are looked at."""
 _ROUNDING = 1e-6
@@ -32,18 +33,22 @@ def planned_steps(
         series: Returns the run's series of a metric, None where it has none.
         per_epoch: Steps of one pass over the data, if the trainer states them.
     """
-    values = settings.values
-    for key in NAMES["total_steps"]:
-        total = as_whole_number(values.get(key))
-        if total is not None:
-            return total
-    stated = (number(values.get(key)) for key in NAMES["epochs"])
-    epochs = next((one for one in stated if one is not None), None)
+    total = _stated(settings, "total_steps", as_whole_number)
+    if total is not None:
+        return total
+    epochs = _stated(settings, "epochs", number)
     each = per_epoch or _by_data(settings) or _by_epochs(series)
     if epochs is None or each is None or not 0 < epochs * each < 1e12:
         return None
     # A part of a step is one, as Hugging Face's trainer counts.
     return math.ceil(epochs * each * (1 - _ROUNDING))
+
+
+def _stated(
+    settings: RunSettings, what: str, parse: Callable[[object], T | None]
+) -> T | None:
+    found = (parse(settings.values.get(key)) for key in NAMES[what])
+    return next((one for one in found if one is not None), None)
 
 
 def _by_data(settings: RunSettings) -> int | None:

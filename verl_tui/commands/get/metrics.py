@@ -55,8 +55,12 @@ occur in the last 16 MiB is refused; --whole looks for it in all of the log.{ans
 
 def run(options: argparse.Namespace) -> int:
     """Write the answer; return the exit code."""
-    from verl_tui.answers.metrics import metrics_lines, metrics_of, points_lines
-    from verl_tui.answers.plot import plot_lines
+    from verl_tui.answers.metrics import (
+        metrics_lines,
+        metrics_of,
+        plot_lines,
+        points_lines,
+    )
     from verl_tui.runs.views.provenance import ESTIMATED
 
     now = time.time()

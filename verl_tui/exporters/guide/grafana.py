@@ -7,9 +7,8 @@ from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
 from verl_tui import prometheus_names as names
-from verl_tui.dialects import dialect
 from verl_tui.exporters.guide.promql import RL_INSIGHT
-from verl_tui.indicators import INDICATORS, factor, spellings
+from verl_tui.indicators import INDICATORS, dialect, factor, spellings
 from verl_tui.prometheus_names import named
 from verl_tui.toml_tables import toml_table
 

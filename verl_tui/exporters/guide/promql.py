@@ -12,9 +12,8 @@ import re
 from typing import TYPE_CHECKING
 
 from verl_tui import prometheus_names as names
-from verl_tui.dialects import dialect
 from verl_tui.health.guide import DIALECTS
-from verl_tui.indicators import spellings
+from verl_tui.indicators import dialect, spellings
 from verl_tui.prometheus_names import named
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from itertools import zip_longest
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from verl_tui.sources.formats.console.bars import has_bar
 from verl_tui.sources.formats.console.kept import printed_line
@@ -69,14 +69,12 @@ class LogFile:
         return os.pread(self._descriptor, count, at) if count > 0 else b""
 
     def line_end(self, at: int) -> int:
-        """Return the end of the line at a position, with its newline; -1 if it is too far."""
+        """Return the end of the line at a position, with its newline, or how far is looked."""
         for start in range(at, min(self.size, at + _FAR), STRIDE):
             found = self.read(start, STRIDE).find(b"\n")
             if found >= 0:
                 return start + found + 1
-        if at + _FAR >= self.size:
-            return self.size
-        return -1
+        return min(self.size, at + _FAR)
 
     def line_start(self, at: int) -> int:
         """Return the start of the line at a position; -1 if it is too far."""
@@ -120,19 +118,15 @@ def lines_of(
     end = min((number + 1) * BLOCK, file.size)
     base = max(0, begin - 1)
     data = file.read(base, end - base + WINDOW)
-    start = 0
-    if begin:
-        found = data.find(b"\n", 0, end - base)
-        start = found + 1 + base if found >= 0 else end
+    # the first line belongs to the block before
+    start = (data.find(b"\n", 0, end - base) + 1 or end - base) + base if begin else 0
     while start < end:
         found = data.find(b"\n", start - base)
         stop = found + 1 + base if found >= 0 else file.line_end(base + len(data))
-        stop = stop if stop > 0 else start + _FAR
         whole = data[start - base : stop - base]
         cut = len(whole) > WINDOW or stop - base > len(data)
-        if not cut:
-            whole = printed_line(whole)
-        if worth is None or cut or worth(whole):
+        whole = whole if cut else printed_line(whole)
+        if cut or worth is None or worth(whole):
             yield from _decoded(file, start, stop, whole)
         start = stop
 
@@ -170,3 +164,94 @@ def _states(data: bytes) -> Sequence[tuple[bytes, bool]]:
         for one, after in zip_longest(states, states[1:])
         if not (one[1] and after and after[1])
     ]
+
+
+class LineMatcher(Protocol):
+    """A condition for lines."""
+
+    def worth(self, data: bytes) -> bool:
+        """Return True if bytes that begin and end anywhere may contain a matching line."""
+        ...
+
+    def found(self, line: str) -> bool:
+        """Return True if a line matches."""
+        ...
+
+
+class SearchJob:
+    """A search for the next line that matches, from a position towards one end of the file."""
+
+    def __init__(self, query: LineMatcher, origin: int, way: int, size: int) -> None:
+        """Begin a search.
+
+        Args:
+            query: The condition.
+            origin: Position in bytes to search from.
+            way: 1 for lines that begin there or later, -1 for earlier ones.
+            size: Bytes of the file.
+        """
+        self.query = query
+        self.origin = origin
+        self.way = way
+        self.at = min(max(0, origin), size)
+        """Position in the file, in bytes."""
+        self.found: int | None = None
+        """Start of the line found."""
+        self.done = False
+
+    def share(self, size: int) -> float:
+        """Return the share of the way that has been searched, 0..1."""
+        whole = size - self.origin if self.way > 0 else self.origin
+        if whole > 0:
+            return min(1.0, abs(self.at - self.origin) / whole)
+        return 1.0
+
+
+def search_next(file: LogFile, search: SearchJob) -> None:
+    """Search the next blocks of a file."""
+    numbers = _next_blocks(file, search)
+    begin = min(numbers, default=0) * BLOCK
+    end = min(file.size, begin + len(numbers) * BLOCK)
+    found = (
+        _first_match(file, search, numbers)
+        if _worth_reading(file, search, begin, end)
+        else None
+    )
+    if found is not None:
+        search.found = found
+        search.done = True
+        return
+    search.at = end if search.way > 0 else begin
+    search.done = search.at >= file.size if search.way > 0 else search.at <= 0
+
+
+def _next_blocks(file: LogFile, search: SearchJob) -> range:
+    """Return the numbers of the blocks to search next, in the order of the search."""
+    count = STRIDE // BLOCK
+    if search.way > 0:
+        first = search.at // BLOCK
+        last = min(first + count - 1, max(0, file.size - 1) // BLOCK)
+        return range(first, last + 1)
+    last = (search.at - 1) // BLOCK
+    return range(last, max(0, last - count + 1) - 1, -1)
+
+
+def _worth_reading(file: LogFile, search: SearchJob, begin: int, end: int) -> bool:
+    """Return True if a line that begins between two positions may match."""
+    data = file.read(begin, end - begin + WINDOW)
+    if not data:
+        return False
+    # The unread end of a longer line may contain anything.
+    cut = len(data) == end - begin + WINDOW and b"\n" not in data[end - begin :]
+    return cut or search.query.worth(data)
+
+
+def _first_match(file: LogFile, search: SearchJob, numbers: range) -> int | None:
+    """Return the start of the first line that matches, None if none does."""
+    for number in numbers:
+        lines = list(lines_of(file, number, search.query.worth))
+        for line in lines[:: search.way]:
+            ahead = (line.start >= search.origin) == (search.way > 0)
+            if ahead and search.query.found(line.text):
+                return line.start
+    return None

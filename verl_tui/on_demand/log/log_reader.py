@@ -10,8 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.on_demand.log import log_blocks
-from verl_tui.on_demand.log.line_search import SearchJob, search_next
-from verl_tui.on_demand.log.log_blocks import LogFile, read_block
+from verl_tui.on_demand.log.log_blocks import (
+    LogFile,
+    SearchJob,
+    read_block,
+    search_next,
+)
 from verl_tui.on_demand.worker import Worker
 from verl_tui.sources.files.compressed import is_compressed
 from verl_tui.sources.files.paths import why
@@ -21,8 +25,7 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterator
 
-    from verl_tui.on_demand.log.line_search import LineMatcher
-    from verl_tui.on_demand.log.log_blocks import LogBlock
+    from verl_tui.on_demand.log.log_blocks import LineMatcher, LogBlock
     from verl_tui.on_demand.log.replay_cutoff import ReplayCutoff
 
 KEPT = 64

@@ -1,9 +1,13 @@
 """The samples of a run for a screen, read from dumps by a thread, a little at a time."""
 
 from verl_tui.on_demand.samples.browser import SampleBrowser
-from verl_tui.on_demand.samples.sample_page import SamplePage
+from verl_tui.on_demand.samples.sample_page import (
+    Hits,
+    PlainText,
+    SamplePage,
+    TextMatcher,
+)
 from verl_tui.on_demand.samples.step_samples import StepSamples
-from verl_tui.on_demand.samples.text_search import Hits, PlainText, TextMatcher
 
 __all__ = [
     "Hits",

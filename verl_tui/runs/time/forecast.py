@@ -246,12 +246,16 @@ def schedule_of(run: Run, occasions: Collection[int], setting: str) -> Schedule:
         return Schedule(stated if stated > 0 else math.inf, 0)
     # At step 0 the model is evaluated before training, and the last step has everything.
     past = [step for step in sorted(occasions) if 0 < step != run.total_steps]
-    recent = past[-_OCCASIONS:]
+    return _learned(past[-_OCCASIONS:], run.step or 0)
+
+
+def _learned(recent: Sequence[int], reached: int) -> Schedule:
+    """Return the schedule that recent occasions show."""
     apart = [after - before for before, after in pairwise(recent)]
     if apart:
         return Schedule(sum(apart) / len(apart), recent[-1], len(set(apart)) == 1)
     if recent:
-        return Schedule(max(run.step or 0, recent[0]), recent[0], regular=False)
+        return Schedule(max(reached, recent[0]), recent[0], regular=False)
     return Schedule(math.inf, 0)
 
 

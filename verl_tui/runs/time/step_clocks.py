@@ -15,9 +15,10 @@ from verl_tui.runs.clock import Clock
 from verl_tui.runs.time.step_timing import excluded_timers, valid_durations
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from verl_tui.runs.run import Run
+    from verl_tui.runs.source_state import SourceState
 
 TIMERS = "step timers"
 _BAR = "progress bar"
@@ -27,23 +28,30 @@ _LAST_CHANGE = " and the file's last change"
 @cached_by_revision
 def clocks(run: Run) -> Sequence[Clock]:
     """Return the clocks of a run; those with fewer than two steps are left out."""
-    known = [run.stated]
-    told = None
-    if run.watched:
-        past, told = _past(run, run.watched.steps[0], run.watched.times[0])
-        known.append(_joined(past, run.watched))
-    sources = [one for one in run.sources.values() if one.step is not None]
-    for one in sources:
-        if one is not told and one.step is not None and one.status.modified is not None:
-            origin = _BAR + _LAST_CHANGE
-            known.append(one.bar.counted_back(one.step, one.status.modified, origin))
-    if not any(len(clock) > 1 for clock in known) and run.step is not None:
-        changes = [time for one in sources if (time := one.status.modified) is not None]
-        if changes:
-            timers = by_timers(run, run.step)
-            origin = TIMERS + _LAST_CHANGE
-            known.append(timers.counted_back(run.step, max(changes), origin))
-    return [clock for clock in known if len(clock) > 1]
+    watched, told = run.watched, None
+    if watched:
+        past, told = _past(run, watched.steps[0], watched.times[0])
+        watched = _joined(past, watched)
+    bars = [_bar_clock(one) for one in run.sources.values() if one is not told]
+    known = [one for one in (run.stated, watched, *bars) if len(one) > 1]
+    return known or [one for one in _by_last_change(run) if len(one) > 1]
+
+
+def _bar_clock(source: SourceState) -> Clock:
+    """Return the clock of a source's progress bar, if the bar went on to the end of the file."""
+    end = source.status.modified
+    if end is None or source.step is None:
+        return Clock()
+    return source.bar.counted_back(source.step, end, _BAR + _LAST_CHANGE)
+
+
+def _by_last_change(run: Run) -> Iterator[Clock]:
+    """Yield the clock of the step timers, for a run without other evidence."""
+    sources = [one.status for one in run.sources.values() if one.step is not None]
+    changes = [one.modified for one in sources if one.modified is not None]
+    if changes and run.step is not None:
+        timers = by_timers(run, run.step)
+        yield timers.counted_back(run.step, max(changes), TIMERS + _LAST_CHANGE)
 
 
 def _past(run: Run, step: int, time: float) -> tuple[Clock, object]:

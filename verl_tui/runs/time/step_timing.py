@@ -208,48 +208,53 @@ def breakdown(run: Run) -> Breakdown | None:
     """Return how the time of recent steps was spent, None where the log has no timers."""
     key, keys = _step_timers(run)
     step = run.present(key)
-    parts = {
-        name: series
-        for name, part in keys.items()
-        if (series := run.present(part)) is not None
-    }
-    longest = step or max(parts.values(), key=len, default=None)
-    if not longest:
+    parts = [(name, run.present(part)) for name, part in keys.items()]
+    timed = {name: series for name, series in parts if series}
+    if not step and not timed:
         return None
-    steps = _window(longest, parts.values())
-    taken = {name: [*_since(of, steps[0]).values()] for name, of in parts.items()}
+    steps = _window(step or max(timed.values(), key=len), timed.values())
+    found = [_part(run, name, series, steps) for name, series in timed.items()]
+    return _summed(step, steps, sorted(found, key=lambda part: -part.seconds))
+
+
+def _summed(
+    step: Series | None, steps: Sequence[int], found: Sequence[StepPart]
+) -> Breakdown:
+    """Return a breakdown of steps into parts, whose shares are still to come."""
+    total = sum(part.seconds for part in found)
     own = [*_since(step, steps[0]).values()]
-    total = sum(sum(seconds) for seconds in taken.values()) / len(steps)
-    outside = {
-        name: sum(taken[name]) / len(steps)
-        for name, series in parts.items()
-        if series.key in _excluded(run)
-    }
     usual = mean(own) if own else total
-    whole = usual + sum(outside.values())
-    found = [
-        StepPart(
-            name,
-            parts[name].key,
-            each := sum(seconds) / len(steps),
-            min(each / whole, _LARGEST_SHARE) if whole > 0 else 0.0,
-            mean(seconds),
-            len(seconds),
-            slowdown(parts[name], steps[0]),
-            name not in outside,
-        )
-        for name, seconds in taken.items()
-        if seconds
-    ]
+    whole = usual + sum(part.seconds * (not part.inside) for part in found)
     return Breakdown(
         tuple(steps),
         step.key if step is not None else "",
         usual,
         whole,
-        tuple(sorted(found, key=lambda part: -part.seconds)),
+        tuple(_shared(part, whole) for part in found if part.times),
         whole - total,
         slowdown(step, steps[0]),
     )
+
+
+def _part(run: Run, name: str, series: Series, steps: Sequence[int]) -> StepPart:
+    """Return a part of the step, without its share."""
+    seconds = [*_since(series, steps[0]).values()]
+    return StepPart(
+        name,
+        series.key,
+        sum(seconds) / len(steps),
+        0.0,
+        mean(seconds) if seconds else 0.0,
+        len(seconds),
+        slowdown(series, steps[0]),
+        series.key not in _excluded(run),
+    )
+
+
+def _shared(part: StepPart, whole: float) -> StepPart:
+    """Return a part with its share of the whole step."""
+    share = part.seconds / whole if whole > 0 else 0.0
+    return part._replace(share=min(share, _LARGEST_SHARE))
 
 
 def _since(series: Series | None, step: int) -> dict[int, float]:

@@ -15,7 +15,7 @@ from verl_tui.runs.series import Point
 from verl_tui.runs.views.signs_of_life import writer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping, Sequence
 
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
@@ -42,13 +42,13 @@ class CalledBest(NamedTuple):
 
 
 @cached_by_revision
-def called_best(run: Run) -> tuple[CalledBest, ...]:
+def called_best(run: Run) -> Sequence[CalledBest]:
     """Return the checkpoints that the trainer called best, in the order of steps; those without one
     come last.
     """
     steps = {path: step for step, path in run.checkpoints.items()}
     found = [_called_best(run, path, steps.get(path)) for path in run.called_best]
-    return tuple(sorted(found, key=lambda one: (one.step is None, one.step, one.path)))
+    return sorted(found, key=lambda one: (one.step is None, one.step, one.path))
 
 
 @cached_by_revision
@@ -65,26 +65,24 @@ def usable(run: Run) -> Mapping[int, str]:
     """Return the checkpoints without the one during which the run died: its remains cannot be
     loaded.
     """
-    return {
-        step: path for step, path in checkpoints(run).items() if not _torn(run, step)
-    }
+    known = checkpoints(run)
+    if not _broke_off(run):
+        return known
+    return {step: path for step, path in known.items() if not _is_torn(run, step)}
 
 
-def _torn(run: Run, step: int) -> bool:
-    """Return whether a run has ended while it wrote a checkpoint.
+def _is_torn(run: Run, step: int) -> bool:
+    """Return whether a checkpoint is incomplete, where a run has died.
 
     verl's tracker file names the newest that is complete. Without it, verl's console tells: a
     step's own line follows its checkpoint.
     """
-    if not _broke_off(run):
-        return False
     if run.saved_step is not None:
         return step > run.saved_step
-    begun = any(
+    return (step > (math.inf if run.step is None else run.step)) and any(
         event.kind is EventKind.CHECKPOINT and event.step == step and event.line
         for event in run.events
     )
-    return begun and run.step is not None and step > run.step
 
 
 def _broke_off(run: Run) -> bool:
@@ -104,23 +102,14 @@ def _called_best(run: Run, path: str, step: int | None) -> CalledBest:
     digits = len(found[2])
     if step is not None:
         return CalledBest(path, step, value, None)
-    for series in _candidates(run, name.name):
-        at = _step_of(series, value, digits)
-        if at is not None:
-            return CalledBest(path, at, value, series.key)
-    return CalledBest(path, None, value, None)
-
-
-def _candidates(run: Run, name: str) -> Iterator[Series]:
-    """Yield the metrics that a directory's value may be of: one that it names, the reward, the
-    validation.
-    """
-    keys = [key for key in run.keys if key.replace("/", "_") in name]
-    keys += [run.indicators[name] for name in _LOOKED_AT if name in run.indicators]
-    for key in dict.fromkeys(keys):
+    # of a metric that it names, the reward, the validation
+    keys = [key for key in run.keys if key.replace("/", "_") in name.name]
+    for key in (*keys, *(run.indicators.get(one, "") for one in _LOOKED_AT)):
         series = run.series(key)
-        if series is not None:
-            yield series
+        at = _step_of(series, value, digits) if series is not None else None
+        if at is not None:
+            return CalledBest(path, at, value, key)
+    return CalledBest(path, None, value, None)
 
 
 def _step_of(series: Series, value: float, digits: int) -> int | None:
@@ -272,34 +261,36 @@ class Target(NamedTuple):
     """The best point so far."""
 
 
-def target_of(run: Run, metric: str, target: float) -> Target | None:
-    """Return how far a run has come, None where it does not log the metric.
+def targets_of(run: Run, targets: Mapping[str, float]) -> list[Target]:
+    """Return how far a run has come with each target that it logs the metric of.
 
     Args:
         run: The run.
-        metric: An indicator's id or the log's own key.
-        target: What is to be reached: from below, or from above where less of the metric is better.
+        targets: Indicator or the log's own key -> what is to be reached: from below, or from above
+            where less of the metric is better.
     """
-    key = metric_key(run, metric)
-    if key is None:
-        return None
-    sign = factor(metric, key)
-    top = best(run, metric)
-    now = run.present(key)
-    return Target(
-        metric,
-        key,
-        target,
-        reached(run, metric, target),
-        _times(now.last_finite if now is not None else None, sign),
-        None if top is None else Point(top.step, top.value),
-    )
+    found = []
+    for metric, target in targets.items():
+        key = metric_key(run, metric)
+        now = run.present(key)
+        if key is None or now is None or not math.isfinite(target):
+            continue
+        top = best(run, metric)
+        found.append(
+            Target(
+                metric,
+                key,
+                target,
+                reached(run, metric, target),
+                _times(now.last_finite, factor(metric, key)),
+                None if top is None else Point(top.step, top.value),
+            )
+        )
+    return found
 
 
 def reached(run: Run, metric: str, target: float) -> Point | None:
-    """Return the first point at or beyond a target, None where there is none; asking again costs
-    only the new points.
-    """
+    """Return the first point at or beyond a target, None where there is none."""
     key = metric_key(run, metric)
     series = run.series(key) if key is not None else None
     if key is None or series is None:
@@ -311,13 +302,3 @@ def reached(run: Run, metric: str, target: float) -> Point | None:
 
 def _times(point: Point | None, sign: float) -> Point | None:
     return None if point is None else Point(point.step, point.value * sign)
-
-
-def targets_of(run: Run, targets: Mapping[str, float]) -> list[Target]:
-    """Return how far a run has come with each target that it logs the metric of."""
-    found = (
-        target_of(run, metric, value)
-        for metric, value in targets.items()
-        if math.isfinite(value)
-    )
-    return [target for target in found if target is not None]
