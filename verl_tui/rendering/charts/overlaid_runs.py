@@ -45,18 +45,23 @@ def overlaid(
     names = [shown.name, *(run.name for run in view.selected if run is not shown)]
     labels = dict(zip(names, without_shared_start(names), strict=True))
     lines = [_marked(main, shown, view, labels)]
-    lacking: list[str] = []
-    for run, _, points in found:
-        key = kl_key(run) if data.over_kl else None
-        if data.over_kl and key is None:
-            lacking.append(labels[run.name])
-            continue
-        line = ChartLine(points, over=run.series(key) if key is not None else None)
-        lines.append(_marked(line, run, view, labels))
+    lines += [
+        _marked(ChartLine(points, over=_over(run, data)), run, view, labels)
+        for run, _, points in found
+        if _over(run, data) or not data.over_kl
+    ]
+    lacking = [labels[run.name] for run, *_ in found if not _over(run, data)]
     # the markers of more kinds of points than one would hide the many lines
     lines += [line for line in data.lines if line.kind == "points"][:1]
-    note = data.note + (f", none of {', '.join(lacking)}" if lacking else "")
-    return data._replace(lines=tuple(lines), right=None, beside="", note=note)
+    note = f", none of {', '.join(lacking)}" * bool(lacking and data.over_kl)
+    return data._replace(
+        lines=tuple(lines), right=None, beside="", note=data.note + note
+    )
+
+
+def _over(run: Run, data: ChartData) -> Series | None:
+    """Return a run's own KL where the chart is drawn over it."""
+    return run.series(kl_key(run) or "") if data.over_kl else None
 
 
 def counterpart(run: Run, key: str, indicator: str | None, other: Run) -> Series | None:
