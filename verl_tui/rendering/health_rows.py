@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
@@ -296,19 +297,27 @@ def _counts(view: View, *, reasons: bool) -> list[str]:
     Consequences of other findings do not count.
     """
     verdict = view.verdict
-    active = [one for one in verdict.primary if not is_acknowledged(view, one)]
-    words, marks = [], []
-    for severity in reversed(Severity):
-        count = sum(finding.severity is severity for finding in active)
-        if count:
-            plural = "warnings" if severity is Severity.WARNING else severity.word
-            words.append(counted(count, severity.word, plural))
-            marks.append(f"{MARKS[severity]} {count}")
-    known = len(verdict.primary) - len(active)
-    words += [f"{known} acknowledged"] * bool(known)
+    words, marks = _by_severity(view)
     if not verdict.not_judged or reasons:
         return [" · ".join(words), "  ".join(marks)]
     rest = ", ".join(unjudged([rule.reason for rule in verdict.not_judged]))
     why = f"{rest} ({view.keys['health.not_judged']}: why)"
-    ways = ((*words, why), (*marks, why), (*marks, rest))
-    return [" · ".join(way) for way in ways]
+    ways = ((words, why), (marks, why), (marks, rest))
+    return [" · ".join((*begin, end)) for begin, end in ways]
+
+
+def _by_severity(view: View) -> tuple[list[str], list[str]]:
+    """Count the findings of each severity in words, with the acknowledged ones, and by marks."""
+    primary = view.verdict.primary
+    active = [one for one in primary if not is_acknowledged(view, one)]
+    found = Counter(finding.severity for finding in active)
+    counts = [(severity, found[severity]) for severity in sorted(found, reverse=True)]
+    words = [_count(*one) for one in counts]
+    if known := len(primary) - len(active):
+        words.append(f"{known} acknowledged")
+    return words, [f"{MARKS[severity]} {count}" for severity, count in counts]
+
+
+def _count(severity: Severity, count: int) -> str:
+    plural = "warnings" if severity is Severity.WARNING else severity.word
+    return counted(count, severity.word, plural)
