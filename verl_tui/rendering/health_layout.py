@@ -7,21 +7,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
-
-from rich.cells import cell_len
 
 from verl_tui.rendering.health_rows import (
     Block,
     FindingWriter,
-    finding_counts,
-    found_at_the_end,
     is_acknowledged,
     name_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from verl_tui.health.finding import Finding
     from verl_tui.rendering.health_rows import FindingName
@@ -137,30 +134,29 @@ class FindingList:
         findings = self.findings
         if not findings and height == 1:
             return HealthLayout([writer.quiet_row()])
-        if (fitting := self._fitting(writer, height, counted=counted)) is not None:
-            return fitting
-        if height <= (_BADGES_ONLY if self._is_detailed else _BADGE_ROWS):
+        for layout in self._ways(writer, height, counted=counted):
+            if len(layout.rows) <= height:
+                return layout
+        if findings and height <= (_BADGES_ONLY if self._is_detailed else _BADGE_ROWS):
             first = sorted(findings, key=lambda one: name_of(one) != self.chosen_name)
-            return HealthLayout(writer.badges(first, height))
+            messages = [_cut(one, writer, 1).message for one in self._blocks(writer)]
+            return HealthLayout([writer.badges(first), *chain(*messages)][:height])
         beside_scroll_bar = FindingWriter(view, width - 1, self.unfolded)
         rules = self._rules(beside_scroll_bar, counted=counted)
         return _stacked(self._blocks(beside_scroll_bar), rules)
 
-    def _fitting(
+    def _ways(
         self, writer: FindingWriter, height: int, *, counted: bool
-    ) -> HealthLayout | None:
-        """Return all findings in so many rows, if need be without the rules that were not judged,
-        or with their messages cut; None where even then they do not fit.
+    ) -> Iterator[HealthLayout]:
+        """Yield all findings in ever fewer rows: without the rules that were not judged, then with
+        their messages cut.
         """
         blocks = self._blocks(writer)
-        rules = self._rules(writer, counted=counted)
-        for below in (rules, []) if self.findings and not self.reasons else (rules,):
-            layout = _stacked(blocks, below)
-            if len(layout.rows) <= height:
-                return layout
-        if not self._is_detailed and _shorten(blocks, writer, height):
-            return _stacked(blocks, [])
-        return None
+        yield _stacked(blocks, self._rules(writer, counted=counted))
+        if self.findings and not self.reasons:
+            yield _stacked(blocks, [])
+            for most in range(0 if self._is_detailed else height, 0, -1):
+                yield _stacked([_cut(one, writer, most) for one in blocks], [])
 
     @property
     def _is_detailed(self) -> bool:
@@ -196,43 +192,6 @@ def _stacked(blocks: Sequence[Block], rules: Sequence[Pieces]) -> HealthLayout:
     return HealthLayout([*rows, *rules], starts, len(rows) if rules else None)
 
 
-def _shorten(blocks: list[Block], writer: FindingWriter, height: int) -> bool:
-    """Cut messages until all findings fit, the first ones least; what follows from them is left
-    out. Return False where not even a row of each message fits.
-    """
-    spare = height - 2 * len(blocks)
-    if spare < 0 or not blocks[0].head:
-        return False
-    for at, one in enumerate(blocks):
-        kept = 1 + min(spare, len(one.message) - 1)
-        spare -= kept - 1
-        blocks[at] = Block(one.head, writer.beginning(one.message, kept), [])
-    return True
-
-
-def caption(view: View, width: int, *, reasons: bool = False) -> str:
-    """Count the findings in at most `width` cells, or say that they cover the log's end alone;
-    empty where there is too little room.
-
-    Args:
-        view: The state to show.
-        width: Cells for the caption.
-        reasons: Whether the rows name the rules that were not judged: else the caption counts them,
-            and names the key.
-    """
-    if view.loading:
-        ends = view.run is not None and view.run.preview and view.verdict.findings
-        forms = found_at_the_end(view) if ends else ()
-    else:
-        forms = _counts(view, reasons=reasons) if view.run is not None else ()
-    return next((text for text in forms if cell_len(text) <= width), "")
-
-
-def _counts(view: View, *, reasons: bool) -> Sequence[str]:
-    """Return how many findings there are, from long to short."""
-    verdict = view.verdict
-    active = [one for one in verdict.primary if not is_acknowledged(view, one)]
-    unjudged = () if reasons else verdict.not_judged
-    long, *short = finding_counts(verdict._replace(not_judged=unjudged), active)
-    why = f" ({view.keys['health.not_judged']}: why)" if unjudged else ""
-    return long + why, long, short[0] + why, *short
+def _cut(block: Block, writer: FindingWriter, most: int) -> Block:
+    """Return a finding with so many rows of its message, and without what follows from it."""
+    return Block(block.head, writer.beginning(block.message, most), [])

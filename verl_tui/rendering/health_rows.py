@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
@@ -10,13 +11,14 @@ from verl_tui.health.coverage import coverage_of
 from verl_tui.health.finding import Severity, unjudged, unjudged_rules
 from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import cut, middle, printable, wrapped
+from verl_tui.rendering.text.wrap import ELLIPSIS
 from verl_tui.runs.views.state import State, is_evaluation, state, unread_form
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from verl_tui.health.finding import Finding, Verdict
+    from verl_tui.health.finding import Finding
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
@@ -30,23 +32,8 @@ _FEWEST_BEHIND_TITLE = 20
 """Cells for what the row says, without which it does without the title."""
 
 
-class FindingSymbols(NamedTuple):
-    """Signs before rows."""
-
-    critical: str = "✖"
-    warning: str = "▲"
-    info: str = "•"
-    ok: str = "✓"
-    nothing: str = "○"
-    closed: str = "▸"
-    open: str = "▾"
-    item: str = "·"
-    advice: str = "→"
-    dot: str = " · "
-    more: str = "…"
-
-
-SYMBOLS = FindingSymbols()
+MARKS = {Severity.CRITICAL: "✖", Severity.WARNING: "▲", Severity.INFO: "•"}
+_OPEN, _CLOSED = "▾", "▸"
 _OVER = (State.FINISHED, State.CRASHED, State.ENDED)
 _NARROW = 12
 """Width up to which nothing is indented, in cells."""
@@ -91,36 +78,22 @@ class FindingWriter:
         )
 
     def _head(self, finding: Finding, *, unfolded: bool) -> Pieces:
-        fold = SYMBOLS.open if unfolded else SYMBOLS.closed
-        since = self._since(finding)
-        badge = self._badge(finding, self.width - 2 - len(since) - 2)
-        gap = self.width - 2 - len(since) - cells_of(badge)
-        if gap > 0:
-            return [*badge, (" " * gap, ""), (f"{since} {fold}", "dim")]
-        return badge
-
-    def _since(self, finding: Finding) -> str:
-        """Return when a finding began, as long as it leaves room for the finding's name."""
-        step = finding.since_step
-        long = short = ""
+        """Write sign and name, and at the right since when it holds, where the name has room."""
+        since = "" if finding.since_step is None else f"since step {finding.since_step}"
         if is_acknowledged(self.view, finding):
-            long = short = "acknowledged"
-        elif step is not None:
-            long = f"since step {step}"
-            short = f"step {step}"
-        room = self.width - 2 - 4
-        name = cell_len(finding.id)
-        if room - len(long) >= min(16, name):
-            return long
-        if room - len(short) >= min(10, name):
-            return short
-        return ""
+            since = "acknowledged"
+        right = f"{since} {_OPEN if unfolded else _CLOSED}"
+        if self.width - len(right) - 4 < min(16, cell_len(finding.id)):
+            right = right[-1:]
+        badge = self._badge(finding, self.width - len(right) - 2)
+        gap = self.width - len(right) - cells_of(badge)
+        return [*badge, (" " * gap, ""), (right, "dim")] if gap > 0 else badge
 
     def _details(self, finding: Finding) -> Iterator[Pieces]:
         for text in finding.evidence:
-            yield from self._paragraph(f"{SYMBOLS.item} ", text, "dim")
+            yield from self._paragraph("· ", text, "dim")
         if finding.advice:
-            mark = f"{SYMBOLS.advice} "
+            mark = "→ "
             yield from self._paragraph(mark, finding.advice, "text", mark_role="advice")
         if finding.source:
             yield from self._paragraph("  ", f"source: {finding.source}", "dim")
@@ -130,69 +103,48 @@ class FindingWriter:
         if not unfolded:
             names = dict.fromkeys(consequence.id for consequence in follow)
             words = f"{words}: {', '.join(names)}"
-        words = printable(words)
         indent = "  " if self.width > _NARROW else ""
-        return cut([(indent, ""), (words, "dim")], self.width, SYMBOLS.more)
+        return cut([(indent, ""), (printable(words), "dim")], self.width, ELLIPSIS)
 
-    def _message(self, finding: Finding, mark: str = "") -> list[Pieces]:
-        """Write the message, in place of an indent behind a mark where there is one."""
+    def _message(self, finding: Finding) -> list[Pieces]:
         role = "dim" if is_acknowledged(self.view, finding) else "text"
-        return self._paragraph(mark, finding.message, role, indent=0 if mark else 2)
+        return self._paragraph("", finding.message, role)
 
-    def badges(self, findings: Sequence[Finding], height: int) -> list[Pieces]:
-        """Write findings in one row, and the number of those without room; below it as many
-        messages as fit.
-        """
-        if not findings:
-            return [self.quiet_row()]
-        if len(findings) == 1:
-            (finding,) = findings
-            message = self.beginning(self._message(finding), height - 1)
-            return [self._head(finding, unfolded=False), *message]
+    def badges(self, findings: Sequence[Finding]) -> Pieces:
+        """Write the names of findings in one row, and the number of those without room."""
         row: Pieces = []
         for at, finding in enumerate(findings):
             left = len(findings) - at
-            rest = f" +{left - 1}" if left > 1 else ""
-            gap = " " if row else ""
-            room = self.width - cells_of(row) - len(gap) - len(rest)
+            room = (
+                self.width
+                - cells_of(row)
+                - bool(row)
+                - (len(f" +{left}") if left > 1 else 0)
+            )
             if row and room < cell_len(finding.id) + 2:
-                row.append((f" +{left}", "dim"))
-                break
-            row += [(gap, ""), *self._badge(finding, room)]
-        rows = [row]
-        for finding in findings:
-            sign, _ = self._mark(finding.severity)
-            message = self._message(finding, f"{sign} ")
-            rows += self.beginning(message, height - len(rows))
-        return rows
+                return [*row, (f" +{left}", "dim")]
+            row += [(" " * bool(row), ""), *self._badge(finding, room)]
+        return row
 
     def beginning(self, rows: list[Pieces], count: int) -> list[Pieces]:
-        """Return the first rows; if there are more, the last one is filled and ends with an
-        ellipsis.
-        """
+        """Return the first rows; if there are more, the last one ends with an ellipsis."""
         if not 0 < count < len(rows):
             return rows[: max(0, count)]
-        next_words = rows[count][-1]
-        filled = [*rows[count - 1], (" ", ""), next_words]
-        last = cut(filled, self.width - 1)
-        _, role = last[-1]
-        return [*rows[: count - 1], [*last, (SYMBOLS.more, role)]]
+        filled = [*rows[count - 1], (" ", ""), rows[count][-1]]
+        return [*rows[: count - 1], cut(filled, self.width, ELLIPSIS)]
 
     def quiet(self) -> list[Pieces]:
         """Say why there is no finding."""
         view = self.view
-        role = "dim"
-        mark = SYMBOLS.nothing
+        role, mark = "dim", "○"
         words = _why_no_verdict(view)
         if not words and view.run is not None:
             missing = coverage_of(view.run, view.verdict)
             words = f"nothing found{_by_rules(view, partly=not missing.complete)}"
             words += missing.words
             if missing.complete:
-                role = "ok"
-                mark = SYMBOLS.ok
-        rows = self._paragraph(f"{mark} ", words, role, indent=0)
-        return rows or [[(mark[: self.width], role)]]
+                role, mark = "ok", "✓"
+        return self._paragraph(f"{mark} ", words, role, indent=0) or [[(mark, role)]]
 
     def quiet_row(self) -> Pieces:
         """Say in one row why there is no finding, and how many rules were not judged if that
@@ -200,32 +152,24 @@ class FindingWriter:
         """
         view = self.view
         row = self.beginning(self.quiet(), 1)[0]
-        room = self.width - len(_TITLE)
-        if room >= _FEWEST_BEHIND_TITLE:
-            if cells_of(row) > room:
-                row = [*cut(row, room - 1), (SYMBOLS.more, "dim")]
-            row = [(_TITLE, "text"), *row]
+        if self.width >= len(_TITLE) + _FEWEST_BEHIND_TITLE:
+            row = cut([(_TITLE, "text"), *row], self.width, ELLIPSIS)
         rules = view.verdict.not_judged
         if view.loading or view.run is None or view.run.step is None or not rules:
             return row
         counts = ", ".join(unjudged_rules([rule.reason for rule in rules]))
-        more = f"{SYMBOLS.dot}{counts} ({view.keys['health.not_judged']}: why)"
+        more = f" · {counts} ({view.keys['health.not_judged']}: why)"
         fits = cells_of(row) + cell_len(more) <= self.width
-        if fits:
-            return [*row, (more, "dim")]
-        return row
+        return [*row, (more, "dim")] if fits else row
 
     def not_judged(self, *, reasons: bool) -> list[Pieces]:
         """Write the number of rules that gave no verdict, on request with names and reasons."""
         view = self.view
         verdict = view.verdict
         why = f"({view.keys['health.not_judged']}: why)"
-        first, *more = unjudged_rules([rule.reason for rule in verdict.not_judged])
-        words = ", ".join((first, *more))
+        words = ", ".join(unjudged_rules([rule.reason for rule in verdict.not_judged]))
         if not reasons:
-            forms = (f"{words} {why}", words, f"{first} {why}", first)
-            fitting = next((form for form in forms if len(form) <= self.width), first)
-            return [[(part, "dim")] for part in wrapped(fitting, self.width)]
+            return [[(part, "dim")] for part in wrapped(f"{words} {why}", self.width)]
         words = middle(words, self.width)
         rows: list[Pieces] = [[(words, "dim")]]
         for rule in verdict.not_judged:
@@ -233,18 +177,10 @@ class FindingWriter:
         return rows
 
     def _badge(self, finding: Finding, cells: int) -> Pieces:
-        mark, role = self._mark(finding.severity)
-        if is_acknowledged(self.view, finding):
-            role = "dim"
-        name = middle(finding.id, cells - 2)
-        return [(f"{mark} "[: self.width], role), (name, role)]
-
-    def _mark(self, severity: Severity) -> tuple[str, str]:
-        if severity is Severity.CRITICAL:
-            return SYMBOLS.critical, "critical"
-        if severity is Severity.WARNING:
-            return SYMBOLS.warning, "warning"
-        return SYMBOLS.info, "info"
+        acknowledged = is_acknowledged(self.view, finding)
+        role = "dim" if acknowledged else finding.severity.word
+        mark = MARKS[finding.severity]
+        return [(f"{mark} "[: self.width], role), (middle(finding.id, cells - 2), role)]
 
     def _paragraph(
         self,
@@ -279,19 +215,11 @@ def is_acknowledged(view: View, finding: Finding) -> bool:
     return run is not None and view.acknowledgements.acknowledged(run.name, finding)
 
 
-def found_at_the_end(view: View) -> Sequence[str]:
-    """Return words that the findings are from a preview, from long to short."""
-    words = f"reading {int(view.monitor.loaded() * 100)}%"
-    return f"found at the end of its log; {words}", f"at the end; {words}", words
-
-
 def _reading(view: View) -> str:
     """Return how far reading is, and that a preview is shown meanwhile."""
     words = f"reading {int(view.monitor.loaded() * 100)}%"
     is_part = view.run is not None and view.run.preview
-    if is_part:
-        return f"{words}; a preview is shown"
-    return words
+    return f"{words}; a preview is shown" if is_part else words
 
 
 def _why_no_verdict(view: View) -> str:
@@ -342,26 +270,54 @@ def _by_rules(view: View, *, partly: bool) -> str:
     return f" by {judged} of {counted(len(every), 'rule')}"
 
 
-def finding_counts(verdict: Verdict, open_: Sequence[Finding]) -> list[str]:
-    """Count findings by severity, acknowledged ones and rules without a verdict, from long to
-    short.
+def caption(view: View, width: int, *, reasons: bool = False) -> str:
+    """Count the findings in at most `width` cells, or say that they cover the log's end alone;
+    empty where there is too little room.
+
+    Args:
+        view: The state to show.
+        width: Cells for the caption.
+        reasons: Whether the rows name the rules that were not judged: else the caption counts them,
+            and names the key.
+    """
+    if view.run is None:
+        return ""
+    words = f"reading {int(view.monitor.loaded() * 100)}%"
+    forms = [f"found at the end of its log; {words}", words]
+    if not view.loading:
+        forms = _counts(view, reasons=reasons)
+    elif not (view.run.preview and view.verdict.findings):
+        return ""
+    return next((text for text in forms if cell_len(text) <= width), "")
+
+
+def _counts(view: View, *, reasons: bool) -> list[str]:
+    """Count findings by severity, acknowledged ones and rules without a verdict, long and short.
 
     Consequences of other findings do not count.
     """
-    words = []
-    marks = []
-    for severity in reversed(Severity):
-        count = sum(finding.severity is severity for finding in open_)
-        if count:
-            plural = "warnings" if severity is Severity.WARNING else severity.word
-            words.append(counted(count, severity.word, plural))
-            marks.append(f"{getattr(SYMBOLS, severity.word)} {count}")
-    known = len(verdict.primary) - len(open_)
-    seen = [f"{known} acknowledged"] if known else []
-    reasons = [rule.reason for rule in verdict.not_judged]
-    rest = [", ".join(unjudged(reasons))] if reasons else []
-    return [
-        SYMBOLS.dot.join((*words, *seen, *rest)),
-        SYMBOLS.dot.join((*marks, *rest)),
-        "  ".join(marks),
-    ]
+    verdict = view.verdict
+    words, marks = _by_severity(view)
+    if not verdict.not_judged or reasons:
+        return [" · ".join(words), "  ".join(marks)]
+    rest = ", ".join(unjudged([rule.reason for rule in verdict.not_judged]))
+    why = f"{rest} ({view.keys['health.not_judged']}: why)"
+    ways = ((words, why), (marks, why), (marks, rest))
+    return [" · ".join((*begin, end)) for begin, end in ways]
+
+
+def _by_severity(view: View) -> tuple[list[str], list[str]]:
+    """Count the findings of each severity in words, with the acknowledged ones, and by marks."""
+    primary = view.verdict.primary
+    active = [one for one in primary if not is_acknowledged(view, one)]
+    found = Counter(finding.severity for finding in active)
+    counts = [(severity, found[severity]) for severity in sorted(found, reverse=True)]
+    words = [_count(*one) for one in counts]
+    if known := len(primary) - len(active):
+        words.append(f"{known} acknowledged")
+    return words, [f"{MARKS[severity]} {count}" for severity, count in counts]
+
+
+def _count(severity: Severity, count: int) -> str:
+    plural = "warnings" if severity is Severity.WARNING else severity.word
+    return counted(count, severity.word, plural)

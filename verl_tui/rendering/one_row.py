@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import TYPE_CHECKING, NamedTuple
+from operator import itemgetter
+from typing import TYPE_CHECKING
 
 from verl_tui.health.coverage import coverage_of
 from verl_tui.health.finding import Severity
@@ -61,21 +62,10 @@ _ROLES = {
 _GAP = 2
 
 
-class Variant(NamedTuple):
-    """One way to write a part of the row."""
-
-    priority: int
-    """Its value over the next shorter variant; the lowest in the row gives way first."""
-    pieces: tuple[Piece, ...]
-
-    @property
-    def width(self) -> int:
-        """Width in cells."""
-        return cells_of(self.pieces)
-
-
+Variant = tuple[int, list["Piece"]]
+"""One way to write a part of the row: its value over the next shorter one, and its pieces."""
 RowPart = list[Variant]
-"""Variants of a part from long to short; after the last one the part is left out."""
+"""The ways to write a part, the longer the less they are worth."""
 
 
 def one_row(view: View, width: int, *, alone: bool) -> list[Piece]:
@@ -93,47 +83,27 @@ def one_row(view: View, width: int, *, alone: bool) -> list[Piece]:
     parts += _reading(view)
     parts += _forecast(view, run)
     parts += _sources(view, run)
-    return fitting([part for part in parts if part], width)
+    return _fitting(parts, width)
 
 
-def fitting(parts: Sequence[RowPart], width: int) -> list[Piece]:
-    """Return as much of the parts as fits, with gaps; one part remains whatever the width."""
-    at = [0] * len(parts)
-    """Index of each part's variant, beyond the last for none."""
-    shortened: list[int] = []
-    while _width(parts, at) > width:
-        rest: list[tuple[int, int]] = []
-        for n, part in enumerate(parts):
-            if at[n] < len(part):
-                rest.append((part[at[n]].priority, n))
-        _, least = min(rest)
-        if len(rest) == 1 and at[least] == len(parts[least]) - 1:
-            break
-        at[least] += 1
-        shortened.append(least)
-    for n in reversed(shortened):  # undo what a later, longer step made unnecessary
-        at[n] -= 1
-        if _width(parts, at) > width:
-            at[n] += 1
+def _fitting(parts: Sequence[RowPart], width: int) -> list[Piece]:
+    """Return as much of the parts as fits, with gaps: what is worth most first, each part then as
+    long as it can be.
+    """
+    ways = [(-worth, n, words) for n, part in enumerate(parts) for worth, words in part]
+    chosen: dict[int, list[Piece]] = {}
+    for _, n, words in sorted(ways, key=itemgetter(0)):
+        tried = {**chosen, n: words}
+        if sum(cells_of(one) + _GAP for one in tried.values()) - _GAP <= width:
+            chosen = tried
     row: list[Piece] = []
-    for variant in _chosen(parts, at):
-        if row:
-            row.append((" " * _GAP, ""))
-        row += variant.pieces
+    for n in sorted(chosen):
+        row += [*[(" " * _GAP, "")] * bool(row), *chosen[n]]
     return row
 
 
-def _chosen(parts: Sequence[RowPart], at: Sequence[int]) -> list[Variant]:
-    return [part[i] for part, i in zip(parts, at, strict=True) if i < len(part)]
-
-
-def _width(parts: Sequence[RowPart], at: Sequence[int]) -> int:
-    chosen = _chosen(parts, at)
-    return sum(variant.width for variant in chosen) + _GAP * (len(chosen) - 1)
-
-
 def _text(priority: int, text: str, role: str = "") -> Variant:
-    return Variant(priority, ((text, role),))
+    return priority, [(text, role)]
 
 
 def _identity(view: View, run: Run) -> Iterator[RowPart]:
@@ -154,7 +124,7 @@ def _identity(view: View, run: Run) -> Iterator[RowPart]:
         role = ""
     words = [_text(priority, current.value, role)]
     if current is State.STALLED and run.total_steps:
-        words.insert(0, Variant(18, ((current.value, role), (": no ETA", "dim"))))
+        words.append((18, [(current.value, role), (": no ETA", "dim")]))
     yield words
     if run.step is not None:
         yield _step(run.step, run.total_steps, current)
@@ -166,25 +136,14 @@ def _step(step: int, total: int | None, current: State | Unread) -> RowPart:
     """Return how far a run is, in long variants of how many steps."""
     shortest = _text(90, exact_step(step))
     if not total:
-        known = [_text(24, f"step {step}"), _text(48, str(step)), shortest]
-        if current in _GOES_ON:
-            return [_text(12, f"step {step}; total unknown"), *known]
-        return known
+        unknown = _text(12, f"step {step}; total unknown")
+        return [shortest, _text(24, f"step {step}"), *[unknown] * (current in _GOES_ON)]
     if current is State.FINISHED and step >= total:
-        return [
-            _text(24, f"all {total} steps"),
-            _text(26, f"{total} steps"),
-            _text(44, f"step {total}"),
-            shortest,
-        ]
-    whole_way = f"{step} of {total} ({percent_done(step / total)})"
-    short = f"{exact_step(step)}/{exact_step(total)}"
+        return [shortest, _text(24, f"all {total} steps")]
     return [
-        _text(24, f"step {whole_way}"),
-        _text(48, whole_way),
-        _text(56, f"step {short}"),
-        _text(72, short),
         shortest,
+        _text(72, f"{exact_step(step)}/{exact_step(total)}"),
+        _text(24, f"step {step} of {total} ({percent_done(step / total)})"),
     ]
 
 
@@ -199,7 +158,6 @@ def _figures(view: View, run: Run) -> Iterator[RowPart]:
     yield _metric(run, kl, "KL", "KL", (60, 52, 46))
     yield _finding(view, run)
     yield _devices(view)
-    yield _samples(run)
 
 
 def _learned(run: Run) -> tuple[str | None, str, str]:
@@ -267,10 +225,10 @@ def _sources(view: View, run: Run) -> Iterator[RowPart]:
     for warning in filter(None, (passed_over(view), not_reached(view))):
         yield [_text(52, warning, "warning")]
     found = source_pieces(run, view.keys)
-    pieces = tuple((words.strip(), role) for words, role in found)
+    pieces = [(words.strip(), role) for words, role in found]
     if pieces:
         fine = all(role == "dim" for _, role in pieces)
-        yield [Variant(8 if fine else 62, pieces)]
+        yield [(8 if fine else 62, pieces)]
 
 
 def _metric(
@@ -292,19 +250,15 @@ def _metric(
         arrow = f" {(SYMBOLS.flat, SYMBOLS.rising, SYMBOLS.falling)[turn]}"
     role = "strong" if isfinite(value) else "critical"
     shortest, plain, with_arrow = priorities
-    title = (f"{label} ", "")
     figure = (compact(value), role)
-    direction = (arrow, "")
+    named = [(f"{label} ", ""), figure, (arrow, "")]
     hue = family_role(series.key, run.meanings.get(key))
-    part: RowPart = []
-    for cells in (24, 12):
-        line = (f"{sparkline(series, cells)} ", hue)
-        part.append(Variant(20 - cells // 4, (title, line, figure, direction)))
+    line = (f"{sparkline(series, 24)} ", hue)
     return [
-        *part,
-        Variant(with_arrow, (title, figure, direction)),
-        Variant(plain, (title, figure)),
-        Variant(shortest, ((f"{short} ", ""), figure)),
+        (14, [named[0], line, *named[1:]]),
+        (with_arrow, named),
+        (plain, named[:2]),
+        (shortest, [(f"{short} ", ""), figure]),
     ]
 
 
@@ -322,15 +276,12 @@ def _finding(view: View, run: Run) -> RowPart:
     more = f" +{len(found) - 1}" if len(found) > 1 else ""
     mark = _MARKS[worst.severity]
     role = _ROLES[worst.severity]
-    since = ""
-    if worst.since_step is not None:
-        since = f" since {exact_step(worst.since_step)}"
-    short = middle(worst.id, 12)
+    since = worst.since_step
+    words = "" if since is None else f" since {exact_step(since)}"
     return [
         _text(13, f"{mark} {one_line(worst.message, 200)}{more}", role),
-        _text(36, f"{mark} {worst.id}{since}{more}", role),
-        _text(76, f"{mark} {worst.id}{more}", role),
-        _text(80, f"{mark} {short}{more}", role),
+        _text(36, f"{mark} {worst.id}{words}{more}", role),
+        _text(80, f"{mark} {middle(worst.id, 16)}{more}", role),
         _text(95, f"{mark}{len(found)}", role),
     ]
 
@@ -357,15 +308,6 @@ def _is_good(view: View) -> bool:
     worst = view.verdict.severity or Severity.INFO
     covered = view.run is not None and coverage_of(view.run, view.verdict).complete
     return covered and worst is Severity.INFO
-
-
-def _samples(run: Run) -> RowPart:
-    """Return how many steps have samples."""
-    count = len({place.step for place in run.samples.places})
-    if not count:
-        return [_text(37, "no samples", "dim")]
-    steps = "1 step" if count == 1 else f"{count:,} steps"
-    return [_text(7, f"samples of {steps}", "dim"), _text(37, "samples", "dim")]
 
 
 def _devices(view: View) -> RowPart:

@@ -32,7 +32,7 @@ def test_folded() -> None:
     assert rows[0].startswith("▸ 1 prompt")
     said = [row.partition("│ ")[2] for row in rows]
     assert said[1:5] == ["… 42 characters", "line 6", "line 7", "line 8"]
-    assert said[7:11] == ["row 0", "… 37 characters", "row 7", "row 8"]
+    assert said[7:11] == ["… 36 characters", "row 6", "row 7", "row 8"]
     assert shown(Document(one, 60, 6, folded=("prompt",)))[2].endswith("│ line 8")
     assert shown(Document(sample(), 60, 30, folded=PARTS))[1] == "asked"
 
@@ -81,18 +81,18 @@ def test_the_panel_writes_names_beside_the_parts() -> None:
         "  fields │ acc 1",
         "         │ pred: 41",
     ]
-    assert panel(one, 30, 10)[:3] == ["prompt one", "two", "response answered"]
+    assert panel(one, 30, 10)[:3] == ["p│ one", " │ two", "r│ answered"]
     assert panel(one, 80, 40)[2] == "", "where there is room, the parts stand apart"
     assert panel(sample(response=" "), 80, 10)[1] == "response │ (empty)"
 
 
-def test_a_long_response_keeps_its_beginning_and_its_answer_in_sight() -> None:
+def test_a_long_response_keeps_its_answer_in_sight() -> None:
     response = "\n".join((*(f"line {n}" for n in range(19)), r"So \boxed{4}."))
     one = sample(response=response, ground_truth="4")
     assert panel(one, 80, 8) == [
         "   prompt │ asked",
-        " response │ line 0",
-        "          │ … 112 characters, u unfolds",
+        " response │ … 110 characters, u unfolds",
+        "          │ line 15",
         "          │ line 16",
         "          │ line 17",
         "          │ line 18",
@@ -103,7 +103,7 @@ def test_a_long_response_keeps_its_beginning_and_its_answer_in_sight() -> None:
         " response │ … 142 characters, u unfolds",
         "   answer │ So \\boxed{4}.",
     ]
-    assert panel(one, 30, 3)[1] == "response … So \\boxed{4}."
+    assert panel(one, 30, 3)[1] == "r│ … So \\boxed{4}."
     assert len(panel(one, 80, 8, folded=())) == 22
     assert Document(one, 80, 8, folded=("response",), unfolds="u").hides
     assert not Document(one, 80, 8, unfolds="u").hides

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from verl_tui.indicators import factor
@@ -12,7 +13,7 @@ from verl_tui.rendering.session.selection import LETTERS, without_shared_start
 from verl_tui.rendering.text.run_colours import RUNS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from verl_tui.rendering.charts.chart_data import ChartData, Points
     from verl_tui.rendering.session.snapshot import View
@@ -42,21 +43,37 @@ def overlaid(
     found = list(others(data, indicator, view, axis))
     if shown is None or main is None or not found:
         return data
-    names = [shown.name, *(run.name for run in view.selected if run is not shown)]
+    names = [shown.name, *(run.name for run, *_ in found)]
     labels = dict(zip(names, without_shared_start(names), strict=True))
+    lacking = [run for run, *_ in found if data.over_kl and kl_key(run) is None]
     lines = [_marked(main, shown, view, labels)]
-    lacking: list[str] = []
-    for run, _, points in found:
-        key = kl_key(run) if data.over_kl else None
-        if data.over_kl and key is None:
-            lacking.append(labels[run.name])
-            continue
-        line = ChartLine(points, over=run.series(key) if key is not None else None)
-        lines.append(_marked(line, run, view, labels))
-    # the markers of more kinds of points than one would hide the many lines
-    lines += [line for line in data.lines if line.kind == "points"][:1]
-    note = data.note + (f", none of {', '.join(lacking)}" if lacking else "")
-    return data._replace(lines=tuple(lines), right=None, beside="", note=note)
+    lines += [
+        _marked(ChartLine(points, over=_over(run, data)), run, view, labels)
+        for run, _, points in found
+        if run not in lacking
+    ]
+    return data._replace(
+        lines=(*lines, *_first_scores(data)),
+        right=None,
+        beside="",
+        note=data.note + _none_of(labels[run.name] for run in lacking),
+    )
+
+
+def _first_scores(data: ChartData) -> Iterator[ChartLine]:
+    """Yield a line of points at most: the markers of more would hide the many lines."""
+    return islice((line for line in data.lines if line.kind == "points"), 1)
+
+
+def _none_of(names: Iterable[str]) -> str:
+    """Return that some runs are not drawn, empty for none."""
+    said = ", ".join(names)
+    return f", none of {said}" if said else ""
+
+
+def _over(run: Run, data: ChartData) -> Series | None:
+    """Return a run's own KL where the chart is drawn over it."""
+    return run.series(kl_key(run) or "") if data.over_kl else None
 
 
 def counterpart(run: Run, key: str, indicator: str | None, other: Run) -> Series | None:

@@ -21,7 +21,7 @@ from verl_tui.rendering.text.hues import BEHIND
 from verl_tui.rendering.text.numbers import compact
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.rendering.charts.axes import Scale
     from verl_tui.rendering.charts.braille import DotSpan, Text
@@ -92,6 +92,13 @@ def paint(
     return painting.rows(shades=shades)
 
 
+def _over(cell: tuple[str, str], glyph: Glyph) -> tuple[str, str]:
+    """Return a cell with a glyph on it."""
+    there, style = cell
+    text = there if glyph.yields and there != " " else glyph.text
+    return text, (glyph.blends and style) or glyph.style
+
+
 class Painting:
     """Layers of dots and the glyphs on top of them; places are dot columns and rows."""
 
@@ -109,20 +116,17 @@ class Painting:
         """Return the rows."""
         return [join(self._row(y, shades=shades)) for y in range(self.size[1])]
 
-    def _row(self, y: int, *, shades: bool) -> Iterable[tuple[str, str]]:
+    def _row(self, y: int, *, shades: bool) -> Iterator[tuple[str, str]]:
         cells = dotted(self.layers, y, self.size[0])
         for x, glyph in self.glyphs.get(y, {}).items():
             if 0 <= x < len(cells):
-                there, style = cells[x]
-                text = there if glyph.yields and there != " " else glyph.text
-                cells[x] = (text, (glyph.blends and style) or glyph.style)
+                cells[x] = _over(cells[x], glyph)
         for (text, style), area in zip(cells, self._grounds[y], strict=True):
             if area and shades:
                 yield text, f"{style}+{area}"
-            elif area and text == " ":
-                yield AREAS[area], area
             else:
-                yield text, style
+                blank = bool(area) and text == " "
+                yield (AREAS[area], area) if blank else (text, style)
 
     def layer(self, role: str, *, backdrop: bool = False) -> DotLayer:
         """Add a layer of dots."""
@@ -152,11 +156,11 @@ class Painting:
         scale = picture.scale
         if scale is None:
             return
-        low, high = picture.band
-        low, high = scale.lo if low is None else low, scale.hi if high is None else high
+        edges = zip(picture.band, scale[:2], strict=True)
+        low, high = (end if edge is None else edge for edge, end in edges)
         if picture.band != (None, None) and low <= scale.hi and high >= scale.lo:
-            edges = self.row(high, scale), self.row(low, scale)
-            self._fill("healthy", [edges] * self.size[0] * 2)
+            rows = self.row(high, scale), self.row(low, scale)
+            self._fill("healthy", [rows] * self.size[0] * 2)
         for role, columns in picture.shades:
             self._fill(role, fill_gaps(spans(columns, scale, self.dots)))
             self._beyond(columns, scale, role)
@@ -183,21 +187,22 @@ class Painting:
         if mark.value is not None and scale is not None:
             place = self.row(mark.value, scale)
             if not scale.lo <= mark.value <= scale.hi:
-                # At the left: what moves towards its target comes near it at the right.
-                arrow = SYMBOLS.rising if mark.value > scale.hi else SYMBOLS.falling
-                text = arrow + compact(mark.value)
-                if len(text) * 4 > self.size[0]:
-                    text = arrow
-                for cell, sign in enumerate(text):
-                    self.put(cell * 2, place, Glyph(sign, mark.role))
+                self._point_at_edge(mark.role, mark.value, place)
                 return
         style = LINE_STYLES[mark.role]
         length = self.dots if style.upright else self.size[0] * 2
-        kept = [at for at in range(length) if at % style.period < style.dots]
-        dots = [
+        kept = (at for at in range(length) if at % style.period < style.dots)
+        layer = self.layer(mark.role, backdrop=True)
+        layer.spans(
             (place, (at, at)) if style.upright else (at, (place,) * 2) for at in kept
-        ]
-        self.layer(mark.role, backdrop=True).spans(dots)
+        )
+
+    def _point_at_edge(self, role: str, value: float, place: int) -> None:
+        # At the left: what moves towards its target comes near it at the right.
+        arrow = SYMBOLS.falling if place else SYMBOLS.rising
+        text = arrow + compact(value)
+        for cell, sign in enumerate(text if len(text) * 4 <= self.size[0] else arrow):
+            self.put(cell * 2, place, Glyph(sign, role))
 
     def line(self, line: DrawnLine) -> None:
         """Draw a line, its stretches that a finding is about in the colour of that; then its signs,

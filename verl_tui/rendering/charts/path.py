@@ -9,6 +9,7 @@ https://arxiv.org/abs/2210.10760).
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from itertools import chain
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,7 +23,7 @@ from verl_tui.rendering.charts.symbols import SYMBOLS, sentences
 from verl_tui.rendering.text.numbers import distinct_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.rendering.charts.axes import Scale
     from verl_tui.rendering.charts.braille import Text
@@ -96,9 +97,7 @@ def path_rows(
         cache: What was drawn before.
     """
     paths = [*_paths(data, shown, cache)]
-    known = [point for _, _, points in paths for point in points]
-    if data.log_y:
-        known = [point for point in known if point.y > 0] or known
+    known = _on_axis([points for _, _, points in paths], log=data.log_y)
     axes = 1 if size[1] < 6 else 2
     height = size[1] - axes
     if not known:
@@ -119,6 +118,12 @@ def path_rows(
     rows = [a + b for a, b in zip(left, drawn, strict=True)]
     labels = placed(_labels(x, width), width - 3)
     return [*rows, *axis_rows(labels, "KL", (width, axes), taken, {})]
+
+
+def _on_axis(paths: Iterable[list[PathPoint]], *, log: bool) -> list[PathPoint]:
+    """Return the points that axes show: on a logarithmic one those above 0, if there are any."""
+    known = [*chain.from_iterable(paths)]
+    return [point for point in known if point.y > 0 or not log] or known
 
 
 def _labels(scale: Scale, width: int) -> Iterator[tuple[int, str]]:
@@ -175,27 +180,26 @@ class _PathPainting(Painting):
         """
         if not points:
             return
-        marks: list[tuple[PathPoint | None, Glyph]] = []
+        marks = [(points[0], SYMBOLS.start, line.role)]
         if line is self._data.main:
-            best = None
-            if self._data.best:
-                best = best_point(line.points, lowest=self._data.best == "lowest")
-            at = _at_step(points, best[0] if best else None)
-            marks.append((at, Glyph(SYMBOLS.best, line.role)))
-            marks += [
-                (_at_step(points, mark.step), Glyph(SYMBOLS.breach, mark.style))
-                for mark in self._data.marks
-                if mark.role == "breach"
-            ]
-        marks.append((points[-1], Glyph(sign or SYMBOLS.single, line.role)))
-        if line is self._data.main:
-            at = _at_step(points, cursor)
-            marks.append((at, Glyph(SYMBOLS.points[1], "cursor")))
-            if at is not None:
-                self.point_at(self._dot(at)[0] // 2)
-        for point, glyph in ((points[0], Glyph(SYMBOLS.start, line.role)), *marks):
-            if point is not None:
-                self.put(*self._dot(point), glyph)
+            marks += self._marks(line, points)
+        marks.append((points[-1], sign or SYMBOLS.single, line.role))
+        if line is self._data.main and (at := _at_step(points, cursor)) is not None:
+            self.point_at(self._dot(at)[0] // 2)
+            marks.append((at, SYMBOLS.points[1], "cursor"))
+        for point, symbol, role in marks:
+            self.put(*self._dot(point), Glyph(symbol, role))
+
+    def _marks(
+        self, line: ChartLine, points: Sequence[PathPoint]
+    ) -> Iterator[tuple[PathPoint, str, str]]:
+        """Yield where the best value was, and where findings began."""
+        best = best_point(line.points, lowest=self._data.best == "lowest")
+        if self._data.best and best and (at := _at_step(points, best[0])):
+            yield at, SYMBOLS.best, line.role
+        for mark in self._data.marks:
+            if mark.role == "breach" and (at := _at_step(points, mark.step)):
+                yield at, SYMBOLS.breach, mark.style
 
     def _dot(self, point: PathPoint) -> tuple[int, int]:
         columns = self.size[0] * 2

@@ -168,12 +168,12 @@ class _ChartMaker:
             return ""
         if found.in_row and not counts(found.key) and len(own) > 1:
             return f"constant since step {own.steps[0]}"
-        word, rate = "", None
-        if found.indicator == "step_time":
-            word, rate = "usual", steps_per_minute(self._run)
-        elif found.indicator == "generation_time":
-            word, rate = "p95", generation_latency(self._run)
-        if rate is not None:
+        rates = {
+            "step_time": ("usual", steps_per_minute),
+            "generation_time": ("p95", generation_latency),
+        }
+        word, rate_of = rates.get(found.indicator or "", ("", lambda _: None))
+        if (rate := rate_of(self._run)) is not None:
             return f"{word} {compact(rate.value)} {rate.unit}"
         newest = own.counts[-1] if own.counts else 1
         return f"mean of {newest}" if newest > 1 else ""

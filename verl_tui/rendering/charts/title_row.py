@@ -54,33 +54,35 @@ def title_row(
     """Write name, value and trend at the left; score, smoothing, target, and key or legend at the
     right, as far as they fit. With a cursor the values are those at its step.
     """
-    mark = f"{SYMBOLS.focus} " if focus else ""
-    room = width - len(mark) - cell_len(data.title) - 2
-    value = value_pieces(data, cursor)
-    if cells_of(value) > room:
-        value = value_pieces(data, cursor, unit=False)
-    if cursor is not None:
-        # the runs' values stand beside their names, if there is room
-        where = value[-1:]
-        names = _names(data, cursor, room - cells_of(where) - 2)
-        if names and names[-1] != _MORE:
-            value = where
+    mark = f"{SYMBOLS.focus} " * focus
+    value = _fitting_value(data, cursor, width - len(mark) - cell_len(data.title) - 2)
     left = _named_value(data, width, mark, value)
     room = width - cells_of(left) - 2
     if room < -2:
         return ((fit(text_of(left), width), "value"),)
-    said = _said(data, cursor)
+    said: list[Pieces | None] = [*_said(data, cursor)]
     # the values of several runs come first, the key last
-    at = 0 if cursor is not None else len(said)
+    said.insert(0 if cursor is not None else len(said), None)
     aside: Pieces = []
-    for way in (*said[:at], None, *said[at:]):
+    for way in said:
         words = way if way is not None else _names_or_key(data, cursor, room)
         if words and cells_of(words) <= room:
-            aside = [*aside, _GAP, *words] if aside else words
+            aside += [_GAP] * bool(aside) + words
             room -= cells_of(words) + 2
     space = (" " * (width - cells_of(left) - cells_of(aside)), "")
-    row = [*left, space, *aside] if aside else left
-    return tuple([part for part in row if part[0]])
+    return tuple([part for part in (*left, space, *aside) if part[0]])
+
+
+def _fitting_value(data: ChartData, cursor: int | None, room: int) -> Pieces:
+    """Return the value, without its unit where that does not fit; only where the cursor is, if the
+    runs' values stand beside their names.
+    """
+    value = value_pieces(data, cursor)
+    where = value[-1:]
+    names = _names(data, cursor, room - cells_of(where) - 2)
+    if cursor is not None and names and names[-1] != _MORE:
+        return where
+    return value if cells_of(value) <= room else value_pieces(data, cursor, unit=False)
 
 
 def _said(data: ChartData, cursor: int | None) -> list[Pieces]:
@@ -184,37 +186,40 @@ def _names(data: ChartData, cursor: int | None, room: int) -> Pieces:
     text, which needs more contrast than hues of curves have on every ground; with the values at the
     cursor.
     """
-    # Runs stand in the order of their letters, whichever of them is shown.
-    lines = sorted(signs(data), key=lambda pair: pair[0].sign or "~")
-    if not any(sign and line.kind == "line" for line, sign in lines):
-        return []
-    said_alone = cursor is not None and bool(data.beside)
-    lines = [one for one in lines if not (said_alone and one[0].kind == "points")]
-    words = [
-        _number_at(data, line, cursor) + " right" * line.right for line, _ in lines
-    ]
-    taken = sum(len(word) + 4 for word in words)
+    lines = _named(data, at_cursor=cursor is not None)
+    words = [_number_at(data, line, cursor) for line, _ in lines]
     longest = max((cell_len(line.label) for line, _ in lines), default=0)
-    letters = min(longest, (room - taken) // max(1, len(lines)))
-    if letters < min(longest, _LEAST_LETTERS):
-        letters = 0
+    letters = (room - sum(len(word) + 4 for word in words)) // max(1, len(lines))
+    letters = min(longest, letters) if letters >= min(longest, _LEAST_LETTERS) else 0
     names: Pieces = []
     for (line, sign), word in zip(lines, words, strict=True):
         # names of runs differ at their ends
         name = (middle if line.sign else fit)(line.label, letters)
-        said = "".join(f" {one}" for one in (name, word.strip()) if one)
-        piece = [(("  " if names else "") + sign, line.role), (said, "value")]
+        said = f" {name} {word}".rstrip().replace("  ", " ")
+        piece = [("  " * bool(names) + sign, line.role), (said, "value")]
         if cells_of([*names, *piece]) > room:
-            return [*names, _MORE] if names else []
+            return [*names, _MORE] * bool(names)
         names += piece
     return names
 
 
+def _named(data: ChartData, *, at_cursor: bool) -> list[tuple[ChartLine, str]]:
+    """Return lines with their signs, none where there is a single curve. Runs stand in the order of
+    their letters, whichever of them is shown.
+    """
+    lines = sorted(signs(data), key=lambda pair: pair[0].sign or "~")
+    if not any(sign and line.kind == "line" for line, sign in lines):
+        return []
+    said_alone = at_cursor and bool(data.beside)
+    return [one for one in lines if not (said_alone and one[0].kind == "points")]
+
+
 def _number_at(data: ChartData, line: ChartLine, cursor: int | None) -> str:
-    """Return the number of a line at the cursor, empty where there is none."""
+    """Return which y axis a line has, and its number at the cursor."""
     metric = data.right if line.right and data.right is not None else data
     found = value_at(line.points, cursor) if cursor is not None else None
-    return in_words(found[1], metric.unit)[0] if found else ""
+    number = in_words(found[1], metric.unit)[0] if found else ""
+    return f"right {number}" if line.right else number
 
 
 # -- a chart in one row ----------------------------------------------------------------------------

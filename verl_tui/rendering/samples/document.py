@@ -1,7 +1,7 @@
 """A whole sample as rows of text: labelled parts, foldable, wrapped only as far as seen.
 
 The samples screen puts a heading above each part; the panel, which has little room, writes its name
-beside the first row.
+into the margin beside the first row, or its first letter.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class _Row(NamedTuple):
     words: str = ""
     """Words in place of the text."""
     kind: str = "text"
-    """`text`, `end` (the only row of a folded text), `words`, `heading` or `blank`."""
+    """`text`, `words`, `heading` or `blank`."""
 
 
 class _Text(NamedTuple):
@@ -164,18 +164,19 @@ class Document:
         """True once all rows are known."""
 
     def _set_margin(self, width: int) -> None:
-        roles = frozenset[str]().union(*(one.labels for one in self._parts))
+        labels = {_LABELS.get(role, role) for one in self._parts for role in one.labels}
         named = self._unfolds is not None
-        labels = {_LABELS.get(role, role) for role in roles}
-        labels |= {one.name for one in self._parts} if named else set()
+        if named:
+            labels |= {one.name for one in self._parts}
         wide = bool(labels) and width >= _LABELLED
-        self._labels = max(map(len, labels)) if wide else 0
+        self._labels = max(map(len, labels)) if wide else int(named and width >= _RULED)
         """Cells of a label, 0 without labels."""
-        self._ruled = wide or (width >= _RULED and bool(labels) and not named)
+        self._ruled = bool(labels) and width >= _RULED
         """True for a rule beside the text."""
         self._cells = width
-        self._width = width - self._labels - wide - 2 * self._ruled
+        self._width = max(1, width - self._labels - wide - 2 * self._ruled)
         """Cells of the text."""
+        self._wide = wide
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -193,7 +194,7 @@ class Document:
         """True if a part is folded to fewer rows than it has."""
         self.grow(_STEP)
         return bool(self._most) and any(
-            row.kind == "end" or row.words.startswith(ELLIPSIS) for row in self._rows
+            row.words.startswith(ELLIPSIS) for row in self._rows
         )
 
     def part_at(self, row: int) -> str:
@@ -221,17 +222,14 @@ class Document:
             return []
         if row.kind == "heading":
             return self._heading(row.part)
-        rule = [("│ ", row.role)] if self._ruled else []
-        margin: Pieces = [(f"{row.label:>{self._labels}} ", row.role), *rule]
-        if not self._labels:
-            margin = [(f"{row.label} ", row.role)] if row.role == "label" else rule
+        label = f"{row.label[: self._labels]:>{self._labels}}{' ' * self._wide}"
+        label += "│ " * self._ruled
+        margin: Pieces = [(label, row.role)] if label else []
         if row.kind == "words":
             return cut([*margin, (row.words, "dim")], self._cells, ELLIPSIS)
         found = part.marks
         if self._here is not None and self._here.part == row.part:
             found = over(found, [(*self._here[1:], "here")])
-        if row.kind == "end":
-            margin.append((f"{ELLIPSIS} ", "dim"))
         return [*margin, *pieces(part.text, row.start, row.end, found, part.name)]
 
     def _heading(self, at: int) -> Pieces:
@@ -260,8 +258,6 @@ class Document:
         }
         room = height - min(_TRUTH, rows.get("truth", 0))
         room -= (len(rows) - 1) * self._roomy
-        if room - rows.get("fields", 0) > height // 2:
-            room -= rows.get("fields", 0)
         spare = max(3 if height >= 8 else 1, room - rows["response"])
         prompt = min(spare, rows["prompt"])
         return {"prompt": prompt, "response": max(1, room - prompt)}
@@ -284,31 +280,26 @@ class Document:
                 yield self._note(at, len(part.text), len(part.text) - end)
 
     def _folded_rows(self, at: int, most: int) -> Iterator[_Row]:
-        """Yield so many rows: of a prompt its end, of other parts the beginning too, if they may
-        take more than three.
+        """Yield so many rows: all where they fit, else how much is hidden and the end; in a single
+        row the end alone.
         """
         part = self._parts[at]
         first = list(islice(self._text_rows(at), most + 1))
         if len(first) <= most:
             yield from first
             return
-        begins = most > 3 and part.name != "prompt"
-        rows = max(1, most - 1 - begins)
-        before = (2 + self._lead(part)) * (most == 1)
-        width = max(1, self._width - before)
-        ends = last_rows(part.text, part.stop, width, 2 * rows)
-        last = [row for row in self._labelled(at, ends) if row.kind == "text"][-rows:]
-        last = last or [_Row(at, *ends[-1])]
+        ends = last_rows(part.text, part.stop, self._width, 2 * most)
+        rows = [row for row in self._labelled(at, ends) if row.kind == "text"]
+        last = (rows or [_Row(at, *ends[-1])])[1 - most if most > 1 else -1 :]
         if most == 1:
-            yield self._named(last[0])._replace(kind="end")
+            text = part.text[last[0].start : last[0].end]
+            note = last[0]._replace(words=f"{ELLIPSIS} {text}", kind="words")
+            yield self._named(note)
             return
-        above = first[0].end if begins else 0
-        yield from first[:begins]
-        note = self._note(at, last[0].start, last[0].start - above, self._unfolds or "")
-        yield note if begins else self._named(note)
+        yield self._named(self._note(at, last[0].start, last[0].start, self._unfolds))
         yield from last
 
-    def _note(self, at: int, place: int, hidden: int, key: str = "") -> _Row:
+    def _note(self, at: int, place: int, hidden: int, key: str | None = None) -> _Row:
         words = f"{ELLIPSIS} {hidden:,} characters{f', {key} unfolds' if key else ''}"
         return _Row(at, place, place, words=words, kind="words")
 
@@ -318,15 +309,9 @@ class Document:
             return row
         return row._replace(label=self._parts[row.part].name, role="label")
 
-    def _lead(self, part: _Text) -> int:
-        """Return the cells that a part's name takes of its first row."""
-        named = self._unfolds is not None and not self._labels
-        return len(part.name) + 1 if named else 0
-
     def _text_rows(self, at: int) -> Iterator[_Row]:
-        """Yield all rows of a part; a name before the first row takes its room."""
-        part = self._parts[at]
-        rows = self._labelled(at, _spans(part.text, self._width, self._lead(part)))
+        """Yield all rows of a part."""
+        rows = self._labelled(at, spans(self._parts[at].text, self._width))
         for row in rows:
             yield self._named(row)
             break
@@ -365,20 +350,6 @@ def last_rows(text: str, end: int, width: int, rows: int) -> list[tuple[int, int
         found[:0] = [(start + first, start + last) for first, last in line]
         end = start - 1
     return found[-rows:]
-
-
-def _spans(text: str, width: int, lead: int) -> Iterator[tuple[int, int]]:
-    """Yield the rows of a text, the first of which is shorter."""
-    start = 0
-    if lead:
-        _, end = next(spans(text, max(1, width - lead)))
-        yield 0, end
-        if end == len(text):
-            return
-        start = end + (text[end] in " \n")
-        text = text[start:]
-    for first, last in spans(text, width):
-        yield start + first, start + last
 
 
 def _merged_hits(text: str, searches: Iterable[Search]) -> list[tuple[int, int]]:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.message import Message
 
-from verl_tui.rendering.health_layout import FindingList, HealthLayout, caption
+from verl_tui.rendering.health_layout import FindingList, HealthLayout
+from verl_tui.rendering.health_rows import caption
 from verl_tui.tui.keys.act import act
 from verl_tui.tui.keys.help_section import HelpSection
 from verl_tui.tui.keys.tasks import WHY
