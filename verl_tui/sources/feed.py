@@ -9,7 +9,7 @@ from verl_tui import debug_log
 from verl_tui.records import Reread
 from verl_tui.sources.ahead import in_turn
 from verl_tui.sources.discovery.finder import Discovery, Finder
-from verl_tui.sources.file_owners import FileOwners
+from verl_tui.sources.discovery.found import FileOwners
 from verl_tui.sources.files.paths import is_folder
 from verl_tui.sources.folders.checkpoint_folders import CheckpointSource
 from verl_tui.sources.host.writers import Writers
@@ -109,9 +109,7 @@ class Feed:
         self.reread = [Reread(name, name in self.names) for name in dropped]
         for name, source in self._served.sources():
             address = source.status().path
-            self._readers[name, address] = SourceReader(
-                name, source, address, source.status().format, self._watch
-            )
+            self._readers[name, address] = SourceReader(name, source, self._watch)
         self.discovery = replace(
             discovery,
             problems=(*discovery.problems, *self._served.problems),
@@ -167,7 +165,7 @@ class Feed:
             return
         for run, source in self._engines.found(now):
             status = source.status()
-            reader = SourceReader(run, source, status.path, status.format, self._watch)
+            reader = SourceReader(run, source, self._watch)
             self._readers[run, f"engine {status.path}"] = reader
             yield reader, source
 
@@ -340,7 +338,7 @@ class Feed:
         source = self._source_of(file, ordinal)
         self._previews.add(run, file, ordinal)
         format = _kind(file)
-        reader = SourceReader(run, source, file.path, format, self._watch)
+        reader = SourceReader(run, source, self._watch)
         self._readers[run, _key(file)] = reader
         debug_log.note("found", run=run, format=format, path=file.path)
 
@@ -349,9 +347,7 @@ class Feed:
         key = name, f"checkpoints {run.directory}"
         if key not in self._readers:
             source = CheckpointSource(run.directory, ())
-            self._readers[key] = SourceReader(
-                name, source, run.directory, source.format, self._watch
-            )
+            self._readers[key] = SourceReader(name, source, self._watch)
         known = self._readers[key].source
         if isinstance(known, CheckpointSource):
             known.homes = run.checkpoints
