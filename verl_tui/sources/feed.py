@@ -17,7 +17,7 @@ from verl_tui.sources.http import addresses
 from verl_tui.sources.http.engines import Engines
 from verl_tui.sources.http.served import Served
 from verl_tui.sources.pipe import PipeSource
-from verl_tui.sources.preview import Previews
+from verl_tui.sources.preview import PreviewedFile, previews
 from verl_tui.sources.source_reader import SourceReader, source_of
 from verl_tui.text import one_line
 
@@ -85,7 +85,8 @@ class Feed:
         """By the name of the run, and by the place of the source."""
         self._owners = FileOwners()
         self._watch = watch or Writers()
-        self._previews = Previews()
+        self._fresh: dict[str, list[PreviewedFile]] = {}
+        """By run, the files that have not been read yet."""
         self._engines = Engines(every=poll_interval) if scrape_engines else None
         self.discovery = Discovery((), (), ())
         """Result of the last search."""
@@ -257,7 +258,8 @@ class Feed:
         """Deliver which runs are read once more, and the previews of long logs."""
         for again in self.reread:
             deliver(again)
-        for preview in self._previews.take(self._first()):
+        fresh, self._fresh = self._fresh, {}
+        for preview in previews(fresh, self._first()):
             deliver(preview)
             if stop.is_set():
                 return
@@ -336,7 +338,7 @@ class Feed:
         count = sum(1 for name, _ in self._readers if name == run)
         ordinal = self._owners.ordinal(run, file, count)
         source = self._source_of(file, ordinal)
-        self._previews.add(run, file, ordinal)
+        self._fresh.setdefault(run, []).append(PreviewedFile(file, ordinal))
         format = _kind(file)
         reader = SourceReader(run, source, self._watch)
         self._readers[run, _key(file)] = reader
