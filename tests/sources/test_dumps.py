@@ -23,7 +23,6 @@ from verl_tui.runs.run import Run
 from verl_tui.runs.samples import Place
 from verl_tui.sources.folders import dumps
 from verl_tui.sources.folders.dumps import DumpSource, plan
-from verl_tui.sources.formats import rollouts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -223,39 +222,6 @@ def test_a_last_row_whose_line_goes_on_is_taken_back(
     drain(at_once)
     assert grown.records == at_once.status().records == 2 + kept
     assert grown.unreadable == at_once.status().unreadable
-
-
-class Counted(int):
-    """A step that counts how often steps are compared, or looked up."""
-
-    count = 0
-
-    def __eq__(self, other: object) -> bool:
-        Counted.count += 1
-        return int(self) == other
-
-    def __lt__(self, other: int) -> bool:
-        Counted.count += 1
-        return int(self) < int(other)
-
-    def __hash__(self) -> int:
-        Counted.count += 1
-        return hash(int(self))
-
-
-def test_a_dump_costs_the_same_among_however_many(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    step_in, most = rollouts.step_in, 500
-    monkeypatch.setattr(
-        rollouts, "step_in", lambda *of, **how: Counted(step_in(*of, **how) or 0)
-    )
-    for step in range(1, most + 1):
-        write(home, step, row())
-    source = DumpSource(home)
-    drain(source)
-    assert source.status().records == most
-    assert Counted.count < 100 * most
 
 
 def test_rows_that_cannot_be_read_are_reported_with_their_file(home: Path) -> None:

@@ -79,15 +79,6 @@ def test_only_appended_bytes_are_read(log, monkeypatch):
     assert asked == [], "nothing new costs a stat and nothing else"
 
 
-def test_half_a_line_waits(log):
-    append(log.path, line(1) + line(2)[:9])
-    log.read()
-    assert log.values() == {1: 0.5}
-    append(log.path, line(2)[9:])
-    log.read()
-    assert log.values() == {1: 0.5, 2: 0.5}
-
-
 def test_a_last_line_without_an_end_is_taken_when_nobody_will_look_again(log):
     append(log.path, line(1) + line(2).rstrip())
     log.read()
@@ -307,34 +298,6 @@ class FollowedLive:
 
 def nothing() -> None:
     """Do nothing more."""
-
-
-def test_half_a_line_waits_though_the_servers_clock_is_behind(tmp_path, monkeypatch):
-    path = tmp_path / "train.log"
-    live, looks = FollowedLive(tmp_path, monkeypatch), []
-
-    def write(text: str) -> None:
-        append(path, text)
-        os.utime(path, (NOW - 60, NOW - 60))
-
-    def has_read(text: str) -> bool:
-        runs = live.monitor.runs.values()
-        return any(
-            run.sources[str(path)].status.bytes_read == len(text) for run in runs
-        )
-
-    first = "step:1 - critic/score/mean:0.5\n"
-    half = "step:2 - critic/score/mean:0.1"
-    rest = "25\n"
-    write(first)
-    live.follow(
-        (lambda: has_read(first), lambda: write(half)),
-        (lambda: has_read(first + half), lambda: looks.append(live.looks)),
-        (lambda: live.looks > looks[0] + 9, lambda: write(rest)),
-        (lambda: has_read(first + half + rest), nothing),
-    )
-    (run,) = live.monitor.runs.values()
-    assert values(run, "critic/score/mean") == {1: 0.5, 2: 0.125}
 
 
 def test_a_last_line_that_may_go_on_is_taken_once_its_log_is_quiet(

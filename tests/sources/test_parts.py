@@ -7,7 +7,6 @@ import os
 import random
 from itertools import accumulate
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -141,38 +140,6 @@ def test_a_block_gives_records_of_the_whole_log_only(
     records = log.parts.block(at, at + size)
     assert not any(isinstance(record, Restart | Unreadable) for record in records)
     assert not set(cells(records)) - set(cells(log.whole))
-
-
-@settings(max_examples=examples(1 / 3))
-@given(cut=st.floats(0.3, 1), wanted=st.integers(1, 30_000))
-def test_an_end_that_grows_is_read_on(log: Log, cut: float, wanted: int) -> None:
-    with TemporaryDirectory() as directory:
-        path = Path(directory) / log.path.name
-        data = log.path.read_bytes()
-        path.write_bytes(data[: round(cut * log.size)])
-        end = EndSource(path, log.format, 0, wanted)
-        records = drain(end)
-        path.write_bytes(data)
-        records += drain(end)
-        assert not any(isinstance(record, Restart | Unreadable) for record in records)
-        if end.complete_from is not None and not end.needs_beginning:
-            assert cells(records, end.complete_from) == cells(
-                log.whole, end.complete_from
-            )
-
-
-def test_blocks_one_after_the_other_hold_all_records(log: Log) -> None:
-    starts = [0]
-    while (found := log.parts.begin(starts[-1] + 10_000, log.size)) is not None:
-        starts.append(found)
-    stops = [*starts[1:], log.size]
-    blocks = [
-        log.parts.block(start, stop) for start, stop in zip(starts, stops, strict=True)
-    ]
-    assert len(blocks) > 1
-    left_out = set(cells(log.whole)) - {cell for one in blocks for cell in cells(one)}
-    # Where not every record states the trainer's step, a block's first have none.
-    assert left_out == set() or log.kind == "W&B, trainer's steps now and then"
 
 
 # -- what leans on the beginning, and what looks like a record -------------------------------------

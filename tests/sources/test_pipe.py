@@ -25,7 +25,6 @@ from verl_tui.sources.feed import Feed
 from verl_tui.sources.files.binary import PACKED
 from verl_tui.sources.files.tail import Chunk
 from verl_tui.sources.formats import HEAD
-from verl_tui.sources.formats.console import reader as console
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -162,18 +161,6 @@ def test_what_tells_nothing_is_a_console_in_the_end() -> None:
         == [("a", 1, "1.0")]
     )
     assert points([b""]) == points([b"\n \n"]) == []
-
-
-DICT = b"{'loss': 0.5, 'epoch': 0.1}\n"
-
-
-def test_a_console_is_known_by_its_first_telling_line() -> None:
-    held = pipe.HeldReader()
-    held.feed(DICTS[: DICTS.index(b"{")])
-    assert held.recognised() is None
-    held.feed(DICT)
-    assert held.recognised() is console
-    assert not console.matches(Path("stdin"), b"pip install\n")
 
 
 def program(*words: str, data: bytes) -> subprocess.CompletedProcess[bytes]:

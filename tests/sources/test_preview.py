@@ -19,9 +19,10 @@ from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.tensorboard import reader as events
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from verl_tui.records import Preview
     from verl_tui.runs.run import Run
     from verl_tui.sources.formats.format import Format
 
@@ -65,6 +66,10 @@ LOGS = [
 ]
 
 
+def previewed(*files: FoundFile, run: str = "run") -> Iterator[Preview]:
+    return preview.previews({run: [preview.PreviewedFile(one, 0) for one in files]})
+
+
 def _read(monitor: Monitor, feed: Feed) -> Run:
     for batch in (*feed.read(), *feed.finish()):
         monitor.apply(batch, NOW)
@@ -88,9 +93,7 @@ def test_a_preview_has_the_end_and_the_shape_until_all_is_read(
     monitor.apply(feed.scan(), NOW)
     other.apply(again.scan(), NOW)
 
-    previews = preview.Previews()
-    previews.add(feed.names[0], FoundFile(path, format), 0)
-    (whole,) = previews.take()
+    (whole,) = previewed(FoundFile(path, format), run=feed.names[0])
     monitor.apply(whole, NOW)
     (shown,) = monitor.runs.values()
     early = _points(shown)
@@ -120,9 +123,7 @@ def test_event_files_are_previewed_though_each_number_is_a_record_of_its_own(
     path.write_bytes(event_log([*range(1, 10_000)]))
     feed, monitor = Feed([str(path)]), Monitor(Config())
     monitor.apply(feed.scan(), NOW)
-    previews = preview.Previews()
-    previews.add(feed.names[0], FoundFile(path, events), 0)
-    for found in previews.take():
+    for found in previewed(FoundFile(path, events), run=feed.names[0]):
         monitor.apply(found, NOW)
     (shown,) = monitor.runs.values()
     early = _points(shown, "actor/ppo_kl")
@@ -134,9 +135,8 @@ def test_event_files_are_previewed_though_each_number_is_a_record_of_its_own(
 
     resumed = tmp_path / "events.out.tfevents.1700009999.host"
     resumed.write_bytes(path.read_bytes())
-    previews.add("run", FoundFile(path, events), 0)
-    previews.add("run", FoundFile(resumed, events), 0)
-    assert not list(previews.take()), (
+    both = FoundFile(path, events), FoundFile(resumed, events)
+    assert not list(previewed(*both)), (
         "which of both holds at a step only all of them tell"
     )
 
@@ -150,7 +150,5 @@ def test_a_short_log_and_one_that_only_counts_its_steps_have_no_preview(
     with counted.open("w") as file:
         for _ in range(2 * LONG // _WIDE):
             file.write("{'loss': 0.5, 'reward': 1.0}" + " " * _WIDE + "\n")
-    previews = preview.Previews()
-    previews.add("short", FoundFile(short, filelogger), 0)
-    previews.add("counted", FoundFile(counted, console), 0)
-    assert not list(previews.take())
+    for file in (FoundFile(short, filelogger), FoundFile(counted, console)):
+        assert not list(previewed(file))

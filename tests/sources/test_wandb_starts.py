@@ -4,10 +4,6 @@ names it.
 
 from __future__ import annotations
 
-import queue
-import threading
-import time
-
 import pytest
 from log_reading import NOW, read_runs, values
 from wandb_writing import field, history, written
@@ -183,26 +179,6 @@ def test_a_training_that_was_killed_and_resumed_is_one_run(tree):
     assert state(run, NOW) is State.FINISHED
 
 
-def test_the_later_start_has_the_last_word_where_w_and_b_alone_has_a_value(tree):
-    first = written([history(step, {"extra": str(step)}) for step in range(1, 7)])
-    second = written([history(step, {"extra": str(-step)}) for step in range(5, 8)])
-    logs = zip(("abc", "def"), (first, second), strict=True)
-    files = {
-        f"wandb/{directory(run, n)}/run-{run}.wandb": data
-        for n, (run, data) in enumerate(logs)
-    }
-    (run,) = read_runs(tree({**RESUMED, **files})).values()
-    assert values(run, "extra") == {
-        1: 1.0,
-        2: 2.0,
-        3: 3.0,
-        4: 4.0,
-        5: -5.0,
-        6: -6.0,
-        7: -7.0,
-    }
-
-
 @pytest.mark.parametrize(
     ("console_at", "wandb_at"), [("logs/", ""), ("", "out/"), ("logs/", "out/")]
 )
@@ -335,23 +311,6 @@ def test_a_second_start_joins_while_one_watches(tree, named_first):
     assert run.step == 6
 
 
-def test_another_training_in_a_log_of_its_own_becomes_a_run_while_one_watches(tree):
-    top = tree({"a.log": starts("abc", 0, range(1, 7)), **kept("abc", 0, range(1, 7))})
-    watched = Watched(top)
-    append(top / "wandb" / directory("def", 1) / "run-def.wandb", log(range(0)))
-    assert watched.look() == [["abc"]]
-    append(top / "b.log", starts("def", 1, range(1, 3)))
-    (top / "wandb" / directory("def", 1) / "run-def.wandb").write_bytes(
-        log(range(1, 3))
-    )
-    for _ in range(2):
-        watched.look()
-    assert sorted(wandb_files(run) for run in watched.monitor.runs.values()) == [
-        ["abc"],
-        ["def"],
-    ]
-
-
 def test_a_run_that_no_log_names_becomes_one_of_its_own_with_its_steps(tree):
     top = tree(
         {"train.log": starts("abc", 0, range(1, 7)), **kept("abc", 0, range(1, 7))}
@@ -367,55 +326,3 @@ def test_a_run_that_no_log_names_becomes_one_of_its_own_with_its_steps(tree):
         ["abc"],
         ["def"],
     ]
-
-
-def test_the_thread_that_follows_joins_a_start_as_well(tree):
-    top = tree(
-        {"train.log": starts("abc", 0, range(1, 7)), **kept("abc", 0, range(1, 7))}
-    )
-    news = queue.Queue()
-    stop = threading.Event()
-    monitor = Monitor(Config())
-    thread = threading.Thread(
-        target=Feed([str(top)]).follow, args=(stop, news.put, time.time), daemon=True
-    )
-    thread.start()
-
-    def until(condition) -> None:
-        while not condition():
-            monitor.apply(news.get(timeout=15), NOW)
-
-    def runs() -> list[list[str]]:
-        return [wandb_files(run) for run in monitor.runs.values()]
-
-    try:
-        until(lambda: runs() == [["abc"]])
-        append(top / "train.log", starts("def", 1, range(5, 7), 0.5))
-        append(
-            top / "wandb" / directory("def", 1) / "run-def.wandb",
-            log(range(5, 7), 0.5, began=T0 + 1000),
-        )
-        until(lambda: runs() == [["abc", "def"]])
-    finally:
-        stop.set()
-        thread.join(10)
-    assert not thread.is_alive()
-
-
-def test_a_run_that_w_and_b_itself_resumed_stays_one_while_one_watches(tree):
-    top = tree(
-        {"train.log": starts("abc", 0, range(1, 7)), **kept("abc", 0, range(1, 7))}
-    )
-    watched = Watched(top)
-    append(top / "train.log", starts("abc", 1, range(5, 8), 0.5))
-    append(
-        top / "wandb" / directory("abc", 1) / "run-abc.wandb",
-        log(range(5, 8), 0.5, began=T0 + 1000),
-    )
-    assert watched.look() == [["abc", "abc"]]
-    (run,) = watched.monitor.runs.values()
-    assert values(run, "actor/loss") == {n: float(n) for n in range(1, 5)} | {
-        5: 5.5,
-        6: 6.5,
-        7: 7.5,
-    }

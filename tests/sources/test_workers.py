@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 import select
 import signal
 import subprocess
 import sys
-from functools import cache
-from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-import log_writing
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from verl_tui import debug_log
 from verl_tui.check import report
@@ -28,9 +21,7 @@ from verl_tui.records import MetricRows
 from verl_tui.secrets import Mask
 from verl_tui.sources.ahead import LEAST
 from verl_tui.sources.feed import Feed
-from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.host.cores import usable_cores
-from verl_tui.sources.source import FileSource
 from verl_tui.sources.source_reader import source_of
 
 if TYPE_CHECKING:
@@ -40,71 +31,11 @@ if TYPE_CHECKING:
     from verl_tui.sources.source import Source
 
 NOW = 1_800_000_000.0
-LOGS = {
-    "verl.jsonl": log_writing.file_log,
-    "tutorial.jsonl": log_writing.tutorial_log,
-    "swift.jsonl": log_writing.swift_log,
-    "trainer_log.jsonl": log_writing.llama_factory_log,
-    "console.log": log_writing.console_log,
-    "metrics.csv": log_writing.csv_log,
-    "events.out.tfevents.1.host": log_writing.event_log,
-    "run-x.wandb": log_writing.wandb_log,
-}
 """Name and writer of a log of each format that may be large."""
 
 linux = pytest.mark.skipif(
     not Path("/proc/self/stat").exists(), reason="looks processes up"
 )
-
-
-@cache
-def log_of(name: str) -> bytes:
-    """Return a log that goes back once."""
-    steps = (
-        [*range(1, 30), *range(20, 40)] if "tfevents" not in name else [*range(1, 50)]
-    )
-    return LOGS[name](steps)
-
-
-@settings(max_examples=25, deadline=None)
-@given(
-    name=st.sampled_from([*LOGS]),
-    chunk=st.integers(100, 4000),
-    cuts=st.sets(st.integers(0, 12)),
-    grown=st.integers(0, 100),
-)
-def test_a_source_that_is_copied_gives_the_same_records(
-    name: str, chunk: int, cuts: set[int], grown: int
-) -> None:
-    data = log_of(name)
-    with TemporaryDirectory() as directory:
-        path = Path(directory) / name
-        path.write_bytes(data[: len(data) * grown // 100])
-        format = next(one for one in FORMATS if one.matches(path, data))
-        here, away = (FileSource(path, format, 3, chunk) for _ in range(2))
-        alike = ([], [])
-        for turn in count():
-            if turn in cuts:
-                away = pickle.loads(pickle.dumps(away))
-            more = [
-                read(source, found)
-                for source, found in zip((here, away), alike, strict=True)
-            ]
-            if turn == 8:
-                path.write_bytes(data)
-            if turn > 8 and not any(more):
-                break
-        away = pickle.loads(pickle.dumps(away))
-        assert flat(here.finish()) == flat(away.finish())
-        assert alike[0] == alike[1]
-        assert here.status() == away.status()
-
-
-def read(source: FileSource, found: list[str]) -> bool:
-    """Read a little of a source; return whether more waits."""
-    records, more = source.read()
-    found += flat(records)
-    return more
 
 
 def flat(records: Sequence[Record]) -> list[str]:

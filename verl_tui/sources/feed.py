@@ -9,7 +9,7 @@ from verl_tui import debug_log
 from verl_tui.records import Reread
 from verl_tui.sources.ahead import in_turn
 from verl_tui.sources.discovery.finder import Discovery, Finder
-from verl_tui.sources.file_owners import FileOwners
+from verl_tui.sources.discovery.found import FileOwners
 from verl_tui.sources.files.paths import is_folder
 from verl_tui.sources.folders.checkpoint_folders import CheckpointSource
 from verl_tui.sources.host.writers import Writers
@@ -17,7 +17,7 @@ from verl_tui.sources.http import addresses
 from verl_tui.sources.http.engines import Engines
 from verl_tui.sources.http.served import Served
 from verl_tui.sources.pipe import PipeSource
-from verl_tui.sources.preview import Previews
+from verl_tui.sources.preview import PreviewedFile, previews
 from verl_tui.sources.source_reader import SourceReader, source_of
 from verl_tui.text import one_line
 
@@ -85,7 +85,8 @@ class Feed:
         """By the name of the run, and by the place of the source."""
         self._owners = FileOwners()
         self._watch = watch or Writers()
-        self._previews = Previews()
+        self._fresh: dict[str, list[PreviewedFile]] = {}
+        """By run, the files that have not been read yet."""
         self._engines = Engines(every=poll_interval) if scrape_engines else None
         self.discovery = Discovery((), (), ())
         """Result of the last search."""
@@ -109,9 +110,7 @@ class Feed:
         self.reread = [Reread(name, name in self.names) for name in dropped]
         for name, source in self._served.sources():
             address = source.status().path
-            self._readers[name, address] = SourceReader(
-                name, source, address, source.status().format, self._watch
-            )
+            self._readers[name, address] = SourceReader(name, source, self._watch)
         self.discovery = replace(
             discovery,
             problems=(*discovery.problems, *self._served.problems),
@@ -167,7 +166,7 @@ class Feed:
             return
         for run, source in self._engines.found(now):
             status = source.status()
-            reader = SourceReader(run, source, status.path, status.format, self._watch)
+            reader = SourceReader(run, source, self._watch)
             self._readers[run, f"engine {status.path}"] = reader
             yield reader, source
 
@@ -259,7 +258,8 @@ class Feed:
         """Deliver which runs are read once more, and the previews of long logs."""
         for again in self.reread:
             deliver(again)
-        for preview in self._previews.take(self._first()):
+        fresh, self._fresh = self._fresh, {}
+        for preview in previews(fresh, self._first()):
             deliver(preview)
             if stop.is_set():
                 return
@@ -338,9 +338,9 @@ class Feed:
         count = sum(1 for name, _ in self._readers if name == run)
         ordinal = self._owners.ordinal(run, file, count)
         source = self._source_of(file, ordinal)
-        self._previews.add(run, file, ordinal)
+        self._fresh.setdefault(run, []).append(PreviewedFile(file, ordinal))
         format = _kind(file)
-        reader = SourceReader(run, source, file.path, format, self._watch)
+        reader = SourceReader(run, source, self._watch)
         self._readers[run, _key(file)] = reader
         debug_log.note("found", run=run, format=format, path=file.path)
 
@@ -349,9 +349,7 @@ class Feed:
         key = name, f"checkpoints {run.directory}"
         if key not in self._readers:
             source = CheckpointSource(run.directory, ())
-            self._readers[key] = SourceReader(
-                name, source, run.directory, source.format, self._watch
-            )
+            self._readers[key] = SourceReader(name, source, self._watch)
         known = self._readers[key].source
         if isinstance(known, CheckpointSource):
             known.homes = run.checkpoints

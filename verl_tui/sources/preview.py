@@ -18,7 +18,7 @@ from verl_tui.sources.parts import EndSource, has_parts
 from verl_tui.sources.source_reader import source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence, Set
+    from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
     from verl_tui.records import Record
     from verl_tui.sources.discovery.found import FoundFile
@@ -47,37 +47,28 @@ class PreviewedFile(NamedTuple):
     ordinal: int
 
 
-class Previews:
-    """The runs that are to be previewed before they are read."""
+def previews(
+    fresh: Mapping[str, Sequence[PreviewedFile]], shown: str | None = None
+) -> Iterator[Preview]:
+    """Yield a preview of each run with a long log, the one that is shown first, then those written
+    last. A log that cannot be previewed is read as any other.
 
-    def __init__(self) -> None:
-        self._files: dict[str, list[PreviewedFile]] = {}
-
-    def add(self, run: str, file: FoundFile, ordinal: int) -> None:
-        """Note a file that is about to be read."""
-        self._files.setdefault(run, []).append(PreviewedFile(file, ordinal))
-
-    def take(self, shown: str | None = None) -> Iterator[Preview]:
-        """Yield a preview of each run with a long log, the one that is shown first, then those
-        written last.
-
-        A log that cannot be previewed is read as any other.
-        """
-        noted = self._files
-        self._files = {}
-        long = [run for run, files in noted.items() if any(map(_is_long, files))]
-        long.sort(
-            key=lambda run: (run == shown, max(map(_modified, noted[run]))),
-            reverse=True,
-        )
-        for at, run in enumerate(long):
-            try:
-                found = _preview(run, noted[run], shaped=at < _SHAPED)
-            except Exception as error:  # noqa: BLE001 - a net at the border
-                debug_log.note_error(f"preview of {run}", error)
-                continue
-            if found is not None:
-                yield found
+    Args:
+        fresh: The files that are about to be read, by run.
+        shown: The run that is shown.
+    """
+    long = [run for run, files in fresh.items() if any(map(_is_long, files))]
+    long.sort(
+        key=lambda run: (run == shown, max(map(_modified, fresh[run]))), reverse=True
+    )
+    for at, run in enumerate(long):
+        try:
+            found = _preview(run, fresh[run], shaped=at < _SHAPED)
+        except Exception as error:  # noqa: BLE001 - a net at the border
+            debug_log.note_error(f"preview of {run}", error)
+            continue
+        if found is not None:
+            yield found
 
 
 def _preview(

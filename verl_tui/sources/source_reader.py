@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from verl_tui import debug_log
-from verl_tui.records import Batch, SourceStatus
+from verl_tui.records import Batch
 from verl_tui.sources import pipe
 from verl_tui.sources.discovery.runs_in_files import is_trackio
 from verl_tui.sources.files.compressed import is_compressed
@@ -25,9 +25,7 @@ from verl_tui.sources.source import FileSource, Source, follower
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from verl_tui.records import Record
+    from verl_tui.records import Record, SourceStatus
     from verl_tui.sources.discovery.found import FoundFile
     from verl_tui.sources.host.writers import Writers
 
@@ -40,14 +38,7 @@ it.
 class SourceReader:
     """Reads one source of one run; an error ends this source alone, and its status says why."""
 
-    def __init__(
-        self,
-        run: str,
-        source: Source,
-        path: Path | str,
-        format: str,
-        watch: Writers,
-    ) -> None:
+    def __init__(self, run: str, source: Source, watch: Writers) -> None:
         self.run = run
         self.source = source
         self.file = (
@@ -57,7 +48,7 @@ class SourceReader:
         )
         """The file that a process may hold open."""
         self._watch = watch
-        self.status = SourceStatus(str(path), format)
+        self.status = source.status()
         """Status after the last read."""
         self.caught_up = False
         """True if everything there at the start has been read: what follows is live."""

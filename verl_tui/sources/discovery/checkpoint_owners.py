@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.sources.discovery import naming
 from verl_tui.sources.discovery.found import stem
-from verl_tui.sources.files.checkpoint_names import HOMES
-from verl_tui.sources.files.paths import is_folder
+from verl_tui.sources.files.paths import HOMES, is_folder
 from verl_tui.sources.folders.checkpoint_folders import homes
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.files.checkpoint_names import checkpoint_step
 from verl_tui.sources.files.compressed import SUFFIX
+from verl_tui.sources.files.paths import checkpoint_step
 from verl_tui.sources.files.rotated import base
 from verl_tui.sources.formats import mlflow_files
 from verl_tui.sources.formats.tensorboard import reader as tensorboard

@@ -34,8 +34,13 @@ from verl_tui.sources.discovery.probing import (
 )
 from verl_tui.sources.discovery.runs_in_files import RunsInFiles
 from verl_tui.sources.files import rotated
-from verl_tui.sources.files.checkpoint_names import HOMES, checkpoint_step
-from verl_tui.sources.files.paths import is_file, is_folder, one_spelling
+from verl_tui.sources.files.paths import (
+    HOMES,
+    checkpoint_step,
+    is_file,
+    is_folder,
+    one_spelling,
+)
 from verl_tui.sources.folders.checkpoint_folders import homes
 from verl_tui.sources.folders.setting_files import is_settings
 from verl_tui.text import one_line

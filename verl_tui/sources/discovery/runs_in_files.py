@@ -1,22 +1,23 @@
 """Split a file of several runs into these: a chart saved at W&B as CSV, a database of trackio.
 
-A run within is named by a path below its file: `chart.csv/grpo`. Of a chart the run that is called
-like the logs beside it belongs to them, of a database the one that was written last.
+A run within is named by a path below its file: `chart.csv/grpo`. Of a database the run that was
+written last belongs to the logs beside it, as the only run in a file does; others are runs of their
+own.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.sources.discovery import naming
-from verl_tui.sources.discovery.found import FoundRun, stem
+from verl_tui.sources.discovery.found import FoundRun
 from verl_tui.sources.files.compressed import head
 from verl_tui.sources.files.paths import status_at, unescaped
 from verl_tui.sources.formats import metrics_csv
-from verl_tui.sources.formats.prometheus_text import reader as exposition
 from verl_tui.sources.formats.trackio import database
 
 if TYPE_CHECKING:
@@ -80,22 +81,23 @@ class RunsInFiles:
         return found
 
     def _divided(self, run: FoundRun) -> Iterator[FoundRun]:
-        parts = {file: dict(self._parts(file)) for file in run.files}
-        called = _names_of_logs(run, parts)
         files: list[FoundFile] = []
-        names: list[str] = []
-        for file, inside in parts.items():
-            own = _own(file, inside, called)
-            if own is not None:
-                names.append(inside.pop(own) or run.name)
-                files.append(_within(file, own))
-            elif not inside:
+        others: list[FoundRun] = []
+        name = run.name
+        for file in run.files:
+            parts = dict(self._parts(file))
+            if parts and (is_trackio(file) or len(parts) == 1):
+                last, named = parts.popitem()
+                files.append(_within(file, last))
+                name = named or name
+            elif not parts:
                 files.append(file)
-        if files:
-            name = names[0] if len(names) == 1 and not called else run.name
-            yield run._replace(name=name, files=tuple(files))
-        for file, others in parts.items():
-            yield from _other_runs(file, others, run.name)
+            others += _runs_of(file, parts, run.name)
+        if any(map(attrgetter("format"), files)):
+            several = len(list(filter(attrgetter("is_log"), files))) > 1
+            named = run.name if several else name
+            yield run._replace(name=named, files=tuple(files))
+        yield from others
 
     def _parts(self, file: FoundFile) -> RunParts:
         """Return the runs in a file; none where it is one run, or cannot be read."""
@@ -119,17 +121,10 @@ def _stamp(path: Path) -> tuple[float, int]:
     return (0.0, 0) if status is None else (status.st_mtime, status.st_size)
 
 
-def _names_of_logs(run: FoundRun, parts: Mapping[FoundFile, RunParts]) -> set[str]:
-    """Return the names of a run and its logs, none if all it has are files of several runs."""
-    logs = [file for file in parts if file.is_log]
-    names = set()
-    for file in logs:
-        if not parts[file] and file.format is not exposition:
-            names |= {run.name, stem(file.path), file.title}
-    return names
-
-
-def _other_runs(file: FoundFile, parts: RunParts, called: str) -> Iterator[FoundRun]:
+def _runs_of(
+    file: FoundFile, parts: Mapping[str, str], called: str
+) -> Iterator[FoundRun]:
+    """Yield runs in a file, named by that where they have no name."""
     for part, name in parts.items():
         one = _within(file, part)
         yield FoundRun(name or called, one.path, (one,))
@@ -156,23 +151,6 @@ _FINDERS = {
     database.name: _in_database,
 }
 """What finds the runs in a file, by the name of its format."""
-
-
-def _own(file: FoundFile, parts: Mapping[str, str], called: set[str]) -> str | None:
-    """Return the part of a file that belongs to a run's other files, None if none does.
-
-    Args:
-        file: The file.
-        parts: Its parts.
-        called: Names of the logs beside it, empty if there are none.
-    """
-    if not parts:
-        return None
-    if is_trackio(file):
-        return list(parts)[-1]
-    if len(parts) == 1 or not called:
-        return next(iter(parts))
-    return next((part for part, name in parts.items() if name in called), None)
 
 
 def _place(run: FoundRun) -> Sequence[str]:

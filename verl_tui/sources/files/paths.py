@@ -7,6 +7,18 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from verl_tui.patterns import pattern
+
+_CHECKPOINT = pattern(r"^(?:global_step_|policy-step-|checkpoint-|step_?)(\d{1,15})$")
+HOMES = ("checkpoints", "ckpts", "ckpt", "checkpoint")
+"""Folders below a run in which checkpoints lie; the run's own folder is looked at too."""
+
+
+def checkpoint_step(name: str) -> int | None:
+    """Return the step in a directory's name if it is a checkpoint, else None."""
+    found = _CHECKPOINT.match(name)
+    return int(found[1]) if found else None
+
 
 def one_spelling(path: str) -> Path:
     """Return a path as it is written wherever the same is named: absolute, without `.` and `..`.

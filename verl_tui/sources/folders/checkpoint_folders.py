@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Record
-from verl_tui.sources.files.checkpoint_names import checkpoint_step
-from verl_tui.sources.files.paths import is_file, is_folder
+from verl_tui.sources.files.paths import checkpoint_step, is_file, is_folder
 from verl_tui.sources.files.polled import PolledSource
 from verl_tui.sources.files.tail import is_checkpoint, opened
 from verl_tui.text import one_line

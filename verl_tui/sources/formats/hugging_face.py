@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.records import Event, EventKind
-from verl_tui.sources.files.checkpoint_names import checkpoint_step
+from verl_tui.sources.files.paths import checkpoint_step
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from verl_tui.records import Progress, Settings, Unreadable
 from verl_tui.sources.fields.jsonl import integer
 from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.fields.spellings import names
-from verl_tui.sources.files.checkpoint_names import HOMES
-from verl_tui.sources.files.paths import is_file
+from verl_tui.sources.files.paths import HOMES, is_file
 from verl_tui.sources.files.tail import NEWEST, is_checkpoint, newest_checkpoint_file
 from verl_tui.sources.formats import tutorial
 from verl_tui.sources.formats.hugging_face import best_checkpoint, finished
