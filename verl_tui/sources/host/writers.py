@@ -211,9 +211,7 @@ class Writers:
         stats = {path: info for path in paths if (info := status_at(path)) is not None}
         wanted = {(info.st_dev, info.st_ino): path for path, info in stats.items()}
         unseen: set[int] = set()
-        free = set(stats)
-        with suppress(OSError):  # our own process writes, as `demo` does
-            free -= {wanted[inode] for inode, _ in _written_by(os.getpid(), wanted)}
+        free = stats.keys() - map(wanted.__getitem__, _own(wanted))
         for inode, holders in _holders(wanted, unseen, pause).items():
             if (process := _named(holders)) is not None:
                 path = wanted[inode]
@@ -281,6 +279,13 @@ def _holders(
         except OSError:
             continue
     return found
+
+
+def _own(wanted: Collection[Inode]) -> set[Inode]:
+    """Return the files that our own process writes, as `demo` does."""
+    with suppress(OSError):
+        return {inode for inode, _ in _written_by(os.getpid(), wanted)}
+    return set()
 
 
 def _written_by(pid: int, wanted: Collection[Inode]) -> Iterator[tuple[Inode, str]]:
