@@ -10,43 +10,40 @@ the file.
 from __future__ import annotations
 
 import csv
-import math
 import re
 from collections import Counter
 from itertools import compress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.metrics import slashed
 from verl_tui.patterns import NamePattern, pattern
-from verl_tui.records import Progress
-from verl_tui.sources.fields.jsonl import integer, unreadable, written_number
+from verl_tui.sources.fields.jsonl import unreadable, written_number
 from verl_tui.sources.fields.listed_things import listed_thing
-from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
+from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.fields.steps import (
     TRAINED,
-    StepTracker,
-    TracksSteps,
     is_sure_name,
+    stated_step,
     step_fields,
 )
 from verl_tui.sources.files.paths import escaped, file_and_part
 from verl_tui.sources.formats.format import Parts
 from verl_tui.sources.formats.lines import LineReader, line_begin
+from verl_tui.sources.formats.tutorial import TutorialDecoder
 from verl_tui.text import safe
-from verl_tui.times import parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from verl_tui.records import Record
+    from verl_tui.sources.fields.jsonl import Flaw
+    from verl_tui.sources.fields.row_batcher import MetricRow
 
 name = "metrics CSV"
 rank = 3
 anchor = True
 
-_TIME = "time"
-"""Column that may hold times as text, as the app writes them; a number there is a metric."""
 _OF_RUN = NamePattern(r"(?P<run>.+) - (?P<key>.+?)(?P<bound>__(?:MIN|MAX))?")
 """A column of a chart saved at W&B: of each metric its value, and the least and the greatest of the
 steps that the chart draws as one.
@@ -78,12 +75,10 @@ def matches(path: Path, head: bytes) -> bool:
     telling = _telling(header)
     if not telling:
         return False
-    rows = [_typed(header, line) for line in lines[1:_FIRST_ROWS] if line.strip()]
-    if not rows:
-        return True
-    values = [str(rows[0].get(name, "")).partition("/")[0] for name in telling]
-    told = any(_number(value) is not None for value in values)
-    return told and listed_thing(rows) is None
+    rows = [_typed(header, _fields(line)) for line in lines[1:] if line.strip()]
+    told = [str(rows[0].get(name, "")).partition("/")[0] for name in telling if rows]
+    numbers = any(_number(value) is not None for value in told)
+    return not rows or (numbers and listed_thing(rows[: _FIRST_ROWS - 1]) is None)
 
 
 def _telling(header: Sequence[str]) -> Sequence[str]:
@@ -93,15 +88,6 @@ def _telling(header: Sequence[str]) -> Sequence[str]:
     fields = step_fields(header)
     places = (*fields.steps, *filter(None, [fields.epoch]))
     return places or tuple(filter(_is_trained, header))
-
-
-def _typed(header: Sequence[str], line: bytes) -> dict[str, object]:
-    """Return the fields of a row, numbers as such."""
-    pairs = zip(header, _fields(line), strict=False)
-    return {
-        name: field if (value := _number(field)) is None else value
-        for name, field in pairs
-    }
 
 
 def _is_trained(name: str) -> bool:
@@ -134,8 +120,10 @@ class _Header(NamedTuple):
     """Names of the columns of least and greatest values."""
 
 
-class CsvDecoder(TracksSteps):
-    """Decodes rows by the header that the file begins with."""
+class CsvDecoder(TutorialDecoder):
+    """Decodes rows by the header that the file begins with, each as a record of JSON with the same
+    words would be.
+    """
 
     def __init__(
         self, header: Sequence[str] = (), *, tag: str = "", run: str | None = None
@@ -143,29 +131,28 @@ class CsvDecoder(TracksSteps):
         """Begin a file.
 
         Args:
-            header: Its header, where it is known already.
+            header: Its header, where it is known already: lines before were left out.
             tag: TensorBoard's name of the metric, if the file is called after one.
             run: The run to read, of several in the file; None for the first.
         """
+        super().__init__(skipped=bool(header))
         self.tag = tag
         self.run = run
         self._written: list[str] = []
         """The header as the file has it, with columns of one name."""
-        self._total: int | None = None
-        """Total of steps last passed on."""
         self._begin(list(header))
 
     def _begin(self, header: list[str]) -> None:
         self.header = header
         """The names of its columns, as the file has them; none before they were read."""
-        self._names, self._runs, self._bounds = _header(header, self.tag, self.run)
-        self._where = step_fields(self._names)
-        others = {_WALL, "", *self._bounds, *self._where.no_metrics}
-        if self._runs:
-            others |= {self._names[0], *_WANDBS}
-        self._metrics = frozenset(self._names) - others
-        """Columns that hold metrics."""
-        self._place = StepTracker()
+        names, self._runs, self._bounds = _header(header, self.tag, self.run)
+        others = {*self._bounds, *(_WANDBS if self._runs else ())}
+        self._steps = step_fields(names)
+        steps = self._steps.steps
+        if self._runs and names[0] not in steps:
+            others.add(names[0])
+        self._names = ["" if one in others - {*steps} else one for one in names]
+        """Names of the columns that are read, empty for others."""
 
     @property
     def note(self) -> str | None:
@@ -176,7 +163,7 @@ class CsvDecoder(TracksSteps):
         many = len(self._runs)
         others = f"holds {many} runs; the first one is shown"
         return joined_notes(
-            self._place.note,
+            super().note,
             bounds if self._bounds else None,
             others if many > 1 and self.run is None else None,
         )
@@ -190,57 +177,33 @@ class CsvDecoder(TracksSteps):
             self._written = fields
             self._begin(_told_apart(fields))
             return ()
-        try:
-            row = self._row(fields)
-        except ValueError as error:
-            return (unreadable(line, number, str(error)),)
-        if self._runs and not row.keys:
-            return ()  # a step of other runs
-        if self._place.total == self._total:
-            return (row,)
-        self._total = self._place.total
-        return (Progress(total=self._total), row)
-
-    def _row(self, fields: list[str]) -> MetricRow:
-        """Return the metrics of a row.
-
-        Raises:
-            ValueError: It does not fit the header, or states no step.
-        """
         columns = len(self.header)
         if len(fields) != columns:
-            raise ValueError(f"{len(fields)} fields where the header has {columns}")
-        row = dict(zip(self._names, fields, strict=True))
-        numbers = self._numbers(row)
-        steps = self._where.steps
-        if steps and all(_step(row[name]) is None for name in steps):
-            raise ValueError(f"no step in column {self._names.index(steps[0]) + 1}")
-        row |= {name: _whole(row[name]) for name in steps}
-        step = self._place.of(row, self._where, keys=numbers)
-        time = parse_time(row.get(_TIME)) or parse_time(_number(row.get(_WALL, "")))
-        return MetricRow(step, tuple(numbers), tuple(numbers.values()), time)
+            reason = f"{len(fields)} fields where the header has {columns}"
+            return (unreadable(line, number, reason),)
+        return self.records([_typed(self._names, fields)], line, number)
 
-    def _numbers(self, row: Mapping[str, str]) -> dict[str, float]:
-        """Return the values of a row's metrics, without those that are missing."""
-        found = {name: _number(row[name]) for name in row if name in self._metrics}
-        return {name: value for name, value in found.items() if value is not None}
+    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record | Flaw]:
+        """Return the row of a record."""
+        steps = self._steps.steps
+        if steps and stated_step(record, self._steps)[0] is None:
+            raise ValueError(f"no step in column {self._names.index(steps[0]) + 1}")
+        return super().read(record)
 
     def last(self, line: bytes, number: int) -> Sequence[MetricRow | Record] | None:
         """Return the row of a line without an end, None where its last number may lack digits: it
         neither stands in quotes, nor is left out.
         """
-        fields = _fields(line)
-        if len(fields) != len(self.header) or not fields:
+        quoted = line.endswith((b'"', b'"\r')) and line.count(b'"') % 2 == 0
+        whole = len(_fields(line)) == len(self.header) > 0
+        if not whole or not (quoted or not self._names[-1]):
             return None
-        is_whole = (
-            line.endswith((b'"', b'"\r')) and line.count(b'"') % 2 == 0
-        ) or self._names[-1] in ("", *self._bounds)
-        return self.decode(line, number) if is_whole else None
+        return self.decode(line, number)
 
     def restart(self) -> Sequence[MetricRow | Record]:
         """Expect a header: the file starts again."""
         self.header = []
-        return ()
+        return super().restart()
 
 
 def _fields(line: bytes) -> list[str]:
@@ -283,7 +246,7 @@ def _header(fields: Sequence[str], tag: str = "", run: str | None = None) -> _He
     if runs:
         shown = next((one for one in runs if escaped(one) == run), runs[0])
         fields = [fields[0], *(_key(one, shown) for one in charted)]
-    names = [slashed(safe(field.strip(), 200)) for field in fields]
+    names = list(map(_plain, fields))
     return _Header(names, runs, frozenset(compress(names[1:], bounded)))
 
 
@@ -296,6 +259,11 @@ def _runs(first: str, charted: Sequence[re.Match[str]], *, bounded: bool) -> lis
     return runs if bounded or (is_sure_name(first) and not splits) else []
 
 
+def _plain(field: str) -> str:
+    """Return the name of a column as a metric's, or as a field of records."""
+    return "timestamp" if field == _WALL else slashed(safe(field.strip(), 200))
+
+
 def _is_bound(column: re.Match[str] | None) -> bool:
     return column is not None and column["bound"] is not None
 
@@ -305,23 +273,14 @@ def _key(column: re.Match[str], run: str) -> str:
     return column["key"] + (column["bound"] or "") if column["run"] == run else ""
 
 
-def _whole(field: str) -> str:
-    """Return a step written as an integer: spreadsheets write `3.0` and `1e3`."""
-    step = _step(field)
-    if step is None or "/" in field:
-        return field
-    return str(step)
-
-
-def _step(field: str) -> int | None:
-    """Return the step in a field, 10 for `10/438`."""
-    known = integer(field.partition("/")[0])
-    if known is not None:
-        return known
-    value = _number(field)
-    if value is None or not math.isfinite(value):
-        return None
-    return integer(value)
+def _typed(names: Sequence[str], fields: Sequence[str]) -> dict[str, Any]:
+    """Return the fields of a row by name, numbers as such, without those that are empty."""
+    found: dict[str, Any] = {}
+    for name, field in zip(names, fields, strict=False):
+        if name and field:
+            value = _number(field)
+            found[name] = field if value is None else value
+    return found
 
 
 def _number(field: str) -> float | None:

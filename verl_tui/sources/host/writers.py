@@ -34,7 +34,7 @@ from verl_tui.sources.host.processes import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
 Inode = tuple[int, int]
@@ -78,31 +78,15 @@ class WriterState(NamedTuple):
     """True if all processes that could hold it were checked, and none does."""
 
 
-class Holder(NamedTuple):
-    """A process with a file open for writing."""
-
-    process: psutil.Process
-    opened: str = ""
-    """Path of the open file among the process's own; empty if it writes to a pipe that another
-    process reads.
-    """
-
-    @property
-    def age(self) -> tuple[float, int]:
-        """Return what sorts processes, the oldest first."""
-        return self.process.create_time(), self.process.pid
-
-    @property
-    def program(self) -> str:
-        """Return the name of its program."""
-        return name_of(self.process).partition(" ")[0].rpartition("/")[2]
-
-
 @dataclass(slots=True)
 class _KnownWriter:
     """The process that has had a file open for writing."""
 
-    holder: Holder
+    process: psutil.Process
+    opened: str
+    """Path of the open file among the process's own; empty if it writes to a pipe that another
+    process reads.
+    """
     inode: Inode
     writer: Writer
     size: int = 0
@@ -114,18 +98,11 @@ class _KnownWriter:
         """Note whether the process is gone, or has been stopped since the last look: `cpulimit`
         stops it for moments.
         """
-        before = self.switches
-        self.switches = _stopped(self.holder.process)
+        before, self.switches = self.switches, _stopped(self.process)
         stopped = self.switches is not None and self.switches == before
-        gone = not lives(self.holder.process)
+        gone = not lives(self.process)
         self.writer = self.writer._replace(gone=gone, stopped=stopped and not gone)
         self.size = _size(path)
-
-    @property
-    def holds(self) -> bool:
-        """True unless the process has closed the file and goes on."""
-        opened = self.holder.opened
-        return self.writer.gone or not opened or _inode_at(opened) == self.inode
 
 
 class Writers:
@@ -149,7 +126,9 @@ class Writers:
         """Say which files are read, each with the time of its last change; the newest of the fresh
         ones are watched.
         """
-        self._wanted = fresh(files, now)
+        fresh = ((at, path) for path, at in files if at and abs(now - at) < _FRESH)
+        newest = sorted(fresh, reverse=True)[:_MOST_FILES]
+        self._wanted = tuple(path for _, path in newest)
 
     def held(self, path: Path) -> WriterState:
         """Return a file's writer as of the last look."""
@@ -174,21 +153,21 @@ class Writers:
 
     def _watch(self, stop: threading.Event) -> None:
         while not stop.wait(_POLL):
-            self._look_again()
+            try:
+                self._look_again()
+            except Exception as error:  # noqa: BLE001, PERF203 - processes come and go meanwhile
+                debug_log.note_error("looking for writers", error)
+                self._forget()  # what was found may be over
 
     def _look_again(self) -> None:
         """Look at the writers that are known, and for others when it is time."""
         begun = time.monotonic()
-        try:
-            changed = self.refresh()
-            missing = self.unknown(self._wanted)
-            if missing and (changed or begun >= self._next_scan):
-                self.scan(missing, pause=0.002)
-                took = time.monotonic() - begun
-                self._next_scan = begun + max(_RESCAN, _SHARE * took)
-        except Exception as error:  # noqa: BLE001 - processes come, go and change meanwhile
-            debug_log.note_error("looking for writers", error)
-            self._forget()  # what was found may be over
+        changed = self.refresh()
+        missing = self.unknown(self._wanted)
+        if missing and (changed or begun >= self._next_scan):
+            self.scan(missing, pause=0.002)
+            took = time.monotonic() - begun
+            self._next_scan = begun + max(_RESCAN, _SHARE * took)
 
     def unknown(self, paths: Iterable[Path]) -> list[Path]:
         """Return the files that no living process is known to write.
@@ -196,27 +175,31 @@ class Writers:
         Whoever goes on holding a file when its writer is gone (a shell, an orphan) is of interest
         once the file grows.
         """
-        unknown = []
-        for path in paths:
-            known = self._known.get(path)
-            if known is None or (known.writer.gone and known.size != _size(path)):
-                unknown.append(path)
-        return unknown
+        known = {path: one for path in paths if (one := self._known.get(path))}
+        return [
+            path
+            for path in paths
+            if path not in known
+            or (known[path].writer.gone and known[path].size != _size(path))
+        ]
 
     def refresh(self) -> bool:
         """Check the known processes alone; return whether a file has lost its writer."""
-        lost = False
-        for path, known in list(self._known.items()):
-            if known.writer.gone:
-                continue
-            known.look(path)
-            if not known.holds:
-                del self._known[path]
-            lost = lost or known.writer.gone or not known.holds
-        living = [path for path, one in self._began.items() if not one.gone]
-        found = self._authors.look(living, time.time())
+        known = [path for path, one in self._known.items() if not one.writer.gone]
+        lost = sum(map(self._is_lost, known)) > 0
+        began = [path for path, one in self._began.items() if not one.gone]
+        found = self._authors.look(began, time.time())
         self._began = self._began | found
         return lost or any(one.gone for one in found.values())
+
+    def _is_lost(self, path: Path) -> bool:
+        """Return whether the writer of a file is gone, or has closed it."""
+        known = self._known[path]
+        known.look(path)
+        held = not known.opened or _inode_at(known.opened) == known.inode
+        if not held and not known.writer.gone:
+            del self._known[path]
+        return known.writer.gone or not held
 
     def scan(self, paths: Iterable[Path], pause: float = 0.0) -> None:
         """Search all processes for the holders of some files.
@@ -230,78 +213,66 @@ class Writers:
         unseen: set[int] = set()
         free = stats.keys() - map(wanted.__getitem__, _own(wanted))
         for inode, holders in _holders(wanted, unseen, pause).items():
-            holder = _named(holders)
-            if holder is None:
-                continue
-            path = wanted[inode]
-            free.discard(path)
-            writer = Writer(holder.process.pid, name_of(holder.process))
-            known = _KnownWriter(holder, inode, writer)
-            known.look(path)
-            self._known[path] = known
-        free = {path for path in free if stats[path].st_uid not in unseen}
-        free = _only_here(free)
+            if (process := _named(holders)) is not None:
+                path = wanted[inode]
+                free.discard(path)
+                writer = Writer(process.pid, name_of(process))
+                opened = holders.get(process, "")
+                known = self._known[path] = _KnownWriter(process, opened, inode, writer)
+                known.look(path)
+        free = _only_here({path for path in free if stats[path].st_uid not in unseen})
         self._nobody = (self._nobody - stats.keys()) | free
         kept = {path: one for path, one in self._began.items() if path not in stats}
         self._began = kept | self._authors.look(free, time.time())
 
 
-def fresh(files: Iterable[tuple[Path, float | None]], now: float) -> tuple[Path, ...]:
-    """Return those files that changed lately enough to have a writer, the newest first, not too
-    many.
-    """
-    known = sorted(
-        ((at, path) for path, at in files if at is not None and abs(now - at) < _FRESH),
-        reverse=True,
-    )
-    return tuple(path for _, path in known[:_MOST_FILES])
-
-
-def _named(holders: Iterable[Holder]) -> Holder | None:
+def _named(holders: Iterable[psutil.Process]) -> psutil.Process | None:
     """Return the holder to be named: the oldest one that writes for itself, else whoever writes to
     its pipe.
 
     None if only a shell is left, which holds the log for a trainer that is not there.
     """
-    own = sorted(
-        (one for one in holders if one.program not in _OUTLIVING),
-        key=lambda one: one.age,
-    )
-    trainers = [one for one in own if one.program not in _HELPERS]
+    programs = {
+        one: name_of(one).partition(" ")[0].rpartition("/")[2] for one in holders
+    }
+    own = [one for one in programs if programs[one] not in _OUTLIVING]
+    own.sort(key=lambda one: (one.create_time(), one.pid))
+    trainers = [one for one in own if programs[one] not in _HELPERS]
     if not trainers and (behind := _behind(own)):
         return _named(behind)
     return next(iter(trainers or own), None)
 
 
-def _behind(readers: Sequence[Holder]) -> list[Holder]:
+def _behind(readers: Iterable[psutil.Process]) -> list[psutil.Process]:
     """Return the processes that write to the pipes which some others read; a pipe may lead to a
     further one.
     """
-    own = {one.process.pid for one in readers}
+    own = {one.pid for one in readers}
     read = {link_at(f"{folder_of(pid)}/fd/0") for pid in own}
     pipes = {link for link in read if link.startswith("pipe:")}
-    found: list[Holder] = []
+    found: list[psutil.Process] = []
     for pid in others() if pipes else ():
         written = {link_at(f"{folder_of(pid)}/fd/{number}") for number in "12"}
         if pid not in own and pipes & written:
-            found += _holder(pid)
+            found += _living(pid)
     return found
 
 
 def _holders(
     wanted: Mapping[Inode, Path], unseen: set[int], pause: float
-) -> dict[Inode, list[Holder]]:
-    """Return the processes that hold each file; add users whose processes are hidden.
+) -> dict[Inode, dict[psutil.Process, str]]:
+    """Return the processes that hold each file, each with the place of the file among its own; add
+    users whose processes are hidden.
 
     By inode: a path that is another's, or none here, is what a process in a container has.
     """
-    found: dict[Inode, list[Holder]] = defaultdict(list)
+    found: dict[Inode, dict[psutil.Process, str]] = defaultdict(dict)
     for count, pid in enumerate(others(), 1):
         if pause and count % _BREATH == 0:
             time.sleep(pause)
         try:
             for inode, opened in _written_by(pid, wanted):
-                found[inode] += _holder(pid, opened)
+                found[inode].update(dict.fromkeys(_living(pid), opened))
         except PermissionError:
             with suppress(OSError):
                 unseen.add(os.stat(folder_of(pid)).st_uid)  # noqa: PTH116
@@ -310,15 +281,14 @@ def _holders(
     return found
 
 
-def _own(wanted: Container[Inode]) -> set[Inode]:
+def _own(wanted: Collection[Inode]) -> set[Inode]:
     """Return the files that our own process writes, as `demo` does."""
-    try:
+    with suppress(OSError):
         return {inode for inode, _ in _written_by(os.getpid(), wanted)}
-    except OSError:
-        return set()
+    return set()
 
 
-def _written_by(pid: int, wanted: Container[Inode]) -> Iterator[tuple[Inode, str]]:
+def _written_by(pid: int, wanted: Collection[Inode]) -> Iterator[tuple[Inode, str]]:
     """Yield the files among some that a process has open for writing, each with its place among the
     process's own; raises OSError where it is gone, or hidden.
     """
@@ -329,13 +299,12 @@ def _written_by(pid: int, wanted: Container[Inode]) -> Iterator[tuple[Inode, str
             yield inode, f"{folder}/fd/{name}"
 
 
-def _holder(pid: int, opened: str = "") -> list[Holder]:
-    """Return a process with what it holds; none if it is gone, or only waits to be buried."""
-    try:
+def _living(pid: int) -> list[psutil.Process]:
+    """Return a process; none if it is gone, or only waits to be buried."""
+    with suppress(psutil.Error):
         process = psutil.Process(pid)
-    except psutil.Error:
-        return []
-    return [Holder(process, opened)] if lives(process) else []
+        return [process] if lives(process) else []
+    return []
 
 
 def _inode_at(path: str) -> Inode | None:
@@ -371,8 +340,7 @@ def _only_here(paths: Iterable[Path]) -> set[Path]:
     found = set()
     for path in paths:
         real = path.resolve()
-        tops = (str(top) for top in (real, *real.parents) if str(top) in kinds)
-        top = next(tops, "")
+        top = next((str(at) for at in (real, *real.parents) if str(at) in kinds), "")
         kind = kinds.get(top)
         if kind in _LOCAL and (whole or top == "/" or kind == "overlay"):
             found.add(path)
@@ -383,13 +351,10 @@ def _stopped(process: psutil.Process) -> int | None:
     """Return how often a process that is stopped has been switched to and from, None if it is not
     stopped.
     """
-    try:
-        if process.status() != psutil.STATUS_STOPPED:
-            return None
-        switches: int = sum(process.num_ctx_switches())
-    except psutil.Error:
-        return None
-    return switches
+    with suppress(psutil.Error):
+        if process.status() == psutil.STATUS_STOPPED:
+            return int(sum(process.num_ctx_switches()))
+    return None
 
 
 def _size(path: Path) -> int:

@@ -81,7 +81,9 @@ def read_page(data: bytes) -> Page:
         reason = "its last line has no end"
         flaws.append(Unreadable(len(lines) + 1, reason, one_line(cut, 80)))
     kinds = {spelled(found[1]): found[2] for found in TYPE.finditer(text)}
-    return Page(_runs(Scrape(samples, kinds, _keys(samples))), flaws)
+    keys = _keys(samples)
+    samples = {one: value for one, value in samples.items() if one[0] != _INFO}
+    return Page(_runs(Scrape(samples, kinds, keys)), flaws)
 
 
 _INFO = prometheus_names.INFO
@@ -106,8 +108,7 @@ def _runs(whole: Scrape) -> dict[str, Scrape]:
     """
     parts: dict[tuple[str, str], dict[NameAndLabels, float]] = defaultdict(dict)
     for sample, value in whole.samples.items():
-        if sample[0] != _INFO:
-            parts[_run_of(sample[1])][sample] = value
+        parts[_run_of(sample[1])][sample] = value
     shared = parts.pop((NOBODYS, ""), {})
     if len(parts) < 2:
         own = {**shared, **next(iter(parts.values()), {})}
