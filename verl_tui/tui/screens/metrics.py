@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 _WITH_HEAD = 10
 """Least height of a screen on which a table has the names of its columns."""
-_OF_CHARTS = {"read", "read_end", "look", "shape", "grid"}
+_OF_CHARTS = {"read", "read_end", "look", "shape"}
 """Actions that a table does not have."""
 
 
@@ -328,8 +328,9 @@ class MetricsScreen(BufferedScreen[None]):
             self.dismiss()
 
     def action_grid(self, way: str, by: int) -> None:
-        """Choose another chart: `move`, `shelf`, `page` or `end`."""
-        getattr(self._grid, way)(by)
+        """Choose another chart: `move`, `shelf`, `page` or `end`; the table has its own keys."""
+        if not self._is_table:
+            getattr(self._grid, way)(by)
 
     def action_turn(self) -> None:
         """Show the table, or the charts."""
