@@ -28,7 +28,7 @@ from verl_tui.text import safe
 from verl_tui.tui.app import VerlApp
 from verl_tui.tui.replay_app import ReplayApp
 from verl_tui.tui.screens.dashboard import Dashboard
-from verl_tui.tui.screens.help.screen import HelpScreen
+from verl_tui.tui.screens.help import HelpScreen
 from verl_tui.tui.terminal.output import screen_rows
 
 if TYPE_CHECKING:

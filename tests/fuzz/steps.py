@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING
 
 from fuzz.worlds import TEXTS
 
-from verl_tui.tui.keys.bindings import bindings
-from verl_tui.tui.keys.kinds import all_kinds
+from verl_tui.tui.keys.bindings import all_kinds, bindings
 from verl_tui.tui.screens.catalog import SCREENS
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input
 
 import verl_tui
+from verl_tui.rendering.text.piece import text_of
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
@@ -88,9 +89,9 @@ def cut_rows(app: App[Any]) -> Iterator[str]:
         top = rows.scroll_offset.y
         for at in range(
             top,
-            min(top + rows.size.height, len(rows.strips)) if rows.region.area else 0,
+            min(top + rows.size.height, len(rows.rows)) if rows.region.area else 0,
         ):
-            text = rows.strips[at].text.rstrip()
+            text = text_of(rows.rows[at]).rstrip()
             if cell_len(text) > rows.width:
                 yield f"{rows} is {rows.width} wide, and not as wide as {text!r}"
 

@@ -29,8 +29,8 @@ from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.dashboard import Dashboard
-from verl_tui.tui.screens.help.screen import HelpScreen
-from verl_tui.tui.screens.rows.sources import SourcesScreen
+from verl_tui.tui.screens.help import HelpScreen
+from verl_tui.tui.screens.sources import SourcesScreen
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.rows import Rows
 
@@ -86,7 +86,7 @@ async def test_help_lists_every_binding(demo: Monitor) -> None:
         await press(pilot, "question_mark")
         assert isinstance(app.screen, HelpScreen)
         check_layout(app)
-        said = "\n".join(strip.text for strip in app.screen.query_one(Rows).strips)
+        said = app.screen.query_one("#list", Rows).plain
         named = [
             binding
             for binding in BINDINGS
@@ -98,7 +98,7 @@ async def test_help_lists_every_binding(demo: Monitor) -> None:
         # Actions are named as the configuration does, also where there is less room.
         await pilot.resize_terminal(80, 24)
         await settle(pilot)
-        rows = [strip.text for strip in app.screen.query_one(Rows).strips]
+        rows = app.screen.query_one("#list", Rows).plain.splitlines()
         last = {row.split()[-1] for row in rows if row.split()}
         assert {binding.id for binding in named if binding.id} <= last
         await press(pilot, "escape")
@@ -125,7 +125,7 @@ async def test_keys_can_be_remapped(
         assert "PAUSED, space goes on" in lines(app)[0]
         await pilot.resize_terminal(120, 40)
         await press(pilot, "question_mark")
-        said = [strip.text for strip in app.screen.query_one(Rows).strips]
+        said = app.screen.query_one("#list", Rows).plain.splitlines()
         assert [line.split() for line in said if line.endswith(" pause")] == [
             ["space", "f9", "Pause", "pause"]
         ]

@@ -10,7 +10,7 @@ import pytest
 from watching import loaded, press, settle, text, until, write_run
 
 from verl_tui.config import Config
-from verl_tui.tui.screens.palette.search import ALSO, ActionSearch
+from verl_tui.tui.screens.palette import ALSO, ActionSearch
 
 if TYPE_CHECKING:
     from pathlib import Path

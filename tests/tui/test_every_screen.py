@@ -25,7 +25,7 @@ from cut_text import (
 from emulated import check_cells, emulated, emulator, resize
 from watching import Typed, check_layout, dashboard, press, quiet, showing
 
-from verl_tui.tui.screens.overlay import Overlay
+from verl_tui.tui.screens.rows_screen import RowsScreen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -177,7 +177,7 @@ def problems(app: App[Any], known: frozenset[str] | None) -> list[str]:
             for rows in texts_in_front(app)
             for problem in cut_words(rows, known)
         ]
-    if isinstance(app.screen, Overlay) and not any(
+    if isinstance(app.screen, RowsScreen) and not any(
         panel.border_title for panel in app.screen.children
     ):
         found.append("nothing says what this is")

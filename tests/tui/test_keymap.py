@@ -13,10 +13,8 @@ from watching import NOW, loaded, press, text, write_run
 
 from verl_tui.config import Config
 from verl_tui.rendering.session.hint_keys import HINT_KEYS
-from verl_tui.tui.keys.bindings import bindings
-from verl_tui.tui.keys.key_names import key_name
+from verl_tui.tui.keys.bindings import action_names, all_kinds, bindings, key_name
 from verl_tui.tui.keys.keymap import keymap
-from verl_tui.tui.keys.kinds import action_names, all_kinds
 
 if TYPE_CHECKING:
     from pathlib import Path

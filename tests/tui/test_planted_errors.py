@@ -25,9 +25,9 @@ from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
-from verl_tui.tui.screens.config.screen import ConfigScreen
-from verl_tui.tui.screens.metrics.screen import MetricsScreen
-from verl_tui.tui.screens.rows.timing import TimingScreen
+from verl_tui.tui.screens.config import ConfigScreen
+from verl_tui.tui.screens.metrics import MetricsScreen
+from verl_tui.tui.screens.timing import TimingScreen
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.widgets.chart import Chart
 
@@ -53,7 +53,7 @@ IN_PANELS = (
 IN_SCREENS = (
     (ZoomScreen, "show", "enter"),
     (MetricsScreen, "redraw", "m"),
-    (TimingScreen, "draw", "t"),
+    (TimingScreen, "page", "t"),
     (TimingScreen, "compose", "t"),
     (ConfigScreen, "on_mount", "c"),
 )

@@ -17,7 +17,7 @@ from verl_tui.monitor import load
 from verl_tui.tui.app import VerlApp
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.screens.dashboard import Dashboard
-from verl_tui.tui.screens.log.screen import LogScreen
+from verl_tui.tui.screens.log import LogScreen
 from verl_tui.tui.terminal.output import screen_rows
 
 if TYPE_CHECKING:

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from verl_tui.pages import page_table
 from verl_tui.tui.app import VerlApp
+from verl_tui.tui.keys.bindings import action_names
 from verl_tui.tui.keys.keymap import keymap
-from verl_tui.tui.keys.kinds import action_names
 from verl_tui.tui.replay_app import ReplayApp
-from verl_tui.tui.screens.help.sections import all_sections, own_section, signs_section
+from verl_tui.tui.screens.help_sections import all_sections, own_section, signs_section
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from verl_tui.tui.screens.help.sections import KeySection
+    from verl_tui.tui.screens.help_sections import KeySection
 
 
 def all_keys(wanted: Mapping[str, str]) -> str:

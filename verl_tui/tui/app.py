@@ -14,10 +14,8 @@ from verl_tui.rendering.session.run_order import RunListing, first_to_show
 from verl_tui.rendering.session.selection import Selection
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.tui.export import PICTURES, copy_here, take_picture
-from verl_tui.tui.keys.act import act
+from verl_tui.tui.keys.act import TAKE, act
 from verl_tui.tui.keys.bindings import hint_keys
-from verl_tui.tui.keys.tasks import TAKE
-from verl_tui.tui.messages import MoveCursor
 from verl_tui.tui.monitor_app import MonitorApp
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
@@ -25,6 +23,7 @@ from verl_tui.tui.screens.catalog import SCREENS
 from verl_tui.tui.screens.dashboard import Dashboard
 from verl_tui.tui.screens.spec import ScreenContext
 from verl_tui.tui.terminal.net import ContainedPart
+from verl_tui.tui.widgets.chart import MoveCursor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -227,8 +226,8 @@ class VerlApp(MonitorApp):
         opened = SCREENS[name].open(
             ScreenContext(self._dashboard, self.view_at(self._clock()), self.state_file)
         )
-        if not isinstance(self.screen, type(opened.screen)):
-            self.push_screen(opened.screen, opened.left)
+        if not isinstance(self.screen, type(opened)):
+            self.push_screen(opened)
 
     def on_metrics_screen_pinned(self) -> None:
         """Show the charts of the pinned metrics first."""

@@ -13,9 +13,8 @@ from verl_tui.rendering.session.snapshot import AppTrouble
 from verl_tui.secrets import own_mask
 from verl_tui.text import one_line
 from verl_tui.tui.export import copy_text
-from verl_tui.tui.keys.bindings import bindings, keys_to
+from verl_tui.tui.keys.bindings import action_names, bindings, first_keys
 from verl_tui.tui.keys.keymap import keymap
-from verl_tui.tui.keys.kinds import action_names
 from verl_tui.tui.terminal import themes
 from verl_tui.tui.terminal.key_queue import KeyQueue
 from verl_tui.tui.terminal.net import ContainedPart
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
     from verl_tui.config import Config
     from verl_tui.failures import Failure
-    from verl_tui.tui.screens.palette.commands import Command
+    from verl_tui.tui.screens.palette import Command
 
 _TEXTUALS = {"Theme": "other colours"}
 """Textual's own commands that are offered: help, zoom, pictures and quitting are ours."""
@@ -41,7 +40,7 @@ SETTLED = 0.3
 
 def _action_search() -> type[Provider]:
     """Return what the palette searches with; it is imported when it opens."""
-    from verl_tui.tui.screens.palette.search import ActionSearch
+    from verl_tui.tui.screens.palette import ActionSearch
 
     return ActionSearch
 
@@ -136,7 +135,7 @@ class TerminalApp(KeyQueue[int]):
 
     def action_help_quit(self) -> None:
         """Say how to quit: ctrl+c may have been pressed by mistake."""
-        self.notify(f"{keys_to(self, type(self), 'quit')} quits", markup=False)
+        self.notify(f"{first_keys(self, (type(self),), 'quit')} quits", markup=False)
 
     # -- colours -----------------------------------------------------------------------------------
 
@@ -204,7 +203,7 @@ class TerminalApp(KeyQueue[int]):
 
     @property
     def _report_key(self) -> str:
-        return keys_to(self, type(self), "report")
+        return first_keys(self, (type(self),), "report")
 
     def action_copy_report(self) -> None:
         """Copy what is known of errors of our own."""
@@ -263,7 +262,7 @@ class TerminalApp(KeyQueue[int]):
 
     def action_command_palette(self) -> None:
         """Open the command palette, where there is room for it."""
-        from verl_tui.tui.screens.palette.screen import ROWS, Palette
+        from verl_tui.tui.screens.palette import ROWS, Palette
 
         if self.size.height < ROWS:
             self.notify(f"the palette needs a terminal of {ROWS} rows", markup=False)
@@ -274,13 +273,13 @@ class TerminalApp(KeyQueue[int]):
         """Offer the themes in the palette."""
         from textual.theme import ThemeProvider
 
-        from verl_tui.tui.screens.palette.screen import Palette
+        from verl_tui.tui.screens.palette import Palette
 
         self.push_screen(Palette("a theme, or part of its name", [ThemeProvider]))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Offer the actions of all keys, and the commands of Textual's that fit."""
-        from verl_tui.tui.screens.palette.commands import commands
+        from verl_tui.tui.screens.palette import commands
 
         for command in commands(self, screen):
             yield SystemCommand(

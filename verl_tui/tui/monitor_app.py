@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from abc import abstractmethod
 from time import monotonic, time
@@ -21,7 +22,6 @@ from verl_tui.runs.views.state import State, state
 from verl_tui.sources import pipe
 from verl_tui.text import one_line
 from verl_tui.tui.base_app import TerminalApp
-from verl_tui.tui.garbage import GarbageSweeps
 from verl_tui.tui.notifications import notices
 
 if TYPE_CHECKING:
@@ -109,7 +109,6 @@ class MonitorApp(TerminalApp):
         self._loading = monitor is None
         self._settled = False
         """True once the work that waits for the end of loading has been done."""
-        self._garbage = GarbageSweeps()
         self._painted = float("-inf")
         """Monotonic seconds of the last drawing of new records."""
         self._shown_at = clock()
@@ -119,7 +118,7 @@ class MonitorApp(TerminalApp):
     def on_mount(self) -> None:
         """Begin to read."""
         self.set_interval(_TICK, self.tick)
-        self.set_interval(SWEEP, self._garbage.sweep)
+        self.set_interval(SWEEP, gc.collect)
         # after the first frame, which its threads would delay
         if self._reading is not None:
             self.call_after_refresh(self._reading.start)
@@ -195,7 +194,7 @@ class MonitorApp(TerminalApp):
         was_loading = self._loading
         self._loading = self.monitor.is_loading
         if was_loading and not self._loading:
-            self._garbage.leave_out()
+            gc.freeze()  # what was read stays: a search in it delays a key by 50 ms
             self.set_timer(SPARE, self._after_loading)
         return was_loading and not self._loading and bool(self.monitor.runs)
 
@@ -227,7 +226,8 @@ class MonitorApp(TerminalApp):
         """Drop all runs."""
         self._attention.start_over()
         self.monitor = Monitor(self.config)
-        self._garbage.collect_all()
+        gc.unfreeze()
+        gc.collect()
         self._loading = True
 
     # -- from the monitor to the screen ------------------------------------------------------------

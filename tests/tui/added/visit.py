@@ -10,9 +10,9 @@ from pathlib import Path
 from inside_textual import quick_pilots
 from watching import in_sight, loaded, press, settle, text, write_run
 
-from verl_tui.tui.keys.kinds import action_names
+from verl_tui.tui.keys.bindings import action_names
 from verl_tui.tui.screens.dashboard import Dashboard
-from verl_tui.tui.screens.palette.search import ActionSearch
+from verl_tui.tui.screens.palette import ActionSearch
 from verl_tui.tui.widgets.rows import Rows
 
 
@@ -25,7 +25,7 @@ async def helped(app, pilot):
     """Return the help as it is opened here, and close it."""
     await press(pilot, "question_mark")
     await settle(pilot)
-    rows = app.screen.query_one(Rows).plain
+    rows = app.screen.query_one("#list", Rows).plain
     await press(pilot, "escape")
     return rows
 

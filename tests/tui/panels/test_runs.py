@@ -13,7 +13,7 @@ from watching import check_layout, dashboard, loaded, press, settle, text, write
 
 from verl_tui.health.finding import Finding, NotJudged, Severity, Verdict
 from verl_tui.tui.panels.runs import RunsPanel
-from verl_tui.tui.widgets.entries import Entries
+from verl_tui.tui.widgets.rows import Entries
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from textual.widgets import Input
 from watching import press, settle, text, until
 
-from verl_tui.tui.screens.samples.screen import SamplesScreen
+from verl_tui.tui.screens.samples import SamplesScreen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

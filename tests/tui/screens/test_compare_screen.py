@@ -31,7 +31,7 @@ from verl_tui.runs.views.alignment import (
     Stop,
     stops,
 )
-from verl_tui.tui.screens.compare.screen import CompareScreen
+from verl_tui.tui.screens.compare import CompareScreen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

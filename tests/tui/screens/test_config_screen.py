@@ -17,7 +17,7 @@ from verl_tui.rendering.config_rows import (
     settings_page,
 )
 from verl_tui.runs.run import Run
-from verl_tui.tui.screens.config.screen import ConfigScreen
+from verl_tui.tui.screens.config import ConfigScreen
 
 if TYPE_CHECKING:
     from pathlib import Path

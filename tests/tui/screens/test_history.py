@@ -18,7 +18,7 @@ from watching import (
 )
 
 from verl_tui.config import Config
-from verl_tui.tui.screens.rows.history import HistoryScreen
+from verl_tui.tui.screens.history import HistoryScreen
 from verl_tui.tui.widgets.chart import Chart
 
 if TYPE_CHECKING:

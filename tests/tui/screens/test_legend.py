@@ -33,7 +33,7 @@ FRAME = {
 async def displayed(pilot: Pilot[Any], *keys: str) -> list[str]:
     """Return the rows of the help once keys have been pressed."""
     await press(pilot, *keys, "question_mark")
-    return [strip.text.rstrip() for strip in pilot.app.screen.query_one(Rows).strips]
+    return pilot.app.screen.query_one("#list", Rows).plain.splitlines()
 
 
 def test_every_sign_of_a_chart_is_explained() -> None:

@@ -21,9 +21,7 @@ from watching import (
 )
 
 from verl_tui.tui.panels.health import HealthPanel
-from verl_tui.tui.screens.log.screen import LogScreen
-from verl_tui.tui.screens.log.whole_line import LineScreen
-from verl_tui.tui.widgets.log_rows import LogRows
+from verl_tui.tui.screens.log import LineScreen, LogRows, LogScreen
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -23,9 +23,8 @@ from watching import (
 from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.rendering.session.preferences import StateFile, UserState
 from verl_tui.tui.panels.charts import ChartsPanel
-from verl_tui.tui.screens.metrics.grid import MetricGrid, Tile
-from verl_tui.tui.screens.metrics.metric_table import MetricTable
-from verl_tui.tui.screens.metrics.screen import MetricsScreen
+from verl_tui.tui.screens.metric_grid import MetricGrid, Tile
+from verl_tui.tui.screens.metrics import MetricsScreen
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.widgets.chart import Chart
 
@@ -97,7 +96,7 @@ async def drawn(pilot: Pilot[Any]) -> None:
     app = pilot.app
     assert isinstance(app.screen, MetricsScreen)
     await until(
-        pilot, lambda: not any(grid.later for grid in app.screen.query(MetricGrid))
+        pilot, lambda: not any(grid.waiting for grid in app.screen.query(MetricGrid))
     )
     await settle(pilot)
 
@@ -179,7 +178,7 @@ async def test_columns_and_rows(tmp_path: Path) -> None:
     again = loaded(tmp_path / "run", state_file=StateFile(tmp_path / "state.json"))
     async with again.run_test(size=(120, 40)) as pilot:
         await opened(pilot)
-        assert again.screen.query(MetricTable), "as it was left"
+        assert again.screen.query_one("#metrics-rows").display, "as it was left"
         await press(pilot, "v")
         await drawn(pilot)
         assert again.screen.query_one(MetricGrid).shape == (1, 1)

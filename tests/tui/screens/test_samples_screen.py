@@ -20,7 +20,7 @@ from watching import (
 )
 
 from verl_tui.tui.panels.samples import SamplesPanel
-from verl_tui.tui.screens.samples.screen import SamplesScreen
+from verl_tui.tui.screens.samples import SamplesScreen
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.document_rows import DocumentRows

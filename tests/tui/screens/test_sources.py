@@ -9,7 +9,7 @@ from textual.app import App
 
 from verl_tui.records import Batch, SourceStatus, Unreadable
 from verl_tui.runs.run import Run
-from verl_tui.tui.screens.rows.sources import SourcesScreen
+from verl_tui.tui.screens.sources import SourcesScreen
 from verl_tui.tui.terminal.output import screen_rows
 
 LOG = SourceStatus("/data/runs/grpo/train.log", "verl console", records=12_345)

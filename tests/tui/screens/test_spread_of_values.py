@@ -15,7 +15,7 @@ from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.widgets.chart import Chart
-from verl_tui.tui.widgets.few_rows import FewRows
+from verl_tui.tui.widgets.line import FewRows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -100,7 +100,7 @@ async def test_the_histogram_at_the_cursor(log: Path) -> None:
         app.screen.query_one(Chart).focus()
         await press(pilot, "home")
         assert "step 1 · 50 values from 0.01 to 0.5" in text(app)
-        assert "median 0.255" in str(app.screen.query_one("#reading", FewRows).render())
+        assert "median 0.255" in app.screen.query_one("#reading", FewRows).plain
         assert "25–75% 0.133 to 0.378" in text(app)
         await press(pilot, "escape", "j")
         assert "values from" not in text(app), "the policy loss is no distribution"

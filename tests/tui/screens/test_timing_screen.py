@@ -26,7 +26,7 @@ from verl_tui.records import (
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.rendering.timing.timing_rows import timing_rows
 from verl_tui.runs.run import Run
-from verl_tui.tui.screens.rows.timing import TimingScreen
+from verl_tui.tui.screens.timing import TimingScreen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

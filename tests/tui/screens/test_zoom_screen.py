@@ -23,10 +23,10 @@ from watching import (
 
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
-from verl_tui.tui.screens.palette.screen import Palette
+from verl_tui.tui.screens.palette import Palette
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.widgets.chart import Chart
-from verl_tui.tui.widgets.few_rows import FewRows
+from verl_tui.tui.widgets.line import FewRows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,7 +80,7 @@ def zoomed(app: VerlApp) -> Chart:
 
 
 def displayed(app: VerlApp) -> str:
-    return "\n".join(app.screen.query_one("#reading", FewRows).rows)
+    return app.screen.query_one("#reading", FewRows).plain
 
 
 # -- the window ------------------------------------------------------------------------------------

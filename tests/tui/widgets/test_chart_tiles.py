@@ -9,9 +9,9 @@ import pytest
 from textual.app import App, ComposeResult
 
 from verl_tui.rendering.charts.chart_data import ChartData
-from verl_tui.tui.widgets import chart_tiles
+from verl_tui.tui.widgets import tiles as tiled
 from verl_tui.tui.widgets.chart import Chart
-from verl_tui.tui.widgets.chart_tiles import ChartTiles
+from verl_tui.tui.widgets.tiles import ChartTiles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +39,7 @@ async def test_charts_that_take_long_are_drawn_one_a_frame(
     monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
     clock = count(0.0, seconds)
-    monkeypatch.setattr(chart_tiles, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(tiled, "monotonic", lambda: next(clock))
     seen: list[list[str]] = []
     app = Tiled()
     async with app.run_test(size=(60, 40)) as pilot:

@@ -1,8 +1,43 @@
-"""How a class declares its actions: one row each, for keys, help, palette, footer and `[keys]`."""
+"""How a class declares its actions: one row each, for keys, help, palette, footer and `[keys]`; and
+the section that they stand in in the help.
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, NamedTuple
+
 from textual.binding import Binding
+
+if TYPE_CHECKING:
+    from textual.dom import DOMNode
+
+LEARN = Binding.Group("see whether it learns")
+WHY = Binding.Group("find out why it broke")
+SAMPLES = Binding.Group("read samples")
+COMPARE = Binding.Group("compare runs")
+SPEED = Binding.Group("see how fast it goes")
+TAKE = Binding.Group("take something away")
+MOVE = Binding.Group("move and look")
+
+TASKS = (LEARN, WHY, SAMPLES, COMPARE, SPEED, TAKE, MOVE)
+"""What keys are for, in the order of the help."""
+
+
+class HelpSection(NamedTuple):
+    """The title over a class's own keys, and what else stands with them: `HELP_SECTION` of it."""
+
+    title: str
+    """Where the keys hold."""
+    also: tuple[type[DOMNode], ...] = ()
+    """Classes that it is a kind of, or made of, whose keys are listed too."""
+    rank: int = 100
+    """Place among the sections of the screens, or of the panels, from 0."""
+    notes: tuple[str, ...] = ()
+    """Further lines below the keys."""
+    charts: bool = False
+    """True if it shows charts: the first such section is followed by their signs."""
+    task: Binding.Group = MOVE
+    """What the keys are for, one of `TASKS`."""
 
 
 def act(

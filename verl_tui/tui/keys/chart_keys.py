@@ -8,8 +8,7 @@ from verl_tui.rendering.charts import zoom_window
 from verl_tui.rendering.charts.noise import WEIGHTS
 from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.rendering.session.hint_keys import HINT_KEYS
-from verl_tui.tui.keys.act import act
-from verl_tui.tui.keys.tasks import LEARN, TAKE
+from verl_tui.tui.keys.act import LEARN, TAKE, act
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,7 +12,7 @@ from verl_tui.tui.panels.panel import Panel
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from verl_tui.tui.panels.spec import PanelSpec
+    from verl_tui.tui.panels.panel import PanelSpec
 
 
 def _found() -> Iterator[tuple[PanelSpec, type[Panel]]]:

@@ -19,15 +19,12 @@ from verl_tui.rendering.charts.values import reading
 from verl_tui.rendering.filter_words import Matches
 from verl_tui.rendering.log.target import has_log
 from verl_tui.tui.export import take_chart
-from verl_tui.tui.keys.act import act
+from verl_tui.tui.keys.act import LEARN, HelpSection, act
 from verl_tui.tui.keys.chart_keys import look_after, step_at, with_step_in_sight
-from verl_tui.tui.keys.help_section import HelpSection
-from verl_tui.tui.keys.tasks import LEARN
-from verl_tui.tui.panels.panel import Panel
-from verl_tui.tui.panels.spec import PanelSpec
+from verl_tui.tui.panels.panel import Panel, PanelSpec
 from verl_tui.tui.widgets.chart import Chart
-from verl_tui.tui.widgets.chart_tiles import ChartTiles
 from verl_tui.tui.widgets.start_log import StartLog
+from verl_tui.tui.widgets.tiles import ChartTiles
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -228,7 +225,7 @@ class ChartsPanel(Panel):
     @property
     def charts(self) -> list[Chart]:
         """The charts on the page, in order."""
-        return self._tiles.first(max(1, len(self._page.charts)))
+        return self._tiles.charts[: max(1, len(self._page.charts))]
 
     # -- keys --------------------------------------------------------------------------------------
 

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from textual import on
 from textual.message import Message
 
 from verl_tui.rendering.health_layout import FindingList, HealthLayout
 from verl_tui.rendering.health_rows import caption
-from verl_tui.tui.keys.act import act
-from verl_tui.tui.keys.help_section import HelpSection
-from verl_tui.tui.keys.tasks import WHY
-from verl_tui.tui.panels.panel import TextPanel
-from verl_tui.tui.panels.spec import PanelSpec
-from verl_tui.tui.widgets.entries import Entries
+from verl_tui.tui.keys.act import WHY, HelpSection, act
+from verl_tui.tui.panels.panel import PanelSpec, TextPanel
+from verl_tui.tui.widgets.rows import Entries, Rows
 
 if TYPE_CHECKING:
     from textual import events
-    from textual.app import ComposeResult
     from textual.binding import BindingType
 
     from verl_tui.health.finding import Finding
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.tui.widgets.role_styled import Looks
 
 
 class HealthPanel(TextPanel):
@@ -30,20 +26,12 @@ class HealthPanel(TextPanel):
 
     TITLE = "health"
     PANEL = PanelSpec("health", "f4", "Health", rank=30, tab=20, share=0.34)
+    ROWS = Entries
     FOOTER = (
         ("health.unfold", "Unfold"),
         ("health.not_judged", "Other rules"),
         ("finding.acknowledge", "Acknowledge"),
     )
-    LOOKS: ClassVar[Looks] = {
-        "critical": "bold $text-error",
-        "warning": "bold $text-warning",
-        "info": "$text-primary",
-        "ok": "$text-success",
-        "text": "$foreground",
-        "advice": "$text-accent",
-        "dim": "$text-muted",
-    }
     HELP_SECTION = HelpSection("health, with the focus", rank=20, task=WHY)
     BINDINGS: ClassVar[list[BindingType]] = [
         act("space", "unfold", "health.unfold", "Evidence and advice"),
@@ -57,17 +45,12 @@ class HealthPanel(TextPanel):
             self.finding = finding
             super().__init__()
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
-        self._rows = Entries()
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
         self._list = FindingList()
         self._layout = HealthLayout([])
         self._of: str | None = None
         """The run that was shown last."""
-
-    def compose(self) -> ComposeResult:
-        """Make the rows."""
-        yield self._rows
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -92,21 +75,15 @@ class HealthPanel(TextPanel):
             self._of = name
             self._list.forget_choices()
             self._rows.scroll_home(animate=False)
-        self.redraw()
+        super().show(view)
 
-    def redraw(self) -> None:
-        """Write the rows of what was shown last."""
-        view = self._list.view
-        rows = self._rows
-        width, height = rows.size
-        if view is None or width < 1 or height < 1:
-            return
-        self._layout = layout = self._list.lay_out(
-            view, width, height, counted=self._framed
-        )
-        stop = len(layout.rows) if layout.not_judged is None else layout.not_judged
-        rows.set_entries(self.strips(layout.rows), layout.starts, stop)
-        rows.choose(self._list.at if layout.starts else None)
+    def write(self, view: View, width: int, height: int) -> None:
+        """Write findings, then the rules that gave no verdict."""
+        framed = self._framed
+        layout = self._list.lay_out(view, width, height, counted=framed)
+        self._layout = layout
+        self._rows.set(layout.rows, layout.starts, layout.not_judged)
+        self._rows.choose(self._list.at if layout.starts else None)
         self.subtitle(caption(view, self.size.width - 4, reasons=self._list.reasons))
 
     @property
@@ -132,23 +109,14 @@ class HealthPanel(TextPanel):
     def clip(self) -> str:
         """Return the chosen finding as it is copied."""
         found = self.chosen
-        return (
-            f"{found.severity.name.lower()} {found.id}: {found.message}"
-            if found
-            else ""
-        )
-
-    def action_next(self, by: int) -> None:
-        """Choose the next finding and follow it."""
-        finding = self.choose_next(by)
-        if finding is not None:
-            self.post_message(self.Followed(finding))
+        if found is None:
+            return ""
+        return f"{found.severity.name.lower()} {found.id}: {found.message}"
 
     def action_unfold(self) -> None:
-        """Unfold or fold the chosen finding; of badges the first one if none is chosen."""
-        if self._layout.starts:
-            self._rows.action_open()
-        elif (finding := self.chosen_or_first()) is not None:
+        """Unfold or fold the chosen finding, the first if none is."""
+        finding = self.chosen_or_first()
+        if finding is not None:
             self._toggle(finding)
 
     def action_not_judged(self) -> None:
@@ -158,8 +126,8 @@ class HealthPanel(TextPanel):
         if self._list.reasons:
             self._rows.scroll_to(y=self._layout.not_judged or 0, animate=False)
 
-    def on_rows_chosen(self, message: Entries.Chosen) -> None:
-        """Follow the finding that the user chose."""
+    @on(Rows.Chosen)
+    def _row_chosen(self, message: Rows.Chosen) -> None:
         message.stop()
         entry = self._rows.entry_at(message.index)
         if entry is not None and entry < len(self.findings):
@@ -167,8 +135,8 @@ class HealthPanel(TextPanel):
             self._list.choose(finding)
             self.post_message(self.Followed(finding))
 
-    def on_entries_opened(self, message: Entries.Opened) -> None:
-        """Unfold or fold a finding."""
+    @on(Entries.Opened)
+    def _opened(self, message: Entries.Opened) -> None:
         message.stop()
         if message.entry < len(self.findings):
             self._toggle(self.findings[message.entry])

@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from rich.control import strip_control_codes
-from rich.segment import Segment
-from rich.style import Style
 from textual.containers import Container
 from textual.content import Content
-from textual.strip import Strip
 
-from verl_tui.tui.terminal.lazy_strips import LazyStrips
 from verl_tui.tui.terminal.net import ContainedPart
-from verl_tui.tui.widgets.role_styled import RoleStyled
+from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from textual.app import ComposeResult
 
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.rendering.text.piece import Pieces
-    from verl_tui.tui.panels.spec import PanelSpec
+
+
+class PanelSpec(NamedTuple):
+    """How a panel is declared: its name, the key that leads to it, its place on the dashboard."""
+
+    name: str
+    """The widget's id; its key is `panel.NAME` in the configuration."""
+    key: str
+    words: str
+    """Its name in the help and in the command palette."""
+    rank: int = 100
+    """Place in the reading order of the wide layout, from 0."""
+    tab: int = 100
+    """Place in the order of the tab key, from 0."""
+    share: float = 0.0
+    """Largest share of the dashboard's rows that it gets; with none it is seen over the full screen
+    only. The charts get what the others leave.
+    """
+    least: int = 0
+    """Columns of a screen from which on it is in sight; a tall narrow one will do where it has more
+    to show than a sentence.
+    """
 
 
 class Panel(ContainedPart, Container):
@@ -102,50 +116,37 @@ class Panel(ContainedPart, Container):
             self.border_subtitle = content
 
 
-class TextPanel(Panel, RoleStyled):
-    """A panel of rows of text, each piece in the colour of its role."""
+class TextPanel(Panel):
+    """A panel of rows of text."""
 
-    GROUNDED: ClassVar[frozenset[str]] = frozenset()
-    """Roles that have a ground of their own, such as bars; others leave it to the row."""
+    DEFAULT_CSS = "TextPanel > Rows { height: 1fr; }"
+    ROWS: ClassVar[type[Rows]] = Rows
+    """What the rows are."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._rows = self.ROWS()
+        self._view: View | None = None
+
+    def compose(self) -> ComposeResult:
+        """Make the rows."""
+        yield self._rows
+
+    def show(self, view: View) -> None:
+        """Write the rows of the newest state."""
+        self._view = view
+        self.redraw()
 
     def on_resize(self) -> None:
         """Write the rows anew for the new width."""
         self.redraw()
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
-        self._looks: dict[str, Style] = {}
-        """How pieces of each role look on any ground."""
-
-    @abstractmethod
     def redraw(self) -> None:
-        """Write the rows of the newest state."""
+        """Write the rows of what was shown last."""
+        width, height = self._rows.size
+        if self._view is not None and width > 0 and height > 0:
+            self.write(self._view, width, height)
 
-    def strips(self, lines: Sequence[Pieces]) -> LazyStrips:
-        """Return rows in their colours, each made when it comes into sight."""
-        return LazyStrips(len(lines), lambda at: self.strip(lines[at]))
-
-    def strip(self, pieces: Pieces) -> Strip:
-        """Return a row of text, ready to be shown, in its colours."""
-        segments = [
-            Segment(strip_control_codes(words), self._ink(role))
-            for words, role in pieces
-            if words
-        ]
-        return Strip(segments).simplify()
-
-    def notify_style_update(self) -> None:
-        """Forget the colours: the theme has changed."""
-        self._looks.clear()
-        super().notify_style_update()
-
-    def _ink(self, role: str) -> Style:
-        if role not in self._looks:
-            style = self.role_style(role)
-            ground = style.bgcolor if role in self.GROUNDED else None
-            self._looks[role] = (
-                Style(color=style.color, bold=style.bold, bgcolor=ground)
-                if role
-                else Style.null()
-            )
-        return self._looks[role]
+    def write(self, view: View, width: int, height: int) -> None:
+        """Write rows of so many cells, as many as are in sight or more."""
+        raise NotImplementedError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.content import Content
 from textual.message import Message
@@ -13,33 +13,21 @@ from verl_tui.rendering.run_list.layout import caption, lay_out, run_strip
 from verl_tui.rendering.run_list.table_rows import on_edge
 from verl_tui.rendering.session.run_order import named_like
 from verl_tui.rendering.session.selection import LETTERS
-from verl_tui.rendering.text.family_colours import FAMILIES
-from verl_tui.rendering.text.run_colours import HUES
 from verl_tui.text import shell_words
-from verl_tui.tui.keys.act import act
-from verl_tui.tui.keys.help_section import HelpSection
-from verl_tui.tui.keys.tasks import COMPARE
-from verl_tui.tui.panels.panel import TextPanel
-from verl_tui.tui.panels.spec import PanelSpec
-from verl_tui.tui.terminal.lazy_strips import LazyStrips
-from verl_tui.tui.widgets.entries import Entries
+from verl_tui.tui.keys.act import COMPARE, HelpSection, act
+from verl_tui.tui.panels.panel import PanelSpec, TextPanel
+from verl_tui.tui.terminal.scrolling import LazyRows
+from verl_tui.tui.toast import toast
+from verl_tui.tui.widgets.rows import Entries, Rows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from textual.app import ComposeResult
     from textual.binding import BindingType
 
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
-    from verl_tui.tui.widgets.role_styled import Looks
 
 BESIDE = 10
 """Cells beside a name: frame, scroll bar, number, badge, count, and the sign of the state."""
-
-
-def _signs() -> tuple[str, ...]:
-    return (f"before a name: {badges()}", f"after a name: {signs()}")
 
 
 class RunsPanel(TextPanel):
@@ -47,37 +35,19 @@ class RunsPanel(TextPanel):
 
     TITLE = "runs"
     PANEL = PanelSpec("runs", "f2", "Runs", rank=10, tab=50, share=0.4, least=60)
+    ROWS = Entries
     FOOTER = (("runs.select", "Select"), ("runs.sort", "Sort"), ("compare", "Compare"))
     ABRIDGED = True
-    LOOKS: ClassVar[Looks] = {
-        "ok": "$text-success",
-        "warning": "$text-warning",
-        "critical": "$text-error",
-        "nothing": "$text-muted",
-        "name": "$foreground",
-        "shown": "bold $foreground",
-        "dim": "$text-muted",
-        "bar": "$text-primary on $foreground 15%",
-        "odd": "bold $text-error",
-        "reward": FAMILIES["reward"],
-        **HUES,
-    }
-    ANSI_LOOKS: ClassVar[Mapping[str, str]] = {
-        "bar": "$text-primary on ansi_bright_black"
-    }
-    GROUNDED = frozenset({"bar"})
     HELP_SECTION = HelpSection(
-        "runs, with the focus", rank=40, notes=_signs(), task=COMPARE
+        "runs, with the focus",
+        rank=40,
+        notes=(f"before a name: {badges()}", f"after a name: {signs()}"),
+        task=COMPARE,
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         act("space", "select", "runs.select", "Select or deselect for comparing"),
         act("s", "sort", "runs.sort", "Sort: as found, state, name, reward, activity"),
     ]
-    DEFAULT_CSS = """
-    RunsPanel {
-        & > Entries { height: 1fr; }
-    }
-    """
 
     class Picked(Message):
         """The user chose a run."""
@@ -92,12 +62,10 @@ class RunsPanel(TextPanel):
     class Selected(Message):
         """The user selected a run to be compared, or deselected it."""
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
         self._heading: Pieces = []
         """Names of the table's columns."""
-        self._rows = Entries()
-        self._view: View | None = None
         self._names: list[str] = []
         """Names of the entries, in their order."""
         self._chosen: str | None = None
@@ -108,19 +76,13 @@ class RunsPanel(TextPanel):
     @property
     def filter(self) -> str:
         """Lists only the runs whose name contains this in any case; all where none does."""
-        if self._view is None:
-            return ""
-        return self._view.listing.filter
+        return self._view.listing.filter if self._view is not None else ""
 
     @filter.setter
     def filter(self, text: str) -> None:
         if self._view is not None:
             self._view.listing.filter = text
         self.redraw()
-
-    def compose(self) -> ComposeResult:
-        """Make the rows."""
-        yield self._rows
 
     def needed(self, view: View, width: int, height: int) -> int:
         """Return a row a run; none for one, for which the status line is enough."""
@@ -129,23 +91,18 @@ class RunsPanel(TextPanel):
 
     def show(self, view: View) -> None:
         """List the runs and mark the shown one."""
-        self._view = view
         name = view.run.name if view.run else None
         if name != self._shown:
             self._chosen = self._shown = name
-        self.redraw()
+        super().show(view)
 
-    def on_rows_chosen(self, message: Entries.Chosen) -> None:
+    def on_rows_chosen(self, message: Rows.Chosen) -> None:
         """Ask the app to show the run that was chosen."""
         message.stop()
         entry = self._rows.entry_at(message.index)
         if entry is not None:
             self._chosen = self._names[entry]
             self.post_message(self.Picked(self._chosen))
-
-    def on_entries_opened(self, message: Entries.Opened) -> None:
-        """Do nothing: choosing has shown the run."""
-        message.stop()
 
     def matches(self, view: View) -> Matches:
         """Return how many runs match the filter, of how many."""
@@ -154,14 +111,9 @@ class RunsPanel(TextPanel):
 
     def clip(self) -> str:
         """Return the paths of the chosen run, quoted for a command line."""
-        run = (
-            self._view.monitor.runs.get(self._chosen or "")
-            if self._view is not None
-            else None
-        )
-        if run is None:
-            return ""
-        return shell_words(run.paths)
+        runs = self._view.monitor.runs if self._view is not None else {}
+        run = runs.get(self._chosen or "")
+        return shell_words(run.paths) if run is not None else ""
 
     def action_sort(self) -> None:
         """Sort by the next of `ORDERS` and show the first runs."""
@@ -181,29 +133,23 @@ class RunsPanel(TextPanel):
             self.post_message(self.Selected())
             self.redraw()
         else:
-            self.app.clear_notifications()
-            self.notify(f"{len(LETTERS)} runs are compared at most", timeout=3)
+            toast(self.app, f"{len(LETTERS)} runs are compared at most")
 
-    def redraw(self) -> None:
-        """Write the rows of what was shown last."""
-        view = self._view
-        width, height = self._rows.size
-        if view is None or width < 1 or height < 1:
-            return
+    def write(self, view: View, width: int, height: int) -> None:
+        """Write the runs that are listed."""
         runs = view.listed
-        if height == 1 and runs and not self.has_class("-zoomed"):
+        zoomed = self.has_class("-zoomed")
+        if height == 1 and runs and not zoomed:
             self._write_heading([])
             self._names = []
-            self._rows.set_entries([self.strip(run_strip(view, runs, width))], (), 1)
+            self._rows.set([run_strip(view, runs, width)])
             self._rows.choose(None)
             return
-        titled = self.has_class("-zoomed") or not self.has_class("-narrow")
+        titled = zoomed or not self.has_class("-narrow")
         rows = lay_out(view, runs, width, height, titled=titled)
         self._write_heading(rows.heading)
         self._names = [run.name for run in runs]
-        stop = rows.starts.stop
-        strips = LazyStrips(stop, lambda at: self.strip(rows.row(at)))
-        self._rows.set_entries(strips, rows.starts, stop)
+        self._rows.set(LazyRows(rows.starts.stop, rows.row), rows.starts)
         self._mark(width, height)
         self.subtitle(caption(view, len(runs), self.size.width - 4))
 

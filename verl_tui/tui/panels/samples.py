@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.message import Message
 
@@ -21,14 +22,10 @@ from verl_tui.rendering.samples.words import (
 from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.rendering.text.piece import cells_of
 from verl_tui.runs.views.state import is_evaluation
-from verl_tui.tui.keys.act import act
-from verl_tui.tui.keys.help_section import HelpSection
-from verl_tui.tui.keys.tasks import SAMPLES
-from verl_tui.tui.panels.panel import Panel
-from verl_tui.tui.panels.spec import PanelSpec
+from verl_tui.tui.keys.act import SAMPLES, HelpSection, act
+from verl_tui.tui.panels.panel import Panel, PanelSpec
 from verl_tui.tui.widgets.document_rows import DocumentRows
 from verl_tui.tui.widgets.line import Line
-from verl_tui.tui.widgets.sample_moves import MOVES, SampleMoves
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -40,6 +37,61 @@ if TYPE_CHECKING:
 _MOST, _LEAST = 12, 3
 """Most rows that a sample asks for, and those kept for one that is not read yet."""
 _FOLDED = frozenset({"prompt", "response"})
+MOVES: list[BindingType] = [
+    act("n", "sample(1)", "samples.next", "Next sample", show=True),
+    act("p", "sample(-1)", "samples.previous", "Previous sample"),
+    act("N", "step(1)", "samples.older", "Older step", show=True),
+    act("P", "step(-1)", "samples.newer", "Newer step"),
+    act("b", "extreme(True)", "samples.best", "Best sample", show=True),
+    act("w", "extreme(False)", "samples.worst", "Worst sample"),
+    act("v", "kind", "samples.kind", "Training or validation"),
+    act("f", "follow", "samples.follow", "Follow", show=True),
+]
+"""Keys that lead from one sample to others, in the panel as on the screen."""
+
+
+class SampleMoves:
+    """What these keys do."""
+
+    @property
+    @abstractmethod
+    def browse(self) -> Browse:
+        """The sample that is shown, and the others."""
+
+    @abstractmethod
+    def moved(self, moved: bool) -> None:
+        """Show the sample from its beginning if it is another one."""
+
+    def clip(self) -> str:
+        """Return the sample as it is copied."""
+        sample = self.browse.sample
+        return whole(sample) if sample is not None else ""
+
+    def action_sample(self, by: int) -> None:
+        """Show the next or previous sample; past the last comes the older step, before the first
+        the newer one.
+        """
+        self.moved(self.browse.to_sample(by))
+
+    def action_step(self, by: int) -> None:
+        """Show the same place of the older (1) or newer (-1) step: in validations that is the same
+        prompt.
+        """
+        self.moved(self.browse.to_step(by))
+
+    def action_extreme(self, best: bool) -> None:
+        """Show the best or worst of the samples listed; again, the next one that scored the
+        same.
+        """
+        self.moved(self.browse.to_extreme(best=best))
+
+    def action_kind(self) -> None:
+        """Show the nearest validation, or the nearest training step."""
+        self.moved(self.browse.to_kind())
+
+    def action_follow(self) -> None:
+        """Follow the newest step, or stay at this one."""
+        self.moved(self.browse.follow())
 
 
 class SamplesPanel(SampleMoves, Panel):
@@ -70,22 +122,19 @@ class SamplesPanel(SampleMoves, Panel):
     class Opened(Message):
         """The user opened the list of all samples."""
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
         self._header = Line()
         self._body = DocumentRows(unfold=self._read_on)
         self._view: View | None = None
         self._browses: dict[str, Browse] = {}
         """By run: each is shown as it was left."""
-        self._unfolded = False
-        """True while all samples are unfolded."""
-        self._read: tuple[Place, int] | None = None
-        """The sample that was unfolded by scrolling, alone."""
+        self._unfolded: object = None
+        """True while all samples are unfolded; a sample that was unfolded by scrolling, alone."""
         self._drawn: tuple[Place, int] | None = None
         """The sample that was drawn last."""
         self._wanted: int | None = None
         """Step to go to in the next drawing."""
-        self._laid: LastResult[Document] = LastResult()
         self._needed: LastResult[int] = LastResult()
         self._tallest: dict[tuple[str, int], int] = {}
         """The most rows that a sample has taken, by run and width."""
@@ -120,7 +169,10 @@ class SamplesPanel(SampleMoves, Panel):
         place = (run.name, width)
 
         def rows() -> int:
-            document = self._document(width - 1, most - 1, folded=True)
+            assert sample is not None
+            document = Document(
+                sample, width - 1, most - 1, folded=_FOLDED, unfolds=self._unfolds
+            )
             document.grow(most)
             return min(most, len(document) + 1)
 
@@ -130,11 +182,10 @@ class SamplesPanel(SampleMoves, Panel):
             self._tallest[place] = max(needed, self._tallest.get(place, 0))
         return self._tallest.get(place, _LEAST)
 
-    def _document(self, width: int, height: int, *, folded: bool) -> Document:
-        assert self.browse.sample is not None
-        key = self._view.keys["samples.unfold"] if self._view is not None else ""
-        parts = _FOLDED if folded else ()
-        return Document(self.browse.sample, width, height, folded=parts, unfolds=key)
+    @property
+    def _unfolds(self) -> str:
+        """The key that unfolds a sample."""
+        return self._view.keys["samples.unfold"] if self._view is not None else ""
 
     def show(self, view: View) -> None:
         """Draw the chosen sample of the shown run."""
@@ -160,11 +211,6 @@ class SamplesPanel(SampleMoves, Panel):
     def shown(self) -> tuple[Place, int] | None:
         """Place and index of the sample shown, None where there is none."""
         return self.browse.shown
-
-    def clip(self) -> str:
-        """Return the sample as it is copied."""
-        sample = self.browse.sample
-        return whole(sample) if sample is not None else ""
 
     # -- drawing -----------------------------------------------------------------------------------
 
@@ -213,11 +259,8 @@ class SamplesPanel(SampleMoves, Panel):
             row = short_row(browse, sample, browse.page.place, width)
             self._body.show_rows([row])
         else:
-            folded = not self._whole
-            key = (sample, width, height, folded, view.keys["samples.unfold"])
-            self._body.show(
-                self._laid.of(key, lambda: self._document(width, height, folded=folded))
-            )
+            folded = frozenset() if self._whole else _FOLDED
+            self._body.show(sample, width, height, folded=folded, unfolds=self._unfolds)
 
     def _draw_header(self, width: int) -> None:
         browse = self.browse
@@ -237,7 +280,8 @@ class SamplesPanel(SampleMoves, Panel):
     @property
     def _whole(self) -> bool:
         """True while the shown sample is unfolded."""
-        return self._unfolded or (self.shown is not None and self.shown == self._read)
+        shown = self.shown
+        return self._unfolded is True or (shown is not None and shown == self._unfolded)
 
     def _caption(self) -> None:
         view = self._view
@@ -268,7 +312,7 @@ class SamplesPanel(SampleMoves, Panel):
         document = self._body.document
         if document is None or self._whole or not document.hides:
             return False
-        self._read = self.shown
+        self._unfolded = self.shown
         self.browse.stay()
         self.moved(moved=True)
         return True
@@ -276,7 +320,6 @@ class SamplesPanel(SampleMoves, Panel):
     def action_unfold(self) -> None:
         """Show the whole sample, or only its ends."""
         self._unfolded = not self._whole
-        self._read = None
         self.moved(moved=True)
 
     def action_open(self) -> None:

@@ -8,19 +8,16 @@ from textual import on
 from textual.widgets import Input
 
 from verl_tui.rendering.filter_words import filter_label
-from verl_tui.rendering.text.printable import printable
-from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.keys import chart_keys
-from verl_tui.tui.keys.act import act
+from verl_tui.tui.keys.act import COMPARE, LEARN, WHY, act
 from verl_tui.tui.keys.bindings import first_keys
-from verl_tui.tui.keys.tasks import COMPARE, LEARN, WHY
-from verl_tui.tui.messages import MoveCursor
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.dashboard_layout import DashboardLayout
-from verl_tui.tui.widgets.chart import READING, Chart
+from verl_tui.tui.toast import toast
+from verl_tui.tui.widgets.chart import READING, Chart, MoveCursor
 from verl_tui.tui.widgets.filter_bar import FilterBar
 
 if TYPE_CHECKING:
@@ -250,10 +247,7 @@ class Dashboard(DashboardLayout):
         return bool(self.zoomed in (None, health) and seen)
 
     def _say(self, sentence: str) -> None:
-        """Notify in one line, in place of earlier notifications: keys may be pressed fast."""
-        self.app.clear_notifications()
-        words = fit(printable(sentence), max(12, self.size.width - 8))
-        self.notify(words, timeout=4, markup=False)
+        toast(self.app, sentence)
 
     @on(HealthPanel.Followed)
     def _followed(self, event: HealthPanel.Followed) -> None:
@@ -290,10 +284,9 @@ class Dashboard(DashboardLayout):
             key = first_keys(self.app, (DashboardLayout,), "panel.health")
             self._say(f"the health panel is out of sight: {key} shows it")
 
-    def follow_episode(self, episode: Episode | None) -> None:
+    def follow_episode(self, episode: Episode) -> None:
         """Go to the beginning of an episode that was chosen in the history."""
-        if episode is not None:
-            self._look_at(self._key(episode), episode.since_step)
+        self._look_at(self._key(episode), episode.since_step)
 
     def _key(self, episode: Episode) -> str | None:
         """Return the metric of an episode; that of a diagnosis is known while it lasts."""
@@ -367,13 +360,13 @@ class Dashboard(DashboardLayout):
         }
         bar.say(counts, escape=view.keys["back"])
 
-    @on(Input.Changed, "#filter")
+    @on(Input.Changed)
     def _filter_changed(self, event: Input.Changed) -> None:
         if self.foot == "filter-bar":
             self._filter(event.value, *self._filtered)
             self._say_matches()
 
-    @on(Input.Submitted, "#filter")
+    @on(Input.Submitted)
     def _filter_kept(self, event: Input.Submitted) -> None:
         self._filter(event.value, *self._filtered)
         self._close_filter()

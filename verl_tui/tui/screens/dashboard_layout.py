@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from verl_tui.rendering.arrange import LOW, NARROW, Need, arrange, cells_for
 from verl_tui.rendering.status_line import status
 from verl_tui.tui.keys.act import act
-from verl_tui.tui.keys.bindings import bindings, keys_of
+from verl_tui.tui.keys.bindings import first_keys
 from verl_tui.tui.panels.catalog import PANELS
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.health import HealthPanel
@@ -19,9 +19,8 @@ from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.widgets.filter_bar import FilterBar
 from verl_tui.tui.widgets.footer import Keys
-from verl_tui.tui.widgets.hint import Hint
-from verl_tui.tui.widgets.line import Line
-from verl_tui.tui.widgets.placed import Placed
+from verl_tui.tui.widgets.line import Hint, Line
+from verl_tui.tui.widgets.tiles import Placed
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -71,7 +70,6 @@ class DashboardLayout(BufferedScreen[None]):
         overflow: hidden hidden;
         & > #status { background: $panel; padding: 0 1; }
         & > #status.-narrow { padding: 0; }
-        & > #filter-bar { padding: 0 1; }
     }
     """
 
@@ -97,7 +95,7 @@ class DashboardLayout(BufferedScreen[None]):
         """Where each stands is worked out when there is something to show."""
         yield Line(id="status")
         yield from (panel(id=spec.name) for spec, panel in PANELS.items())
-        yield FilterBar(id="filter-bar", input_id="filter")
+        yield FilterBar(id="filter-bar")
         yield Hint(id="hint")
         yield Keys(id="keys")
 
@@ -178,10 +176,13 @@ class DashboardLayout(BufferedScreen[None]):
 
     def welcome(self) -> None:
         """Name the first keys to know, until one has been pressed."""
-        declared = (*bindings(type(self.app)), *bindings(type(self)))
-        named = {binding.id: binding for binding in declared}
-        known = ((keys_of(self.app, named[id]), does) for id, does in _FIRST)
-        self.query_one(Hint).say([*known, ("ctrl+p", "everything by name")])
+        kinds = type(self.app), type(self)
+        known = [f"{first_keys(self.app, kinds, id)} {does}" for id, does in _FIRST]
+        known.append("ctrl+p everything by name")
+        pieces = [
+            (f"{' · ' if at else ''}{one}", "strong") for at, one in enumerate(known)
+        ]
+        self.query_one(Hint).show(pieces)
         self.set_foot("hint")
 
     def on_key(self) -> None:

@@ -1,30 +1,42 @@
-"""A screen of rows over the dashboard: sources, timing, finding history, configuration."""
+"""A screen of rows over the dashboard, in one frame, and the keys that all of them have."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from textual.screen import ScreenResultType
+from rich.cells import cell_len
+from textual import on
+from textual.content import Content
+from textual.screen import ModalScreen, ScreenResultType
+from textual.widgets import Input
 
-from verl_tui.rendering.text.part_colours import HUES
+from verl_tui.rendering.text.printable import printable
+from verl_tui.rendering.text.wrap import fit
 from verl_tui.text import one_line
-from verl_tui.tui.panels.panel import TextPanel
-from verl_tui.tui.screens.overlay import Overlay
-from verl_tui.tui.widgets.entries import Entries
-from verl_tui.tui.widgets.rows import Rows
+from verl_tui.tui.keys.act import act
+from verl_tui.tui.keys.bindings import first_keys
+from verl_tui.tui.panels.panel import Panel
+from verl_tui.tui.panels.runs import RunsPanel
+from verl_tui.tui.terminal.buffered_screen import BufferedScreen
+from verl_tui.tui.widgets.filter_bar import FilterBar
+from verl_tui.tui.widgets.rows import Entries, Rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from textual.app import ComposeResult
+    from textual.binding import BindingType
+    from textual.geometry import Size
 
+    from verl_tui.rendering.filter_words import Matches
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
-    from verl_tui.tui.widgets.role_styled import Looks
 
-
+_DOT = " · "
+_RIM = 20
+"""Cells beside the frame from which on the dashboard is seen there: fewer would show too little."""
 _FLAT = 8
-"""Least height of a list with the names of its columns."""
+"""Least height of a list with all rows of its heading; a lower one has a row less."""
 
 
 class RowsPage(NamedTuple):
@@ -37,139 +49,228 @@ class RowsPage(NamedTuple):
     """A name for each entry: it stays chosen though newer ones push it down."""
     caption: str = ""
     """A few words for the frame."""
-    heading: Pieces | None = None
-    """Names of columns, which stay above the rows; None for none."""
+    heading: Sequence[Pieces] = ()
+    """Rows that stay above the others."""
     detail: Callable[[int | None, int, int], Sequence[Pieces]] | None = None
     """Returns an entry in full, given its index, cells and rows; None for no such rows."""
+    matches: Matches | None = None
+    """How many there are that match the filter."""
 
 
-class _PagedEntries(Entries):
-    """Entries of which the one a screenful away is chosen."""
-
-    def action_page(self, by: int) -> None:
-        """Choose the entry a screenful away, or scroll where there is none."""
-        if not self._heads:
-            super().action_page(by)
-            return
-        at = (self.chosen or 0) + by * max(1, self.size.height - 1)
-        self._choose(min(max(self._heads[0], at), self._stop - 1))
+class _List(Entries):
+    PAGED = True
 
 
-class _RowsPanel(TextPanel):
+class _Frame(Panel):
     """The rows in a frame."""
 
-    LOOKS: ClassVar[Looks] = {
-        "heading": "bold $text-accent",
-        "label": "$foreground",
-        "text": "$foreground",
-        "path": "$foreground",
-        "value": "bold $foreground",
-        "dim": "$text-muted",
-        "good": "$text-success",
-        "up": "$text-success",
-        "info": "$text-primary",
-        "warning": "$text-warning",
-        "setting": "$text-primary",
-        "override": "$text-success",
-        "differs": "$text-warning",
-        "down": "bold $text-error",
-        "critical": "bold $text-error",
-        **HUES,
-    }
     DEFAULT_CSS = """
-    _RowsPanel {
+    _Frame {
         border: round $accent;
         border-title-color: $accent;
         background: $surface;
-        & > Entries { height: 1fr; scrollbar-gutter: stable; }
+        & > #list { height: 1fr; scrollbar-gutter: stable; }
         & > #heading { height: 1; display: none; }
         & > #detail { height: 1; background: $panel; display: none; }
     }
     """
 
-    def __init__(self, screen: RowsScreen[ScreenResultType]) -> None:
+
+class RowsScreen(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]):
+    """Rows of the shown run over the dashboard; a screen says which."""
+
+    TITLE_WORDS: ClassVar[str] = ""
+    """Begins the title, before the run's name."""
+    EDGE: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """Names of actions in the configuration, and the words for their keys in the frame."""
+    WIDEST: ClassVar[int | None] = None
+    """Cells that the frame takes at most, where its lines would be too long to read otherwise."""
+    FILTER: ClassVar[tuple[str, str, str]] = ("", "", "")
+    """Where the rows can be filtered: the words before what is typed, a hint, and what is counted.
+    """
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-wide")]  # noqa: RUF012 - as Textual has it
+    BINDINGS: ClassVar[list[BindingType]] = [
+        act("left_square_bracket", "other(-1)", "run.previous", "Previous run"),
+        act("right_square_bracket", "other(1)", "run.next", "Next run"),
+        # A modal screen hides the app's keys. Without a description: the help has them under
+        # `everywhere`.
+        act("question_mark", "app.look_at('help')", "help"),
+        act("ctrl+l", "app.redraw", "redraw"),
+        act("ctrl+z", "app.suspend_process", "suspend"),
+    ]
+
+    DEFAULT_CSS = """
+    RowsScreen {
+        align: center middle;
+        overflow: hidden hidden;
+        /* Of what is behind nothing is seen: painting it would be half of the work. */
+        background: $background;
+        &.-apart { background: $background 60%; }
+        &.-apart:ansi { background: transparent; }
+        &.-line > * { border: none; }
+    }
+    """
+
+    def __init__(self, view: View | None = None) -> None:
+        """Make the screen; without a view it is empty until `show`."""
         super().__init__()
-        self.entries = _PagedEntries()
-        self._head, self._detail = Rows(id="heading"), Rows(id="detail")
-        self._head.can_focus = self._detail.can_focus = False
-        self._of = screen
+        self._view = view
+        self._frame = _Frame(classes="-focused")  # nothing else could have the focus
+        self._heading = Rows(id="heading", focus=False)
+        self.list = _List(id="list")
+        self._detail = Rows(id="detail", focus=False)
+        self.bar = FilterBar(self.FILTER[1])
+        self.wanted = ""
+        """The filter."""
         self._chosen: object = None
         """Name of the chosen entry."""
         self._page = RowsPage([])
 
     def compose(self) -> ComposeResult:
-        """Make the names of the columns, the rows, and those for the chosen entry."""
-        yield self._head
-        yield self.entries
-        yield self._detail
+        """Make the rows, those above them, those for the chosen entry, and the filter."""
+        with self._frame:
+            yield self._heading
+            yield self.list
+            yield self._detail
+            yield self.bar
 
-    def on_rows_chosen(self, message: Entries.Chosen) -> None:
-        """Remember the entry that the user chose."""
-        message.stop()
-        at = self.entries.entry
-        if at is not None and at < len(self._page.names):
-            self._chosen = self._page.names[at]
-        self._draw_detail()
+    def on_mount(self) -> None:
+        """Listen to the keys at once."""
+        self.query(_List).focus()  # none where the app ends meanwhile
 
-    def redraw(self) -> None:
-        """Write the rows anew, for another size or theme."""
-        self._of.redraw()
+    def fit(self, size: Size) -> None:
+        """Let the frame fill the screen, unless that is far wider than it."""
+        apart = self.WIDEST is not None and size.width >= self.WIDEST + _RIM
+        if apart != self.has_class("-apart"):
+            self.set_class(apart, "-apart", update=False)
+            if self.is_mounted:
+                self.app.stylesheet.apply(self)
+            self._frame.styles.max_width = self.WIDEST if apart else None
+            self._frame.styles.margin = (1, 0) if apart else 0
 
-    def show_page(self, page: RowsPage) -> None:
-        """Write the rows; the chosen entry stays chosen, the first where it is gone."""
-        self._page = page
-        stop = len(page.rows) if page.starts else 0
-        self.entries.set_entries(self.strips(page.rows), page.starts, stop)
-        if page.names:
-            at = page.names.index(self._chosen) if self._chosen in page.names else 0
-            self._chosen = page.names[at]
-            self.entries.choose(at)
-        self._head.display = page.heading is not None and self.size.height >= _FLAT
-        self._head.set_strips(self.strips([page.heading or []]))
-        self._draw_detail()
+    # -- drawing -----------------------------------------------------------------------------------
 
-    def _draw_detail(self) -> None:
-        detail = self._page.detail
-        self._detail.display = detail is not None
-        if detail is None:
-            return
-        # The height is computed, since the layout may still have the one before.
-        height = max(1, min(4, self.size.height // 6))
-        self._detail.styles.height = height
-        rows = detail(self.entries.entry, self._detail.size.width, height)
-        self._detail.set_strips(self.strips(rows))
+    def show(self, view: View) -> None:
+        """Draw the newest state."""
+        self._view = view
+        self.redraw()
 
-
-class RowsScreen(Overlay[ScreenResultType]):
-    """Rows of the shown run over the dashboard; a screen says which."""
-
-    TITLE_WORDS: ClassVar[str] = ""
-    """Begins the title, before the run's name."""
-
-    _panel: _RowsPanel
-
-    def __init__(self, view: View | None = None) -> None:
-        """Make the screen.
-
-        Args:
-            view: What to show first; without it the screen is empty until `show`.
-        """
-        super().__init__(_RowsPanel(self), view)
-
-    def title_words(self) -> str:
-        """Return the words before the run's name."""
-        return self.TITLE_WORDS
+    def title_words(self, view: View) -> str:
+        """Return the title."""
+        run = view.run
+        return self.TITLE_WORDS + (f" of {one_line(run.name, 80)}" if run else "")
 
     def page(self, view: View, width: int) -> RowsPage:
         """Return what is shown in rows of so many cells."""
         raise NotImplementedError
 
-    def draw(self, view: View) -> None:
-        """Draw the newest state."""
-        name = f" of {one_line(view.run.name, 80)}" if view.run is not None else ""
-        self.entitle(self.title_words() + name)
-        width = self._panel.entries.width
-        if width > 0:
-            page = self.page(view, width)
-            self._panel.show_page(page)
-            self._panel.subtitle(self.edge(*filter(None, [page.caption])))
+    def redraw(self) -> None:
+        """Draw the newest state again; changes nothing that is as it was."""
+        width = self.list.width
+        if self._view is None or not self._frame.is_mounted or width < 1:
+            return
+        page = self._page = self.page(self._view, width)
+        title = Content(fit(printable(self.title_words(self._view)), self.title_room))
+        # else Textual would paint all of it anew
+        if self._frame.border_title != title.markup:
+            self._frame.border_title = title
+        self.list.set(page.rows, page.starts)
+        if page.names:
+            at = page.names.index(self._chosen) if self._chosen in page.names else 0
+            self._chosen = page.names[at]
+            self.list.choose(at)
+        self._set_few(
+            self._heading, page.heading[: None if self._tall >= _FLAT else -1]
+        )
+        self._draw_detail()
+        caption = page.caption
+        if page.matches is not None:
+            self._say_matches(page.matches)
+            if self.wanted:
+                left, total = page.matches
+                caption = f"filter: {self.wanted} ({left} of {total})"
+        self._frame.subtitle(self.edge(*filter(None, [caption])))
+
+    @property
+    def _tall(self) -> int:
+        return self._frame.size.height
+
+    def _set_few(self, rows: Rows, pieces: Sequence[Pieces]) -> None:
+        rows.display = bool(pieces)
+        rows.styles.height = max(1, len(pieces))
+        rows.set(pieces)
+
+    def _draw_detail(self) -> None:
+        detail = self._page.detail
+        pieces: Sequence[Pieces] = ()
+        if detail is not None:
+            # The height is computed, since the layout may still have the one before.
+            height = max(1, min(4, self._tall // 6))
+            pieces = detail(self.list.entry, self.list.size.width, height)
+            pieces = [*pieces, *[[]] * (height - len(pieces))]
+        self._set_few(self._detail, pieces)
+
+    @property
+    def title_room(self) -> int:
+        """Cells that the title may take."""
+        width = self.size.width
+        return max(1, (min(self.WIDEST, width) if self.WIDEST else width) - 8)
+
+    def first_key(self, names: str) -> str:
+        """Return the first keys of actions of the screen, as people call them."""
+        return first_keys(self.app, (type(self.app), Entries, type(self)), names)
+
+    def edge(self, *words: str) -> str:
+        """Return words, then the first keys of the screen and what they do: as many as the frame
+        has room for. The last key, which leaves the screen, is left out last.
+        """
+        keys = [f"{self.first_key(names)} {does}" for names, does in self.EDGE]
+        while keys and cell_len(_DOT.join((*words, *keys))) > self.title_room:
+            del keys[-2 if len(keys) > 1 else -1]
+        return fit(_DOT.join((*words, *keys)), self.title_room)
+
+    # -- keys --------------------------------------------------------------------------------------
+
+    @on(Rows.Chosen)
+    def _row_chosen(self) -> None:
+        at = self.list.entry
+        if at is not None and at < len(self._page.names):
+            self._chosen = self._page.names[at]
+        self._draw_detail()
+
+    def action_other(self, way: int) -> None:
+        """Look at the next or previous run."""
+        other = self._view.beside(way) if self._view is not None else None
+        if other is not None:
+            self.post_message(RunsPanel.Picked(other.name))
+
+    def action_filter(self) -> None:
+        """Open the line to type a filter in."""
+        self.bar.open(self.FILTER[0], self.wanted)
+        self.redraw()
+
+    def action_back(self) -> None:
+        """Leave the filter, else close."""
+        if self.bar.display or self.wanted:
+            self.wanted = ""
+            if self.bar.display:
+                self.bar.close()
+            self.redraw()
+        else:
+            self.dismiss()
+
+    def _say_matches(self, found: Matches) -> None:
+        if self.bar.display:
+            self.bar.say(
+                {self.FILTER[2]: found}, escape=self.first_key(self.EDGE[-1][0])
+            )
+
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        self.wanted = event.value.strip()
+        self.redraw()
+
+    @on(Input.Submitted)
+    def _kept(self) -> None:
+        self.bar.close()
+        self.redraw()

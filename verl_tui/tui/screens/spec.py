@@ -1,14 +1,14 @@
-"""How a screen that a key opens over the dashboard is declared: `SCREEN` of its package.
+"""How a screen that a key opens over the dashboard is declared: `SCREEN` of its module.
 
-The package's `__init__` is imported at the start, so that it imports its screen's class only when
-the screen is opened: the screens are half of the app, and most of it is up without them.
+All of them are imported at the start, so what takes long to import, such as numpy, is imported
+where it is first needed.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.tui.keys.tasks import MOVE
+from verl_tui.tui.keys.act import MOVE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,13 +29,6 @@ class ScreenContext(NamedTuple):
     state_file: StateFile
 
 
-class ScreenWithCallback(NamedTuple):
-    """A screen, and what is called with its result when it closes."""
-
-    screen: Screen[Any]
-    left: Callable[[Any], None] | None = None
-
-
 class ScreenSpec(NamedTuple):
     """One screen that a key opens."""
 
@@ -45,7 +38,7 @@ class ScreenSpec(NamedTuple):
     """Its name in the configuration of keys."""
     words: str
     """Its name in the help and in the command palette."""
-    open: Callable[[ScreenContext], ScreenWithCallback]
+    open: Callable[[ScreenContext], Screen[Any]]
     rank: int = 100
     """Place among the screens in the help, from 0."""
     short: str = ""

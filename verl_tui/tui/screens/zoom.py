@@ -22,7 +22,7 @@ from verl_tui.rendering.text.numbers import exact_step
 from verl_tui.rendering.text.short_names import short_names
 from verl_tui.runs.views.provenance import provenance_words
 from verl_tui.tui.export import take_chart
-from verl_tui.tui.keys.act import act
+from verl_tui.tui.keys.act import LEARN, HelpSection, act
 from verl_tui.tui.keys.chart_keys import (
     KEYS,
     TABLE,
@@ -30,16 +30,10 @@ from verl_tui.tui.keys.chart_keys import (
     step_at,
     with_step_in_sight,
 )
-from verl_tui.tui.keys.help_section import HelpSection
-from verl_tui.tui.keys.tasks import LEARN
-from verl_tui.tui.messages import MoveCursor
-from verl_tui.tui.screens.palette.screen import Palette
-from verl_tui.tui.screens.palette.search import metric_search
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
-from verl_tui.tui.widgets.chart import Chart
-from verl_tui.tui.widgets.few_rows import FewRows
+from verl_tui.tui.widgets.chart import Chart, MoveCursor
 from verl_tui.tui.widgets.footer import Keys
-from verl_tui.tui.widgets.line import Line
+from verl_tui.tui.widgets.line import FewRows, Line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -181,7 +175,7 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         readings = self._chart.cursor_values(at)
         most = height // 3 if height >= _READ_FROM else 0
         room = self._reading.room
-        self._reading.set_rows(rows_of(readings, room, most) if most else [])
+        self._reading.show(rows_of(readings, room, most) if most else [])
         self._show_histogram(at)
 
     def _show_histogram(self, step: int | None) -> None:
@@ -199,7 +193,7 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         if found is not None:
             asked = (found.bins, self._plan.unit, self._histogram.room, height)
             rows = histogram_rows(f"step {exact_step(found.step)} · ", *asked)
-        self._histogram.set_rows(rows)
+        self._histogram.show(rows)
 
     def _write_origin(self) -> None:
         """Write how the chart is drawn and where its numbers come from, if either has changed."""
@@ -326,6 +320,8 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         def take(found: PlannedChart) -> None:
             self._right = found
             self.show(self._view)
+
+        from verl_tui.tui.screens.palette import Palette, metric_search
 
         best = second_metric(self._plan, plans := self._planned())
         plans = [plan for plan in plans if plan.key != self._plan.key]

@@ -19,11 +19,11 @@ The project takes one minor version of Textual, 8.2, since each part below is pr
 - `Screen._compositor_refresh`, `_repaint_required`, `_compositor.update_widgets`: no paint before
   the screen is filled.
 - `Screen._on_timer_update`, `_screen_resized`: no waiting, no frame of a size before.
+- `Screen._get_breakpoint_classes`: the classes of a size, before the first styling.
 
-`driver` (ends with its terminal, also in the middle of a frame; takes any bytes as keys):
+`driver` (ends with its terminal; takes any bytes as keys):
 - `textual._xterm_parser.XTermParser`
-- `LinuxDriver._file`, `_loop`, `_app`, `_debug`, `_auto_restart`, `_must_signal_resume`,
-  `_sigcont_application`, `_get_terminal_size`.
+- `LinuxDriver._file`, `_loop`, `_app`, `_debug`, `_get_terminal_size`.
 
 `net` (an error costs the part of the screen that it happened in, and not the app):
 - `MessagePump._dispatch_message`, `App._handle_exception`, `textual._context.active_message_pump`:

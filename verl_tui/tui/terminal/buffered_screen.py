@@ -49,7 +49,7 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
         """Draw what must be up to date when the screen in front closes; the size is unchanged."""
         self.redraw()
 
-    # -- opening, returning, new sizes and themes --------------------------------------------------
+    # -- opening, returning and new sizes --------------------------------------------------
 
     def _post_register(self, app: App[object]) -> None:
         super()._post_register(app)
@@ -57,34 +57,19 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
 
     def _fit_to(self, size: Size) -> None:
         """Set the classes of the breakpoints before Textual does, then call `fit`."""
+        if size == self._fitted_to:
+            return
         self._fitted_to = size
-        app = self.app
-        across = self.HORIZONTAL_BREAKPOINTS
-        down = self.VERTICAL_BREAKPOINTS
-        self._set_breakpoint(
-            size.width, app.HORIZONTAL_BREAKPOINTS if across is None else across
-        )
-        self._set_breakpoint(
-            size.height, app.VERTICAL_BREAKPOINTS if down is None else down
-        )
+        own = self.HORIZONTAL_BREAKPOINTS, self.VERTICAL_BREAKPOINTS
+        usual = self.app.HORIZONTAL_BREAKPOINTS, self.app.VERTICAL_BREAKPOINTS
+        for length, ours, apps in zip(size, own, usual, strict=True):
+            breakpoints = (apps if ours is None else ours) or []
+            reached = self._get_breakpoint_classes(length, breakpoints)
+            for _, name in breakpoints:
+                self.set_class(name in reached, name, update=False)
         self.attempt(self.fit, size, otherwise=None)
-
-    def _set_breakpoint(
-        self, length: int, breakpoints: list[tuple[int, str]] | None
-    ) -> None:
-        reached = [one for one in breakpoints or () if one[0] <= length]
-        for one in breakpoints or ():
-            self.set_class(one == max(reached, default=None), one[1], update=False)
-
-    def on_mount(self) -> None:
-        """Redraw when the theme changes."""
-        self.app.theme_changed_signal.subscribe(
-            self, lambda _: self.call_after_refresh(self.redraw)
-        )
-
-    def on_unmount(self) -> None:
-        """Unsubscribe: the app would keep the callback for theme changes for ever."""
-        self.app.theme_changed_signal.unsubscribe(self)
+        if self.is_attached:
+            self.app.stylesheet.update(self)
 
     def key_escape(self, event: events.Key) -> None:
         """Leave a screen that has failed, whatever its own keys do."""
@@ -99,9 +84,7 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
         # A new screen has the styles that it was composed with.
         event.refresh_styles = self._seen and event.refresh_styles
         # Textual sends no resize to a screen far behind the front one
-        if size != self._fitted_to:
-            self._fit_to(size)
-            self.app.stylesheet.update(self)
+        self._fit_to(size)
         self.call_next(self._reveal, unchanged)
 
     def _reveal(self, unchanged: bool) -> None:
@@ -128,9 +111,7 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
                 self.post_message(Resize(size, size))
         elif size != self.drawn_at:
             self.drawn_at = size
-            if size != self._fitted_to:
-                self._fit_to(size)
-                self.app.stylesheet.update(self)
+            self._fit_to(size)
             self.call_after_refresh(self._redraw_resized)
 
     def _redraw_resized(self) -> None:
@@ -149,9 +130,7 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
 
     def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
         """Close, unless the screen is closing already: keys may come faster than it goes."""
-        if self.is_active:
-            return super().dismiss(result)
-        return AwaitComplete()
+        return super().dismiss(result) if self.is_active else AwaitComplete()
 
     # -- layout and painting -----------------------------------------------------------------------
 

@@ -1,5 +1,4 @@
-"""Textual's driver, for terminals that stand still or go away in the middle of a frame, and for any
-bytes as keys.
+"""Textual's driver, for any bytes as keys, and for terminals that go away.
 
 Remarks on Textual hold for 8.2: `drivers/linux_driver.py`, `_xterm_parser.py`.
 """
@@ -11,10 +10,6 @@ import os
 import select
 import signal
 import sys
-import termios
-from contextlib import suppress
-from threading import Thread
-from time import sleep
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from textual._xterm_parser import XTermParser
@@ -36,47 +31,34 @@ _GLANCE = 0.1
 """Seconds without a key after which to check whether the app is ending."""
 _A_BIT = 0.001
 """Seconds after which an end that was given its time is surely over."""
-PATIENCE = 2.0
-"""Most seconds of an orderly end: the terminal may have stopped reading."""
-_AS_FOUND = "".join(
-    f"\x1b[?{mode}l" for mode in (1000, 1003, 1015, 1006, 2004, 1004, 1049)
-)
-"""Ends what Textual asks of a terminal: mouse, pastes in brackets, focus, its own screen."""
-_USUAL = "\x1b[<u\x1b[?7h\x1b[?25h"
-"""The usual keys, lines that wrap, a cursor."""
 
 
 class RobustDriver(LinuxDriver):
-    """A driver that ends with its terminal or at a signal, even while a write is blocked."""
+    """A driver that ends with its terminal or at a signal, and survives any bytes."""
 
     def __init__(self, *given: Any, **options: Any) -> None:
-        """Make the driver; catch signals, else the terminal stays in the alternate screen."""
         super().__init__(*given, **options)
         # Textual draws on standard error, which may go into a file.
         streams = cast("tuple[TextIO, TextIO]", (sys.__stderr__, sys.__stdout__))
         terminals = (stream for stream in streams if stream.isatty())
         self._file = cast("Any", next(terminals, streams[0]))
-        self._ending = False
-        for number in _ENDS:
-            signal.signal(number, self._on_signal)
-        # Such a handler waits for the main thread, and that may wait to write; this pipe hears of
-        # signals at once.
-        heard, woken = os.pipe()
-        os.set_blocking(woken, False)
-        signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
-        Thread(target=self._end_on_signal, args=(heard,), daemon=True).start()
 
     def start_application_mode(self) -> None:
-        """Take the terminal; report new sizes to the app one after another.
+        """Take the terminal; catch signals, else it stays in the alternate screen; report new sizes
+        to the app one after another.
 
         One handler of a signal interrupts another: Textual's would report the newest size first,
         and last the one that it had read before.
         """
         super().start_application_mode()  # type: ignore[no-untyped-call]
+        loop = self._loop
+        for number in _ENDS:
+            # In its turn, as a key would be heard: no screen may be half made.
+            end = self._app.exit, 128 + number
+            loop.add_signal_handler(number, self._app.call_later, *end)
         tell = cast("Callable[..., None]", signal.getsignal(signal.SIGWINCH))
         signal.signal(
-            signal.SIGWINCH,
-            lambda *which: self._loop.call_soon_threadsafe(tell, *which),
+            signal.SIGWINCH, lambda *which: loop.call_soon_threadsafe(tell, *which)
         )
 
     def _get_terminal_size(self) -> tuple[int, int]:
@@ -106,54 +88,6 @@ class RobustDriver(LinuxDriver):
                 self.process_message(message)
             escaped = (data or b"").endswith(b"\x1b")
             wait = ESCAPE_DELAY + _A_BIT if escaped else _GLANCE
-
-    # -- signals -----------------------------------------------------------------------------------
-
-    def _sigcont_application(self, *_: object) -> None:
-        """Take the terminal back when the loop has its turn: what is interrupted here may be the
-        writing of a frame.
-        """
-        with suppress(RuntimeError):  # the loop has ended
-            self._loop.call_soon_threadsafe(self._go_on)
-
-    def _go_on(self) -> None:
-        """Take the terminal back unless the app ends; also after a SIGSTOP, which comes without
-        its being handed over.
-        """
-        if self._ending or not self._auto_restart:
-            return
-        if not self._must_signal_resume:
-            self.suspend_application_mode()
-            self._must_signal_resume = True
-        super()._sigcont_application()
-
-    def _on_signal(self, number: int, _: object) -> None:
-        """Note in the main thread that the app is to end; the next signal may continue it."""
-        self._ending = True
-        if self._must_signal_resume:  # suspended: the terminal is somebody else's
-            os._exit(128 + number)
-
-    def _end_on_signal(self, heard: int) -> None:
-        """End because of a signal, orderly if that is possible within some seconds; else at once,
-        the terminal as it was found: past the queue that everybody waits for who writes.
-        """
-        number = 0
-        while number not in _ENDS:
-            (number,) = os.read(heard, 1)
-        code = 128 + number
-        with suppress(RuntimeError):  # the loop has ended already
-            # In its turn, as a key would be heard: no screen may be half made.
-            self._loop.call_soon_threadsafe(self._app.call_later, self._app.exit, code)
-        sleep(PATIENCE)
-        with suppress(OSError):
-            flags = os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK
-            terminal = os.open(os.ttyname(self.fileno), flags)
-            os.write(terminal, f"{_AS_FOUND}{_USUAL}".encode())
-        with suppress(termios.error, TypeError):  # there are no modes, or no terminal
-            termios.tcsetattr(
-                self.fileno, termios.TCSANOW, cast("Any", self.attrs_before)
-            )
-        os._exit(code)
 
 
 class Ear:

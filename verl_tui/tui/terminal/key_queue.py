@@ -8,7 +8,6 @@ keys of the screen, not of the box that `/` opens.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -31,40 +30,42 @@ _LONG = 1.0
 class KeyQueue(ContainedApp[ReturnType]):
     """An app that handles keys and pasted texts one by one."""
 
-    def __init__(self, *, ascii_only: bool = False) -> None:
-        super().__init__(ascii_only=ascii_only)
-        self._typed: deque[Event] = deque()
-        """Keys that wait for the one before."""
-        self._hearing: asyncio.Task[None] | None = None
-        """Handles them while there are any."""
+    handles_key = False
+    """True while a key does its work."""
 
-    @property
-    def handles_key(self) -> bool:
-        """True while a key does its work."""
-        return self._hearing is not None
+    def on_mount(self) -> None:
+        """Make the task that handles keys, and the queue of those that wait."""
+        self._typed: asyncio.Queue[Event] = asyncio.Queue()
+        self._hearing = asyncio.create_task(self._hear())
+
+    def on_unmount(self) -> None:
+        """End with the app."""
+        self._hearing.cancel()
 
     async def on_event(self, event: Event) -> None:
         """Take a key, to be handled when the one before is done; forwarded keys pass."""
         if isinstance(event, Paste):
             # A clipboard may hold text of any origin: Textual would write its escape sequences.
             event.text = safe(event.text[:_MOST_PASTED])
-        if not isinstance(event, (Key, Paste)) or event.is_forwarded:
+        if isinstance(event, Key | Paste) and not event.is_forwarded:
+            self.handles_key = True
+            self._typed.put_nowait(event)
+        else:
             await super().on_event(event)
-            return
-        self._typed.append(event)
-        if self._hearing is None:
-            self._hearing = asyncio.create_task(self._hear())
 
     async def _hear(self) -> None:
         """Handle the keys that wait; one that fails does not keep back those behind it."""
-        while self._typed and self.screen_stack:
+        while True:
+            self.handles_key = not self._typed.empty()
+            event = await self._typed.get()
+            if not self.screen_stack:
+                continue
             at = self.focused or self.screen
             try:
-                await super().on_event(self._typed.popleft())
+                await super().on_event(event)
             except Exception as error:  # noqa: BLE001 - what may fail is any action
                 self._handle_exception(error)
             await self._done(at, monotonic() + _LONG)
-        self._hearing = None
 
     async def _done(self, at: DOMNode, until: float) -> None:
         """Wait until a key has gone from the widget that had the focus up to the app, the focus
@@ -89,11 +90,11 @@ class KeyQueue(ContainedApp[ReturnType]):
 
     def _at_work(self) -> bool:
         """Return True if the screen in front has messages to handle, or searches for typed text."""
-        if not self.screen_stack:
-            return False
-        screen = self.screen
+        screens = self.screen_stack[-1:]
         return any(
-            worker.node is screen and not worker.is_finished for worker in self.workers
+            one.node in screens and not one.is_finished for one in self.workers
         ) or any(
-            node.message_queue_size for node in screen.walk_children(with_self=True)
+            node.message_queue_size
+            for screen in screens
+            for node in screen.walk_children(with_self=True)
         )

@@ -5,15 +5,13 @@ happened in, or the screen over the dashboard, shows a sentence in place of its 
 outside of any is said over the screen.
 
 Errors are not caught before there is a screen, where `VERL_TUI_STRICT` is set, as in tests, and
-where they come from outside of all parts so often that nothing else may happen any more.
+where they come from outside of all parts again and again.
 """
 
 from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections import deque
-from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from textual._context import active_message_pump
@@ -43,9 +41,7 @@ else:
 
 _Result = TypeVar("_Result")
 _MANY = 100
-"""Errors outside of all parts, one behind the other, at which the app ends after all."""
-_FAST = 10.0
-"""Seconds in which they come."""
+"""Errors outside of all parts at which the app ends after all."""
 _SYSTEM = "#textual-toastrack"
 """Textual's own child of each screen, which shows notifications."""
 
@@ -126,8 +122,8 @@ class ContainedApp(Contained, TerminalOutput[ReturnType]):
         """True if the app ends at the first error all the same."""
         self.has_screen = False
         """True once there is a screen, which can do without some of its parts."""
-        self._outside: deque[float] = deque(maxlen=_MANY)
-        """Monotonic seconds of errors outside of all parts."""
+        self._outside = 0
+        """Errors outside of all parts."""
 
     def on_ready(self) -> None:
         """Note that there is a screen."""
@@ -163,10 +159,8 @@ class ContainedApp(Contained, TerminalOutput[ReturnType]):
     def _handle_exception(self, error: Exception) -> None:
         """Contain what comes here: of callbacks, layouts and what works beside the screen."""
         error = getattr(error, "error", error)  # a worker's
-        if _part(active_message_pump.get(self)) is None:
-            self._outside.append(monotonic())
-        often = len(self._outside) == _MANY and monotonic() - self._outside[0] < _FAST
-        if often or not self.contain(error):
+        self._outside += _part(active_message_pump.get(self)) is None
+        if self._outside > _MANY or not self.contain(error):
             debug_log.note_error("app", error)
             super()._handle_exception(error)
 

@@ -4,18 +4,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rich.segment import Segment
 from textual.app import App, ReturnType
-from textual.filter import Monochrome, NoColor
+from textual.filter import LineFilter, Monochrome, NoColor
 
-from verl_tui.tui.terminal.ascii_filter import AsciiOnly
+from verl_tui.rendering.text.ascii_table import in_ascii
 from verl_tui.tui.terminal.cell_diff import Cells, Written
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import RenderableType
-    from textual.filter import LineFilter
+    from textual.color import Color
     from textual.screen import Screen
+
+
+class AsciiOnly(LineFilter):
+    """Keeps the whole screen to ASCII, Textual's frames and scroll bars as well: replaces other
+    characters by one that resembles them, or by a question mark for each cell.
+    """
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        """Return the line in ASCII, as wide as before."""
+        return [
+            one if one.text.isascii() else Segment(in_ascii(one.text), *one[1:])
+            for one in segments
+        ]
 
 
 class TerminalOutput(App[ReturnType]):

@@ -1,10 +1,54 @@
-"""A scroll view whose content may grow without a layout of the whole screen."""
+"""Long lists: rows made when they are asked for, and a view over them that grows in place."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Generic, TypeVar, overload
 
 from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.widget import Widget
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_Row = TypeVar("_Row")
+_KEPT = 2000
+"""Rows that are remembered: more than a screenful by far."""
+
+
+class LazyRows(Sequence[_Row], Generic[_Row]):
+    """A long list of rows, each made when first asked for and then remembered."""
+
+    def __init__(self, count: int, make: Callable[[int], _Row]) -> None:
+        """Describe the list: how many there are, and what makes one."""
+        self._count = count
+        self._make = make
+        self._made: dict[int, _Row] = {}
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, at: int) -> _Row: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[_Row]: ...
+    def __getitem__(self, at: int | slice) -> _Row | list[_Row]:
+        if isinstance(at, slice):
+            return [self[i] for i in range(*at.indices(self._count))]
+        if not 0 <= at < self._count:
+            raise IndexError(at)
+        if at not in self._made:
+            if len(self._made) >= _KEPT:
+                self._made.clear()
+            self._made[at] = self._make(at)
+        return self._made[at]
+
+    def grown(self, count: int) -> LazyRows[_Row]:
+        """Return the same rows with more behind them."""
+        more = LazyRows(count, self._make)
+        more._made = self._made
+        return more
 
 
 class ScrollingRows(ScrollView):

@@ -19,7 +19,7 @@ from verl_tui.rendering.text.family_colours import FAMILIES
 from verl_tui.rendering.text.hues import with_faint
 from verl_tui.rendering.text.run_colours import HUES
 from verl_tui.tui.keys.act import act
-from verl_tui.tui.widgets.role_styled import RoleStyled
+from verl_tui.tui.widgets.role_styled import ROLES, RoleStyled
 
 if TYPE_CHECKING:
     from textual import events
@@ -44,6 +44,16 @@ READING = (
 """Keys that move the cursor."""
 
 
+class MoveCursor(Message):
+    """All parts of the screen are to show another step, the newest for None: charts, samples and
+    logs are read at one.
+    """
+
+    def __init__(self, step: int | None) -> None:
+        self.step = step
+        super().__init__()
+
+
 class Chart(RoleStyled, can_focus=True):
     """Draws `ChartData` at any size: a full plot, a sparkline below its title, or a single row.
 
@@ -53,10 +63,8 @@ class Chart(RoleStyled, can_focus=True):
     LOOKS: ClassVar[Looks] = {
         "title": "bold $foreground",
         "focused": "bold reverse $foreground",
-        "value": "$foreground",
         "trend": "$text-muted",
         "key": "$text-disabled",
-        "axis": "$text-muted",
         "rule": "$panel-lighten-2",
         "cursor": "bold $foreground",
         "line": "$text-primary",
@@ -70,8 +78,6 @@ class Chart(RoleStyled, can_focus=True):
         "band": "$success",
         "healthy": "on $foreground 8%",
         "target": "$text-accent",
-        "odd": "bold $text-error",
-        "critical": "bold $text-error",
         "warning": "bold $text-warning",
         "info": "bold $text-primary",
         "critical-raw": "$text-error 70%",
@@ -206,7 +212,7 @@ class Chart(RoleStyled, can_focus=True):
         """Return the style of a role, on the ground of an area where it stands there."""
         if name not in self._styles:
             role, _, area = name.partition("+")
-            style = self.role_style(role if role in self.LOOKS else "")
+            style = self.role_style(role if role in self.LOOKS or role in ROLES else "")
             if area:
                 style += Style(bgcolor=self.role_style(area).bgcolor)
             self._styles[name] = style

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from verl_tui.tui.terminal.lazy_strips import LazyStrips
-from verl_tui.tui.widgets import looks
+from verl_tui.rendering.samples.document import Document
+from verl_tui.tui.terminal.scrolling import LazyRows
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from textual import events
 
-    from verl_tui.rendering.samples.document import Document
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.tui.widgets.role_styled import Looks
 
@@ -23,7 +22,10 @@ _ALL = 1 << 30
 class DocumentRows(Rows):
     """Shows a document; at the ends of a folded one it is unfolded first."""
 
-    LOOKS: ClassVar[Looks] = {**Rows.LOOKS, **looks.SAMPLES}
+    LOOKS: ClassVar[Looks] = {
+        "label": "$text-accent",
+        "differs": "bold underline $text-accent",
+    }
 
     def __init__(
         self, *, id: str | None = None, unfold: Callable[[], bool] = lambda: False
@@ -38,34 +40,28 @@ class DocumentRows(Rows):
         super().__init__(id=id)
         self.document: Document | None = None
         """The document that is shown."""
+        self._of: object = None
+        """What it was made of."""
         self._unfold = unfold
 
-    def show(self, document: Document) -> None:
-        """Show a document."""
-        if document is not self.document:
-            self.document = document
+    def show(self, *asked: Any, **look: Any) -> None:
+        """Show the document of a sample; the arguments are those of `Document`."""
+        if self.document is None or (asked, look) != self._of:
+            self._of = asked, look
+            self.document = document = Document(*asked, **look)
             self._grow()
-            self.set_strips(
-                LazyStrips(len(document), lambda at: self.inked(document.row(at)))
-            )
+            self.set(LazyRows(len(document), document.row))
 
     def show_rows(self, rows: Sequence[Pieces]) -> None:
         """Show these rows in place of a document."""
         self.document = None
-        self.set_strips([self.inked(row) for row in rows])
+        self.set(rows)
 
     def go_to(self, row: int) -> None:
         """Show a row, with some before it; the document has to know it."""
         self._extend()
         top = max(0, row - self.size.height // 3)
         self.scroll_to(y=top, animate=False, immediate=True, force=True)
-
-    def notify_style_update(self) -> None:
-        """Take the colours of another theme."""
-        super().notify_style_update()
-        document, self.document = self.document, None
-        if document is not None:
-            self.call_later(self.show, document)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Wrap more before the end of the wrapped part comes into sight."""
@@ -74,10 +70,10 @@ class DocumentRows(Rows):
 
     def _extend(self) -> None:
         self._grow()
-        strips = self.strips
-        if self.document is not None and len(self.document) != len(strips):
-            assert isinstance(strips, LazyStrips)
-            self.set_strips(strips.grown(len(self.document)))
+        rows = self.rows
+        if self.document is not None and len(self.document) != len(rows):
+            assert isinstance(rows, LazyRows)
+            self.set(rows.grown(len(self.document)))
 
     def _grow(self) -> None:
         if self.document is not None:

@@ -8,14 +8,16 @@ from textual.containers import Horizontal
 from textual.widgets import Input
 
 from verl_tui.rendering.filter_words import filter_state
+from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.terminal.net import ContainedWidget
-from verl_tui.tui.widgets.input_line import InputLine
+from verl_tui.tui.widgets.footer import Keys
 from verl_tui.tui.widgets.line import Line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from textual.app import ComposeResult
+    from textual.widget import Widget
 
     from verl_tui.rendering.filter_words import Matches
 
@@ -23,30 +25,44 @@ _TYPED = 12
 """Cells that are left to the text at least; as many again are for the words at the right."""
 
 
+class InputLine(ContainedWidget, Input):
+    """A line to type in; while empty it says what can be typed."""
+
+    def __init__(self, hint: str) -> None:
+        super().__init__(placeholder=hint, compact=True)
+        self._hint = hint
+
+    def on_resize(self) -> None:
+        """Show as much of the hint as fits, without what stands behind its last dots."""
+        room = self.content_size.width
+        hint = self._hint
+        while len(hint) > room and " · " in hint:
+            hint = hint.rpartition(" · ")[0]
+        self.placeholder = fit(hint, room)
+
+
 class FilterBar(ContainedWidget, Horizontal):
-    """A line to type in, between words at its left and its right."""
+    """A line to type in, between words at its left and its right; out of sight until it opens."""
 
     DEFAULT_CSS: ClassVar[str] = """
     FilterBar {
         height: 1;
+        padding: 0 1;
+        display: none;
         background: $surface;
         & > Input { width: 1fr; height: 1; border: none; padding: 0; }
     }
     """
 
-    def __init__(self, *, id: str, input_id: str, hint: str = "") -> None:
-        """Make the row.
-
-        Args:
-            id: ID of the row.
-            input_id: ID of the line to type in.
-            hint: What may be typed, shown while nothing is.
-        """
+    def __init__(self, hint: str = "", *, id: str | None = None) -> None:
+        """Make the row; the hint says what may be typed, while nothing is."""
         super().__init__(id=id)
-        self.input = InputLine(hint, id=input_id)
+        self.input = InputLine(hint)
         self._label = Line()
         self._state = Line()
         self._words = ""
+        self._before: Widget | None = None
+        """What had the focus."""
 
     def compose(self) -> ComposeResult:
         """Words, the line to type in, words."""
@@ -54,32 +70,33 @@ class FilterBar(ContainedWidget, Horizontal):
         yield self.input
         yield self._state
 
-    @property
-    def room(self) -> int:
-        """Cells there are for words at the right."""
-        width = self.size.width or self.screen.size.width
-        return max(
-            0, width - len(self._words) - max(_TYPED, len(self.input.value) + 1) - 2
-        )
-
     def open(self, label: str, typed: str = "") -> None:
-        """Show the row, at once so that fast typing loses no key, and give it the focus.
+        """Show the row in place of the keys, at once so that fast typing loses no key, and give it
+        the focus.
 
         Args:
-            label: Words at the left.
+            label: Words at the left, where there is room for them.
             typed: The text to begin with.
         """
         with self.input.prevent(Input.Changed):
             self.input.value = typed
+        if self.screen.focused is not self.input:
+            self._before = self.screen.focused
         self.display = True
-        self.label(label)
+        for keys in self.screen.query_children(Keys):
+            keys.styles.display = "none"
+        width = self.size.width or self.screen.size.width
+        self._words = label if len(label) + 2 * _TYPED <= width else "/ "
+        self._write(self._label, self._words, "accent")
         self.screen.set_focus(self.input, scroll_visible=False)
 
-    def label(self, words: str) -> None:
-        """Write the words at the left, where there is room for them."""
-        width = self.size.width or self.screen.size.width
-        self._words = words if len(words) + 2 * _TYPED <= width else "/ "
-        self._write(self._label, self._words, "accent")
+    def close(self) -> None:
+        """Take the row away, and give the focus back."""
+        self.screen.set_focus(self._before, scroll_visible=False)
+        self.display = False
+        for keys in self.screen.query_children(Keys):
+            keys.styles.clear_rule("display")
+            keys.refresh(layout=True)
 
     def say(
         self,
@@ -92,11 +109,9 @@ class FilterBar(ContainedWidget, Horizontal):
         `filter_state`.
         """
         typed = self.input.value
-        room = self.room
-        self.state(filter_state(typed, matches, room, enter=enter, escape=escape))
-
-    def state(self, words: str) -> None:
-        """Write the words at the right."""
+        width = self.size.width or self.screen.size.width
+        room = max(0, width - len(self._words) - max(_TYPED, len(typed) + 1) - 2)
+        words = filter_state(typed, matches, room, enter=enter, escape=escape)
         self._write(self._state, words, "dim")
 
     def _write(self, line: Line, words: str, role: str) -> None:

@@ -6,18 +6,16 @@ from itertools import accumulate, chain
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from rich.cells import cell_len
-from rich.segment import Segment
-from textual.strip import Strip
 
-from verl_tui.tui.keys.key_names import key_name
+from verl_tui.tui.keys.bindings import key_name
 from verl_tui.tui.widgets.role_styled import RoleStyled
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
 
     from textual import events
-    from textual.binding import ActiveBinding
     from textual.screen import Screen
+    from textual.strip import Strip
 
     from verl_tui.tui.widgets.role_styled import Looks
 
@@ -32,19 +30,18 @@ _NEEDED = "help"
 
 
 class _Key(NamedTuple):
-    """A key, and what it does."""
+    """Keys, and what they do."""
 
+    id: str
     pressed: str
     display: str
     does: str
     enabled: bool
-    needed: bool = False
-    """True if others are left out before it is."""
 
     @property
     def width(self) -> int:
-        """Cells of both, and of the blank between them."""
-        return cell_len(self.display) + 1 + cell_len(self.does)
+        """Cells of both, and of a blank behind each."""
+        return cell_len(self.display) + cell_len(self.does) + 2
 
 
 class Keys(RoleStyled, can_focus=False):
@@ -70,7 +67,7 @@ class Keys(RoleStyled, can_focus=False):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._keys: tuple[_Key, ...] = ()
+        self._keys: list[_Key] = []
 
     def on_mount(self) -> None:
         """Watch which keys hold."""
@@ -80,101 +77,62 @@ class Keys(RoleStyled, can_focus=False):
         """Show the keys that hold now; while the terminal has no focus they stay as they are."""
         if not screen.app.app_focus or screen is not self.screen:
             return
-        active = screen.active_bindings
-        first = _first_keys(screen, active)
-        others = self._other_keys(active, {id for ids in first for id in ids.split()})
-        keys = (*first.values(), *others.values())
+        keys = [*_named_keys(screen)]
+        known = {id for key in keys for id in key.id.split()}
+        for _, one, enabled, _ in screen.active_bindings.values():
+            name = one.id or one.action
+            if one.show and name not in known:
+                known.add(name)
+                does = one.description
+                keys.append(_Key(name, one.key, key_name(one.key), does, enabled))
         if keys != self._keys:
             self._keys = keys
             self.refresh()
-
-    def _other_keys(
-        self, active: dict[str, ActiveBinding], known: set[str]
-    ) -> dict[str, _Key]:
-        """Return the first key of each further action that is to be shown.
-
-        Args:
-            active: What keys mean now.
-            known: Names of the actions that are shown already.
-        """
-        found: dict[str, _Key] = {}
-        for _, binding, enabled, _ in active.values():
-            if binding.show and binding.id not in known and binding.action not in found:
-                display = binding.key_display or key_name(binding.key)
-                needed = binding.id == _NEEDED
-                found[binding.action] = _Key(
-                    binding.key, display, binding.description, enabled, needed=needed
-                )
-        return found
 
     @property
     def fitting(self) -> list[tuple[int, _Key]]:
         """The keys there is room for, each with the column it begins at."""
         keys = list(self._keys)
-        while keys and sum(key.width + 1 for key in keys) - 1 > self.size.width:
-            others = (key for key in reversed(keys) if not key.needed)
+        while keys and sum(key.width for key in keys) - 1 > self.size.width:
+            others = (key for key in reversed(keys) if key.id != _NEEDED)
             keys.remove(next(others, keys[-1]))
-        begins = accumulate((key.width + 1 for key in keys), initial=0)
+        begins = accumulate((key.width for key in keys), initial=0)
         return list(zip(begins, keys, strict=False))
 
     def render_line(self, y: int) -> Strip:
         """Return the row."""
-        base = self.rich_style
-        role = self.role_styles
-        segments: list[Segment] = []
+        row: list[tuple[str, str]] = []
         for _, key in self.fitting if y == 0 else ():
-            pressed = role["key" if key.enabled else "off"]
-            does = role["does" if key.enabled else "off"]
-            segments.append(Segment(key.display, pressed))
-            segments.append(Segment(f" {key.does}", does))
-            segments.append(Segment(" ", base))
-        return Strip(segments).adjust_cell_length(self.size.width, base)
+            roles = ("key", "does") if key.enabled else ("off", "off")
+            row += zip((key.display, f" {key.does}"), roles, strict=True)
+            row.append((" ", ""))
+        return self.inked(row).adjust_cell_length(self.size.width, self.rich_style)
 
     def on_click(self, event: events.Click) -> None:
         """Press the key under the mouse."""
         for x, key in self.fitting:
-            if x <= event.x < x + key.width and key.enabled:
+            if x <= event.x < x + key.width - 1 and key.enabled:
                 self.app.simulate_key(key.pressed)
 
 
-def _first_keys(
-    screen: Screen[object], active: dict[str, ActiveBinding]
-) -> dict[str, _Key]:
-    """Return the keys that the focused panel, or else its screen, has first, those of the app, and
-    then those of the screen around the panel, by their names.
+def _named_keys(screen: Screen[object]) -> Iterator[_Key]:
+    """Yield the keys that the focused panel, or else its screen, names, those that the app names,
+    and then those of the screen around the panel: those that hold now.
     """
-    focus = screen.focused or screen
-    around: list[Sequence[tuple[str, str]]] = [
-        getattr(node, FOOTER, ())
-        for node in focus.ancestors_with_self
-        if node is not screen.app
-    ]
-    own = [keys for keys in around if keys]
-    of_app = getattr(screen.app, FOOTER, ())
-    declared = chain(*own[:1], of_app, *own[1:])
+    holding: dict[str | None, tuple[str, bool]] = {}
+    for key, one in screen.active_bindings.items():
+        holding.setdefault(one.binding.id, (key, one.enabled))
     known: set[str] = set()
-    found: dict[str, _Key] = {}
-    for ids, does in declared:
-        names = set(ids.split())
-        if known & names:
-            continue
-        key = _named(ids, does, active)
-        if key is not None:
-            known |= names
-            found[ids] = key
-    return found
+    for ids, does in _declared(screen):
+        keys = [holding[id] for id in ids.split() if id in holding]
+        if keys and known.isdisjoint(ids.split()):
+            known.update(ids.split())
+            display = " ".join(key_name(key) for key, _ in keys)
+            yield _Key(ids, keys[0][0], display, does, all(on for _, on in keys))
 
 
-def _named(ids: str, does: str, active: dict[str, ActiveBinding]) -> _Key | None:
-    """Return keys by their names in the configuration as one entry; None where none of them holds
-    now.
-    """
-    first_keys: dict[str | None, tuple[str, ActiveBinding]] = {}
-    for key, holding in active.items():
-        first_keys.setdefault(holding.binding.id, (key, holding))
-    keys = [first_keys[id] for id in ids.split() if id in first_keys]
-    if not keys:
-        return None
-    first, _ = keys[0]
-    display = " ".join(key_name(key) for key, _ in keys)
-    return _Key(first, display, does, all(holding.enabled for _, holding in keys))
+def _declared(screen: Screen[object]) -> Iterator[tuple[str, str]]:
+    around = (screen.focused or screen).ancestors_with_self
+    named = [getattr(one, FOOTER, ()) for one in around if one is not screen.app]
+    own = [keys for keys in named if keys]
+    return chain(*own[:1], getattr(screen.app, FOOTER, ()), *own[1:])

@@ -1,35 +1,25 @@
-"""One line of text that repaints only when it has changed."""
+"""One line of text, and a few rows: both repaint only when they have changed."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from rich.style import Style
-from rich.text import Text
 from textual.strip import Strip
 
-from verl_tui.rendering.text.family_colours import FAMILIES
+from verl_tui.rendering.text.piece import cells_of
+from verl_tui.rendering.text.printable import cut
 from verl_tui.tui.widgets.role_styled import RoleStyled
+from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-    from verl_tui.rendering.text.piece import Piece
-    from verl_tui.tui.widgets.role_styled import Looks
+    from verl_tui.rendering.text.piece import Pieces
 
 
 class Line(RoleStyled):
     """One line of pieces at the left and at the right; the left ones are cut first."""
 
-    LOOKS: ClassVar[Looks] = {
-        "strong": "bold",
-        "dim": "$text-muted",
-        "good": "$text-success",
-        "warning": "$text-warning",
-        "critical": "bold $text-error",
-        "accent": "$text-accent",
-        **FAMILIES,
-    }
     DEFAULT_CSS = """
     Line {
         height: 1;
@@ -39,14 +29,17 @@ class Line(RoleStyled):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, markup=False)
-        self._left: tuple[Piece, ...] = ()
-        self._right: tuple[Piece, ...] = ()
+        self._shown: tuple[Pieces, Pieces] = [], []
 
-    def show(self, left: Iterable[Piece], right: Iterable[Piece] = ()) -> None:
+    def show(
+        self,
+        left: Iterable[tuple[str, str]],
+        right: Iterable[tuple[str, str]] = (),
+    ) -> None:
         """Show these pieces; repaints only if they are new."""
-        shown = (tuple(left), tuple(right))
-        if shown != (self._left, self._right):
-            self._left, self._right = shown
+        shown = [*left], [*right]
+        if shown != self._shown:
+            self._shown = shown
             self.refresh()
 
     def render_line(self, y: int) -> Strip:
@@ -54,29 +47,48 @@ class Line(RoleStyled):
         width = self.size.width
         if y > 0 or width < 1:
             return Strip.blank(width, self.rich_style)
-        right = self._text(self._right)
-        if right.cell_len > width // 2:
-            right = Text()
-        room = max(0, width - right.cell_len - (1 if right else 0))
-        pieces = list(self._left)
-        left = self._text(pieces)
-        while left.cell_len > room and len(pieces) > 1:
+        left, right = self._shown
+        left = [*left]
+        if cells_of(right) > width // 2:
+            right = []
+        room = max(0, width - cells_of(right) - (1 if right else 0))
+        while cells_of(left) > room and len(left) > 1:
             # Half a word at the end is misleading: the last pieces matter least.
-            pieces.pop()
-            left = self._text(pieces)
-        left.truncate(room, overflow="ellipsis")
-        line = left + Text(" " * max(0, width - left.cell_len - right.cell_len)) + right
-        strip = Strip(line.render(self.app.console)).adjust_cell_length(width)
+            left.pop()
+        left = cut(left, room, "…")
+        gap = " " * max(0, width - cells_of(left) - cells_of(right))
+        strip = self.inked([*left, (gap, ""), *right]).adjust_cell_length(width)
         return strip.apply_style(self.rich_style)
 
-    def _text(self, pieces: Iterable[Piece]) -> Text:
-        text = Text()
-        for words, role in pieces:
-            text.append(words, self._ink(role))
-        return text
 
-    def _ink(self, role: str) -> Style:
-        if not role:
-            return Style.null()
-        style = self.role_style(role)
-        return Style(color=style.color, bold=style.bold)
+class Hint(Line):
+    """The first keys to know, in place of the footer, until one has been pressed at the first
+    start.
+    """
+
+    DEFAULT_CSS = """
+    Hint { background: $footer-background; }
+    """
+
+
+class FewRows(Rows, can_focus=False):
+    """Rows in the colour of the widget; out of sight while there are none."""
+
+    DEFAULT_CSS = """
+    FewRows { height: 1; width: 1fr; padding: 0 1; display: none; overflow: hidden hidden; }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id, focus=False)
+
+    @property
+    def room(self) -> int:
+        """Cells of a row."""
+        return max(1, self.screen.size.width - 2)
+
+    def show(self, rows: Sequence[str]) -> None:
+        """Show these rows."""
+        if len(rows) != len(self.rows):
+            self.styles.height = max(1, len(rows))
+            self.display = bool(rows)
+        self.set([[(row, "")] for row in rows])

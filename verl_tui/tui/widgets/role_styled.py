@@ -1,15 +1,18 @@
-"""Widgets that draw in the colours of roles."""
+"""How roles look, and widgets that draw in them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from rich.control import strip_control_codes
 from rich.segment import Segment
 from textual.strip import Strip
 from textual.style import Style as VisualStyle
 from textual.widget import Widget
 
 from verl_tui.patterns import pattern
+from verl_tui.rendering.text import part_colours, run_colours
+from verl_tui.rendering.text.family_colours import FAMILIES
 from verl_tui.rendering.text.hues import Hue
 from verl_tui.tui.terminal.net import ContainedWidget
 
@@ -22,6 +25,49 @@ if TYPE_CHECKING:
 
 _VARIABLE = pattern(r"\$([a-z0-9-]+)")
 """A colour of the theme."""
+_BY_LOOK = {
+    "$foreground": "label text path value name prompt response fields assistant plain",
+    "bold": "strong",
+    "bold $foreground": "shown",
+    "$text-muted": "dim nothing prefix axis progress system",
+    "$text-disabled": "token number",
+    "$text-success": "good ok up better override mark",
+    "$text-warning": "warning differs pin",
+    "bold $text-warning": "warn",
+    "$text-error": "error worse",
+    "bold $text-error": "critical down odd",
+    "$text-primary": "info setting spark truth step",
+    "bold $text-primary": "count answer",
+    "reverse $text-primary": "hit",
+    "$text-secondary": "user tool result",
+    "$text-accent": "accent advice call code",
+    "bold $text-accent": "heading current",
+    "italic $text-muted": "thought tag",
+    "underline $text-warning": "repeated",
+    "bold reverse $text-warning": "here",
+    "$text-success on $foreground 15%": "bar",
+    "$text-primary on $foreground 15%": "gauge",
+    "bold on $primary-muted": "row",
+    "on $block-cursor-blurred-background": "row-blurred",
+}
+ROLES: Looks = {
+    **{role: look for look, roles in _BY_LOOK.items() for role in roles.split()},
+    **FAMILIES,
+    **run_colours.HUES,
+    **part_colours.HUES,
+}
+"""How each role looks on the ground of a widget: a colour, or words as in Textual's markup, such as
+`bold $text-error` or `$primary 60% on $panel`.
+"""
+_IN_SIXTEEN = {
+    "bar": "$text-success on ansi_bright_black",
+    "gauge": "$text-primary on ansi_bright_black",
+    "row": "bold reverse",
+    "row-blurred": "bold",
+}
+"""Those that look otherwise in the terminal's own colours, which have no shades: nobody knows which
+grounds its text can be read on.
+"""
 
 
 class RoleStyled(ContainedWidget, Widget):
@@ -33,13 +79,7 @@ class RoleStyled(ContainedWidget, Widget):
     """
 
     LOOKS: ClassVar[Looks] = {}
-    """How each role looks on the ground of the widget: a colour, or words as in Textual's markup,
-    such as `bold $text-error` or `$primary 60% on $panel`.
-    """
-    ANSI_LOOKS: ClassVar[Mapping[str, str]] = {}
-    """The same of roles that look otherwise in the terminal's own sixteen colours, which have no
-    shades.
-    """
+    """How roles look that other widgets do not have."""
 
     _role_styles: dict[str, Style] | None = None
 
@@ -58,30 +98,24 @@ class RoleStyled(ContainedWidget, Widget):
 
     def _words(self, role: str) -> str:
         """Return how a role looks in the theme in force, in the colours that this has."""
-        look = self.LOOKS[role]
+        look = self.LOOKS.get(role) or ROLES[role]
         ansi = self.app.native_ansi_color
         if isinstance(look, Hue):
             return look.on_ground(ansi=ansi, dark=self.app.current_theme.dark)
-        words = self.ANSI_LOOKS.get(role, look) if ansi else look
+        words = _IN_SIXTEEN.get(role, look) if ansi else look
         # Textual's parser drops the share of a variable such as `auto 60%`
         variables = self.app.theme_variables
         return _VARIABLE.sub(lambda found: variables[found[1]], words)
 
-    @property
-    def role_styles(self) -> dict[str, Style]:
-        """The styles of all roles."""
-        return {role: self.role_style(role) for role in self.LOOKS}
-
     def inked(self, row: Iterable[tuple[str, str]]) -> Strip:
-        """Return a row of pieces, each a text and its role, in their colours; without a role the
-        row's own.
-        """
-        segments = [
-            Segment(text, self.role_style(role) if role else None)
-            for text, role in row
-            if text
-        ]
-        return Strip(segments)
+        """Return a row of pieces, each a text and its role, in their colours."""
+        return Strip(
+            [
+                Segment(strip_control_codes(text), self.role_style(role))
+                for text, role in row
+                if text
+            ]
+        )
 
     def notify_style_update(self) -> None:
         """Forget the styles: the theme has changed."""

@@ -1,32 +1,32 @@
-"""A scrolling list of ready-made rows that repaints only the rows that have changed."""
+"""A scrolling list of rows that repaints only the rows that have changed."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
+from textual.actions import SkipAction
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import var
 from textual.strip import Strip
 
 from verl_tui.means import clamp
-from verl_tui.tui.keys.act import act
-from verl_tui.tui.keys.help_section import HelpSection
+from verl_tui.rendering.text.piece import text_of
+from verl_tui.tui.keys.act import HelpSection, act
 from verl_tui.tui.terminal.scrolling import ScrollingRows
 from verl_tui.tui.widgets.role_styled import RoleStyled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from textual import events
     from textual.binding import BindingType
 
-    from verl_tui.tui.widgets.role_styled import Looks
+    from verl_tui.rendering.text.piece import Pieces
 
-_EMPTY = Strip([])
-"""Drawn below the last row."""
 _BLOCKS = frozenset("▁▂▃▄▅▆▇█▏▎▍▌▋▊▉")
 """Characters of bars and sparklines."""
 
@@ -46,21 +46,12 @@ def _grounded(strip: Strip, ground: Style) -> Iterator[Segment]:
 
 
 class Rows(ScrollingRows, RoleStyled, can_focus=True):
-    """Rows of text; one may be chosen with the keyboard or the mouse.
+    """Rows of text, or entries of one row or more each; of these one may be chosen.
 
     Textual writes a dirty widget whole, so what did not change must not be refreshed: over a slow
     link the difference is a factor of a hundred.
     """
 
-    LOOKS: ClassVar[Looks] = {
-        "here": "bold on $primary-muted",
-        "chosen": "on $block-cursor-blurred-background",
-    }
-    # Nobody knows which grounds the text of the terminal's own colours can be read on.
-    ANSI_LOOKS: ClassVar[Mapping[str, str]] = {
-        "here": "bold reverse",
-        "chosen": "bold",
-    }
     DEFAULT_CSS = """
     Rows {
         scrollbar-size-vertical: 1;
@@ -79,46 +70,53 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
     ]
 
     class Chosen(Message):
-        """A row was chosen by the user."""
+        """The user chose the entry that begins at a row."""
 
-        def __init__(self, rows: Rows, index: int) -> None:
-            self.rows = rows
+        def __init__(self, index: int) -> None:
             self.index = index
             super().__init__()
 
-        @property
-        def control(self) -> Rows:
-            """The widget that sent the message."""
-            return self.rows
-
     chosen: var[int | None] = var(None, init=False)
-    """Index of the chosen row; None while none is."""
+    """The row that the chosen entry begins at; None while none is."""
 
-    def __init__(self, *, choosing: bool = False, id: str | None = None) -> None:
+    def __init__(self, *, focus: bool = True, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.choosing = choosing
-        """True if moving chooses rows; otherwise it scrolls."""
         self.show_horizontal_scrollbar = False
-        self.strips: Sequence[Strip] = []
-        """All rows, in sight or not; `set_strips` sets them."""
+        self.can_focus = focus
+        self.rows: Sequence[Pieces] = []
+        """All rows, in sight or not; `set` sets them."""
+        self._starts: Sequence[int] = ()
+        self._stop = 0
 
     @property
     def width(self) -> int:
         """Width of a row in cells."""
         return self.scrollable_content_region.width
 
-    def set_strips(self, strips: Sequence[Strip]) -> None:
-        """Show these strips; repaints only the rows in sight that differ from those before."""
-        old = self.strips
-        self.strips = strips
+    def set(
+        self,
+        rows: Sequence[Pieces],
+        starts: Sequence[int] = (),
+        stop: int | None = None,
+    ) -> None:
+        """Show these rows; repaints only those in sight that differ from those before.
+
+        Args:
+            rows: All rows.
+            starts: The row that each entry begins at, ascending; none where none can be chosen.
+            stop: The row after the last entry, by default there is none.
+        """
+        old, self.rows = self.rows, rows
+        self._starts = starts
+        self._stop = len(rows) if stop is None else stop
         width = self.width
-        if len(old) != len(strips) or self.virtual_size.width != width:
-            self.scroll_over(Size(width, len(strips)))
+        if len(old) != len(rows) or self.virtual_size.width != width:
+            self.scroll_over(Size(width, len(rows)))
         top = self.scroll_offset.y
         shown, height = self.size
         before = [*old[top : top + height], *[None] * height]
-        after = [*strips[top : top + height], *[None] * height]
-        changed = [y for y in range(height) if _differ(before[y], after[y])]
+        after = [*rows[top : top + height], *[None] * height]
+        changed = [y for y in range(height) if before[y] != after[y]]
         if changed:
             self.refresh(*(Region(0, y, shown, 1) for y in changed))
 
@@ -126,28 +124,14 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
         """Return one row of the screen."""
         at = self.scroll_offset.y + y
         width = self.size.width
-        strip = self.strips[at] if 0 <= at < len(self.strips) else _EMPTY
-        strip = strip.crop(0, width).extend_cell_length(width)
-        ground = self.ground(at)
-        if ground is not None:
+        row = self.rows[at] if 0 <= at < len(self.rows) else ()
+        strip = self.inked(row).crop(0, width).extend_cell_length(width)
+        if self._starts and at == self.chosen:
+            # Only the ground changes: a row's colours must stay readable under the cursor.
+            mark = self.role_style("row" if self.has_focus else "row-blurred")
+            ground = Style(bgcolor=mark.bgcolor, bold=mark.bold, reverse=mark.reverse)
             strip = Strip(_grounded(strip, ground), width)
         return strip.apply_style(self.role_style(""))
-
-    def ground(self, at: int) -> Style | None:
-        """Return the style under a chosen row.
-
-        Only the background changes: the meaning of a row's colours must stay readable under the
-        cursor.
-        """
-        if not self.choosing or at != self.chosen:
-            return None
-        mark = self.mark
-        return Style(bgcolor=mark.bgcolor, bold=mark.bold, reverse=mark.reverse)
-
-    @property
-    def mark(self) -> Style:
-        """Style of the chosen row, with the focus or without."""
-        return self.role_style("here" if self.has_focus else "chosen")
 
     def watch_has_focus(self, _has_focus: bool) -> None:
         """Repaint the chosen row: nothing else shows the focus."""
@@ -162,57 +146,112 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
     @property
     def plain(self) -> str:
         """The chosen row as text; all rows where none can be chosen."""
-        rows: Sequence[Strip] = self.strips
-        if self.choosing:
+        rows: Sequence[Pieces] = self.rows
+        if self._starts:
             rows = [] if self.chosen is None else rows[self.chosen : self.chosen + 1]
-        return "\n".join(row.text.rstrip() for row in rows)
+        return "\n".join(text_of(row).rstrip() for row in rows)
 
-    def reveal(self, index: int) -> None:
-        """Scroll as little as needed to show a row."""
-        self.scroll_to_region(Region(0, index, 1, 1), animate=False, force=True)
+    # -- entries -----------------------------------------------------------------------------------
+
+    @property
+    def entry(self) -> int | None:
+        """Index of the chosen entry."""
+        return None if self.chosen is None else self.entry_at(self.chosen)
+
+    def entry_at(self, row: int) -> int | None:
+        """Return the entry that a row belongs to, None where it belongs to none."""
+        if self._starts and self._starts[0] <= row < self._stop:
+            return bisect_right(self._starts, row) - 1
+        return None
+
+    def choose(self, entry: int | None) -> None:
+        """Mark an entry as chosen, without a message."""
+        self.chosen = None if entry is None else self._starts[entry]
+
+    def reveal(self, row: int) -> None:
+        """Scroll as little as needed to show the entry that begins at a row, its beginning at
+        least.
+        """
+        at = self.entry_at(row)
+        end = row + 1 if at is None else [*self._starts[at + 1 : at + 2], self._stop][0]
+        height = max(1, min(end - row, self.size.height))
+        self.scroll_to_region(Region(0, row, 1, height), animate=False, force=True)
+
+    def _choose(self, row: int) -> None:
+        at = self.entry_at(row)
+        if at is not None:
+            self.chosen = self._starts[at]
+            self.reveal(self.chosen)
+            self.post_message(self.Chosen(self.chosen))
+
+    # -- keys and mouse ----------------------------------------------------------------------------
 
     def action_move(self, by: int) -> None:
-        """Choose the next row, or scroll by one."""
-        if self.choosing:
-            at = self.chosen
-            if at is None:
-                at = -1 if by > 0 else 1
-            self._choose(at + by)
+        """Choose the next entry; scroll where there is none."""
+        starts = self._starts
+        at = self.entry
+        to = (0 if by > 0 else len(starts) - 1) if at is None else at + by
+        if 0 <= to < len(starts):
+            self._choose(starts[to])
         else:
             self.scroll_relative(y=by, animate=False, immediate=True)
 
     def action_page(self, by: int) -> None:
-        """Move by a screenful."""
-        rows = max(1, self.size.height - 1)
-        if self.choosing:
-            self._choose((self.chosen or 0) + by * rows)
+        """Choose the entry a screenful away; scroll where there is none."""
+        by *= max(1, self.size.height - 1)
+        if self._starts:
+            row = (self.chosen or 0) + by
+            self._choose(clamp(row, self._starts[0], self._stop - 1))
         else:
-            self.scroll_relative(y=by * rows, animate=False, immediate=True)
+            self.scroll_relative(y=by, animate=False, immediate=True)
 
     def action_end(self, way: int) -> None:
-        """Go to the first or last row."""
-        if self.choosing:
-            self._choose(0 if way < 0 else len(self.strips) - 1)
-        elif way < 0:
+        """Choose the first or last entry, and scroll to that end."""
+        if self._starts:
+            self._choose(self._starts[0 if way < 0 else -1])
+        if way < 0:
             self.scroll_home(animate=False)
         else:
             self.scroll_end(animate=False)
 
     def on_click(self, event: events.Click) -> None:
-        """Choose the row under the mouse."""
-        if self.choosing:
-            self._choose(event.y + self.scroll_offset.y)
-
-    def _choose(self, index: int) -> None:
-        if not self.strips:
-            return
-        index = clamp(index, 0, len(self.strips) - 1)
-        self.chosen = index
-        self.reveal(index)
-        self.post_message(self.Chosen(self, index))
+        """Choose the entry under the mouse."""
+        self._choose(event.y + self.scroll_offset.y)
 
 
-def _differ(before: Strip | None, after: Strip | None) -> bool:
-    if before is after:
-        return False
-    return before is None or after is None or list(before) != list(after)
+class Entries(Rows):
+    """A list whose entries can be opened."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        act("enter", "open", "entries.open", "Open"),
+    ]
+    PAGED = False
+    """True if keys for a screenful choose the entry there; otherwise they scroll."""
+
+    class Opened(Message):
+        """The user pressed enter on the chosen entry, or clicked it twice."""
+
+        def __init__(self, entry: int) -> None:
+            self.entry = entry
+            super().__init__()
+
+    def action_page(self, by: int) -> None:
+        """Scroll by a screenful, or choose what is there."""
+        if self.PAGED:
+            super().action_page(by)
+        else:
+            rows = by * max(1, self.size.height - 1)
+            self.scroll_relative(y=rows, animate=False)
+
+    def action_open(self) -> None:
+        """Open the chosen entry, else the first; without entries leave the key to others."""
+        if not self._starts:
+            raise SkipAction
+        self._choose(self._starts[self.entry or 0])
+        self.post_message(self.Opened(self.entry or 0))
+
+    def on_click(self, event: events.Click) -> None:
+        """Open an entry at the second click; the first chooses it."""
+        row = event.y + self.scroll_offset.y
+        if event.chain == 2 and self.entry_at(row) is not None:
+            self.action_open()

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from textual import on
 from textual.message import Message
 
-from verl_tui.tui.widgets import looks
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 class StartLog(Rows):
     """Rows of a log, out of sight while there are charts."""
 
-    LOOKS = looks.LOG_LINES
     DEFAULT_CSS = """
     StartLog {
         display: none;
@@ -64,7 +62,7 @@ class StartLog(Rows):
             return
         rows = self._tail.rows(self._view, width, height)
         if rows is not None:
-            self.set_strips([self.inked(row) for row in rows])
+            self.set(rows)
 
     def on_resize(self) -> None:
         """Show as many rows as fit now."""

@@ -1,56 +1,98 @@
-"""Widgets in columns and rows, as many as fit, which is asked while the screen is being laid out.
-
-The contents of a stylesheet's grid can only be changed after a layout, when the size is known: each
-new size would be laid out and painted twice.
+"""Widgets where they are told to stand; and charts in tiles, drawn now or, where all would take too
+long for one frame, in the next.
 """
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from textual.containers import Container
 from textual.geometry import NULL_OFFSET, NULL_SPACING, Region
-from textual.layout import DockArrangeResult, WidgetPlacement
+from textual.layout import DockArrangeResult, Layout, WidgetPlacement
 
 from verl_tui.tui.terminal.net import ContainedWidget
+from verl_tui.tui.widgets.chart import Chart
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from textual.geometry import Size
     from textual.strip import Strip
+    from textual.widget import Widget
+
+    from verl_tui.rendering.arrange import Room
+    from verl_tui.rendering.charts.chart_data import ChartData
+
+_FRAME = 0.05
+"""Seconds of drawing after which the charts that are left wait for the next frame: a key may have
+been pressed. The first charts of a run of 100,000 steps take longer.
+"""
 
 
-class Tiles(ContainedWidget, Container):
-    """Shows the first of its children in tiles; the others are out of sight."""
+def _placed(widget: Widget, *room: int) -> WidgetPlacement:
+    return WidgetPlacement(Region(*room[:4]), NULL_OFFSET, NULL_SPACING, widget)
+
+
+class Placed(Layout):
+    """Places widgets by their names."""
+
+    name = "placed"
+
+    def __init__(self) -> None:
+        self.rooms: Mapping[str, Room] = {}
+        """Name of a widget -> its place."""
+
+    def arrange(
+        self,
+        parent: Widget,
+        children: Sequence[Widget],
+        size: Size,
+        greedy: bool = True,
+    ) -> list[WidgetPlacement]:
+        """Return the place of each widget that has one."""
+        rooms = self.rooms
+        return [
+            _placed(child, *rooms[child.id or ""])
+            for child in children
+            if child.id in rooms
+        ]
+
+
+class ChartTiles(ContainedWidget, Container):
+    """As many charts as are asked for; those that are not needed any more wait out of sight.
+
+    How many fit is asked while the screen is being laid out: the contents of a stylesheet's grid
+    can only be changed after a layout, when the size is known, and each new size would be laid out
+    and painted twice.
+    """
 
     BLANK = True
     """It has nothing of its own to draw: the ground is blank."""
-    DEFAULT_CSS = "Tiles { height: 1fr; }"
+    DEFAULT_CSS = "ChartTiles { height: 1fr; }"
 
     def __init__(
         self, fit: Callable[[Size], Sequence[tuple[int, int, int, int]]]
     ) -> None:
-        """Begin without children.
+        """Begin without charts.
 
         Args:
             fit: Called at each layout with the size there is; returns the tiles: left, top,
-                width and height. What it changes in the children is painted after that layout.
+                width and height. What it changes in the charts is painted after that layout.
         """
         super().__init__()
         self._fit = fit
+        self._waiting: list[tuple[Chart, ChartData]] = []
+        """Charts that the next frame draws, and what they show then."""
 
     def arrange(self, size: Size, optimal: bool = False) -> DockArrangeResult:
-        """Place the children; unlike Textual's layouts asked anew each time, whatever it was for
-        the same size.
+        """Place the charts; unlike Textual's layouts asked anew each time, whatever it was for the
+        same size.
         """
-        if not size:
-            return DockArrangeResult([], set(), NULL_SPACING)
-        tiles = self._fit(size)
+        tiles = self._fit(size) if size else ()
         children = self.children[: len(tiles)]
         placed = [
-            WidgetPlacement(Region(*tile), NULL_OFFSET, NULL_SPACING, child)
-            for tile, child in zip(tiles, children, strict=False)
+            _placed(child, *tile) for child, tile in zip(children, tiles, strict=False)
         ]
         return DockArrangeResult(placed, set(children), NULL_SPACING)
 
@@ -65,3 +107,48 @@ class Tiles(ContainedWidget, Container):
         for one in self.get_line_filters():
             row = row.apply_filter(one, ground)
         return [row] * crop.height
+
+    def have(self, count: int) -> None:
+        """Make the charts that there are too few of."""
+        missing = count - len(self.children)
+        if self.is_attached and missing > 0:
+            self.mount(*(Chart() for _ in range(missing)))
+
+    @property
+    def charts(self) -> list[Chart]:
+        """All charts there are, without a search by the stylesheet's rules."""
+        return [one for one in self.children if isinstance(one, Chart)]
+
+    def fill(self, data: Sequence[ChartData], *, in_layout: bool = False) -> None:
+        """Show in each chart what it is of: as many as a frame has time for, then the others.
+
+        Args:
+            data: What the first charts show; the others are left as they are.
+            in_layout: Whether a layout is under way, which gives charts other sizes: those that are
+                drawn later are blank until then.
+        """
+        self._waiting = [*zip(self.charts, data, strict=False)]
+        for chart, _ in self._waiting if in_layout else ():
+            chart.expect_layout()
+        self._draw_waiting()
+        if in_layout or self._waiting:
+            self.call_after_refresh(self._fill_waiting)
+
+    def _fill_waiting(self) -> None:
+        """Draw the charts that were left to this frame, and those that a layout left where they had
+        been.
+        """
+        for chart in self.charts:
+            chart.catch_up()
+        self._draw_waiting()
+        if self._waiting:
+            self.call_after_refresh(self._fill_waiting)
+
+    def _draw_waiting(self) -> None:
+        """Draw the waiting charts, no more after a frame's time."""
+        until = monotonic() + _FRAME
+        while self._waiting:
+            chart, data = self._waiting.pop(0)
+            chart.show(data)
+            if monotonic() > until:
+                break

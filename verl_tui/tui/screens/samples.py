@@ -1,6 +1,4 @@
-"""The samples of a run over the full screen: a list, and one of its samples beside it; or the
-responses to one prompt at other steps, the chosen one beside the earliest.
-"""
+"""All samples of the step that the charts' cursor, the finding or the samples panel is at."""
 
 from __future__ import annotations
 
@@ -14,63 +12,33 @@ from verl_tui.rendering.filter_words import filter_label
 from verl_tui.rendering.last_result import LastResult
 from verl_tui.rendering.samples import query, table, words
 from verl_tui.rendering.samples.changes import change_rows
-from verl_tui.rendering.samples.document import Document
-from verl_tui.rendering.samples.export import Export, whole
+from verl_tui.rendering.samples.export import Export
 from verl_tui.tui.export import copy_text, folder
-from verl_tui.tui.keys.act import act
-from verl_tui.tui.keys.help_section import HelpSection
-from verl_tui.tui.keys.tasks import SAMPLES
+from verl_tui.tui.keys.act import SAMPLES, HelpSection, act
+from verl_tui.tui.panels.samples import MOVES, SampleMoves, SamplesPanel
+from verl_tui.tui.screens.spec import ScreenSpec
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
-from verl_tui.tui.terminal.lazy_strips import LazyStrips
+from verl_tui.tui.terminal.scrolling import LazyRows
 from verl_tui.tui.toast import toast
-from verl_tui.tui.widgets import looks
 from verl_tui.tui.widgets.document_rows import DocumentRows
 from verl_tui.tui.widgets.filter_bar import FilterBar
 from verl_tui.tui.widgets.footer import Keys
 from verl_tui.tui.widgets.line import Line
-from verl_tui.tui.widgets.role_styled import RoleStyled
 from verl_tui.tui.widgets.rows import Rows
-from verl_tui.tui.widgets.sample_moves import MOVES, SampleMoves
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
     from textual.geometry import Size
-    from textual.strip import Strip
 
     from verl_tui.on_demand.samples import SamplePage
     from verl_tui.rendering.samples.browse import Browse
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
-
-_KEYS = (
-    ("slash", "filter", "Filter, search", "filter"),
-    ("s", "sort", "Sort", "sort"),
-    ("a", "mates", "Same prompt", "mates"),
-    ("h", "history", "Other steps", "history"),
-    ("S", "turn", "Sort the other way round", "turn"),
-    ("escape", "back", "Back", "back"),
-    ("full_stop", "hit(1)", "Next hit", "next_hit"),
-    ("comma", "hit(-1)", "Previous hit", "previous_hit"),
-    ("tab,shift+tab", "swap", "List or sample", "swap"),
-    ("enter", "enter", "Open; in a sample: fold the part at the top", "enter"),
-    ("u,1", "fold('prompt')", "Fold or unfold the prompt", "unfold"),
-    ("2", "fold('response')", "Fold or unfold the response", "fold_response"),
-    ("3", "fold('truth')", "Fold or unfold the ground truth", "fold_truth"),
-    ("4", "fold('fields')", "Fold or unfold the fields", "fold_fields"),
-    ("R", "raw", "Raw text, without margin and colours", "raw"),
-    ("y", "copy(False)", "Copy the sample", "copy"),
-    ("Y", "copy(True)", "Copy the response", "copy_response"),
-    ("x", "export(False)", "Write the sample to a file", "export"),
-    ("X", "export(True)", "Write all listed samples to a file", "export_all"),
-    ("q,o", "leave", "Back to the dashboard", "leave"),
-)
-"""Key, action, what it does, and its name in the configuration."""
-_SHOWN = 4
-"""Of these, those that the last row may name."""
+    from verl_tui.tui.screens.spec import ScreenContext
 
 
-class SamplesScreen(SampleMoves, BufferedScreen[None], RoleStyled):
+class SamplesScreen(SampleMoves, BufferedScreen[None]):
     """A list of a step's samples beside one of them."""
 
     AUTO_FOCUS = "#text"
@@ -85,16 +53,51 @@ class SamplesScreen(SampleMoves, BufferedScreen[None], RoleStyled):
         ("samples.mates", "Same prompt"),
     )
     """Keys that the last row begins with, in fewer words."""
-    LOOKS = looks.SAMPLES
     HELP_SECTION = HelpSection(
         "all samples of a step", rank=20, notes=query.HELP, task=SAMPLES
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         *MOVES,
-        *(
-            act(key, action, f"samples.{name}", does, show=at < _SHOWN)
-            for at, (key, action, does, name) in enumerate(_KEYS)
+        act("slash", "filter", "samples.filter", "Filter, search"),
+        act("s", "sort", "samples.sort", "Sort"),
+        act("a", "mates", "samples.mates", "Same prompt"),
+        act("h", "history", "samples.history", "Other steps", show=True),
+        act("S", "turn", "samples.turn", "Sort the other way round"),
+        act("escape", "back", "samples.back", "Back"),
+        act("full_stop", "hit(1)", "samples.next_hit", "Next hit"),
+        act("comma", "hit(-1)", "samples.previous_hit", "Previous hit"),
+        act("tab,shift+tab", "swap", "samples.swap", "List or sample"),
+        act(
+            "enter",
+            "enter",
+            "samples.enter",
+            "Open; in a sample: fold the part at the top",
         ),
+        act("u,1", "fold('prompt')", "samples.unfold", "Fold or unfold the prompt"),
+        act(
+            "2",
+            "fold('response')",
+            "samples.fold_response",
+            "Fold or unfold the response",
+        ),
+        act(
+            "3",
+            "fold('truth')",
+            "samples.fold_truth",
+            "Fold or unfold the ground truth",
+        ),
+        act("4", "fold('fields')", "samples.fold_fields", "Fold or unfold the fields"),
+        act("R", "raw", "samples.raw", "Raw text, without margin and colours"),
+        act("y", "copy(False)", "samples.copy", "Copy the sample"),
+        act("Y", "copy(True)", "samples.copy_response", "Copy the response"),
+        act("x", "export(False)", "samples.export", "Write the sample to a file"),
+        act(
+            "X",
+            "export(True)",
+            "samples.export_all",
+            "Write all listed samples to a file",
+        ),
+        act("q,o", "leave", "samples.leave", "Back to the dashboard"),
     ]
     DEFAULT_CSS = """
     SamplesScreen {
@@ -103,8 +106,6 @@ class SamplesScreen(SampleMoves, BufferedScreen[None], RoleStyled):
         & > Line { padding: 0 1; }
         & > #place { background: $panel; }
         & > #body { height: 1fr; }
-        & > #query-bar { dock: bottom; padding: 0 1; display: none; }
-        & > Keys { dock: bottom; }
         & #side { width: 3fr; max-width: 72; border-right: vkey $panel-lighten-2; }
         & #titles { height: 1; }
         & #list { height: 1fr; scrollbar-gutter: stable; }
@@ -122,7 +123,6 @@ class SamplesScreen(SampleMoves, BufferedScreen[None], RoleStyled):
         &.-history #side { max-width: 34; }
         &.-nothing #side { display: none; }
         &.-flat { & > #listed, & > Keys { display: none; } }
-        &.-filtering { & > #query-bar { display: block; } & > Keys { display: none; } }
     }
     """
 
@@ -131,26 +131,24 @@ class SamplesScreen(SampleMoves, BufferedScreen[None], RoleStyled):
 
         Args:
             view: The state to begin with.
-            browse: Where to begin.
+            browse: Where to begin: the sample shown, the filter, the order and the folds.
         """
         super().__init__()
         self._view = view
         self._browse = browse
         self._place = Line(id="place")
         self._listed = Line(id="listed")
-        self._titles = Rows(id="titles")
-        self._titles.can_focus = False
-        self._list = Rows(choosing=True, id="list")
+        self._titles = Rows(id="titles", focus=False)
+        self._list = Rows(id="list")
         self._line = Line(id="sample")
         self._text = DocumentRows(id="text")
-        self._laid: LastResult[Document] = LastResult()
         self._compared: LastResult[list[Pieces]] = LastResult()
-        self._bar = FilterBar(id="query-bar", input_id="query", hint=query.HINT)
+        self._bar = FilterBar(query.HINT)
         self._export: Export | None = None
 
     @property
     def browse(self) -> Browse:
-        """The sample shown, the filter, the order and the folds."""
+        """What is shown, of what."""
         return self._browse
 
     def compose(self) -> ComposeResult:
@@ -176,9 +174,7 @@ class SamplesScreen(SampleMoves, BufferedScreen[None], RoleStyled):
         self._view = view
         self.redraw()
 
-    def show_samples(self, view: View) -> None:
-        """Draw after samples have been read."""
-        self.show(view)
+    show_samples = show
 
     # -- drawing -----------------------------------------------------------------------------------
 
@@ -188,18 +184,17 @@ class SamplesScreen(SampleMoves, BufferedScreen[None], RoleStyled):
             return  # too early, or the app is ending
         browse = self._browse
         view = self._view
-        samples, end = (
-            (view.run.samples, view.run.end) if view.run is not None else (None, None)
-        )
+        run = view.run
+        samples, end = (run.samples, run.end) if run is not None else (None, None)
         if browse.settle(samples, view.browser, end):
             self._to_top()
-        if browse.page is None or view.run is None:
+        if browse.page is None or run is None:
             self._place.show([("samples", "strong")])
             self._text.show_rows(words.why_none(view, max(1, self._text.width - 1)))
             return
         self.remove_class("-nothing")
-        places = view.run.samples.places
-        self._place.show(*words.step_words(browse, places, view.run.name, view.keys))
+        places = run.samples.places
+        self._place.show(*words.step_words(browse, places, run.name, view.keys))
         self._listed.show(*words.list_words(browse))
         self._draw_list(browse.page)
         if browse.history is None:
@@ -228,23 +223,19 @@ class SamplesScreen(SampleMoves, BufferedScreen[None], RoleStyled):
         facts = listing.facts
         found = list(history.found) if history is not None else []
 
-        def row(at: int) -> Strip:
+        def row(at: int) -> Pieces:
             if found:
                 past = found[at]
-                step = past.place.step
-                return self.inked(
-                    table.table_row(past.fact, step, shown, listing, past.excerpt)
-                )
+                asked = past.fact, past.place.step, shown, listing, past.excerpt
+                return table.table_row(*asked)
             sample = page.sample(visible[at])
             excerpt = table.excerpt(sample.response) if sample is not None else None
             fact = facts[visible[at]]
-            return self.inked(
-                table.table_row(fact, page.place.step, shown, listing, excerpt)
-            )
+            return table.table_row(fact, page.place.step, shown, listing, excerpt)
 
-        self._titles.set_strips([self.inked(table.heading(shown, browse.order))])
+        self._titles.set([table.heading(shown, browse.order)])
         count = len(visible) if history is None else len(found)
-        rows.set_strips(LazyStrips(count, row))
+        rows.set(LazyRows(count, row), range(count))
         if browse.row != rows.chosen:
             rows.chosen = browse.row
             if browse.row is not None:
@@ -265,25 +256,14 @@ class SamplesScreen(SampleMoves, BufferedScreen[None], RoleStyled):
         if sample is None:
             self._line.show([("reading … ", "warning"), *said], strip)
             return
-        width, height = self._text.width - 1, self._text.size.height
-        if width > 0 and self._text.display:
-            searches = browse.query.searches
-            look = (width, height, browse.folded, searches, browse.hit, browse.raw)
-            document = self._laid.of(
-                (sample, look),
-                lambda: Document(
-                    sample,
-                    width,
-                    height,
-                    folded=browse.folded,
-                    searches=searches,
-                    here=browse.hit,
-                    raw=browse.raw,
-                ),
-            )
-            self._text.show(document)
-            if browse.hit is not None and document.hits:
-                strip = [(f"hit {browse.hit + 1:,}/{len(document.hits):,}", "accent")]
+        text = self._text
+        width, height = text.width - 1, text.size.height
+        if width > 0 and text.display:
+            look = {"folded": browse.folded, "searches": browse.query.searches}
+            text.show(sample, width, height, **look, here=browse.hit, raw=browse.raw)
+            hits = text.document.hits if text.document is not None else ()
+            if browse.hit is not None and hits:
+                strip = [(f"hit {browse.hit + 1:,}/{len(hits):,}", "accent")]
         self._line.show(said, strip)
 
     def _draw_changes(self) -> None:
@@ -329,7 +309,7 @@ class SamplesScreen(SampleMoves, BufferedScreen[None], RoleStyled):
             self._say(f"no {other} samples")
         self.moved(moved)
 
-    @on(Rows.Chosen, "#list")
+    @on(Rows.Chosen)
     def _chosen(self, event: Rows.Chosen) -> None:
         self.moved(self._browse.to_row(event.index))
 
@@ -361,8 +341,8 @@ class SamplesScreen(SampleMoves, BufferedScreen[None], RoleStyled):
 
     def action_back(self) -> None:
         """Leave the filter line, what is listed, or the screen."""
-        if self.has_class("-filtering"):
-            self._close_filter()
+        if self._bar.display:
+            self._bar.close()
         elif self._browse.back():
             self._list_or_text(to_list=False)
         else:
@@ -389,30 +369,24 @@ class SamplesScreen(SampleMoves, BufferedScreen[None], RoleStyled):
         """Open the line to type a filter in."""
         self._bar.open(filter_label(["samples"]), self._browse.query.text)
         self._say_matches()
-        self.add_class("-filtering")
 
-    @on(Input.Changed, "#query")
+    @on(Input.Changed)
     def _say_matches(self) -> None:
         """Say beside the typed filter how much matches it, as far as facts alone tell."""
         counts = self._browse.listing.matches(self._bar.input.value)
         self._bar.say(counts, enter="filters", escape=self._view.keys["samples.back"])
 
-    @on(Input.Submitted, "#query")
+    @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
         try:
             wanted = self._browse.listing.asked(event.value)
         except ValueError as error:
             self._say(str(error))
             return
-        self._close_filter()
+        self._bar.close()
         self._browse.leave()
         self._browse.query = wanted
         self._list_or_text(to_list=False)
-
-    def _close_filter(self) -> None:
-        self._bar.display = False
-        self.remove_class("-filtering")
-        self._text.focus(scroll_visible=False)
 
     def action_hit(self, by: int) -> None:
         """Go to the next or previous hit in this sample, and unfold what it is in."""
@@ -458,11 +432,6 @@ class SamplesScreen(SampleMoves, BufferedScreen[None], RoleStyled):
         if sample is not None:
             copy_text(self.app, sample.response if response else self.clip())
 
-    def clip(self) -> str:
-        """Return the sample as it is copied."""
-        sample = self._browse.sample
-        return whole(sample) if sample is not None else ""
-
     def action_export(self, everything: bool) -> None:
         """Write the sample, or all listed ones, to a JSONL file in the current directory."""
         browse = self._browse
@@ -480,3 +449,21 @@ class SamplesScreen(SampleMoves, BufferedScreen[None], RoleStyled):
                 self._say(f"cannot write to {folder()}: {error.strerror or error}")
                 return
             self._view.browser.run_later(self._export)
+
+
+def _open(context: ScreenContext) -> SamplesScreen:
+    panel = context.dashboard.query_one(SamplesPanel)
+    panel.show(context.view)  # it may be out of sight
+    return SamplesScreen(context.view, panel.browse)
+
+
+SCREEN = ScreenSpec(
+    "samples",
+    "o",
+    "samples.open",
+    "Samples of this step",
+    _open,
+    rank=20,
+    short="Samples",
+    task=SAMPLES,
+)

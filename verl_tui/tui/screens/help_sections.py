@@ -11,16 +11,13 @@ from textual.binding import Binding
 from textual.screen import Screen
 
 from verl_tui.rendering.charts.symbols import legend
-from verl_tui.tui.keys.bindings import is_ours
-from verl_tui.tui.keys.help_section import HelpSection
-from verl_tui.tui.keys.key_names import key_name
-from verl_tui.tui.keys.kinds import all_kinds
-from verl_tui.tui.keys.tasks import MOVE, TASKS
+from verl_tui.tui.keys.act import MOVE, TASKS, HelpSection
+from verl_tui.tui.keys.bindings import all_kinds, is_ours, key_name
 from verl_tui.tui.screens.dashboard import Dashboard
 from verl_tui.tui.screens.dashboard_layout import DashboardLayout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from textual.app import App
     from textual.binding import ActiveBinding
@@ -32,7 +29,6 @@ _MAIN = (DashboardLayout, Dashboard)
 
 KeyRow = tuple[str, str, str]
 """Keys, what they do, the name of the action."""
-_FIRST_RUN = "run.1"
 _OTHER_RUNS = {f"run.{n}" for n in range(2, 10)}
 _RUNS_ROW = ("1 … 9", "Run by its number", "run.1 … run.9")
 """The one row for the keys of all runs, which stands where that of the first would."""
@@ -77,49 +73,60 @@ class _Place(NamedTuple):
 
     declared: HelpSection
     kinds: tuple[type[DOMNode], ...]
-    everywhere: bool = False
-    """True if only keys are listed that mean the same in front."""
-    sorted_by_task: bool = False
+    by_task: bool = False
     """True if the classes have keys of several tasks, and only those of this one are listed."""
 
-    def lists(self, binding: Binding) -> bool:
-        """Return whether a key of its classes stands in it."""
-        return not self.sorted_by_task or (binding.group or MOVE) == self.declared.task
+    def section(
+        self,
+        user: Mapping[str, str],
+        active: Mapping[str, ActiveBinding] | None = None,
+    ) -> KeySection:
+        """Return the section, each name once.
+
+        Args:
+            user: The user's own keys.
+            active: What keys mean in front; those that mean something else there are left out.
+        """
+        rows: dict[object, KeyRow] = {}
+        declared = self.declared
+        task = declared.task
+        for binding in chain.from_iterable(map(described, self.kinds)):
+            row = _row(binding, user, active)
+            listed = not self.by_task or (binding.group or MOVE) == task
+            if row[0] and listed:
+                rows.setdefault(binding.id or row, row)
+        if declared.title == "everywhere" and task == MOVE:
+            rows[_PALETTE_ROW] = _PALETTE_ROW
+        title = task.description
+        return KeySection(title, declared.title, (*rows.values(),), declared.notes)
 
 
 def sections(app: App[Any]) -> list[KeySection]:
-    """Return all sections, the signs in charts behind the first with charts."""
-    below = app.screen_stack[-2] if len(app.screen_stack) > 1 else None
-    active = below.active_bindings if below is not None else {}
+    """Return what holds in the screen below the help; what holds everywhere, and what holds in the
+    panels and screens, both task by task. The signs in charts stand behind the first with charts.
+    """
+    below = app.screen_stack[-2] if len(app.screen_stack) > 1 else app.screen
+    active = below.active_bindings
     user = getattr(app, "user_keys", {})
-    places = _places(app, below.focused if below is not None else None)
     found: list[KeySection] = []
     signs = signs_section()
-    for place in places:
-        found.append(_listed(place, user, active if place.everywhere else None))
+    for place in dict.fromkeys(_places(app, below.focused)):
+        apart = place.declared.title == "everywhere"
+        found.append(place.section(user, active if apart else None))
         if place.declared.charts and signs not in found:
             found.append(signs)
     return [section for section in found if section.rows]
 
 
-def _places(app: App[Any], focused: DOMNode | None) -> dict[_Place, None]:
-    """Return what holds in the screen below the help; task by task what holds everywhere; task by
-    task what holds in the panels and in the screens.
-    """
-    screens = _declared(screens=True)
-    panels = _declared(screens=False)
-    front = [
-        one for screen in reversed(app.screen_stack) for one in _of([screen], screens)
-    ]
-    around = [] if front or focused is None else focused.ancestors_with_self
-    first = [*front, *_of(around, panels)]
-    main = _by_task("the dashboard, while nothing is over it", _MAIN) if front else []
-    others = _everywhere(type(app), () if front else _MAIN)
-    everywhere = [
-        place._replace(everywhere=True) for place in _by_task("everywhere", others)
-    ]
-    places = _sorted_by_task((*panels, *main, *screens))
-    return dict.fromkeys((*first, *everywhere, *places))
+def _places(app: App[Any], focused: DOMNode | None) -> list[_Place]:
+    screens, panels = _declared(screens=True), _declared(screens=False)
+    stack = reversed(app.screen_stack)
+    first = [one for screen in stack for one in _of([screen], screens)]
+    main = _by_task("the dashboard, while nothing is over it", _MAIN) if first else []
+    if not first and focused is not None:
+        first = _of(focused.ancestors_with_self, panels)
+    holding = _by_task("everywhere", _everywhere(type(app), () if main else _MAIN))
+    return [*first, *holding, *_sorted_by_task((*panels, *main, *screens))]
 
 
 def all_sections(app: type[App[Any]], user: Mapping[str, str]) -> list[KeySection]:
@@ -128,7 +135,7 @@ def all_sections(app: type[App[Any]], user: Mapping[str, str]) -> list[KeySectio
     """
     places = (*_declared(screens=False), *_declared(screens=True))
     everywhere = _by_task("everywhere", _everywhere(app, _MAIN))
-    found = (_listed(one, user) for one in (*everywhere, *_sorted_by_task(places)))
+    found = (one.section(user) for one in (*everywhere, *_sorted_by_task(places)))
     return [section for section in found if section.rows]
 
 
@@ -136,31 +143,6 @@ def signs_section() -> KeySection:
     """Return the signs in charts."""
     rows = tuple((*entry, "") for entry in legend())
     return KeySection("signs in charts", "", rows)
-
-
-def _listed(
-    place: _Place,
-    user: Mapping[str, str],
-    active: Mapping[str, ActiveBinding] | None = None,
-) -> KeySection:
-    """Return a section, each name once.
-
-    Args:
-        place: Its classes.
-        user: The user's own keys.
-        active: What keys mean in front; those that mean something else there are left out.
-    """
-    rows: dict[object, KeyRow] = {}
-    declared = place.declared
-    for binding in chain.from_iterable(map(described, place.kinds)):
-        row = _row(binding, user, active)
-        if row[0] and place.lists(binding):
-            rows.setdefault(binding.id or row, row)
-    if declared.title == "everywhere" and declared.task == MOVE:
-        rows[_PALETTE_ROW] = _PALETTE_ROW
-    return KeySection(
-        declared.task.description, declared.title, (*rows.values(),), declared.notes
-    )
 
 
 def _row(
@@ -171,10 +153,9 @@ def _row(
     keys = user.get(binding.id or "", binding.key).split(",")
     if active is not None and not binding.priority:
         keys = [key for key in keys if _means(active.get(key), binding)]
-    if binding.id == _FIRST_RUN and keys:
+    if binding.id == "run.1" and keys:
         return _RUNS_ROW
-    named = " ".join(key_name(key) for key in keys)
-    return named, binding.description, binding.id or ""
+    return " ".join(map(key_name, keys)), binding.description, binding.id or ""
 
 
 def own_section(
@@ -189,13 +170,9 @@ def described(kind: type[DOMNode]) -> Iterator[Binding]:
     """Yield the keys of a class that have a description; those of further runs stand with the
     first's.
     """
-    for binding in kind.BINDINGS:
-        if (
-            isinstance(binding, Binding)
-            and binding.description
-            and binding.id not in _OTHER_RUNS
-        ):
-            yield binding
+    for one in kind.BINDINGS:
+        if isinstance(one, Binding) and one.description and one.id not in _OTHER_RUNS:
+            yield one
 
 
 def _means(found: ActiveBinding | None, binding: Binding) -> bool:
@@ -208,24 +185,19 @@ def _means(found: ActiveBinding | None, binding: Binding) -> bool:
     )
 
 
-def _sorted_by_task(places: Sequence[_Place]) -> Iterator[_Place]:
-    for task in TASKS:
-        for section in places:
-            if section.declared.task == task:
-                yield section
+def _sorted_by_task(places: Sequence[_Place]) -> list[_Place]:
+    return sorted(places, key=lambda one: TASKS.index(one.declared.task))
 
 
 def _declared(*, screens: bool) -> list[_Place]:
     """Return the sections that screens declare, or panels and lists, in their order."""
     kinds = [kind for kind in all_kinds() if issubclass(kind, Screen) == screens]
     found = ((kind.__dict__.get("HELP_SECTION"), kind) for kind in kinds)
-    declared = [
-        _Place(one, (kind, *one.also)) for one, kind in found if one is not None
-    ]
+    declared = [_Place(one, (kind, *one.also)) for one, kind in found if one]
     return sorted(declared, key=lambda one: (one.declared.rank, one.declared.title))
 
 
-def _of(nodes: Sequence[DOMNode], known: Iterable[_Place]) -> list[_Place]:
+def _of(nodes: Sequence[DOMNode], known: Sequence[_Place]) -> list[_Place]:
     """Return the sections of nodes."""
     return [
         section
@@ -245,6 +217,5 @@ def _everywhere(
 def _by_task(title: str, kinds: tuple[type[DOMNode], ...]) -> list[_Place]:
     """Return a section for each task that classes may have keys for."""
     return [
-        _Place(HelpSection(title, task=task), kinds, sorted_by_task=True)
-        for task in TASKS
+        _Place(HelpSection(title, task=task), kinds, by_task=True) for task in TASKS
     ]

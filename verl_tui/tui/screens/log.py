@@ -1,72 +1,136 @@
-"""The console of the shown run as text, over the full screen: follow, search, go to errors."""
+"""Log: the console as text, at the line of the chosen finding or at the cursor's step."""
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.message import Message
 from textual.widgets import Input
 
-from verl_tui.rendering.log import status
-from verl_tui.rendering.log.line_kinds import Alarms, LineKind, TextQuery
-from verl_tui.rendering.log.window import LogWindow
-from verl_tui.rendering.text.search import Search
+from verl_tui.rendering.log.target import log_target
+from verl_tui.rendering.text.wrap import wrap
 from verl_tui.tui.export import copy_text
-from verl_tui.tui.keys.act import act
-from verl_tui.tui.keys.help_section import HelpSection
-from verl_tui.tui.keys.tasks import WHY
+from verl_tui.tui.keys.act import WHY, HelpSection, act
 from verl_tui.tui.panels.runs import RunsPanel
-from verl_tui.tui.screens.log.whole_line import LineScreen
+from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
+from verl_tui.tui.screens.spec import ScreenSpec
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.toast import toast
-from verl_tui.tui.widgets import looks
 from verl_tui.tui.widgets.filter_bar import FilterBar
 from verl_tui.tui.widgets.footer import Keys
 from verl_tui.tui.widgets.line import Line
-from verl_tui.tui.widgets.log_rows import LogRows
-from verl_tui.tui.widgets.role_styled import RoleStyled
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from textual import events
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
+    from verl_tui.rendering.log.line_kinds import Alarms, TextQuery
     from verl_tui.rendering.log.line_rows import LogRow
     from verl_tui.rendering.log.target import LogTarget
     from verl_tui.rendering.session.snapshot import View
+    from verl_tui.tui.screens.spec import ScreenContext
 
 _INTERVAL = 0.5
 """Seconds between two looks at the file."""
-_KEYS = (
-    ("escape", "back", "Back", "back"),
-    ("q,l", "dismiss", "Close", "close"),
-    ("f", "follow", "Follow", "follow"),
-    ("slash", "search", "Search", "search"),
-    ("n", "hit(1)", "Next hit", "next_hit"),
-    ("N", "hit(-1)", "Previous hit", "previous_hit"),
-    ("e", "alarm(1)", "Next error", "next_alarm"),
-    ("E", "alarm(-1)", "Previous error", "previous_alarm"),
-    ("exclamation_mark", "warning(1)", "Next warning", "next_warning"),
-    ("at", "warning(-1)", "Previous warning", "previous_warning"),
-    ("u", "fold", "Unfold repeated lines and prefixes", "unfold"),
-    ("w", "wrap", "Wrap or cut lines", "wrap"),
-    ("enter", "whole", "The whole line, or every field of a record", "whole"),
-    ("y", "copy", "Copy the line", "copy"),
-    ("tab", "source(1)", "Next file", "next_source"),
-    ("shift+tab", "source(-1)", "Previous file", "previous_source"),
-    ("left_square_bracket", "other(-1)", "Previous run", "previous"),
-    ("right_square_bracket", "other(1)", "Next run", "next"),
-)
-"""Key, action, what it does, and its name in the configuration."""
+_MOST = 5000
+"""Most rows of a line: more than any takes on a terminal of twenty columns."""
 
 
-class LogScreen(BufferedScreen[None], RoleStyled):
+class LineScreen(RowsScreen[None]):
+    """One line of a log in full: as printed, or one row for each field of a JSONL record."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        act("escape,q,enter", "dismiss", "line.close", "Close", show=True),
+    ]
+    EDGE = (("copy", "copies"), ("line.close", "closes"))
+    WIDEST = 140
+
+    def __init__(self, line: str, title: str, view: View) -> None:
+        """Make the screen.
+
+        Args:
+            line: As it was printed.
+            title: Which line it is.
+            view: The state of everything.
+        """
+        from verl_tui.rendering.log.json_records import whole_line
+
+        super().__init__(view)
+        self._text = whole_line(line)
+        self._title = title
+
+    def title_words(self, view: View) -> str:
+        """Return which line it is."""
+        return self._title
+
+    def page(self, view: View, width: int) -> RowsPage:
+        """Wrap the line."""
+        return RowsPage([[(row, "")] for row in islice(wrap(self._text, width), _MOST)])
+
+    def clip(self) -> str:
+        """Return what is copied: all of it."""
+        return self._text
+
+    def action_other(self, way: int) -> None:
+        """Do nothing: the line is of this run."""
+
+
+class LogRows(Rows):
+    """The rows in sight; moves are left to the screen, which knows the whole log."""
+
+    DEFAULT_CSS = "LogRows { height: 1fr; overflow: hidden hidden; }"
+
+    def __init__(
+        self, go: Callable[[str, int], None], draw: Callable[[], None]
+    ) -> None:
+        """Make the rows.
+
+        Args:
+            go: Goes by so many rows or pages, or to an end: `row`, `page`, `end`.
+            draw: Draws as many rows as fit now.
+        """
+        super().__init__()
+        self._go = go
+        self._draw = draw
+
+    def on_resize(self) -> None:
+        """Draw as many rows as fit now."""
+        self._draw()
+
+    def action_move(self, by: int) -> None:
+        """Move by rows."""
+        self._go("row", by)
+
+    def action_page(self, by: int) -> None:
+        """Move by a screenful."""
+        self._go("page", by)
+
+    def action_end(self, way: int) -> None:
+        """Go to the beginning or the end of the log."""
+        self._go("end", way)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """Move down."""
+        event.stop()
+        self.action_move(3)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """Move up."""
+        event.stop()
+        self.action_move(-3)
+
+
+class LogScreen(BufferedScreen[None]):
     """The text of one of the run's files."""
 
-    AUTO_FOCUS = "#rows"
+    AUTO_FOCUS = "LogRows"
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (10, "-tall")]  # noqa: RUF012 - as Textual has it
-    LOOKS = looks.LOG_LINES
     HELP_SECTION = HelpSection("log", rank=40, task=WHY)
     FOOTER = (
         ("log.back", "Back"),
@@ -82,17 +146,33 @@ class LogScreen(BufferedScreen[None], RoleStyled):
         ("log.next_source", "Next file"),
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        act(key, action, f"log.{name}", does) for key, action, does, name in _KEYS
+        act("escape", "back", "log.back", "Back"),
+        act("q,l", "dismiss", "log.close", "Close"),
+        act("f", "follow", "log.follow", "Follow"),
+        act("slash", "search", "log.search", "Search"),
+        act("n", "hit(1)", "log.next_hit", "Next hit"),
+        act("N", "hit(-1)", "log.previous_hit", "Previous hit"),
+        act("e", "alarm(1)", "log.next_alarm", "Next error"),
+        act("E", "alarm(-1)", "log.previous_alarm", "Previous error"),
+        act("exclamation_mark", "warning(1)", "log.next_warning", "Next warning"),
+        act("at", "warning(-1)", "log.previous_warning", "Previous warning"),
+        act("u", "fold", "log.unfold", "Unfold repeated lines and prefixes"),
+        act("w", "wrap", "log.wrap", "Wrap or cut lines"),
+        act(
+            "enter", "whole", "log.whole", "The whole line, or every field of a record"
+        ),
+        act("y", "copy", "log.copy", "Copy the line"),
+        act("tab", "source(1)", "log.next_source", "Next file"),
+        act("shift+tab", "source(-1)", "log.previous_source", "Previous file"),
+        act("left_square_bracket", "other(-1)", "log.previous", "Previous run"),
+        act("right_square_bracket", "other(1)", "log.next", "Next run"),
     ]
     DEFAULT_CSS = """
     LogScreen {
         overflow: hidden hidden;
         layout: vertical;
-        & > #place { background: $panel; }
-        & > #rows { height: 1fr; }
-        & > #search-bar { dock: bottom; padding: 0 1; display: none; }
-        &.-searching > #search-bar { display: block; }
-        &.-searching > Keys, &.-flat > Keys { display: none; }
+        & > Line { background: $panel; }
+        &.-flat > Keys { display: none; }
     }
     """
 
@@ -110,6 +190,8 @@ class LogScreen(BufferedScreen[None], RoleStyled):
             view: The state to begin with.
             target: The line to begin at; the newest if None.
         """
+        from verl_tui.rendering.log.window import LogWindow
+
         super().__init__()
         self.window = LogWindow(
             view,
@@ -117,14 +199,15 @@ class LogScreen(BufferedScreen[None], RoleStyled):
             on_read=lambda: self.post_message(self.Read()),
             say=lambda sentence: toast(self.app, sentence),
         )
-        self._rows = LogRows(id="rows")
-        self._head = Line(id="place")
+        self._rows = LogRows(self._go, self.redraw)
+        self._head = Line()
+        self._bar = FilterBar("text or expression")
 
     def compose(self) -> ComposeResult:
         """Make the line above with the place, the text, the search box and the keys."""
         yield self._head
         yield self._rows
-        yield FilterBar(id="search-bar", input_id="search", hint="text or expression")
+        yield self._bar
         yield Keys()
 
     def on_mount(self) -> None:
@@ -140,28 +223,26 @@ class LogScreen(BufferedScreen[None], RoleStyled):
         self.window.view = view
         self.redraw()
 
-    @on(Read)
-    @on(LogRows.Resized)
-    def _draw_again(self) -> None:
-        self.redraw()
-
     def look(self) -> None:
         """Look whether the file has grown, unless paused."""
         log = self.window.log
         if log is not None and not self.window.view.paused:
             log.look()
 
+    @on(Read)
     def redraw(self) -> None:
         """Draw the rows in sight, and the lines above and below them."""
+        from verl_tui.rendering.log.status import place_line
+
         if not self.is_mounted or not self.size.width:
             return
         window = self.window
         rows = self._rows
         shown = window.rows(rows.width, rows.size.height)
         if shown is not None:
-            rows.set_strips([self.inked(row) for row in shown])
+            rows.set(shown, range(len(shown)))
             rows.chosen = window.marked
-        self._head.show(*status.place_line(window, self.size.width))
+        self._head.show(*place_line(window, self.size.width))
 
     def _next(self, query: Alarms | TextQuery, way: int) -> None:
         self.window.seek(query, way)
@@ -169,17 +250,16 @@ class LogScreen(BufferedScreen[None], RoleStyled):
 
     # -- keys --------------------------------------------------------------------------------------
 
-    @on(LogRows.Moved)
-    def _moved(self, event: LogRows.Moved) -> None:
+    def _go(self, what: str, by: int) -> None:
         pager = self.window.pager
         if pager is None:
             return
         self.window.target = None
-        if event.what == "row":
-            pager.move(event.by)
-        elif event.what == "page":
-            pager.page(event.by)
-        elif event.by < 0:
+        if what == "row":
+            pager.move(by)
+        elif what == "page":
+            pager.page(by)
+        elif by < 0:
             pager.go_home()
         else:
             pager.go_end()
@@ -212,10 +292,14 @@ class LogScreen(BufferedScreen[None], RoleStyled):
 
     def action_alarm(self, way: int) -> None:
         """Go to the next or previous error."""
+        from verl_tui.rendering.log.line_kinds import Alarms
+
         self._next(Alarms(), way)
 
     def action_warning(self, way: int) -> None:
         """Go to the next or previous warning."""
+        from verl_tui.rendering.log.line_kinds import Alarms, LineKind
+
         self._next(Alarms(LineKind.WARNING), way)
 
     def action_fold(self) -> None:
@@ -274,37 +358,38 @@ class LogScreen(BufferedScreen[None], RoleStyled):
         """Leave the search line, stop the search under way, drop the search; then close."""
         log = self.window.log
         window = self.window
-        if self.has_class("-searching"):
-            self._close_search()
+        if self._bar.display:
+            self._bar.close()
         elif window.search is not None and log is not None:
             log.stop_search()
             window.search = None
-            self.redraw()
         elif window.query is not None:
             window.query = None
-            self.redraw()
         else:
             self.dismiss()
+        self.redraw()
 
     def action_search(self) -> None:
         """Open the line to type a search in."""
         query = self.window.query
         expression = query.search.expression if query is not None else ""
-        self.query_one(FilterBar).open("search this log: ", expression)
+        self._bar.open("search this log: ", expression)
         self._say_matches()
-        self.add_class("-searching")
 
-    @on(Input.Changed, "#search")
+    @on(Input.Changed)
     def _say_matches(self) -> None:
         """Say beside the typed text how many of the lines in sight have it."""
-        bar = self.query_one(FilterBar)
-        view = self.window.view
-        counts = status.hits_in_sight(self.window.lines, bar.input.value)
-        enter = "searches the whole log"
-        bar.say(counts, enter=enter, escape=view.keys["log.back"])
+        from verl_tui.rendering.log.status import hits_in_sight
 
-    @on(Input.Submitted, "#search")
+        counts = hits_in_sight(self.window.lines, self._bar.input.value)
+        escape = self.window.view.keys["log.back"]
+        self._bar.say(counts, enter="searches the whole log", escape=escape)
+
+    @on(Input.Submitted)
     def _search(self, event: Input.Submitted) -> None:
+        from verl_tui.rendering.log.line_kinds import TextQuery
+        from verl_tui.rendering.text.search import Search
+
         window = self.window
         pager = window.pager
         try:
@@ -312,14 +397,20 @@ class LogScreen(BufferedScreen[None], RoleStyled):
         except ValueError as error:
             toast(self.app, str(error))
             return
-        self._close_search()
+        self._bar.close()
+        self.redraw()
         if window.query is not None and pager is not None:
             window.mark = None
             # From the newest line there is only the way back.
             self._next(window.query, -1 if pager.follow else 1)
 
-    def _close_search(self) -> None:
-        self.query_one(FilterBar).display = False
-        self.remove_class("-searching")
-        self._rows.focus(scroll_visible=False)
-        self.redraw()
+
+def _open(context: ScreenContext) -> LogScreen:
+    view = context.view
+    target = log_target(view.run, context.dashboard.chosen_finding, view.cursor)
+    return LogScreen(view, target)
+
+
+SCREEN = ScreenSpec(
+    "log", "l", "log", "Log: the console as text", _open, rank=40, short="Log", task=WHY
+)

@@ -25,18 +25,14 @@ from verl_tui.rendering.metrics.shown import BUDGET
 from verl_tui.tui.terminal.net import ContainedWidget
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.line import Line
-from verl_tui.tui.widgets.placed import Placed
+from verl_tui.tui.widgets.tiles import Placed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from textual import events
-    from textual.timer import Timer
 
     from verl_tui.rendering.charts.braille import Text
     from verl_tui.rendering.metrics.groups import Shelf
     from verl_tui.rendering.metrics.shown import ListedMetrics
-    from verl_tui.runs.run import Run
 
 
 class Tile(Chart, can_focus=False, inherit_bindings=False):
@@ -109,11 +105,8 @@ class MetricGrid(ContainedWidget, Container):
         self._headings: list[Line] = []
         self._places: dict[str, Tile] = {}
         """Where the metrics of the page are."""
-        self._data: dict[str, ChartData] = {}
-        """The data of the charts that are shown, by key."""
-        self._waiting: Iterator[str] = iter(())
-        self.later: Timer | None = None
-        """Draws what there was no time to draw at once; None where nothing waits."""
+        self.waiting: list[tuple[Tile, ChartData]] = []
+        """Charts that there was no time to draw at once, and what they show then."""
 
     @property
     def pages(self) -> tuple[int, int]:
@@ -184,45 +177,34 @@ class MetricGrid(ContainedWidget, Container):
 
     def _begin(self, shown: ListedMetrics, shelf_of: dict[str, Shelf]) -> None:
         """Draw as many charts as there is time for, the chosen one first, and the others a moment
-        later.
+        later; their axes line up.
         """
         run = shown.view.run
-        self._data = {}
-        if run is not None:
-            self._data = self._lined_up(shown, run, shelf_of)
+        plans = []
         for key, tile in self._places.items():
+            group = shelf_of[key].group
             if tile.drawn != (run, key):
                 tile.drawn = (run, key)
-                label = shelf_of[key].group.short(key)
-                tile.show(ChartData(key, label=label, empty=""))
+                tile.show(ChartData(key, label=group.short(key), empty=""))
             tile.choose(chosen=key == self.chosen)
-        self._waiting = iter(sorted(self._data, key=lambda key: key != self.chosen))
-        self._go_on()
-
-    def _lined_up(
-        self,
-        shown: ListedMetrics,
-        run: Run,
-        shelf_of: dict[str, Shelf],
-    ) -> dict[str, ChartData]:
-        """Return what the charts of the page show, with axes that line up."""
-        plans = []
-        for key, shelf in shelf_of.items():
-            mark = "★ " if key in shown.user.pins else ""
-            plan = single_metric(run, key, mark + shelf.group.short(key))
-            plans.append(plan._replace(in_row=shelf.group.in_rows))
+            if run is not None:
+                mark = "★ " if key in shown.user.pins else ""
+                plan = single_metric(run, key, mark + group.short(key))
+                plans.append(plan._replace(in_row=group.in_rows))
         data = lined_up([chart_data(plan, shown.view, shown.look) for plan in plans])
-        return {chart.key: chart for chart in data}
+        begun = bool(self.waiting)
+        self.waiting = [(self._places[one.key], one) for one in data]
+        self.waiting.sort(key=lambda one: one[1].key != self.chosen)
+        if not begun:
+            self._go_on()
 
     def _go_on(self) -> None:
-        if self.later is not None:
-            self.later.stop()
-            self.later = None
         until = monotonic() + BUDGET
-        for key in self._waiting:
-            self._places[key].show(self._data[key])
+        while self.waiting:
+            tile, data = self.waiting.pop(0)
+            tile.show(data)
             if monotonic() > until:
-                self.later = self.set_timer(0.005, self._go_on)
+                self.set_timer(0.005, self._go_on)
                 return
 
     def on_resize(self) -> None:

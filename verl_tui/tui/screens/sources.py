@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from verl_tui.tui.keys.act import act
-from verl_tui.tui.keys.help_section import HelpSection
-from verl_tui.tui.keys.tasks import WHY
-from verl_tui.tui.screens.overlay import Overlay
+from verl_tui.tui.keys.act import WHY, HelpSection, act
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
-from verl_tui.tui.screens.spec import ScreenSpec, ScreenWithCallback
+from verl_tui.tui.screens.spec import ScreenSpec
 
 if TYPE_CHECKING:
     from textual.binding import BindingType
@@ -21,7 +18,7 @@ class SourcesScreen(RowsScreen[None]):
     """The state of each source of the shown run, and its lines that could not be read."""
 
     TITLE_WORDS = "sources"
-    HELP_SECTION = HelpSection("sources", (Overlay,), rank=80, task=WHY)
+    HELP_SECTION = HelpSection("sources", (RowsScreen,), rank=80, task=WHY)
     BINDINGS: ClassVar[list[BindingType]] = [
         act("escape,q,i", "dismiss", "sources.close", "Close", show=True)
     ]
@@ -44,7 +41,7 @@ SCREEN = ScreenSpec(
     "i",
     "sources",
     "Sources",
-    lambda context: ScreenWithCallback(SourcesScreen(context.view)),
+    lambda context: SourcesScreen(context.view),
     rank=90,
     short="Sources",
     task=WHY,

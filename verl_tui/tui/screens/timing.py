@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from verl_tui.tui.keys.act import act
-from verl_tui.tui.keys.help_section import HelpSection
-from verl_tui.tui.keys.tasks import SPEED
-from verl_tui.tui.screens.overlay import Overlay
+from verl_tui.tui.keys.act import SPEED, HelpSection, act
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
-from verl_tui.tui.screens.spec import ScreenSpec, ScreenWithCallback
+from verl_tui.tui.screens.spec import ScreenSpec
 
 if TYPE_CHECKING:
     from textual.binding import BindingType
@@ -21,7 +18,7 @@ class TimingScreen(RowsScreen[None]):
     """The time of a step, part by part, the throughput, and when the run ends."""
 
     TITLE_WORDS = "timing"
-    HELP_SECTION = HelpSection("timing", (Overlay,), rank=70, task=SPEED)
+    HELP_SECTION = HelpSection("timing", (RowsScreen,), rank=70, task=SPEED)
     BINDINGS: ClassVar[list[BindingType]] = [
         act("escape,q,t", "dismiss", "timing.close", "Close", show=True)
     ]
@@ -45,7 +42,7 @@ SCREEN = ScreenSpec(
     "t",
     "timing",
     "Timing: where a step's time goes",
-    lambda context: ScreenWithCallback(TimingScreen(context.view)),
+    lambda context: TimingScreen(context.view),
     rank=70,
     short="Timing",
     task=SPEED,

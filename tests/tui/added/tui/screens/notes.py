@@ -1,0 +1,31 @@
+"""The notes about the shown run, over the dashboard."""
+
+from verl_tui.tui.keys.act import HelpSection, act
+from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
+from verl_tui.tui.screens.spec import ScreenSpec
+
+
+class NotesScreen(RowsScreen[None]):
+    """The notes."""
+
+    TITLE_WORDS = "notes"
+    HELP_SECTION = HelpSection(
+        "notes", (RowsScreen,), notes=("a note is a line of text",)
+    )
+    BINDINGS = (
+        act("escape,q,B", "dismiss", "notes.close", "Close"),
+        act("w", "write", "notes.write", "Write a note"),
+    )
+
+    def page(self, view, width):
+        return RowsPage([[("learning rate halved", "")]])
+
+
+SCREEN = ScreenSpec(
+    "notes",
+    "B",
+    "notes.open",
+    "Notes about the run",
+    lambda context: NotesScreen(context.view),
+    short="Notes",
+)

@@ -1,0 +1,168 @@
+"""Compare runs, side by side; without a selection the shown one and those next to it in the list,
+twelve at most.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.cells import cell_len
+
+from verl_tui.means import clamp
+from verl_tui.rendering.choices import next_choice
+from verl_tui.rendering.text.printable import wrapped
+from verl_tui.runs.views.alignment import Alignment
+from verl_tui.tui.keys.act import COMPARE, HelpSection, act
+from verl_tui.tui.keys.bindings import first_keys
+from verl_tui.tui.panels.runs import RunsPanel
+from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
+from verl_tui.tui.screens.spec import ScreenSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from textual.binding import BindingType
+
+    from verl_tui.rendering.session.snapshot import View
+    from verl_tui.runs.run import Run
+
+_SPARKED = 14
+"""Least height of a table with the course of each run's reward above it."""
+_MOST = 12
+"""Most runs that are compared where none is selected."""
+_NONE = "No run yet, so there is nothing to compare."
+
+
+class CompareScreen(RowsScreen[None]):
+    """The compared runs in columns."""
+
+    HELP_SECTION = HelpSection("compare", (RowsScreen,), rank=50, task=COMPARE)
+    BINDINGS: ClassVar[list[BindingType]] = [
+        act("escape,q,C", "dismiss", "compare.close", "Close", show=True),
+        act("left,h", "column(-1)", "compare.left", "Previous column", everywhere=True),
+        act("right,l", "column(1)", "compare.right", "Next column", everywhere=True),
+        act("b", "baseline", "compare.baseline", "Make this run the baseline"),
+        act(
+            "x",
+            "align",
+            "compare.align",
+            "Align: at the end, the same step, the same time",
+        ),
+        act("enter", "open", "compare.open", "Show this run"),
+    ]
+    EDGE = (
+        ("compare.left compare.right", "run"),
+        ("compare.baseline", "baseline"),
+        ("compare.align", "align"),
+        ("compare.open", "shows the run"),
+        ("compare.close", "closes"),
+    )
+
+    def __init__(self, view: View | None = None) -> None:
+        super().__init__(view)
+        self._current: str | None = None
+        """Name of the run that the cursor is at."""
+        self._alignment = Alignment.END
+
+    @property
+    def runs(self) -> list[Run]:
+        """The runs that are compared, the baseline first."""
+        view = self._view
+        if view is None:
+            return []
+        shown = view.run.name if view.run is not None and not view.selected else None
+        runs = view.selected or around(view.listed, shown, _MOST)
+        names = [run.name for run in runs]
+        wanted = (view.selection.baseline, shown)
+        first = next((name for name in wanted if name in names), None)
+        return sorted(runs, key=lambda run: run.name != first)
+
+    def _at(self, runs: Sequence[Run]) -> int:
+        """Return the column of the cursor, the first one where its run is gone."""
+        return next((at for at, run in enumerate(runs) if run.name == self._current), 0)
+
+    def page(self, view: View, width: int) -> RowsPage:
+        """Return the figures and settings of these runs, the baseline first."""
+        from verl_tui.rendering import compare_rows as made
+
+        runs = self.runs
+        if not runs:
+            return RowsPage([[(part, "dim")] for part in wrapped(_NONE, width)])
+        at, alignment = self._at(runs), self._alignment
+        seen = made.fit_columns(len(runs), width, at).seen
+        found = made.sections(view, runs, alignment, seen)
+        columns = made.fit_columns(len(runs), width, at, made.longest(found))
+        names = made.heading_rows(view, runs, columns, at)
+        if self.size.height > _SPARKED:
+            names += filter(None, [made.reward_row(view, runs, columns, alignment)])
+        return RowsPage(made.table_rows(found, columns, width), heading=names)
+
+    def title_words(self, view: View) -> str:
+        """Return how many runs are compared, up to where, and the key that selects others."""
+        from verl_tui.rendering.compare_rows import where
+
+        runs = self.runs
+        key = first_keys(self.app, (RunsPanel,), "runs.select")
+        select = f"{key} in the list selects"
+        if len(runs) < 2:
+            return f"compare: {select} more"
+        count = len(runs) if view.selected else len(view.listed)
+        part = ""
+        more = ""
+        if len(runs) < count:
+            part = f" of {count}"
+            more = f" · {select} others"
+        title = f"compare {len(runs)}{part} runs, {where(runs, self._alignment)}"
+        if cell_len(title + more) > self.title_room:
+            return title
+        return title + more
+
+    # -- keys --------------------------------------------------------------------------------------
+
+    def action_column(self, way: int) -> None:
+        """Go to the next or previous run."""
+        runs = self.runs
+        if runs:
+            at = clamp(self._at(runs) + way, 0, len(runs) - 1)
+            self._current = runs[at].name
+            self.redraw()
+
+    def action_baseline(self) -> None:
+        """Make the run of the current column the baseline."""
+        runs = self.runs
+        if runs and self._view is not None:
+            name = runs[self._at(runs)].name
+            self._current = name
+            self._view.selection.baseline = name
+            self.redraw()
+
+    def action_align(self) -> None:
+        """Compare at each run's end, at the last step all have, or after the same time."""
+        self._alignment = next_choice(list(Alignment), self._alignment)
+        self.redraw()
+
+    def action_open(self) -> None:
+        """Show the run of the current column on the dashboard."""
+        runs = self.runs
+        if runs:
+            self.app.post_message(RunsPanel.Picked(runs[self._at(runs)].name))
+        self.dismiss()
+
+
+def around(listed: Sequence[Run], name: str | None, most: int) -> list[Run]:
+    """Return at most so many runs of a list, those around the one of a name, or the first ones."""
+    at = next((at for at, run in enumerate(listed) if run.name == name), 0)
+    first = max(0, min(at - most // 2, len(listed) - most))
+    return list(listed[first : first + most])
+
+
+SCREEN = ScreenSpec(
+    "compare",
+    "C",
+    "compare",
+    "Compare runs side by side",
+    lambda context: CompareScreen(context.view),
+    rank=50,
+    short="Compare",
+    task=COMPARE,
+)

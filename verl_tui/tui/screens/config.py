@@ -1,0 +1,155 @@
+"""Configuration: who the run is, every setting with where it was read; `d` the differences from
+other runs, `/` filters, `y` copies.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from verl_tui.rendering.filter_words import Matches, filter_label
+from verl_tui.rendering.last_result import LastResult
+from verl_tui.tui.export import copy_text
+from verl_tui.tui.keys.act import WHY, HelpSection, act
+from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
+from verl_tui.tui.screens.spec import ScreenSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from textual.binding import BindingType
+
+    from verl_tui.rendering.config_rows import SettingsPage
+    from verl_tui.rendering.session.snapshot import View
+    from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.runs.run import Run
+
+
+class ConfigScreen(RowsScreen[None]):
+    """The configuration of the shown run, or its differences from other runs."""
+
+    HELP_SECTION = HelpSection("configuration", (RowsScreen,), rank=60, task=WHY)
+    FILTER = (filter_label(["settings"]), "part of a name or a value", "settings")
+    BINDINGS: ClassVar[list[BindingType]] = [
+        act("escape", "back", "config.back", "Back"),
+        act("q,c", "dismiss", "config.close", "Close"),
+        act("slash", "filter", "config.filter", "Filter"),
+        act("d", "difference", "config.difference", "Differences from other runs"),
+        act("y", "copy", "config.copy", "Copy the setting"),
+    ]
+    EDGE = (
+        ("config.filter", "filter"),
+        ("config.difference", "differences"),
+        ("run.previous run.next", "run"),
+        ("config.copy", "copy"),
+        ("config.back", "back"),
+    )
+
+    def __init__(self, view: View | None = None) -> None:
+        super().__init__(view)
+        self._comparing = False
+        self._settings: SettingsPage | None = None
+        self._made: LastResult[RowsPage] = LastResult()
+        self._first_other = 0
+        """Index of the other run that is shown first."""
+
+    def title_words(self, view: View) -> str:
+        """Return what is shown."""
+        words = "differences" if self._comparing else "configuration"
+        return words + super().title_words(view)
+
+    def page(self, view: View, width: int) -> RowsPage:
+        """Return the settings; they seldom change, and there may be a thousand of them."""
+        from verl_tui.rendering.config_rows import compared
+
+        runs = self._runs(view)[: compared(width) if self._comparing else 1]
+        known = tuple((run.name, run.config.revision, len(run.keys)) for run in runs)
+        total = len(view.monitor.runs)
+        return self._made.of(
+            (known, total, self.wanted, self._comparing, width),
+            lambda: self._page_of(runs, view.keys["config.back"], width),
+        )
+
+    def _page_of(self, runs: Sequence[Run], clear: str, width: int) -> RowsPage:
+        """Return what a filter leaves, which a key clears."""
+        from verl_tui.rendering import config_rows as made
+
+        def found(query: str) -> SettingsPage:
+            if self._comparing:
+                return made.difference_page(runs, query, clear=clear)
+            return made.settings_page(runs[0] if runs else None, query, clear=clear)
+
+        page = self._settings = found(self.wanted)
+        every = found("") if self.wanted else page
+        rows, starts = made.page_rows(page, width)
+        columns = page.columns and page.entries
+        return RowsPage(
+            rows,
+            starts,
+            [entry.label for entry in page.entries],
+            heading=[made.heading_row(page, width)] if columns else [],
+            detail=self._full,
+            matches=Matches(len(page.entries), len(every.entries)),
+        )
+
+    def _full(self, at: int | None, width: int, height: int) -> list[Pieces]:
+        from verl_tui.rendering.config_rows import full_entry
+
+        page = self._settings
+        if page is None:
+            return []
+        entry = page.entries[at] if at is not None else None
+        return full_entry(page, entry, width, height)
+
+    def _runs(self, view: View) -> list[Run]:
+        """Return the shown run and the others, from the one that the user has come to on."""
+        if view.run is None:
+            return []
+        others = [run for run in view.monitor.runs.values() if run is not view.run]
+        start = self._first_other % len(others) if others else 0
+        return [view.run, *others[start:], *others[:start]]
+
+    # -- keys --------------------------------------------------------------------------------------
+
+    def action_back(self) -> None:
+        """Leave the filter, else the differences, else close."""
+        if self._comparing and not (self.bar.display or self.wanted):
+            self.action_difference()
+        else:
+            super().action_back()
+
+    def action_difference(self) -> None:
+        """Show the differences from other runs, or the whole configuration again."""
+        self._comparing = not self._comparing
+        self.redraw()
+
+    def action_other(self, way: int) -> None:
+        """Compare with the next run, or show the next run."""
+        if self._comparing:
+            self._first_other += way
+            self.redraw()
+        else:
+            super().action_other(way)
+
+    def action_copy(self) -> None:
+        """Copy the chosen setting, as one writes it on a command line."""
+        text = self.clip()
+        if text:
+            copy_text(self.app, text)
+
+    def clip(self) -> str:
+        """Return the chosen setting as it is copied."""
+        at = self.list.entry
+        entries = self._settings.entries if self._settings is not None else ()
+        return entries[at].text if at is not None and at < len(entries) else ""
+
+
+SCREEN = ScreenSpec(
+    "config",
+    "c",
+    "config",
+    "Configuration, differences from other runs",
+    lambda context: ConfigScreen(context.view),
+    rank=60,
+    short="Settings",
+    task=WHY,
+)

@@ -1,0 +1,503 @@
+"""All metrics: charts by prefix, or a table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.cells import cell_len
+from textual import on
+from textual.message import Message
+from textual.widgets import Input
+
+from verl_tui.exporters.new_file import named
+from verl_tui.rendering.charts.page import keys_in_rows
+from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, single_metric
+from verl_tui.rendering.charts.values import listed, reading
+from verl_tui.rendering.filter_words import filter_label
+from verl_tui.rendering.metrics.filter import HELP
+from verl_tui.rendering.metrics.groups import rows_apart
+from verl_tui.rendering.metrics.header_lines import listed_words, metric_words
+from verl_tui.rendering.metrics.listing import MetricOrder
+from verl_tui.rendering.metrics.metric_list import MetricList
+from verl_tui.rendering.metrics.metric_rows import layout, metric_heading, metric_row
+from verl_tui.rendering.metrics.shown import ListedMetrics
+from verl_tui.rendering.text.printable import printable, wrapped
+from verl_tui.rendering.text.wrap import fit
+from verl_tui.tui.export import take_table
+from verl_tui.tui.keys.act import LEARN, HelpSection, act
+from verl_tui.tui.keys.chart_keys import (
+    KEYS,
+    look_after,
+    step_at,
+    why_unchanged,
+    with_step_in_sight,
+)
+from verl_tui.tui.panels.charts import ChartsPanel
+from verl_tui.tui.panels.runs import RunsPanel
+from verl_tui.tui.screens.metric_grid import MetricGrid
+from verl_tui.tui.screens.spec import ScreenSpec
+from verl_tui.tui.screens.zoom import ZoomScreen
+from verl_tui.tui.terminal.buffered_screen import BufferedScreen
+from verl_tui.tui.terminal.scrolling import LazyRows
+from verl_tui.tui.toast import toast
+from verl_tui.tui.widgets.chart import READING, Chart, MoveCursor
+from verl_tui.tui.widgets.filter_bar import FilterBar
+from verl_tui.tui.widgets.footer import Keys
+from verl_tui.tui.widgets.line import Line
+from verl_tui.tui.widgets.rows import Rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+
+    from verl_tui.rendering.session.preferences import StateFile, UserState
+    from verl_tui.rendering.session.snapshot import View
+    from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.tui.screens.spec import ScreenContext
+
+_WITH_HEAD = 10
+"""Least height of a screen on which a table has the names of its columns."""
+_OF_CHARTS = {"read", "read_end", "look", "shape"}
+"""Actions that a table does not have."""
+
+
+class MetricsScreen(BufferedScreen[None]):
+    """All metrics, with a line about the list and one about the chosen metric."""
+
+    AUTO_FOCUS = ""
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-half"), (80, "-wide")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-flat"), (10, "-low"), (18, "-tall")]  # noqa: RUF012
+    FOOTER = (
+        ("metrics.back", "Back"),
+        ("chart.read_left chart.read_right", "Read"),
+        ("look.in look.out", "Zoom"),
+        ("metrics.zoom", "Full screen"),
+        ("metrics.more_columns metrics.fewer_columns", "Columns"),
+    )
+    """Keys that the last row begins with, in fewer words."""
+    HELP_SECTION = HelpSection(
+        "all metrics", rank=30, notes=HELP, charts=True, task=LEARN
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        act("escape", "back", "metrics.back", "Back", show=True),
+        act("q,m", "dismiss", "metrics.close", "Close"),
+        act("v", "turn", "metrics.view", "Table or charts", show=True),
+        act("slash", "filter", "metrics.filter", "Filter", show=True),
+        act("s", "sort", "metrics.sort", "Sort", show=True),
+        act("S", "reverse", "metrics.reverse", "Sort the other way round"),
+        act("space", "pin", "metrics.pin", "Pin", show=True),
+        act("enter", "zoom", "metrics.zoom", "Full screen", show=True),
+        act(
+            "greater_than_sign",
+            "shape('columns', 1)",
+            "metrics.more_columns",
+            "More columns",
+        ),
+        act(
+            "less_than_sign",
+            "shape('columns', -1)",
+            "metrics.fewer_columns",
+            "Fewer columns",
+        ),
+        act("right_parenthesis", "shape('rows', 1)", "metrics.more_rows", "More rows"),
+        act(
+            "left_parenthesis", "shape('rows', -1)", "metrics.fewer_rows", "Fewer rows"
+        ),
+        act(
+            "0", "reset", "metrics.reset", "Reset: as many as fit, all steps, no filter"
+        ),
+        *(binding for binding in KEYS if binding.key not in ("s", "S")),
+        act(
+            "W",
+            "write_table",
+            "metrics.table",
+            "Write all listed metrics to a CSV file",
+        ),
+        *READING,
+        act("h", "grid('move', -1)", "metrics.left", "Previous chart"),
+        act("l", "grid('move', 1)", "metrics.right", "Next chart"),
+        act("j,down", "grid('shelf', 1)", "metrics.down", "Row below"),
+        act("k,up", "grid('shelf', -1)", "metrics.up", "Row above"),
+        act("pagedown", "grid('page', 1)", "metrics.page_down", "Next page"),
+        act("pageup", "grid('page', -1)", "metrics.page_up", "Previous page"),
+        act("g", "grid('end', -1)", "metrics.first", "First"),
+        act("G", "grid('end', 1)", "metrics.last", "Last"),
+        act("left_square_bracket", "other(-1)", "run.previous", "Previous run"),
+        act("right_square_bracket", "other(1)", "run.next", "Next run"),
+    ]
+    DEFAULT_CSS = """
+    MetricsScreen {
+        overflow: hidden hidden;
+        & > #metrics-status { background: $panel; padding: 0 1; }
+        & > #metrics-detail { padding: 0 1; }
+        & > #metrics-head { height: 1; display: none; }
+        & > #metrics-rows { height: 1fr; scrollbar-gutter: stable; }
+        &.-narrow > #metrics-status, &.-narrow > #metrics-detail { padding: 0; }
+        &.-flat > #metrics-detail { display: none; }
+        &.-flat > Keys, &.-low > Keys, &.-narrow > Keys, &.-half > Keys { display: none; }
+    }
+    """
+
+    class Pinned(Message):
+        """A metric was pinned or unpinned: the dashboard begins with other charts."""
+
+    def __init__(self, view: View, charts: ChartsPanel, state_file: StateFile) -> None:
+        """Make the screen.
+
+        Args:
+            view: The state to begin with.
+            charts: The dashboard's charts, which share their look with these.
+            state_file: The user's choices that are kept.
+        """
+        super().__init__()
+        self._view = view
+        self._charts = charts
+        self._file = state_file
+        self._is_table = state_file.state.metrics_table
+        """True for a table; such a screen over another may have been turned to something else."""
+        self._metrics = MetricList()
+        self._drawn: object = None
+        """State that was drawn last: to plan a page of charts takes long."""
+        self._status = Line(id="metrics-status")
+        self._detail = Line(id="metrics-detail")
+        self._grid = MetricGrid(id="metrics-grid")
+        self._head = Rows(id="metrics-head", focus=False)
+        self._table = Rows(id="metrics-rows")
+        self._bar = FilterBar("words a|b !not /regex/")
+
+    def compose(self) -> ComposeResult:
+        """Make the line about the list, the metrics, the line about the chosen one, the keys."""
+        yield self._status
+        yield self._grid
+        yield self._head
+        yield self._table
+        yield self._detail
+        yield self._bar
+        yield Keys()
+
+    def on_mount(self) -> None:
+        """Begin with charts or table, whichever was shown last."""
+        self._show_list()
+
+    def show(self, view: View) -> None:
+        """Draw the newest state."""
+        if view.cursor != self._view.cursor:
+            self._charts.take_look(
+                with_step_in_sight(self._charts.look, view.run, view.cursor)
+            )
+        self._view = view
+        self._draw()
+
+    @property
+    def chosen(self) -> str | None:
+        """Key of the chosen metric."""
+        if not self._is_table:
+            return self._grid.chosen
+        at = self._table.chosen
+        keys = self._metrics.keys
+        return keys[at] if at is not None and at < len(keys) else None
+
+    # -- drawing -----------------------------------------------------------------------------------
+
+    def redraw(self) -> None:
+        """Draw, even if nothing has changed."""
+        self._drawn = None
+        self._draw()
+
+    def _draw(self) -> None:
+        """Draw if anything has changed."""
+        view = self._view
+        run = view.run
+        if not self.is_mounted or not self.size.width:
+            return
+        revision = run.revision if run is not None else 0
+        state = (run, revision, view.cursor, view.verdict, view.loading)
+        look, user = self._charts.look, self._file.state
+        drawn = (*state, *self._metrics.state, look, user)
+        if drawn == self._drawn:
+            return
+        self._drawn = drawn
+        self._metrics.update(run)
+        if self._is_table:
+            self._draw_table()
+        else:
+            self._grid.show(self._shown())
+        self._draw_lines()
+
+    def _shown(self) -> ListedMetrics:
+        metrics = self._metrics
+        view = self._view
+        groups = metrics.groups
+        user = self._file.state
+        if not self._is_table:
+            groups = rows_apart(groups, keys_in_rows(view).difference(user.pins))
+        none = metrics.if_empty(view)
+        look = self._charts.look
+        return ListedMetrics(view, groups, metrics.order, look, user, none)
+
+    def _draw_table(self) -> None:
+        """Draw the rows in sight, each made when it comes there; the chosen metric among them."""
+        keys = self._metrics.keys
+        chosen = self._grid.chosen
+        width = self._table.width
+        if width < 1:
+            return
+        columns = layout(width, max(map(cell_len, keys), default=0))
+        self._head.display = bool(keys) and self.size.height >= _WITH_HEAD
+        self._head.set([metric_heading(columns, self._metrics.order)])
+        if not keys:
+            said = wrapped(self._metrics.if_empty(self._view), width)
+            self._table.set([[(part, "dim")] for part in said])
+            self._table.choose(None)
+            return
+        run, pins = self._view.run, self._file.state.pins
+        named = {of: name for name, of in run.indicators.items()} if run else {}
+
+        def row(at: int) -> Pieces:
+            key = keys[at]
+            return metric_row(
+                key,
+                run.series(key) if run is not None else None,
+                columns,
+                pinned=key in pins,
+                end=run.end if run is not None else None,
+                indicator=named.get(key),
+            )
+
+        self._table.set(LazyRows(len(keys), row), range(len(keys)))
+        at = keys.index(chosen) if chosen in keys else 0
+        self._table.choose(at)
+        self._table.reveal(at)
+
+    @on(MetricGrid.Moved)
+    def _draw_lines(self) -> None:
+        """Draw the lines above and below the metrics."""
+        width = self.size.width
+        metrics = self._metrics
+        if metrics.problem:
+            words = fit(printable(metrics.problem), width - 2)
+            self._status.show([(words, "warning")])
+        else:
+            filter_ = metrics.filter.text if metrics.filter.clauses else ""
+            page = None if self._is_table else self._grid.pages
+            self._status.show(*listed_words(self._shown(), filter_, page, width))
+        key = self.chosen
+        self._detail.show(() if key is None else metric_words(key, width))
+
+    @on(Rows.Chosen)
+    def _row_chosen(self) -> None:
+        self._grid.chosen = self.chosen
+        self._draw_lines()
+
+    def _show_list(self) -> None:
+        """Show table or charts, and give them the focus."""
+        self._grid.display = not self._is_table
+        self._table.display = self._is_table
+        self._head.display = False
+        self.set_focus(self._table if self._is_table else None, scroll_visible=False)
+        self.refresh_bindings()
+
+    def _change(self, change: Callable[[UserState], UserState]) -> None:
+        """Change the user's choices that are kept, and draw."""
+        problem = self._file.change(change)
+        if problem:
+            toast(self.app, problem)
+        self._draw()
+
+    # -- keys --------------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Disable the keys of charts in the table."""
+        return not (self._is_table and action in _OF_CHARTS)
+
+    def action_back(self) -> None:
+        """Remove the cursor, else the filter, else close."""
+        if (
+            self._view.cursor is not None
+            and not self._is_table
+            and not self._bar.display
+        ):
+            self.post_message(MoveCursor(None))
+        elif self._bar.display or self._bar.input.value:
+            self._bar.input.value = ""
+            self._close_filter()
+        else:
+            self.dismiss()
+
+    def action_grid(self, way: str, by: int) -> None:
+        """Choose another chart: `move`, `shelf`, `page` or `end`; the table has its own keys."""
+        if not self._is_table:
+            getattr(self._grid, way)(by)
+
+    def action_turn(self) -> None:
+        """Show the table, or the charts."""
+        self._is_table = not self._is_table
+        self._change(lambda user: replace(user, metrics_table=self._is_table))
+        self._show_list()
+        self.call_after_refresh(self.redraw)
+
+    def action_sort(self) -> None:
+        """Sort by the next sort key."""
+        self._sort(self._metrics.order.next())
+
+    def action_reverse(self) -> None:
+        """Sort the other way round."""
+        order = self._metrics.order
+        self._sort(order._replace(reverse=not order.reverse))
+
+    def _sort(self, order: MetricOrder) -> None:
+        self._metrics.order = order
+        self._grid.chosen = None  # the first one is chosen now
+        self._draw()
+
+    def action_pin(self) -> None:
+        """Pin or unpin the chosen metric."""
+        key = self.chosen
+        if key is not None:
+            self._change(lambda user: user.with_pin(key))
+            self.post_message(self.Pinned())
+
+    def action_zoom(self) -> None:
+        """Draw the chosen metric over the full screen."""
+        plan = self._plan()
+        if plan is None:
+            return
+        zoomed = ZoomScreen(
+            plan,
+            self._charts.look,
+            self._view,
+            lambda view: self._metrics.charts(view.run),
+        )
+
+        def left(look: ChartLook | None) -> None:
+            self._grid.chosen = zoomed.metric
+            self._charts.take_look(look)
+            self.show(zoomed.view)
+
+        self.app.push_screen(zoomed, left)
+
+    def _plan(self) -> PlannedChart | None:
+        """Return the chart of the chosen metric alone."""
+        key = self.chosen
+        run = self._view.run
+        if key is not None and run is not None:
+            return single_metric(run, key)
+        return None
+
+    def clip(self) -> str:
+        """Return the value of the chosen metric at the cursor, else the newest."""
+        plan = self._plan()
+        if plan is None:
+            return ""
+        return reading(plan, None, self._view, self._charts.look)
+
+    def action_write_table(self) -> None:
+        """Write the listed metrics to a file: the steps in sight, in the table all steps."""
+        run = self._view.run
+        look = ChartLook() if self._is_table else self._charts.look
+        if run is not None:
+            columns = listed(self._metrics.keys, self._view, look)
+            take_table(self.app, named(run.name, "metrics"), columns)
+
+    def action_shape(self, what: str, by: int) -> None:
+        """Show more or fewer columns or rows of charts."""
+        columns, rows = self._grid.shape
+        if what == "columns":
+            columns = max(1, columns + by)
+            self._change(lambda user: replace(user, metrics_columns=columns))
+        else:
+            rows = max(1, rows + by)
+            self._change(lambda user: replace(user, metrics_rows=rows))
+
+    def action_reset(self) -> None:
+        """Reset number of charts, order, zoom, filter and cursor."""
+        self._metrics.order = MetricOrder()
+        self._charts.take_look(ChartLook())
+        self.post_message(MoveCursor(None))
+        self._bar.input.value = ""
+        self._close_filter()
+        self._change(lambda user: replace(user, metrics_columns=0, metrics_rows=0))
+
+    def action_look(self, what: str) -> None:
+        """Change how charts are drawn, here and on the dashboard."""
+        look = self._charts.look
+        run = self._view.run
+        words = why_unchanged(look, what, run, self._view.keys)
+        if words:
+            toast(self.app, words)
+        self._charts.take_look(look_after(look, what, run, self._view.cursor))
+        self._draw()
+
+    def action_read(self, columns: int) -> None:
+        """Move the cursor of all charts, by so many columns of the chosen one."""
+        if self._grid.tile is not None:
+            self._grid.tile.action_read(columns)
+
+    def action_read_end(self, way: int) -> None:
+        """Move the cursor of all charts to the first or last point of the chosen one."""
+        if self._grid.tile is not None:
+            self._grid.tile.action_read_end(way)
+
+    @on(Chart.CursorMoved)
+    def _read(self, event: Chart.CursorMoved) -> None:
+        """Move the cursor of all charts to the same step."""
+        position = event.step
+        if position is None:
+            step = None
+        else:
+            step = step_at(
+                self._view.run, event.chart.data.key, self._charts.look, position
+            )
+        if step is not None or position is None:
+            self.post_message(MoveCursor(step))
+
+    def action_other(self, way: int) -> None:
+        """Show the next or previous run."""
+        other = self._view.beside(way)
+        if other is not None:
+            self.post_message(RunsPanel.Picked(other.name))
+
+    # -- filter ------------------------------------------------------------------------------------
+
+    def action_filter(self) -> None:
+        """Open the line to type a filter in."""
+        self._bar.open(filter_label(["metrics"]), self._bar.input.value)
+        self._say_matches()
+
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        self._metrics.type_filter(event.value)
+        self._draw()
+        self._say_matches()
+
+    def _say_matches(self) -> None:
+        """Say beside the typed filter how much matches it."""
+        view = self._view
+        counts = {"metrics": self._metrics.matches(view.run)}
+        self._bar.say(counts, escape=view.keys["metrics.back"])
+
+    @on(Input.Submitted)
+    def _close_filter(self) -> None:
+        if self._bar.display:
+            self._bar.close()
+        self.call_after_refresh(self.redraw)
+
+
+def _open(context: ScreenContext) -> MetricsScreen:
+    charts = context.dashboard.query_one(ChartsPanel)
+    return MetricsScreen(context.view, charts, context.state_file)
+
+
+SCREEN = ScreenSpec(
+    "metrics",
+    "m",
+    "metrics",
+    "All metrics",
+    _open,
+    rank=30,
+    short="Metrics",
+    task=LEARN,
+)

@@ -1,0 +1,230 @@
+"""The command palette: all actions by name and by synonyms. It is Textual's, for keys that come
+faster than it opens, searches and closes; the remarks on Textual hold for 8.2.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from textual import on
+from textual.await_complete import AwaitComplete
+from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Provider
+from textual.content import Content
+from textual.widgets import Input, OptionList
+
+from verl_tui.rendering.text.printable import printable
+from verl_tui.toml_tables import toml_table
+from verl_tui.tui.keys.bindings import bindings, keys_of
+from verl_tui.tui.panels.panel import Panel
+from verl_tui.tui.terminal.net import ContainedWidget
+from verl_tui.tui.widgets.chart import Chart
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from textual.app import App
+    from textual.command import Hits
+    from textual.dom import DOMNode
+    from textual.events import Resize
+    from textual.message import Message
+    from textual.screen import Screen
+
+    from verl_tui.rendering.charts.plan import PlannedChart
+
+ALSO: dict[str, list[str]] = toml_table(__file__, "palette.toml")
+"""Synonym -> words in the names of actions."""
+_LETTERS = 3
+"""Letters from which on the beginning of a synonym is enough."""
+WIDEST = 84
+"""Cells that the palette takes at most."""
+_AROUND = 6
+"""Cells beside a row: its padding, and the scroll bar."""
+_APART = 2
+"""Least cells between a command and its key."""
+_LEAST = 8
+"""Columns of the list of actions at least; four of them are blank."""
+ROWS = 5
+"""Rows of a terminal without which it has none for what it offers."""
+
+
+class Command(NamedTuple):
+    """One action."""
+
+    title: str
+    keys: str
+    action: str
+    node: DOMNode
+    """The widget, screen or app that has the action."""
+    panel: str = ""
+    """Id of the panel that needs the focus for it; empty where none does."""
+
+
+def commands(app: App[Any], screen: Screen[Any]) -> Iterator[Command]:
+    """Yield the actions in the screen in front: with the focus as it is, everywhere, then those of
+    the other panels. Of several with one title the first holds, which is nearest to the focus.
+    """
+    known: set[str] = set()
+    for node, panel in _nodes(app, screen):
+        around = node.ancestors_with_self
+        place = next((one.TITLE for one in around if isinstance(one, Panel)), "")
+        for one in bindings(type(node)):
+            title = one.description[0].upper() + one.description[1:]
+            if place:
+                title = f"{place.capitalize()}: {title[0].lower()}{title[1:]}"
+            if title not in known:
+                known.add(title)
+                yield Command(title, keys_of(app, one), one.action, node, panel)
+
+
+def _nodes(app: App[Any], screen: Screen[Any]) -> Iterator[tuple[DOMNode, str]]:
+    """Yield what has actions, and the panel that needs the focus for them: from the focus up to the
+    app, also beyond a modal screen; then the panels and their charts.
+    """
+    for node in (screen.focused or screen).ancestors_with_self:
+        yield node, ""
+        if node.is_modal:
+            yield app, ""
+            break
+    for panel in screen.query(Panel):
+        yield panel, panel.id or ""
+        yield from ((chart, panel.id or "") for chart in [*panel.query(Chart)][:1])
+
+
+class ActionSearch(Provider):
+    """Offers the app's actions, by their names and by synonyms."""
+
+    async def discover(self) -> Hits:
+        """Offer everything while nothing is typed."""
+        for title, words, callback, _ in sorted(
+            self.app.get_system_commands(self.screen), key=lambda one: one[0]
+        ):
+            yield DiscoveryHit(self._row(Content(title), words), callback, text=title)
+
+    async def search(self, query: str) -> Hits:
+        """Offer the actions whose names, or whose synonyms, match."""
+        own = self.matcher(query)
+        others = [self.matcher(word) for word in meant(query)]
+        for title, words, callback, _ in self.app.get_system_commands(self.screen):
+            matching = [other for other in others if other.query in title.lower()]
+            found = [(matcher.match(title), matcher) for matcher in (own, *matching)]
+            score, matcher = max(found, key=lambda pair: pair[0])
+            if score > 0:
+                row = self._row(matcher.highlight(title), words)
+                yield Hit(score, row, callback, text=title)
+
+    def _row(self, title: Content, words: str) -> Content:
+        """Return a command in one row, its key at the right where there is room for it."""
+        width = max(8, min(WIDEST, self.app.size.width) - _AROUND)
+        if len(words) > width // 2:
+            return title.truncate(width, ellipsis=True)
+        title = title.truncate(width - len(words) - _APART, ellipsis=True)
+        gap = width - title.cell_length - len(words)
+        # Of sixteen colours the chosen row's ground is one.
+        colour = "" if self.app.current_theme.ansi else " $text-muted"
+        return Content.assemble(title, " " * gap, (words, f"not bold{colour}"))
+
+
+def meant(query: str) -> Iterator[str]:
+    """Yield the words in the names of actions that a synonym stands for."""
+    typed = query.strip().casefold()
+    if len(typed) >= _LETTERS:
+        found: list[str] = []
+        for synonym, words in ALSO.items():
+            if synonym.startswith(typed):
+                found += words
+        yield from dict.fromkeys(found)
+
+
+def metric_search(
+    plans: Sequence[PlannedChart], take: Callable[[PlannedChart], None]
+) -> type[Provider]:
+    """Return what the palette searches metrics with.
+
+    Args:
+        plans: The charts to choose from.
+        take: Called with the chosen one.
+    """
+
+    class MetricSearch(Provider):
+        """Offers the metrics whose key or label holds every word, in any case."""
+
+        async def discover(self) -> Hits:
+            """Offer all while nothing is typed."""
+            for plan in plans:
+                words = _words(plan)
+                yield DiscoveryHit(Content(words), partial(take, plan), text=words)
+
+        async def search(self, query: str) -> Hits:
+            """Offer those that match."""
+            typed = query.lower().split()
+            for at, plan in enumerate(plans):
+                words = _words(plan)
+                if all(word in words.lower() for word in typed):
+                    score = 1 / (1 + at)
+                    yield Hit(score, Content(words), partial(take, plan), text=words)
+
+    return MetricSearch
+
+
+def _words(found: PlannedChart) -> str:
+    label = "" if found.label == found.key else f"{found.label}  "
+    return printable(f"{label}{found.key}")
+
+
+class Palette(ContainedWidget, CommandPalette):
+    """Asks what to do."""
+
+    DEFAULT_CSS = f"""
+    Palette > Vertical {{ width: {WIDEST}; max-width: 100%; margin-top: 1; }}
+    /* Textual cannot wrap words where there is no column for them. */
+    Palette CommandList {{ min-width: {_LEAST}; }}
+    """
+
+    def __init__(
+        self, prompt: str, providers: list[type[Provider]] | None = None
+    ) -> None:
+        """Make a palette.
+
+        Args:
+            prompt: What may be typed, in words that fit a narrow terminal.
+            providers: What offers something to choose, by default what the app and the screen name.
+        """
+        super().__init__(providers, placeholder=prompt)
+        self._width = 0
+
+    def on_resize(self, event: Resize) -> None:
+        """Write the rows for another width; close where there is no room, once the palette is on
+        the screen: before, Textual still looks at the screen below.
+        """
+        typed = self.query_one(Input)
+        if self._width not in (0, event.size.width):
+            typed.post_message(Input.Changed(typed, typed.value))
+        self._width = event.size.width
+        if event.size.height < ROWS:
+            self.dismiss()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Turn no page of a list that has no room yet: Textual would look for a line there that was
+        never laid out.
+        """
+        if action == "command_list" and parameters[0] in ("page_up", "page_down"):
+            return any(
+                found.scrollable_content_region for found in self.query(CommandList)
+            )
+        return super().check_action(action, parameters)
+
+    @on(Input.Submitted)
+    @on(OptionList.OptionSelected)
+    def _once(self, event: Message) -> None:
+        """Carry out one command only: keys while the palette closes are not meant for it."""
+        if not self.is_active:
+            event.stop()
+            event.prevent_default()
+
+    def dismiss(self, result: None = None) -> AwaitComplete:
+        """Close, unless that has been done, and stop searching: there is no list for results."""
+        if not self.is_active:
+            return AwaitComplete()
+        self.workers.cancel_node(self)
+        return super().dismiss(result)

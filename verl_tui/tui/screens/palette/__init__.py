@@ -1,1 +1,0 @@
-"""The command palette: a screen that searches all actions by name."""

@@ -1,1 +1,0 @@
-"""Screens of rows: a module each, which is all that another one takes."""
