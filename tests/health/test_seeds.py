@@ -13,20 +13,15 @@ from planted import (
     OTHER,
     TUTORIAL,
     VERL,
-    batch,
     ids,
     judge,
     planted,
     reason,
-    rows,
     wave,
 )
 
 from verl_tui.health.finding import Severity
-from verl_tui.health.guide_settings import load_guide
 from verl_tui.health.inputs import unbought
-from verl_tui.health.judge import Judge
-from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -175,26 +170,6 @@ def test_both_bounds_of_utilisation(level: float, id: str | None) -> None:
             )
         )
         assert ids(verdict) & {"gpu-low", "gpu-idle"} == ({id} if id else set())
-
-
-def test_many_measurements_a_step_are_evidence_of_a_few_steps() -> None:
-    run = Run("r")
-    steps = [step for step in range(1, 6) for _ in range(40)]
-    run.apply(
-        batch(
-            rows(
-                {"system/gpu_util": [30.0] * 200, "reward_mean": [2.0] * 200},
-                steps,
-                mean=True,
-            )
-        ),
-        now=0.0,
-    )
-    assert "gpu-idle" in ids(Judge(load_guide(), run).verdict(1.0))
-    assert "needs 10 points" in (
-        reason(judge(planted({"system/gpu_util": [30.0] * 5}, TUTORIAL)), "gpu-idle")
-        or ""
-    )
 
 
 # -- rewards ---------------------------------------------------------------------------------------
