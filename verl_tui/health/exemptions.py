@@ -333,10 +333,7 @@ FOR_WHOLE_RUN: Mapping[str, Exemption] = {
         lambda context, _: "reward" in context.indicators,
         "judged together with the reward",
     ),
-    # Better figures: the spread within a step for that over time, one figure for single devices.
-    "has-spread": _if(
-        lambda context, _: context.indicators.get("reward_std"), "judged by {found}"
-    ),
+    # One figure for single devices.
     "has-utilization": _if(
         lambda context, _: context.indicators.get("gpu_utilization"),
         "judged by {found}",

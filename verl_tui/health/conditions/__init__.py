@@ -37,7 +37,6 @@ KINDS = {
     "outside": Kind(
         lambda of, rule, *_: stays(of, rule, Range(rule.low, rule.high)), ("low", "high", "window")
     ),
-    "noisy": Kind(lambda of, rule, limit, _: stays(of, rule, Range(high=limit), noise=True)),
     "swings": Kind(lambda of, rule, limit, _: swings(of, limit, rule.window)),
     "zero": Kind(lambda of, rule, *_: zero(of, rule.window, rule.count), ("window", "count")),
     "jump": Kind(lambda of, rule, limit, _: jump(of, rule, limit), ("factor", "spread", "window")),

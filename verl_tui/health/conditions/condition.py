@@ -73,8 +73,6 @@ class Terms(NamedTuple):
     """Points within which a breach that comes back is the same one, so that a value that oscillates
     around its threshold is reported once.
     """
-    column: Column | None = None
-    """The numbers that are judged, if they are derived from the column."""
     seen: int | None = None
     """How many points count, if not all do."""
     now: Callable[[int], Mapping[str, object]] | None = None
@@ -96,7 +94,7 @@ class Judged:
             assert isinstance(terms, Terms)
             self.terms: Terms = terms
             self.seen = len(column) if terms.seen is None else terms.seen
-            self.column = terms.column or column
+            self.column = column
             for one in found:
                 assert isinstance(one, Spell)
                 self._note(one, self.spell)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from verl_tui.health.conditions.condition import (
-    Column,
     Spell,
     Terms,
     condition,
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+    from verl_tui.health.conditions.condition import Column
     from verl_tui.health.conditions.windows import Flags, Numbers
     from verl_tui.health.guide import Rule
 
@@ -77,9 +77,7 @@ class Range:
 
 
 @condition
-def stays(
-    column: Column, rule: Rule, outside: Range, *, noise: bool = False
-) -> Iterator[Terms | Spell]:
+def stays(column: Column, rule: Rule, outside: Range) -> Iterator[Terms | Spell]:
     """Most of the last points and their mean lie outside a range.
 
     Args:
@@ -87,13 +85,10 @@ def stays(
         rule: Its window; the shares of it in breach at which a breach begins and, far below, ends:
             a value that oscillates around its threshold is one finding; and whether it must rise.
         outside: The range.
-        noise: Whether its spread between steps is judged instead, as a share of its mean.
     """
     window = rule.window
-    judged = _noise(column, window) if noise else column
-    now = partial(_now, judged, rule, outside)
-    yield Terms((1 + noise) * window, 2 * window, judged, now=now)
-    values = judged.values
+    yield Terms(window, 2 * window, now=partial(_now, column, rule, outside))
+    values = column.values
     out = outside.breached(values)
     hits, mean = rolling(out, window), means(values, window)
     is_out = outside.breached(mean)
@@ -142,18 +137,6 @@ def _now(column: Column, rule: Rule, outside: Range, since: int) -> dict[str, ob
         "worst": float(spanned[worst]),
         "worst_step": int(steps[first + worst]),
     }
-
-
-def _noise(column: Column, window: int) -> Column:
-    """Return the spread between steps as a share of the mean, where that is positive.
-
-    It is taken from differences of neighbours, so that a metric that rises steadily is not noisy.
-    """
-    mean = means(column.values, window + 1)[window:]
-    changes = np.square(np.diff(column.values))
-    spread = np.sqrt(means(changes, window)[window - 1 :] / 2)
-    known = mean > 0
-    return Column(column.steps[window:][known], spread[known] / mean[known])
 
 
 _TO_SIGMA = 1.0484

@@ -111,11 +111,8 @@ _MOST = 8
 """Most validation scores to compare."""
 _COARSE = 100
 """A share of at most so many answers may come again by chance: heuristic."""
-_SINGLE, _DOUBLE = 1e-6, 1e-12
-"""Single and double precision, which trainers compute means in, are as close to a share as this."""
-_MOST_ANSWERS = 5000
-_UNLIKELY = 1e-3
-"""Probability of a row of equal shares below which it is not chance: heuristic."""
+_SINGLE = 1e-6
+"""Single precision, which trainers compute means in, is as close to a share as this."""
 
 
 @diagnosis("weights-not-synced")
@@ -175,12 +172,9 @@ def _same(
     times = {one: int(rows[one.key][n - 1]) for one, n in seen.items() if n >= count}
     if min(times.values(), default=0) < count:
         return None
-    likely = (
-        one
-        for one, n in times.items()
-        if _no_chance(one.values[seen[one] - 1], n, seen[one])
+    first = next(
+        (one for one in times if not _is_round(one.values[seen[one] - 1])), None
     )
-    first = next(likely, None)
     if first is None:
         return None
     value, since = (
@@ -204,21 +198,8 @@ def _same(
 
 
 @lru_cache(1024)
-def _no_chance(value: float, times: int, seen: int) -> bool:
-    """Return whether a score came too often in a row to be chance: not if it is a round number, or
-    a share of few answers.
-
-    A share p of n answers comes again with a chance of about 1 / (2 √(π n p (1 − p))) where the
-    answers change.
-    """
+def _is_round(value: float) -> bool:
+    """Return whether a score is no number, or a share of few answers, which may come again."""
     if not math.isfinite(value):
-        return False
-    for most, close in ((_COARSE, _SINGLE), (_MOST_ANSWERS, _DOUBLE)):
-        share = Fraction(value).limit_denominator(most)
-        if abs(value - share) < close:
-            n = share.denominator
-            if n <= _COARSE or not 0 <= value <= 1:
-                return False
-            chance = 1 / (2 * math.sqrt(math.pi * max(1.0, n * value * (1 - value))))
-            return seen * chance ** (times - 1) <= _UNLIKELY
-    return True
+        return True
+    return abs(value - Fraction(value).limit_denominator(_COARSE)) < _SINGLE
