@@ -380,7 +380,7 @@ def complete(step: int) -> dict[str, Any]:
     [
         (80, "", "healthy"),
         (80, "actor/entropy", "not logged: entropy"),
-        (25, "", "not judged: reward, entropy, response length"),
+        (25, "", "not judged: reward, response length"),
     ],
 )
 def test_only_what_was_judged_in_all_is_called_healthy(

@@ -12,7 +12,7 @@ import pytest
 from verl_tui.health.conditions import KINDS
 from verl_tui.health.conditions.condition import Column, Judged
 from verl_tui.health.conditions.falls import cliff, vanish
-from verl_tui.health.conditions.spread import shift
+from verl_tui.health.conditions.rises import shift
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.health.inputs import COMBINATIONS, column_of
 from verl_tui.runs.series import Series

@@ -142,21 +142,6 @@ KEYS = {
 }
 
 
-@pytest.mark.parametrize("dialect", KEYS)
-@pytest.mark.parametrize(
-    ("length", "reward"), [(None, FALLS), (GROWS, LEVEL), (GROWS, FALLS)]
-)
-def test_entropy_that_explodes(
-    dialect: str, length: list[float] | None, reward: list[float]
-) -> None:
-    entropy, long, score, beside = KEYS[dialect]
-    columns = {entropy: WILD, score: reward, **({long: length} if length else {})}
-    found = find("entropy-explosion", planted(columns, beside))
-    assert found is not None
-    assert found.key == entropy
-    assert 130 <= (found.since_step or 0) <= 150
-
-
 @pytest.mark.parametrize(
     ("entropy", "length", "reward"),
     [

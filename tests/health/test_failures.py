@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from planted import OTHER, TUTORIAL, VERL, ids, judge, planted, reason
-from planted_failures import COUNT, FLAT, LOOPS, find, noisy, ramp, scored
+from planted_failures import COUNT, FLAT, LOOPS, find, noisy, ramp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,21 +61,6 @@ def test_the_tutorials_failing_run() -> None:
         assert words in (found.advice or "")
 
 
-def test_a_collapse_in_verls_names() -> None:
-    score = [(value - 0.4) / 3 for value in CLIFF]
-    found = find(
-        "policy-collapse",
-        {"critic/score/mean": score, "actor/kl_loss": [10 * kl for kl in DRIFT]},
-    )
-    assert found is not None
-    assert "reference KL" in found.evidence[1]
-    loops = find(
-        "policy-collapse", {"critic/score/mean": score, "samples/repetition": LOOPS}
-    )
-    assert loops is not None
-    assert "samples loop" in loops.message
-
-
 @pytest.mark.parametrize(
     ("reward", "kl"),
     [
@@ -124,16 +109,6 @@ FALLING = [
     *noisy([0.5] * 150, 0.01),
     *[0.5 * math.exp(-i / 30) + 0.005 for i in range(150)],
 ]
-
-
-def test_entropy_that_falls_beside_a_flat_reward() -> None:
-    found = find(
-        "entropy-collapse", {"actor/entropy": FALLING, "critic/score/mean": FLAT}
-    )
-    assert found is not None
-    assert found.since_step is not None
-    assert 140 <= found.since_step <= 170
-    assert "while the reward did not rise" in found.message
 
 
 @pytest.mark.parametrize("top", [0.7, 0.95])
@@ -243,26 +218,6 @@ def test_validation_that_follows_or_is_not_known(every: int) -> None:
     )
 
 
-def test_samples_that_become_alike() -> None:
-    alike = {
-        "critic/score/mean": RISING,
-        "samples/distinct_2": noisy(ramp(0.8, 0.4), 0.02),
-    }
-    found = find("reward-hacking", alike)
-    assert found is not None
-    assert "more alike" in found.message
-    assert (
-        find(
-            "reward-hacking",
-            {**alike, "samples/distinct_2": noisy([0.8] * COUNT, 0.02)},
-        )
-        is None
-    )
-    assert find("reward-hacking", {**alike, **scored(RISING)}) is None, (
-        "right answers are alike"
-    )
-
-
 # -- length-explosion ------------------------------------------------------------------------------
 
 GROWING = noisy(ramp(400, 1000, begin=180, finish=260), 10)
@@ -270,27 +225,6 @@ CUT = noisy(ramp(0.01, 0.6, begin=190, finish=260), 0.005)
 LOSING = noisy(ramp(0.7, 0.3, begin=190, finish=260), 0.02)
 LENGTH, SHARE = "response_length/mean", "response_length/clip_ratio"
 LIMIT = {"data.max_response_length": 1024}
-
-
-def test_length_that_explodes() -> None:
-    found = find(
-        "length-explosion",
-        {LENGTH: GROWING, SHARE: CUT, "critic/score/mean": LOSING},
-        VERL,
-        LIMIT,
-    )
-    assert found is not None
-    assert found.since_step is not None
-    assert 170 <= found.since_step <= 230
-    assert "of 1,024 tokens" in found.message
-    assert any("max_response_length 1,024" in words for words in found.evidence)
-    # Without a share the limit tells, without a limit the share.
-    assert find(
-        "length-explosion", {LENGTH: GROWING, "critic/score/mean": LOSING}, VERL, LIMIT
-    )
-    assert find(
-        "length-explosion", {LENGTH: GROWING, SHARE: CUT, "critic/score/mean": LOSING}
-    )
 
 
 def test_length_that_grows_for_good() -> None:
@@ -312,52 +246,5 @@ def test_length_that_grows_for_good() -> None:
 
 # -- engine-mismatch -------------------------------------------------------------------------------
 
-CLIMBING = noisy(ramp(0.3, 1.2, begin=150, finish=280), 0.03)
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [("training/rollout_probs_diff_mean", 0.015), ("rollout_corr/kl", -0.2)],
-    ids=["diff", "kl"],
-)
-def test_engines_that_disagree_as_gradients_climb(key: str, value: float) -> None:
-    drifting = ramp(0.002, value, begin=150, finish=220)
-    found = find("engine-mismatch", {"actor/grad_norm": CLIMBING, key: drifting})
-    assert found is not None
-    assert found.key == key
-    assert (
-        find("engine-mismatch", {"actor/grad_norm": CLIMBING, key: [0.002] * COUNT})
-        is None
-    )
-    assert (
-        find(
-            "engine-mismatch",
-            {"actor/grad_norm": noisy([0.3] * COUNT, 0.03), key: drifting},
-        )
-        is None
-    )
-
 
 # -- slow-phase ------------------------------------------------------------------------------------
-
-TOKENS = "perf/total_num_tokens"
-
-
-def test_a_phase_that_gets_slow() -> None:
-    gen = noisy(ramp(20, 50, begin=150, finish=170), 1)
-    step = [40 + value for value in gen]
-    columns = {
-        "timing_s/gen": gen,
-        "timing_s/update_actor": noisy([30] * COUNT, 1),
-        "timing_s/step": step,
-    }
-    found = find("slow-phase", {**columns, TOKENS: noisy([1e6] * COUNT, 1e4)})
-    assert found is not None
-    assert found.key == "timing_s/gen"
-    assert "of the step" in found.message
-    assert found.since_step is not None
-    assert 145 <= found.since_step <= 165
-    longer = [1e6 * value / 20 for value in gen]
-    assert find("slow-phase", {**columns, TOKENS: longer}) is None, (
-        "more tokens take longer"
-    )

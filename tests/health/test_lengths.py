@@ -6,7 +6,7 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
-from planted import OTHER, TUTORIAL, VERL, judge, planted, reason
+from planted import OTHER, VERL, judge, planted, reason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,29 +57,6 @@ def collapse(
         ),
         None,
     )
-
-
-@pytest.mark.parametrize(
-    ("length", "score", "beside"),
-    [
-        (LENGTH, REWARD, VERL),
-        ("rollout/response_length_mean", "rollout/reward_mean", TUTORIAL),
-        ("completions/mean_length", "reward", OTHER),
-        ("train/completion_length", "train/reward", OTHER),
-        ("rollout/response_len/mean", "rollout/raw_reward", OTHER),
-        ("mean_gen_tokens_per_sample", "reward", OTHER),
-    ],
-)
-def test_responses_that_shrink_to_nothing_as_the_reward_falls(
-    length: str, score: str, beside: Mapping[str, float]
-) -> None:
-    found = collapse({length: SHRINKS, score: FALLS}, beside)
-    assert found is not None
-    assert found.since_step is not None
-    assert 75 <= found.since_step <= 95
-    assert found.key == length
-    assert "tokens to 1" in found.message
-    assert f"{score} fell from 0.5" in found.message
 
 
 def test_responses_that_shrink_and_nothing_gains() -> None:

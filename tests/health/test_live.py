@@ -207,19 +207,6 @@ def test_memory_that_fills_up_at_the_start_is_no_leak() -> None:
         assert ("host-memory" in ids(verdict)) is found
 
 
-def test_a_share_of_many_answers_may_come_again_by_chance() -> None:
-    """Of 1319 answers about as many are right each time: three equal ones in ninety validations are
-    no surprise.
-    """
-    chance = random.Random(1)
-    varied = [chance.randint(640, 700) / 1319 for _ in range(90)]
-    repeated = [*varied, *[683 / 1319] * 3]
-    columns = {"val-core/gsm8k/acc/mean@1": repeated, "actor/lr": [1e-6] * 93}
-    assert "weights-not-synced" not in ids(judge(planted(columns)))
-    columns["val-core/gsm8k/acc/mean@1"] = [*varied, *[0.51781652] * 3]
-    assert "weights-not-synced" in ids(judge(planted(columns)))
-
-
 def test_a_reward_too_noisy_to_tell_is_not_said_to_have_stood_still() -> None:
     chance = random.Random(4)
     noisy = [

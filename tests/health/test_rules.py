@@ -18,7 +18,6 @@ from planted import (
     rows,
     wave,
 )
-from rule_cases import CASES, Case
 
 from verl_tui.health.conditions import KINDS, Kind
 from verl_tui.health.guide_settings import load_guide
@@ -28,30 +27,6 @@ from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:
     from verl_tui.health.conditions.condition import Column, Judged
-
-_NAMES = [f"{case.rule}-{i}" for i, case in enumerate(CASES)]
-
-
-@pytest.mark.parametrize("case", CASES, ids=_NAMES)
-def test_fires_on_a_planted_series(case: Case) -> None:
-    verdict = judge(planted(case.sick, case.beside, case.settings))
-    rule = next(rule for rule in load_guide().rules if rule.name == case.rule)
-    found = next((one for one in verdict.findings if one.id == rule.id), None)
-    assert found is not None
-    assert found.severity is rule.severity
-    assert found.key in case.sick
-    assert found.since_step is not None
-    assert found.step == len(next(iter(case.sick.values())))
-    assert found.evidence
-    assert found.source
-
-
-@pytest.mark.parametrize("case", CASES, ids=_NAMES)
-def test_is_silent_on_a_healthy_one(case: Case) -> None:
-    verdict = judge(planted(case.well, case.beside, case.settings))
-    id = case.rule.partition("/")[0]
-    assert id not in ids(verdict)
-    assert reason(verdict, id) is None, "a healthy series must have been judged"
 
 
 def test_a_gap_by_design_is_judged_by_verls_own_limit() -> None:

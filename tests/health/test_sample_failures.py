@@ -24,17 +24,6 @@ def in_parts(right: list[float], brief: list[float]) -> dict[str, list[float]]:
 # -- repetition ------------------------------------------------------------------------------------
 
 
-def test_samples_that_leave_their_own_past() -> None:
-    found = find("repetition", {"samples/repetition": LOOPS})
-    assert found is not None
-    assert found.since_step == 202
-    fallen = find(
-        "repetition", {"samples/ngram_entropy": [1 - value for value in LOOPS]}
-    )
-    assert fallen is not None
-    assert "fallen" in fallen.message
-
-
 @pytest.mark.parametrize(
     ("scores", "severity"),
     [
@@ -209,28 +198,3 @@ def test_why_groups_were_dead_does_not_depend_on_what_came_after() -> None:
 
 
 # -- component-imbalance ---------------------------------------------------------------------------
-
-FORMAT = noisy(ramp(0.2, 1.0, finish=60), 0.02)
-
-
-@pytest.mark.parametrize(
-    ("names", "beside"),
-    [
-        (("samples/format", "samples/acc"), VERL),
-        (("rewards/format/mean", "rewards/acc/mean"), OTHER),
-    ],
-    ids=["verl", "other"],
-)
-def test_one_component_that_carries_all(
-    names: tuple[str, str], beside: dict[str, float]
-) -> None:
-    reward = "critic/score/mean" if beside is VERL else "reward"
-    stuck = {names[0]: FORMAT, names[1]: noisy([0.1] * COUNT, 0.03), reward: FORMAT}
-    found = find("component-imbalance", stuck, beside)
-    assert found is not None
-    assert found.key == names[0]
-    assert names[1] in found.message
-    learning = {**stuck, names[1]: noisy(ramp(0.1, 0.6, begin=60), 0.03)}
-    assert find("component-imbalance", learning, beside) is None
-    done = {**stuck, names[1]: noisy(ramp(0.1, 0.9, finish=60), 0.03)}
-    assert find("component-imbalance", done, beside) is None

@@ -13,20 +13,15 @@ from planted import (
     OTHER,
     TUTORIAL,
     VERL,
-    batch,
     ids,
     judge,
     planted,
     reason,
-    rows,
     wave,
 )
 
 from verl_tui.health.finding import Severity
-from verl_tui.health.guide_settings import load_guide
 from verl_tui.health.inputs import unbought
-from verl_tui.health.judge import Judge
-from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -123,15 +118,6 @@ def eight(
     }
 
 
-def test_one_idle_device_of_eight_is_named() -> None:
-    verdict = judge(planted(eight([3])))
-    reported = found(verdict, "gpu-uneven")
-    assert reported is not None
-    assert reported.message.startswith("GPU 3 works at ")
-    assert reported.key == "system/gpu.3.gpu"
-    assert not ids(verdict) & {"gpu-idle", "gpu-low"}, "the mean of all is that of work"
-
-
 def test_devices_that_all_work_or_all_idle_are_even() -> None:
     assert not ids(judge(planted(eight([])))) & {"gpu-uneven", "gpu-idle", "gpu-low"}
     verdict = judge(planted(eight(range(8), 40.0)))
@@ -164,65 +150,7 @@ def test_devices_of_several_hosts_are_distinguished() -> None:
     assert reported.message.startswith("GPU 1 of node2 works at ")
 
 
-@pytest.mark.parametrize(
-    ("level", "id"), [(0.55, "gpu-low"), (0.4, "gpu-idle"), (0.65, None)]
-)
-def test_both_bounds_of_utilisation(level: float, id: str | None) -> None:
-    for scale in (1.0, 100.0):
-        verdict = judge(
-            planted(
-                {"system/gpu_util": wave(30, scale * level, scale * 0.02)}, TUTORIAL
-            )
-        )
-        assert ids(verdict) & {"gpu-low", "gpu-idle"} == ({id} if id else set())
-
-
-def test_many_measurements_a_step_are_evidence_of_a_few_steps() -> None:
-    run = Run("r")
-    steps = [step for step in range(1, 6) for _ in range(40)]
-    run.apply(
-        batch(
-            rows(
-                {"system/gpu_util": [30.0] * 200, "reward_mean": [2.0] * 200},
-                steps,
-                mean=True,
-            )
-        ),
-        now=0.0,
-    )
-    assert "gpu-idle" in ids(Judge(load_guide(), run).verdict(1.0))
-    assert "needs 10 points" in (
-        reason(judge(planted({"system/gpu_util": [30.0] * 5}, TUTORIAL)), "gpu-idle")
-        or ""
-    )
-
-
 # -- rewards ---------------------------------------------------------------------------------------
-
-
-LARGE = {"data.train_batch_size": 256}
-
-
-@pytest.mark.parametrize(
-    ("beside", "key"),
-    [(TUTORIAL, "rollout/reward_mean"), (VERL, "critic/score/mean"), (OTHER, "reward")],
-)
-def test_rewards_that_swing_on_a_unit_scale_are_noise(
-    beside: dict[str, float], key: str
-) -> None:
-    chance = random.Random(4)
-    swinging = [chance.uniform(0.25, 0.75) for _ in range(160)]
-    reported = found(judge(planted({key: swinging}, beside, LARGE)), "reward-noisy")
-    assert reported is not None
-    assert "swings between 0.25" in reported.message
-    for calm in (
-        noisy([0.5] * 160, 0.08),
-        [0.005 * i for i in range(160)],
-        [2.0 * value for value in swinging],
-    ):
-        assert "swings" not in str(
-            found(judge(planted({key: calm}, beside, LARGE)), "reward-noisy")
-        )
 
 
 # How a batch of so many prompts, each all right or all wrong, swings by chance; its size as each
@@ -360,22 +288,6 @@ def test_samples_that_were_in_loops_all_along_are_no_sign_of_a_collapse() -> Non
 # -- dead from the first steps ---------------------------------------------------------------------
 
 GONE = [4.77, 0.199, 0.0719, 0.0697, 0.0078, 0.0, 0.0, 0.005]
-
-
-@pytest.mark.parametrize("points", [5, 6, 8])
-def test_an_entropy_that_is_gone_with_the_first_steps(points: int) -> None:
-    columns = {
-        "actor/entropy": GONE[:points],
-        "critic/score/mean": [0.06, 0.05, 0.001, 0.06, 0.0, 0.0, 0.0, 0.0][:points],
-    }
-    verdict = judge(planted(columns))
-    reported = found(verdict, "entropy-collapse")
-    assert reported is not None
-    assert reported.since_step == 2
-    assert "from 4.77" in reported.message
-    assert [
-        one.since_step for one in verdict.history if one.id == "entropy-collapse"
-    ] == [2]
 
 
 def test_an_entropy_that_falls_as_fast_as_a_task_is_learnt() -> None:

@@ -85,17 +85,6 @@ def test_a_part_may_be_logged_only_from_later_on() -> None:
     assert found.key == "rewards/answer/mean"
 
 
-def test_a_part_of_weight_0_is_said_to_be_one() -> None:
-    columns = {
-        "reward": RISE,
-        "rewards/length_fit/mean": RISE,
-        "rewards/answer/mean": FALL,
-    }
-    found = hacking(columns, settings={"reward_weights": [1.0, 0.0]})
-    assert found is not None
-    assert "rewards/answer/mean (weight 0)" in found.message
-
-
 def test_what_counts_against_the_reward_may_fall() -> None:
     columns = {
         "reward": RISE,

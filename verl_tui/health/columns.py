@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.conditions import KINDS
@@ -16,42 +14,32 @@ from verl_tui.health.diagnoses.diagnosis import FindingHistory, Told
 from verl_tui.health.exemptions import BY_VALUES, FOR_WHOLE_RUN
 from verl_tui.health.finding import number
 from verl_tui.health.inputs import column_of
-from verl_tui.health.limits import (
-    LIMITS,
-    Limit,
-    all_cut,
-    response_limit,
-    stated_limit,
-)
+from verl_tui.health.limits import LIMITS, all_cut, response_limit, stated_limit
 from verl_tui.health.reward import components, gaining_components
 from verl_tui.health.rule_context import present_names
 from verl_tui.indicators import INDICATORS, factor
 from verl_tui.runs.views.devices import logs_device_memory
 
 if TYPE_CHECKING:
-    from collections.abc import (
-        Callable,
-        Hashable,
-        Iterable,
-        Iterator,
-        Mapping,
-        Sequence,
-    )
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
     from verl_tui.health.conditions.condition import Breach, Judged
     from verl_tui.health.exemptions import Exemption
     from verl_tui.health.guide import Rule
+    from verl_tui.health.limits import Limit
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
 
 _MEAN_OF_ALL = "mean of all"
-_MANY = 5
-"""Measurements a point from which on fewer points are enough: GPUs dip within every step."""
-_FEWEST = 3
-"""Fewest points of a lasting breach, however many measurements each is the mean of."""
-_MOST_PARTS = 12
-_MOST_KEYS = 50
-"""Most keys that a rule with a wildcard judges."""
+_MOST_PARTS, _MOST_KEYS = 12, 50
+"""Most parts of the reward, and most keys that a rule with a wildcard judges."""
+_OFTEN = 30
+"""The first points of a breach are checked one by one, as many again at every second, and so on."""
+_WHOSE = {
+    "tutorial": "the verl tutorials'",
+    "verl": "verl's own",
+    "other": "other frameworks'",
+}
 
 
 class _Known(NamedTuple):
@@ -77,12 +65,17 @@ class Columns:
     def look(self, context: RuleContext) -> str | Sequence[FindingHistory]:
         """Return what is found in each column, or why none is judged."""
         rule = self.rule
+        spoken = context.run.dialect
+        if spoken in rule.not_in:
+            return rule.not_in[spoken]
+        if spoken not in rule.dialects:
+            whose = " or ".join(_WHOSE[one] for one in rule.dialects)
+            return f"judges only logs with {whose} names; these are {_WHOSE[spoken]}"
         keys = _keys(context, rule)
         beside = context.key_of(rule.beside_indicator, rule.beside_metric)
-        reason = _other_dialect(rule, context.run.dialect)
-        reason = reason or _what_is_missing(context, rule, keys, beside)
-        if reason is not None:
-            return reason
+        missing = _what_is_missing(context, rule, keys, beside)
+        if missing is not None:
+            return missing
         groups = [keys] if rule.stream == _MEAN_OF_ALL else [[key] for key in keys]
         return [self._judge(context, group, beside) for group in groups]
 
@@ -91,10 +84,10 @@ class Columns:
     ) -> FindingHistory:
         """Judge one metric, or the mean of several, without those that are exempt."""
         rule = self.rule
-        reasons = [_exempt(context, rule, [key], FOR_WHOLE_RUN) for key in keys]
-        keys = [*compress(keys, (reason is None for reason in reasons))]
+        reasons = {key: _exempt(context, rule, [key], FOR_WHOLE_RUN) for key in keys}
+        keys = [key for key, reason in reasons.items() if reason is None]
         if not keys:
-            return FindingHistory(reasons[0], ())
+            return FindingHistory(next(iter(reasons.values())), ())
         inputs = [*keys, beside] if beside else keys
         series = [*filter(None, map(context.run.series, inputs))]
         limit = LIMITS[rule.of](context.run, context.guide) if rule.of else None
@@ -113,12 +106,11 @@ class Columns:
     ) -> _Known:
         """Return what the metrics show; known where nothing is new."""
         rule, key = self.rule, series[0].key
-        gate = _gate(context, rule)
+        gate, scale = _gate(context, rule), _scale(rule, series)
         restarts = tuple([mark.step for mark in context.run.restarts])
         unit = limit.value if limit else 1.0
-        scale, window = _scale(rule, series), _window(rule, series[0])
         same = tuple([(one.key, one.revision) for one in series])
-        basis = (same, unit, gate, scale, restarts, window)
+        basis = (same, unit, gate, scale, restarts)
         points = [(len(one), one.values[-1:].tobytes()) for one in series]
         newest = (context.end, *points)
         known = self._known.get(key)
@@ -128,10 +120,18 @@ class Columns:
                 return known
             exempt = known.exempt
         column, step = column_of(series, context.end, rule.stream, scale, gate)
-        find = KINDS[rule.condition].judge
-        threshold = rule.threshold * unit
-        judged = find(column, replace(rule, window=window), threshold, restarts)
+        judged = KINDS[rule.condition].judge(
+            column, rule, rule.threshold * unit, restarts
+        )
         return _Known(basis, newest, judged, step, exempt)
+
+
+def _scale(rule: Rule, series: Sequence[Series]) -> float:
+    """Return the factor from the log's values to the rule's unit."""
+    scale = factor(rule.indicator, series[0].key) if rule.indicator else 1.0
+    if rule.percent and max([one.highest for one in series]) <= 1.0:
+        return scale * 100.0
+    return scale
 
 
 def _told(
@@ -140,7 +140,14 @@ def _told(
     """Return the breach that holds."""
     judged = known.judged
     assert judged.open is not None
-    note = _note(rule, limit)
+    note = limit.words if limit is not None else ""
+    if limit is not None and rule.threshold != 1:
+        share = (
+            f"{rule.threshold:.0%} of"
+            if rule.threshold < 2
+            else f"{number(rule.threshold)} ×"
+        )
+        note = f"{share} {note}"
     message, *evidence = judged.report(rule.title, context.duration, note, rule.says)
     return Told(
         {},
@@ -151,13 +158,6 @@ def _told(
         message=message + (f" ({rule.label})" if rule.label else ""),
         leads=rule.id != "truncation" or all_cut(context),
     )
-
-
-def _other_dialect(rule: Rule, spoken: str) -> str | None:
-    """Return why a rule does not judge logs of a dialect, None if it does."""
-    if spoken in rule.not_in or spoken in rule.dialects:
-        return rule.not_in.get(spoken)
-    return f"judges only logs with {_whose(rule.dialects)} names; these are {_whose((spoken,))}"
 
 
 def _exempt(
@@ -177,46 +177,66 @@ def _exempt(
 def _not_exempt(
     context: RuleContext, rule: Rule, keys: Sequence[str], known: _Known
 ) -> Iterable[Breach]:
-    """Return the breaches without those that were exempt by the values known at the time."""
+    """Return the parts of breaches in which the rule was not exempt by the values known at the
+    time; one that comes back soon is the same breach.
+    """
     breaches = known.judged.breaches
     series = context.known(keys[0])
     if not breaches or series is None or not BY_VALUES.keys() & {*rule.unless}:
         return breaches
+    steps = series.steps
 
     def is_exempt(step: int) -> bool:
         found = known.exempt.get(step)
         if found is None:
             found = _exempt(context.at(step), rule, keys, BY_VALUES) is not None
-            if step != series.steps[-1]:  # the newest point may still change
+            if step != steps[-1]:  # the newest point may still change
                 known.exempt[step] = found
         return found
 
-    cooldown = known.judged.terms.cooldown
-    return _without_exempt(breaches, series.steps, is_exempt, cooldown)
+    parts = (
+        _parts(one, steps, is_exempt, known.judged.terms.cooldown) for one in breaches
+    )
+    return [part for some in parts for part in some]
 
 
-def _scale(rule: Rule, series: Sequence[Series]) -> float:
-    """Return the factor from the log's values to the rule's unit."""
-    scale = factor(rule.indicator, series[0].key) if rule.indicator else 1.0
-    if rule.percent and max([one.highest for one in series]) <= 1.0:
-        return scale * 100.0
-    return scale
-
-
-def _parts(context: RuleContext) -> list[str]:
-    """Return the keys of the reward's parts; a single one is the reward itself."""
-    reward = context.indicators.get("reward")
-    if len(components(context.run.keys, reward)) < 2:
-        return []
-    return [*gaining_components(context.run, reward)[:_MOST_PARTS]]
+def _parts(
+    breach: Breach,
+    steps: Sequence[int],
+    is_exempt: Callable[[int], bool],
+    cooldown: int,
+) -> Sequence[Breach]:
+    """Return the parts of a breach in which the rule was not exempt."""
+    at = first = ended = bisect_left(steps, breach.raised)
+    stop = len(steps)
+    if breach.cleared is not None:
+        stop = bisect_left(steps, breach.cleared)
+    found: list[Breach] = []
+    while at < stop:
+        is_open = open_breach(found) is not None
+        if is_exempt(steps[at]) is is_open:
+            if is_open:
+                ended = at
+                found[-1] = found[-1]._replace(cleared=steps[at])
+            elif found and at - ended <= cooldown:
+                found[-1] = found[-1]._replace(cleared=None)
+            else:
+                found.append(breach._replace(raised=steps[at], cleared=None))
+        at += 1 + (at - first) // _OFTEN
+    if open_breach(found) is not None:
+        found[-1] = found[-1]._replace(cleared=breach.cleared)
+    return found
 
 
 def _keys(context: RuleContext, rule: Rule) -> Sequence[str]:
     """Return the key of the rule's indicator or metric, all keys that match its wildcards, or the
-    reward's parts.
+    reward's parts; a single one is the reward itself.
     """
     if rule.parts:
-        return _parts(context)
+        reward = context.indicators.get("reward")
+        if len(components(context.run.keys, reward)) < 2:
+            return []
+        return gaining_components(context.run, reward)[:_MOST_PARTS]
     if any("*" in name for name in rule.metric):
         return _matching(context.run.keys, rule.metric)
     key = context.key_of(rule.indicator, rule.metric)
@@ -234,21 +254,6 @@ def _matching(keys: tuple[str, ...], patterns: tuple[str, ...]) -> Sequence[str]
     return [*dict.fromkeys(found)][:_MOST_KEYS]
 
 
-def _window(rule: Rule, series: Series) -> int:
-    """Return the points that the rule looks at: fewer where each is the mean of many measurements.
-
-    That holds for percentages only, which are sampled over time; the scores of one batch share its
-    prompts.
-    """
-    if not rule.percent or len(series.counts) < _FEWEST:
-        return rule.window
-    # The first ones only: the window must not change while a run goes on.
-    measurements = min(series.counts[:_FEWEST])
-    if measurements < _MANY:
-        return rule.window
-    return max(_FEWEST, math.ceil(rule.window / measurements))
-
-
 def _gate(context: RuleContext, rule: Rule) -> float:
     if rule.stream != "at limit":
         return math.inf
@@ -256,14 +261,6 @@ def _gate(context: RuleContext, rule: Rule) -> float:
         limit = stated_limit(context.run, "max_prompt_length")
         return limit.value if limit else math.inf
     return response_limit(context.run, context.guide).value
-
-
-def _note(rule: Rule, limit: Limit | None) -> str:
-    if limit is None or rule.threshold == 1:
-        return limit.words if limit else ""
-    if rule.threshold < 2:
-        return f"{rule.threshold:.0%} of {limit.words}"
-    return f"{number(rule.threshold)} × {limit.words}"
 
 
 def _what_is_missing(
@@ -275,63 +272,13 @@ def _what_is_missing(
     if not keys:
         if rule.indicator == "gpu_memory" and logs_device_memory(context.run):
             return "the log has the memory of single devices alone"
-        return f"the log has no {_names(rule.indicator, rule.metric)}"
+        return _has_no(rule.indicator, rule.metric)
     if beside is None and (rule.beside_indicator or rule.beside_metric):
-        return f"the log has no {_names(rule.beside_indicator, rule.beside_metric)}"
+        return _has_no(rule.beside_indicator, rule.beside_metric)
     return None
 
 
-def _names(indicator: str, metrics: tuple[str, ...]) -> str:
+def _has_no(indicator: str, metrics: Sequence[str]) -> str:
     if indicator in INDICATORS:
-        return INDICATORS[indicator].label
-    return indicator or " or ".join(metrics)
-
-
-def _whose(dialects: tuple[str, ...]) -> str:
-    words = {
-        "tutorial": "the verl tutorials'",
-        "verl": "verl's own",
-        "other": "other frameworks'",
-    }
-    return " or ".join(words[dialect] for dialect in dialects)
-
-
-_OFTEN = 30
-"""The first points of a breach are checked one by one, as many again at every second, and so on."""
-
-
-def _without_exempt(
-    breaches: Iterable[Breach],
-    steps: Sequence[int],
-    is_exempt: Callable[[int], bool],
-    cooldown: int,
-) -> Iterator[Breach]:
-    """Yield the parts of breaches in which the rule was not exempt.
-
-    Args:
-        breaches: The breaches, oldest first.
-        steps: Steps of the metric's points.
-        is_exempt: Returns whether the rule is exempt at a step, by what was known then.
-        cooldown: Points within which a breach that is no longer exempt is the same as before.
-    """
-    for breach in breaches:
-        parts: list[Breach] = []
-        paused = 0
-        at = first = bisect_left(steps, breach.raised)
-        stop = len(steps)
-        if breach.cleared is not None:
-            stop = bisect_left(steps, breach.cleared)
-        while at < stop:
-            is_open = open_breach(parts) is not None
-            if is_exempt(steps[at]) is is_open:
-                if is_open:
-                    paused = at
-                    parts[-1] = parts[-1]._replace(cleared=steps[at])
-                elif parts and at - paused <= cooldown:
-                    parts[-1] = parts[-1]._replace(cleared=None)
-                else:
-                    parts.append(breach._replace(raised=steps[at], cleared=None))
-            at += 1 + (at - first) // _OFTEN
-        for part in parts:
-            end = breach.cleared if part.cleared is None else part.cleared
-            yield part._replace(cleared=end)
+        indicator = INDICATORS[indicator].label
+    return f"the log has no {indicator or ' or '.join(metrics)}"

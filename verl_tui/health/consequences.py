@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import replace
+from itertools import product
 from statistics import median
 from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
 
 from verl_tui.health.finding import number
 from verl_tui.health.new_lines import in_words, new_lines
@@ -50,19 +53,15 @@ def with_causes(
             after it), None where it has no beginning.
     """
     found = list(findings)
-    explaining = _explaining(found, guide)
-    if not explaining:
-        return tuple(found)
+    rules = [guide.rule(one.id) for one in found]
     direct: dict[int, int] = {}
-    for at, one in enumerate(found):
-        own = guide.rule(one.id)
-        for cause_at, rule in explaining:
-            cause = found[cause_at]
-            if own is not None and _moved_first(one, cause, own, earlier):
-                continue
-            if _follows(one, cause, rule, earlier) and _first(direct, cause_at) != at:
-                direct[at] = cause_at
-                break
+    for at, cause_at in product(range(len(found)), repeat=2):
+        own, rule, cause = rules[at], rules[cause_at], found[cause_at]
+        leads = own is not None and _moved_first(found[at], cause, own, earlier)
+        if at in direct or rule is None or leads:
+            continue
+        if _follows(found[at], cause, rule, earlier) and _first(direct, cause_at) != at:
+            direct[at] = cause_at
     folded = [*found]
     for at in direct:
         cause_at = _first(direct, at)
@@ -71,13 +70,6 @@ def with_causes(
         folded[cause_at] = replace(cause, severity=worst)
         folded[at] = replace(folded[at], consequence_of=cause.id)
     return tuple(folded)
-
-
-def _explaining(findings: Iterable[Finding], guide: Guide) -> list[tuple[int, Rule]]:
-    """Return the places of the findings whose rules explain others, with these rules."""
-    ruled = ((at, guide.rule(one.id)) for at, one in enumerate(findings))
-    known = [(at, rule) for at, rule in ruled if rule]
-    return [one for one in known if one[1].explains or one[1].signs or one[1].if_first]
 
 
 def _follows(
@@ -128,6 +120,7 @@ def step_before(run: Run, finding: Finding, points: int) -> int | None:
     return min(since, series.steps[max(0, at)])
 
 
+_LENGTHS = ("length-collapse", "length-explosion")
 _FALLS = ("reward-zero", "reward-cliff", "reward-slide")
 _PAST, _SURE = 40, 10
 """Logged points before the fall that show the usual length, and how many there must be."""
@@ -152,19 +145,13 @@ def with_first_moves(
     if not falls:
         return known
     fall = min(falls, key=lambda one: one.since_step or 0)
-    found = _with(known, _length(context, fall), replaces=False)
-    found = _with(found, _service(context, fall), replaces=True)
-    return [one for one in found if one.id not in context.guide.silenced]
-
-
-def _with(
-    known: Sequence[Finding], new: Finding | None, *, replaces: bool
-) -> Sequence[Finding]:
-    """Return the findings with one more, which may replace those of its id, or be left out."""
-    if new is None:
-        return known
-    others = [one for one in known if one.id != new.id]
-    return [*others, new] if replaces or len(others) == len(known) else known
+    found = {one.id: [one] for one in (_length(context, fall),) if one is not None}
+    found |= {one.id: [other for other in known if other.id == one.id] for one in known}
+    service = _service(context, fall)
+    if service is not None:
+        found[service.id] = [service]
+    silenced = context.guide.silenced
+    return [one for id, some in found.items() if id not in silenced for one in some]
 
 
 def _service(context: RuleContext, fall: Finding) -> Finding | None:
@@ -195,16 +182,17 @@ def _length(context: RuleContext, fall: Finding) -> Finding | None:
     if series is None or since is None or min(series.values) <= 0:
         return None
     at = bisect_left(series.steps, since)
-    before = series.values[max(0, at - _PAST) : at]
+    before, newest = series.values[max(0, at - _PAST) : at], series.values[-1]
     if at >= len(series) or len(before) < _SURE:
         return None
-    usual, newest = median(before[: len(before) // 2]), series.values[-1]
+    usual = median(before[: len(before) // 2])
     grows = newest > usual
+    times = (np.array([*before, newest]) / usual) ** (1 if grows else -1)
+    still = np.flatnonzero(times < _FOOT)
     rule = context.guide.rule("length-explosion" if grows else "length-collapse")
-    first = _first_moved([*before, newest], usual, grows=grows)
-    if rule is None or first is None:
+    if rule is None or times[-1] < _TIMES or times[-2] < _BEGUN or not len(still):
         return None
-    began = series.steps[at - len(before) + first]
+    began = series.steps[at - len(before) + int(still[-1]) + 1]
     figures = f"from {number(usual)} to {number(newest)} tokens from step {began} on"
     found = rule.finding(
         f"response length {'grew' if grows else 'shrank'} {figures}, before the reward fell from "
@@ -216,17 +204,3 @@ def _length(context: RuleContext, fall: Finding) -> Finding | None:
     )
     source = "heuristic: twice or half of its usual size, begun before the fall"
     return replace(found, source=source)
-
-
-def _first_moved(values: Sequence[float], usual: float, *, grows: bool) -> int | None:
-    """Return the place of the first value that had left the usual size for good, None if the last
-    but one had not, or the newest has not gone far enough.
-    """
-
-    def has_moved(value: float, times: float) -> bool:
-        return value >= times * usual if grows else usual >= times * value
-
-    if not (has_moved(values[-1], _TIMES) and has_moved(values[-2], _BEGUN)):
-        return None
-    still = [i for i, value in enumerate(values) if not has_moved(value, _FOOT)]
-    return still[-1] + 1 if still else None

@@ -21,13 +21,12 @@ from verl_tui.health.limits import (
 )
 from verl_tui.health.rule_context import present_names
 from verl_tui.indicators import is_home_made, is_tutorials
-from verl_tui.means import finite
 from verl_tui.patterns import pattern
 from verl_tui.runs.cached import cached_by_keys
 from verl_tui.runs.views.devices import WORKED, memory_key, never_worked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
@@ -95,7 +94,9 @@ def _asynchronous_name(run: Run) -> str | None:
     return next((name for name in names if name.startswith(_ASYNCHRONOUS)), None)
 
 
-RATES = ("actor/lr", "learning_rate", "train/learning_rate", "train/lr", "lr")
+RATES = (
+    "actor/lr", "actor_lr", "learning_rate", "train/learning_rate", "train/lr", "lr",
+)  # fmt: skip
 """Names of the learning rate, verl's first."""
 _NEWEST = 10
 """Newest points of a metric to check."""
@@ -140,46 +141,38 @@ def few_digits(context: RuleContext, key: str) -> str | None:
     return f"all numbers have few digits: {key} may be rounded"
 
 
-_POINTS = 100
-"""Newest points in which evidence is searched for."""
-_ENOUGH = 5
-"""Fewest points that give evidence: heuristic."""
+_POINTS = 200
+"""Newest points in which stairs are searched for; five times as many where the settings name the
+controller that makes them: it also explains a level long after the last stair.
+"""
+_STAIRS, _STEEP, _FEW = 0.7, 0.1, 0.2
+"""Share of the way that the largest falls make up, size of all other changes compared with the
+least of these, and share of the points that they may be.
+"""
 
 
 def stair_steps(context: RuleContext, key: str) -> str | None:
-    """Exempt a KL that falls in stair steps, as the adaptive controller makes it."""
-    series = context.known(key)
-    is_adaptive = adaptive(context.run)
-    if series is None or is_adaptive is False:
-        return None
-    # A controller that the settings name also explains a level long after the last stair.
-    newest = 10 * _POINTS if is_adaptive else 2 * _POINTS
-    if not stairs(series.tail(newest)):
-        return None
-    how = "as the adaptive controller makes it"
-    if is_adaptive:
-        how = "the controller is the adaptive one"
-    return f"{key} falls in stair steps, {how}: normal"
-
-
-def stairs(values: Sequence[float]) -> bool:
-    """Return whether values fall in stair steps: few falls make up most of the way, and between
-    them little moves.
+    """Exempt a KL that falls in stair steps, as the adaptive controller makes it: few falls make up
+    most of the way, and between them little moves.
     """
-    known = np.array(finite(values))
-    if len(known) < 2 * _ENOUGH:
-        return False
+    is_adaptive = adaptive(context.run)
+    known = np.array(context.finite(key, 5 * _POINTS if is_adaptive else _POINTS))
+    if is_adaptive is False or len(known) < 10:
+        return None
     changes = np.diff(known)
     falls = np.sort(-changes[changes < 0])[::-1]
     way = known.max() - known[-1]
-    count = 1 + int(np.searchsorted(np.cumsum(falls), 0.7 * way))
-    if way <= 0 or not 2 <= count <= 0.2 * len(known):
-        return False
-    least = falls[min(count, len(falls)) - 1]
-    usual = np.sort(abs(changes))[len(changes) // 2]
-    treads = np.split(known, np.flatnonzero(-changes >= 0.1 * least) + 1)
-    level = all(np.ptp(tread) <= 0.5 * least for tread in treads)
-    return bool(usual <= 0.1 * least) and level and len(treads) <= 0.2 * len(known)
+    count = 1 + int(np.searchsorted(np.cumsum(falls), _STAIRS * way))
+    if way <= 0 or not 2 <= count <= min(len(falls), _FEW * len(known)):
+        return None
+    least = falls[count - 1]
+    treads = np.split(known, np.flatnonzero(-changes >= _STEEP * least) + 1)
+    is_level = all(np.ptp(tread) <= 0.5 * least for tread in treads)
+    if np.median(abs(changes)) > _STEEP * least or not is_level:
+        return None
+    if len(treads) > _FEW * len(known):
+        return None
+    return f"{key} falls in stair steps, as the adaptive controller makes it: normal"
 
 
 _SEQUENCES = pattern(r"gspo|seq(?:uence)?(?:_|-|$)", re.IGNORECASE)
@@ -194,11 +187,7 @@ def clips_sequences(context: RuleContext, key: str) -> str | None:
         ["importance_sampling_level"],
     ):
         stated = context.run.config.find(names)
-        if (
-            stated is not None
-            and isinstance(stated[1], str)
-            and _SEQUENCES.match(stated[1])
-        ):
+        if stated is not None and _SEQUENCES.match(str(stated[1])):
             clips = f"{stated[0]} is {stated[1]}: it clips whole sequences"
             return f"{clips}, so that {key} is large by design"
     return None
@@ -212,6 +201,28 @@ def no_sequence_weights(context: RuleContext, _key: str) -> str | None:
     if stated[1] == "sequence":
         return None
     return f"only for importance weights per sequence; {stated[0]} is {stated[1]}"
+
+
+_EDGE, _WELL, _MOST_OF_IT = 3, 0.2, 0.5
+"""First and newest points of a reward that has learnt at once if it has gained a fifth of its size,
+and half of the way to its best so far: heuristic.
+"""
+
+
+def has_learnt_at_once(context: RuleContext, _key: str) -> str | None:
+    """Exempt what falls while the task is learnt as fast: the reward is near its best and well
+    above its beginning; or there is no reward that tells.
+    """
+    values = context.finite(context.indicators.get("reward"))
+    if not values:
+        return "the log has no reward"
+    if len(values) < 2 * _EDGE - 1:
+        return None
+    first, now = values[:_EDGE], fmean(values[-_EDGE:])
+    gain = now - fmean(first)
+    way = max(values) - fmean(first)
+    least = max(_WELL * max(abs(fmean(first)), abs(now)), _MOST_OF_IT * way)
+    return "the task was learnt at once" if gain >= least and now > max(first) else None
 
 
 _FACTOR = 0.999
@@ -259,8 +270,12 @@ BY_VALUES: Mapping[str, Exemption] = {
     ),
     "judged-as-idle": judged_as_idle,
     "solved": reward.solved,
-    "not-solved": reward.not_solved,
+    "not-solved": _if(
+        lambda context, key: reward.solved(context, key) is None,
+        "the task is not solved",
+    ),
     "learning": reward.learning,
+    "learnt-at-once": has_learnt_at_once,
     "all-parts-solved": reward.all_parts_solved,
     "by-batch-size": reward_scale.by_batch_size,
     "by-reference-kl": reward_scale.by_reference_kl,
@@ -318,10 +333,7 @@ FOR_WHOLE_RUN: Mapping[str, Exemption] = {
         lambda context, _: "reward" in context.indicators,
         "judged together with the reward",
     ),
-    # Better figures: the spread within a step for that over time, one figure for single devices.
-    "has-spread": _if(
-        lambda context, _: context.indicators.get("reward_std"), "judged by {found}"
-    ),
+    # One figure for single devices.
     "has-utilization": _if(
         lambda context, _: context.indicators.get("gpu_utilization"),
         "judged by {found}",

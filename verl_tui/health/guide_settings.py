@@ -36,28 +36,31 @@ def load_guide(overrides: Mapping[str, Any] | None = None) -> Guide:
         ValueError: A rule, or a change of one, makes no sense; the text names rule and field.
     """
     entries, bands = _read()
-    overrides = overrides or {}
-    for key in overrides:
+    known = {"silence": (), "response_limit": None, "rules": {}, **(overrides or {})}
+    for key in known:
         words = f"unknown field `{key}`; known are silence, response_limit, rules"
         _require(
             key in ("silence", "response_limit", "rules"), "health settings", words
         )
-    rules = _with_changes(entries, overrides.get("rules", {}))
-    limit, silenced = overrides.get("response_limit"), overrides.get("silence", ())
+    silenced, limit, changes = known["silence"], known["response_limit"], known["rules"]
     where = "health settings, field"
-    _require(
-        limit is None or (_is_number(limit) and not limit <= 0),
-        f"{where} `response_limit`",
-        f"must be a number of tokens above 0, not {limit!r}",
-    )
-    _require(
-        isinstance(silenced, list | tuple | set | frozenset),
-        f"{where} `silence`",
-        f"must be a list of rule ids, not {silenced!r}",
-    )
+    words = "must be a table of rules, each with its fields"
+    _require(isinstance(changes, Mapping), f"{where} `rules`", words)
+    words = f"must be a number of tokens above 0, not {limit!r}"
+    is_limit = limit is None or (_is_number(limit) and limit > 0)
+    _require(is_limit, f"{where} `response_limit`", words)
+    is_list = isinstance(silenced, list | tuple | set | frozenset)
+    words = f"must be a list of rule ids, not {silenced!r}"
+    _require(is_list, f"{where} `silence`", words)
+    rules = {rule.name: rule for rule in entries}
+    for name, change in changes.items():
+        words = f"must be a table of fields, not {change!r}"
+        _require(isinstance(change, Mapping), f"rule `{name}`", words)
+        old = rules.get(name)
+        rules[name] = _new(name, change) if old is None else _change(old, change)
+    ids = {rule.id for rule in rules.values()}
     for name in silenced:
-        is_known = name in {rule.id for rule in rules.values()}
-        _require(is_known, f"{where} `silence`", f"there is no rule `{name}`")
+        _require(name in ids, f"{where} `silence`", f"there is no rule `{name}`")
     return Guide(tuple(rules.values()), bands, frozenset(silenced), limit)
 
 
@@ -65,19 +68,6 @@ def _require(holds: object, where: str, words: str) -> None:
     """Raise an error that says where settings are wrong and what must hold there."""
     if not holds:
         raise ValueError(f"{where}: {words}")
-
-
-def _with_changes(entries: tuple[Rule, ...], changes: Any) -> dict[str, Rule]:
-    """Return the rules by name, with the user's changes and new ones."""
-    words = "must be a table of rules, each with its fields"
-    _require(isinstance(changes, Mapping), "health settings, field `rules`", words)
-    rules = {rule.name: rule for rule in entries}
-    for name, change in changes.items():
-        words = f"must be a table of fields, not {change!r}"
-        _require(isinstance(change, Mapping), f"rule `{name}`", words)
-        known = rules.get(name)
-        rules[name] = _new(name, change) if known is None else _change(known, change)
-    return rules
 
 
 @cache

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from verl_tui.health.conditions.condition import Column
-from verl_tui.health.conditions.windows import rolling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from verl_tui.health.conditions.windows import Flags, Numbers, Places
+    from verl_tui.health.conditions.windows import Numbers, Places
     from verl_tui.runs.series import Series
 
 
@@ -94,14 +93,14 @@ def _widest(first: Numbers, second: Numbers) -> Numbers:
 
 
 _SCORES, _FEWEST = 20, 5
-"""Most and fewest rewards whose mean is the reward's level at the start and now."""
+"""Most and fewest rewards whose mean is the reward's level; until twice as many are known, a KL up
+to one nat is held against nobody.
+"""
 _LATELY = 100
 """Points within which a rising KL must have raised the reward: heuristic."""
-_NEAR = 0.1
-"""A KL up to here is near the reference (the verl tutorials' guide)."""
-_FAR = 1.0
-"""Up to one nat, nothing is reported before there are enough points to see whether the reward
-rises.
+_NEAR, _FAR = 0.1, 1.0
+"""A KL up to here is near the reference (the verl tutorials' guide); beyond one nat the reward must
+surely have risen, up to it a rise must only be likely.
 """
 _SURELY, _GAIN = 3.0, 0.1
 """A reward has surely risen if it gained three standard errors and a tenth of its size:
@@ -109,22 +108,6 @@ heuristic.
 """
 _SOLVED = 0.95
 """On a scale from 0 to 1 there is nothing left to gain: heuristic."""
-
-
-class _Levels(NamedTuple):
-    """Mean and variance of rewards in a row, at each of some points."""
-
-    mean: Numbers
-    variance: Numbers
-
-    def surely_below(self, other: _Levels, size: Places) -> Flags:
-        """Return where it lies three standard errors of means over `size` points, and a tenth of
-        the other's size, below another level.
-        """
-        error = np.sqrt((self.variance + other.variance) / size)
-        least = np.maximum(_GAIN * abs(other.mean), _SURELY * error)
-        found: Flags = other.mean - self.mean > least
-        return found
 
 
 def unbought(kl: Numbers, reward: Numbers, *, lately: bool = False) -> Numbers:
@@ -136,78 +119,47 @@ def unbought(kl: Numbers, reward: Numbers, *, lately: bool = False) -> Numbers:
         lately: Whether the reward must have risen within the last `_LATELY` points, not since the
             beginning.
     """
-    seen = np.arange(1, len(kl) + 1)
-    far = ~(kl <= _NEAR)
-    early = far & (kl <= _FAR) & (seen < 2 * _SCORES)
-    asked = np.flatnonzero(far & ~early)
-    found = np.where(early, 0.0, kl)
-    finite = np.isfinite(reward)
-    rewards = _Rewards(reward[finite], np.cumsum(finite))
-    found[asked[rewards.has_risen(asked, kl[asked] > _FAR, lately=lately)]] = 0.0
-    return found
+    places = np.arange(len(kl))
+    size = np.minimum((places + 2) // 2, _SCORES)
+    level, variance = _levels(reward, places, size)
+    start = (
+        np.maximum(0, places - _LATELY - _SCORES) if lately else np.zeros_like(places)
+    )
+    begun, was = _levels(reward, start + size - 1, size)
+    error = np.sqrt((variance + was) / size)
+    gain, least = level - begun, _GAIN * np.maximum(abs(level), abs(begun))
+    enough = size >= _FEWEST
+    surely = enough & (gain > np.maximum(least, _SURELY * error))
+    if not lately:  # as long as it is not surely lower than when it was highest
+        is_late = surely & (places + 1 >= 2 * _SCORES)
+        best = np.maximum.accumulate(np.where(is_late, level, -np.inf))
+        lost = best - level
+        surely |= (
+            (gain > 0)
+            & np.isfinite(lost)
+            & (lost <= np.maximum(least, _SURELY * error))
+        )
+    known = np.where(np.isnan(reward), 0.5, reward)
+    is_share = np.logical_and.accumulate((known >= 0) & (known <= 1))
+    bought = np.where(kl > _FAR, surely, enough & (gain + error > least)) | (
+        is_share & (level >= _SOLVED)
+    )
+    early = (kl <= _FAR) & (places + 1 < 2 * _SCORES)
+    return np.where((kl > _NEAR) & (bought | early), 0.0, kl)
 
 
-class _Rewards(NamedTuple):
-    values: Numbers
-    """Those that are numbers."""
-    counts: Places
-    """How many of them there are up to each point."""
-
-    def has_risen(self, places: Places, sure: Flags, *, lately: bool) -> Flags:
-        """Return at which places the reward has risen; where not `sure`, may have."""
-        size = np.minimum((places + 1) // 2, _SCORES)
-        enough = np.minimum(size, self.counts[places]) >= _FEWEST
-        found = np.zeros(len(places), bool)
-        if not enough.any():
-            return found
-        places, size, sure = places[enough], size[enough], sure[enough]
-        count = self.counts[places]
-        known = np.minimum(size, count)
-        last = self._levels(count - known, known)
-        back = _LATELY + _SCORES if lately else len(self.values)
-        opening = self._levels(np.maximum(0, count - back), known)
-        low = np.minimum.accumulate(self.values)[count - 1]
-        high = np.maximum.accumulate(self.values)[count - 1]
-        error = np.sqrt((opening.variance + last.variance) / size)
-        padded = np.append(np.zeros(_SCORES - 1), abs(self.values))
-        largest = rolling(padded, _SCORES, np.maximum)[count + _SCORES - 2]
-        risen = last.mean - opening.mean + error > _GAIN * largest
-        surely = opening.surely_below(last, size)
-        if not lately and sure.any():
-            surely |= self._has_surely_risen(places, opening, last)
-        solved = (low >= 0) & (high <= 1) & (last.mean >= _SOLVED)
-        found[enough] = solved | np.where(sure, surely, risen)
-        return found
-
-    def _has_surely_risen(
-        self, places: Places, opening: _Levels, last: _Levels
-    ) -> Flags:
-        """Return where the reward had surely risen and has not surely fallen since."""
-        start = 2 * _SCORES - 1
-        counts = np.maximum(1, self.counts[start:])
-        size = np.minimum(counts, _SCORES)
-        level = self._levels(counts - size, size)
-        mean = np.where(self.counts[start:] >= _FEWEST, level.mean, -np.inf)
-        # The best level that the newest rewards ever had since then.
-        before = np.maximum.accumulate(np.append(-np.inf, mean))[:-1]
-        best = np.maximum.accumulate(np.where(mean > before, np.arange(len(mean)), 0))
-        at = np.maximum(0, places - start)
-        if not len(best):
-            return np.zeros(len(places), bool)
-        top = _Levels(level.mean[best[at]], level.variance[best[at]])
-        scores = np.full(len(places), _SCORES)
-        stays = (last.mean > opening.mean) & ~last.surely_below(top, scores)
-        return (places >= start) & stays & opening.surely_below(top, scores)
-
-    def _levels(self, start: Places, size: Places) -> _Levels:
-        """Return the levels of so many rewards from each of some places on."""
-        middle = self.values.mean()
-        centred = (self.values - middle).astype(np.longdouble)
-        sums, squares = (np.append(0, np.cumsum(one)) for one in (centred, centred**2))
-        mean = (sums[start + size] - sums[start]) / size
-        spread = squares[start + size] - squares[start] - size * mean**2
-        variance = np.maximum(0.0, spread) / (size - 1)
-        return _Levels(*(one.astype(np.float64) for one in (mean + middle, variance)))
+def _levels(values: Numbers, last: Places, size: Places) -> tuple[Numbers, Numbers]:
+    """Return mean and variance of so many values up to some places, without those that are no
+    numbers.
+    """
+    is_known = np.isfinite(values)
+    middle = values[is_known].mean() if is_known.any() else 0.0
+    centred = np.where(is_known, values - middle, 0.0).astype(np.longdouble)
+    until = [np.append(0, np.cumsum(one)) for one in (is_known, centred, centred**2)]
+    count, total, squares = (one[last + 1] - one[last + 1 - size] for one in until)
+    mean = total / count
+    variance = np.maximum(0.0, squares - total * mean) / np.maximum(1, count - 1)
+    return (mean + middle).astype(np.float64), variance.astype(np.float64)
 
 
 SINGLE = ("value", "absolute", "mean of all")

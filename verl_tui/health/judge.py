@@ -168,7 +168,8 @@ def _told(finding: Finding, context: RuleContext) -> Finding:
 def _merge(id: str, variants: list[_RuleResult]) -> Sequence[Finding | NotJudged]:
     """Merge the variants of a rule: it was judged if one of them was, and none failed.
 
-    The worst of several findings on one metric counts, the first among equals.
+    The worst of several findings on one metric counts, the first among equals, since the first of
+    them began.
     """
     unjudged = [one.reason for one in variants if isinstance(one, NotJudged)]
     reasons = dict.fromkeys(unjudged)
@@ -178,10 +179,16 @@ def _merge(id: str, variants: list[_RuleResult]) -> Sequence[Finding | NotJudged
     for variant in variants:
         for finding in () if isinstance(variant, NotJudged) else variant:
             known = worst.setdefault(finding.key, finding)
-            if finding.severity > known.severity:
-                worst[finding.key] = finding
+            first = max(known, finding, key=lambda one: one.severity)
+            worst[finding.key] = replace(first, since_step=_earlier(known, finding))
     broken = "; ".join(filter(failed, reasons))
     return [*worst.values(), *([NotJudged(id, broken)] if broken else ())]
+
+
+def _earlier(one: Finding, other: Finding) -> int | None:
+    """Return the step at which the first of two findings began."""
+    begun = (one.since_step, other.since_step)
+    return min([step for step in begun if step is not None], default=None)
 
 
 def _exported(run: Run, guide: Guide, known: Iterable[Finding]) -> Iterator[Finding]:
@@ -222,7 +229,7 @@ def _fitting(finding: Finding, context: RuleContext) -> Finding:
     advice = finding.advice or ""
     if _GO_BACK.search(advice) and _from_the_start(finding, context):
         advice = _GO_BACK.sub(_anew, advice)
-    if _SCORER.search(advice) and not may_be_constant(context, finding.step or 0):
+    if _SCORER.search(advice) and not may_be_constant(context.at(finding.step or 0)):
         advice = _SCORER.sub(lambda found: found[1].upper(), advice)
     return replace(finding, advice=advice or None)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 import re
 from functools import lru_cache
-from statistics import fmean
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -127,22 +126,18 @@ _BEST, _BEGUN = 0.9, 0.5
 """Without a known top, a reward is at it that lies at nine tenths of its range and began below
 half: heuristic.
 """
-_NEAR = 1 - (1 - _BEST) / (1 - _BEGUN)
-"""Both together: so far from where it began to its highest."""
 _FEWEST, _SURE, _GOOD_PART = 3, 3.0, 0.3
 """A reward gains if it is three standard errors above its level of 100 points ago, and by three
 tenths of the range of its means so far; three points are the fewest that make a mean. Heuristic.
 """
-_HALF = 0.5
-"""Share of the remaining gain: heuristic."""
-_LOST = 0.1
-"""Share of its range by which a part of the reward has fallen for certain: heuristic."""
+_HALF, _LOST = 0.5, 0.1
+"""Share of the remaining gain, and share of its range by which a part of the reward has fallen for
+certain: heuristic.
+"""
 _LIKE = 0.6
 """Share of √(m(1−m)) that is a spread of answers which are right or wrong, in means of ten points:
 real ones have had 0.7 and more, what counts words or judges by degrees up to 0.4.
 """
-_MOST = 100
-"""Most stretches of a long past to compare."""
 _HUGE = 1e100
 """Squares of larger numbers overflow; broken runs do log such, and NaN is no smaller."""
 _BELOW = -1e-9
@@ -153,64 +148,33 @@ def solved(context: RuleContext, _key: str) -> str | None:
     """Exempt rules on runs that do not learn if the reward is close to the top of its scale.
 
     On a scale that ends at 1 that is known. On others it is the best so far, if the run began far
-    below. Where no group has any spread, the mean of the newest points tells how many groups are
-    all right.
+    below; or all parts of the reward are at their top. Where no group has any spread, the mean of
+    the newest points tells how many groups are all right.
     """
     reward = context.known(context.indicators.get("reward"))
-    if reward is None:
+    known = _known(reward)
+    if reward is None or len(known) < _ENOUGH:
         return None
-    newest = _finite(reward.tail(_ENOUGH))
-    if len(newest) < _ENOUGH:
-        return None
-    if reward.highest > 1 or reward.first_beyond(_BELOW, down=True) is not None:
-        return _at_its_best(reward, fmean(newest)) or _all_parts(context, reward)
-    return _near_one(reward, newest)
-
-
-def _near_one(reward: Series, newest: Sequence[float]) -> str | None:
+    newest = known[-_ENOUGH:]
+    now = newest.mean()
+    if known.min() < _BELOW or known.max() > 1:
+        if _is_at_its_best(known, now):
+            return f"the task is solved: {reward.key} is at its best, {now:.3g}"
+        return _all_parts(context, reward)
     # Few points show what has just been solved, many what small batches hide.
-    stretches = [_finite(reward.tail(count)) for count in (_SCORES, _POINTS)]
-    mean = max(map(fmean, filter(None, stretches)))
+    mean = max(known[-count:].mean() for count in (_SCORES, _POINTS))
     if mean >= SOLVED:
         return f"the task is solved: {reward.key} is {mean:.3g} of 1"
-    now = fmean(newest)
-    if now >= _MOSTLY and max(newest) >= 1:
+    if now >= _MOSTLY and newest.max() >= 1:
         return f"the task is mostly solved: {reward.key} is {now:.3g} of 1"
     return None
 
 
-def is_solved(level: float, low: float, high: float) -> bool:
-    """Return whether a reward of a level is next to 1 on a scale from 0 to 1, by its lowest and its
-    highest value.
-    """
-    return 0 <= low <= high <= 1 and level >= SOLVED
-
-
-def scale_top(highest: float) -> float:
-    """Return the top of a reward's scale by its highest value: 1 of shares; of penalties, and
-    beyond 1, it is not known to be higher than that value.
-    """
-    return max(1.0, highest) if highest > 0 else highest
-
-
-def _at_its_best(reward: Series, now: float) -> str | None:
-    begun = fmean(_finite(reward.values[:_SCORES])[:_ENOUGH] or [now])
-    high = scale_top(reward.highest)
-    # Below that no lowest value makes it a best, and the lowest of all takes long to look for.
-    if len(reward) <= _SCORES or now < _NEAR * high + (1 - _NEAR) * begun:
-        return None
-    low = min(_finite(reward.values))
-    reach = high - low
-    if begun > low + _BEGUN * reach or now < low + _BEST * reach:
-        return None
-    return f"the task is solved: {reward.key} is at its best, {now:.3g}"
-
-
-def not_solved(context: RuleContext, key: str) -> str | None:
-    """Exempt rules on solved tasks if the task is not solved."""
-    if solved(context, key):
-        return None
-    return "the task is not solved"
+def _is_at_its_best(known: Numbers, now: float) -> bool:
+    low, high = known.min(), known.max()
+    reach = (max(1.0, high) if high > 0 else high) - low
+    has_risen = known[:_ENOUGH].mean() <= low + _BEGUN * reach
+    return bool(has_risen and now >= low + _BEST * reach and len(known) > _SCORES)
 
 
 def learning(context: RuleContext, _key: str) -> str | None:
@@ -225,47 +189,37 @@ def gains(values: Sequence[float]) -> bool:
     """Return whether the newest values have surely gained a good part of all that there was to gain
     so far.
     """
-    size = min(_SCORES, len(values) // 3)
-    first = max(0, len(values) - _POINTS - 2 * size)
-    then = _finite(values[first : first + size])
-    now = _finite(values[len(values) - size :])
-    if min(len(then), len(now)) < _FEWEST:
+    known = _finite(values)
+    size = min(_SCORES, len(known) // 3)
+    if size < _FEWEST:
         return False
-    gain = fmean(now) - fmean(then)
-    error = math.sqrt(_variance(now) / len(now) + _variance(then) / len(then))
-    if gain <= _SURE * error:
-        return False
-    stride = max(size, len(values) // _MOST)
-    starts = range(0, len(values) - size + 1, stride)
-    stretches = [_finite(values[at : at + size]) for at in starts]
-    means = [fmean(one) for one in (now, *stretches) if one]
-    return gain >= _GOOD_PART * (max(means) - min(means))
+    first = max(0, len(known) - _POINTS - 2 * size)
+    then, now = known[first : first + size], known[-size:]
+    gain = now.mean() - then.mean()
+    error = math.sqrt((now.var(ddof=1) + then.var(ddof=1)) / size)
+    means = known[len(known) % size :].reshape(-1, size).mean(axis=1)
+    return bool(gain > _SURE * error and gain >= _GOOD_PART * np.ptp(means))
 
 
 def _all_parts(context: RuleContext, reward: Series) -> str | None:
     """Exempt a reward that is the sum of its parts, all of which are at the top of their scales."""
     keys = components(context.run.keys, reward.key)
-    known, means = [], []
-    for one in filter(None, map(context.known, keys)):
-        means.append(fmean(_finite(one.tail(_SCORES)) or [0.0]))
-        if 0 < means[-1] < SOLVED:
-            return None  # as of most rewards, whose other parts need not be cut at each step
-        known.append(one)
-    levels = np.array(means)
-    newest = _finite(reward.tail(_SCORES))
-    if not newest or not known:
-        return None
     known_weights = weights(context.run, keys)
-    weight = np.array([known_weights.get(one.key, 1.0) for one in known])
-    highest, penalises = np.array([*map(_reach, known)]).T
-    if not all_at_top(levels, highest, penalises > 0, weight, np.array(fmean(newest))):
+    parts = []
+    for one in filter(None, map(context.known, keys)):
+        known = _known(one)
+        level = known[-_SCORES:].mean() if len(known) else 0.0
+        if 0 < level < SOLVED:
+            return None  # as of most rewards, whose other parts need not be cut at each step
+        highest, lowest = known.max(initial=-np.inf), known.min(initial=np.inf)
+        parts.append((level, highest, lowest < _BELOW, known_weights.get(one.key, 1.0)))
+    newest = _known(reward)[-_SCORES:]
+    if not len(newest) or not parts:
         return None
-    return f"the task is solved: {', '.join(one.key for one in known)} are at their top"
-
-
-def _reach(part: Series) -> tuple[float, bool]:
-    """Return the highest value of a part so far, and whether it has been below 0."""
-    return part.highest, part.first_beyond(_BELOW, down=True) is not None
+    levels, highest, penalises, weight = np.array(parts).T
+    if not all_at_top(levels, highest, penalises > 0, weight, newest.mean()):
+        return None
+    return f"the task is solved: all parts of {reward.key} are at their top"
 
 
 def all_at_top(
@@ -300,13 +254,8 @@ def all_parts_solved(context: RuleContext, _key: str) -> str | None:
     """Exempt a distance from the reference that no reward can be bought with: all parts of it are
     at their top.
     """
-    key = context.indicators.get("reward")
-    if key is None or not components(context.run.keys, key):
-        return None  # as of most rewards, which need not be cut at each step for it
-    reward = context.known(key)
-    if reward is None:
-        return None
-    return _all_parts(context, reward)
+    reward = context.known(context.indicators.get("reward"))
+    return None if reward is None else _all_parts(context, reward)
 
 
 def has_learnt(values: Sequence[float]) -> bool:
@@ -317,34 +266,27 @@ def has_learnt(values: Sequence[float]) -> bool:
     size = min(_SCORES, len(known) // 3)
     if size < _FEWEST:
         return False
-    first = fmean(known[:size])
-    now = fmean(known[-size:])
-    half_way = now - first >= _HALF * (1 - first)
-    return now >= SOLVED or half_way or gains(known)
+    first, now = known[:size].mean(), known[-size:].mean()
+    return bool(now >= SOLVED or now - first >= _HALF * (1 - first)) or gains(values)
 
 
 def no_part_lost(context: RuleContext) -> bool:
     """Return whether a reward of several parts has gained, or is at its top, and none of these is
-    lower than it was at the beginning: where a proxy is bought, the others pay for it.
+    lower than it was at the beginning, by more than a tenth of its range: where a proxy is bought,
+    the others pay for it.
     """
     reward = context.known(context.indicators.get("reward"))
     if reward is None:
         return False
     keys = gaining_components(context.run, reward.key)
-    parts = [part for part in map(context.known, keys) if part is not None]
-    if len(parts) < 2 or any(map(_has_lost, parts)):
+    parts = [_known(part) for part in map(context.known, keys) if part is not None]
+    if len(parts) < 2 or min(map(len, parts)) < 3 * _FEWEST:
         return False
+    for one in parts:
+        size = min(_SCORES, len(one) // 3)
+        if one[-size:].mean() < one[:size].mean() - _LOST * np.ptp(one):
+            return False
     return gains(reward.values) or solved(context, "") is not None
-
-
-def _has_lost(part: Series) -> bool:
-    """Return whether a part is lower than at the beginning, by more than a tenth of its range."""
-    known = _finite(part.values)
-    size = min(_SCORES, len(known) // 3)
-    if size < _FEWEST:
-        return True
-    reach = max(known) - min(known)
-    return fmean(known[-size:]) < fmean(known[:size]) - _LOST * reach
 
 
 def right_or_wrong(means: Sequence[float], spreads: Sequence[float]) -> bool:
@@ -354,20 +296,20 @@ def right_or_wrong(means: Sequence[float], spreads: Sequence[float]) -> bool:
     Scores of 0 and 1 with a mean m spread by √(m(1−m)), others by less; the means of several such
     points by somewhat less, too.
     """
-    points = zip(means, spreads, strict=False)
-    known = [(m, s) for m, s in points if math.isfinite(m + s)]
-    if len(known) < _FEWEST:
-        return False
-    if not all(0 <= m <= 1 for m, _ in known):
+    known = [
+        one for one in zip(means, spreads, strict=False) if math.isfinite(sum(one))
+    ]
+    if len(known) < _FEWEST or not all(0 <= m <= 1 for m, _ in known):
         return False
     widest = sum(math.sqrt(m * (1 - m)) for m, _ in known)
     return 0 < widest <= sum(s for _, s in known) / _LIKE
 
 
-def _finite(values: Sequence[float]) -> list[float]:
-    return [value for value in values if abs(value) < _HUGE]
+def _finite(values: Sequence[float]) -> Numbers:
+    known = np.array(values, np.float64)
+    found: Numbers = known[abs(known) < _HUGE]
+    return found
 
 
-def _variance(values: Sequence[float]) -> float:
-    mean = fmean(values)
-    return sum((value - mean) ** 2 for value in values) / (len(values) - 1)
+def _known(series: Series | None) -> Numbers:
+    return _finite(() if series is None else series.values)

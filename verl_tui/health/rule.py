@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from verl_tui.health.blocks import blocks, settled
+from verl_tui.health.blocks import blocks, full_blocks
 from verl_tui.health.columns import Columns
 from verl_tui.health.conditions.condition import KEPT_BREACHES, Breach, open_breach
 from verl_tui.health.conditions.windows import rolling
@@ -18,7 +18,7 @@ from verl_tui.health.diagnoses.diagnosis import (
     Told,
     words_of,
 )
-from verl_tui.health.finding import Episode, Finding, NotJudged, filled
+from verl_tui.health.finding import Episode, Finding, NotJudged, Severity, filled
 from verl_tui.health.limits import CAUSES
 from verl_tui.indicators import INDICATORS
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping, Sequence
 
     from verl_tui.health.blocks import Blocks
-    from verl_tui.health.diagnoses.diagnosis import Onset, Onsets, Remark
+    from verl_tui.health.diagnoses.diagnosis import Shown
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 
@@ -46,9 +46,13 @@ class RuleOnRun:
         self._columns = Columns(rule)
         self._present = FindingHistory(None, (), sentences=True)
         """What was found each time that it looked, if it looks at the present only."""
-        self._remarks: tuple[Hashable, dict[int, Remark]] = None, {}
+        self._remarks: tuple[Hashable, dict[int, tuple[Severity, str]]] = None, {}
         """All that remarks depend on, and the remark of each breach by the step that raised it."""
-        self._looked: _Looked | None = None
+        self._in_blocks: tuple[Hashable, FindingHistory] = (
+            None,
+            FindingHistory(None, ()),
+        )
+        """All that findings in blocks depend on, and these."""
 
     def judge(self, context: RuleContext) -> Sequence[Finding] | NotJudged:
         """Return the findings now, or that it does not judge."""
@@ -69,20 +73,33 @@ class RuleOnRun:
             if not isinstance(columns, str):
                 return columns
             return [FindingHistory(columns, ())]
-        found = self._lacks(context) or self._diagnosis.look(context, self.rule)
+        missing = [
+            one for one in self._diagnosis.requires if one not in context.indicators
+        ]
+        if missing:
+            reason = f"the log has no {INDICATORS[missing[0]].label}"
+            return [FindingHistory(reason, ())]
+        found = self._diagnosis.look(context, self.rule)
         if isinstance(found, InBlocks):
-            self._looked = _looked(context, self.rule, found, self._looked)
-            history = self._looked.found
-            found = found.then(context, history) if found.then else history
+            found = self._found_in_blocks(context, found)
         if not isinstance(found, FindingHistory):
             found = self._present = self._remembered(found, context.run.step or 0)
         return [found]
 
-    def _lacks(self, context: RuleContext) -> str | None:
-        """Return which indicator the log lacks, as a reason."""
-        needed = self._diagnosis.requires if self._diagnosis else ()
-        missing = [id for id in needed if id not in context.indicators]
-        return f"the log has no {INDICATORS[missing[0]].label}" if missing else None
+    def _found_in_blocks(self, context: RuleContext, of: InBlocks) -> FindingHistory:
+        series = [context.run.series(key) if key else None for key in of.keys]
+        count = full_blocks(series[0], of.size, context.end)
+        if count < of.needs:
+            has = len(series[0]) if series[0] is not None else 0
+            return FindingHistory(
+                f"needs {of.needs * of.size + 1} points, has {has}", ()
+            )
+        revisions = tuple([one and one.revision for one in series])
+        basis = of.keys, of.of, revisions, count
+        if basis != self._in_blocks[0]:
+            whole = blocks(series, of.size, count)
+            self._in_blocks = basis, _in_blocks(self.rule, whole, of)
+        return self._in_blocks[1]
 
     def _told(self, context: RuleContext, found: FindingHistory) -> Iterator[Episode]:
         """Yield breaches as findings of the past, each with what was known when it was raised:
@@ -108,16 +125,17 @@ class RuleOnRun:
         """Return what was found with what there is at a step, by its own step if it has one."""
         breaches = [*self._present.breaches]
         held = open_breach(breaches)
-        is_told = isinstance(found, Told) and found.certain
-        if held is not None and not is_told:
+        if isinstance(found, Told) and found.certain:
+            if held is None:
+                since = step if found.since is None else found.since
+                raised = since if found.step is None else found.step
+                new = Breach(since, raised, self._message(found))
+                if breaches and new.raised <= (breaches[-1].cleared or 0):
+                    new = breaches.pop()._replace(cleared=None)
+                breaches.append(new)
+        elif held is not None:
             breaches[-1] = held._replace(cleared=step)
-        elif held is None and isinstance(found, Told) and is_told:
-            new = Breach(*_when(found, step), self._message(found))
-            if breaches and new.raised <= (breaches[-1].cleared or 0):
-                new = breaches.pop()._replace(cleared=None)
-            breaches.append(new)
-        kept = breaches[-KEPT_BREACHES:]
-        return self._present._replace(now=found, breaches=kept)
+        return self._present._replace(now=found, breaches=breaches[-KEPT_BREACHES:])
 
     def _message(self, told: Told) -> str:
         words = words_of(self.rule.name, told.case)
@@ -139,76 +157,31 @@ class RuleOnRun:
         return replace(found, leads=told.leads)
 
 
-def _when(told: Told, step: int) -> tuple[int, int]:
-    """Return since when it holds, and at which step that was found."""
-    since = step if told.since is None else told.since
-    return since, since if told.step is None else told.step
-
-
 def _known(told: Told) -> Mapping[str, object]:
     """Return all that its words may name."""
     return {"since": told.since, "key": told.key, **told.facts}
 
 
-class _Looked(NamedTuple):
-    """What a diagnosis found block by block: blocks that it has looked at are not looked at
-    again.
-    """
-
-    basis: Hashable
-    """All that it depends on besides the number of blocks."""
-    blocks: int = 0
-    """How many blocks there are."""
-    following: int = 0
-    """The first block to look at: that at which the breach that holds begins, if one does."""
+def _in_blocks(rule: Rule, whole: Blocks, of: InBlocks) -> FindingHistory:
+    """Return what a diagnosis finds in blocks."""
+    shown = of.find(whole, of)
+    breaches: list[Breach] = []
     over: int | None = None
-    """The block at which the last breach was over."""
-    past: Sequence[Breach] = ()
-    """The breaches that are over."""
-    found: FindingHistory = FindingHistory(None, ())
-
-
-def _looked(
-    context: RuleContext, rule: Rule, of: InBlocks, known: _Looked | None
-) -> _Looked:
-    """Return what a diagnosis finds in all full blocks, by what is known of the first of them."""
-    series = [context.run.series(key) if key else None for key in of.keys]
-    count, revisions = settled(series, of.size, context.end)
-    basis = of.keys, of.of, revisions
-    if known is None or basis != known.basis or count < known.blocks:
-        known = _Looked(basis)
-    if count < of.needs:
-        has = len(series[0]) if series[0] is not None else 0
-        reason = f"needs {of.needs * of.size + 1} points, has {has}"
-        return known._replace(found=FindingHistory(reason, ()))
-    if count == known.blocks:
-        return known
-    return _look(rule, blocks(series, of.size, count), of, known)
-
-
-def _look(rule: Rule, whole: Blocks, of: InBlocks, known: _Looked) -> _Looked:
-    """Return what is found with what the new blocks show."""
-    signs = of.find(whole, of)
-    known = known._replace(blocks=len(whole))
-    past, over = known.past, known.over
-    for place, sign, end in _spells(signs, of, known.following):
-        told = _at_block(whole, of, sign.told(place, sign.since), place)
+    for place, lasts, end in _spells(shown, of):
+        since = shown.since(place)
+        told = _at_block(whole, of, shown.told(place, since), place)
         what = filled(words_of(rule.name, told.case)["what"], _known(told))
-        breach, before = Breach(sign.since, int(whole.settled[place]), what), past
+        breach = Breach(since, int(whole.settled[place]), what)
         if over is not None and place - over <= of.patience:
-            *before, breach = past  # it comes back
+            breach = breaches.pop()  # it comes back
         if end is None:
-            shown = place + int(np.flatnonzero(sign.lasts[place:])[-1])
-            told = _at_block(whole, of, sign.told(shown, breach.since), shown)
-            told = told._replace(since=breach.since, step=int(whole.last[-1]))
-            breaches = [*before, breach._replace(cleared=None)]
-            found = FindingHistory(told, breaches)
-            return known._replace(following=place, over=over, past=past, found=found)
+            at = place + int(np.flatnonzero(lasts[place:]).max(initial=0))
+            now = _at_block(whole, of, shown.told(at, breach.since), at)
+            now = now._replace(since=breach.since, step=int(whole.last[-1]))
+            return FindingHistory(now, [*breaches, breach._replace(cleared=None)])
+        breaches.append(breach._replace(cleared=int(whole.settled[end])))
         over = end
-        breach = breach._replace(cleared=int(whole.settled[end]))
-        past = [*before, breach][-KEPT_BREACHES:]
-    found = FindingHistory(signs.reason, past)
-    return known._replace(following=len(whole), over=over, past=past, found=found)
+    return FindingHistory(shown.reason, breaches[-KEPT_BREACHES:])
 
 
 def _at_block(whole: Blocks, of: InBlocks, told: Told, at: int) -> Told:
@@ -218,22 +191,20 @@ def _at_block(whole: Blocks, of: InBlocks, told: Told, at: int) -> Told:
     return told._replace(facts={**own, "level": level, **told.facts})
 
 
-def _spells(
-    signs: Onsets, of: InBlocks, start: int
-) -> Iterator[tuple[int, Onset, int | None]]:
-    """Yield the blocks from a place on at which failures begin, with the block at which each is
-    over; None if it lasts.
+def _spells(shown: Shown, of: InBlocks) -> Iterator[tuple[int, np.ndarray, int | None]]:
+    """Yield the blocks at which failures begin, with those at which each shows, and the block at
+    which it is over; None if it lasts.
     """
-    start = max(start, of.needs - 1)
-    for place in np.flatnonzero(signs.begins).tolist():
-        sign = signs.at(place) if place >= start else None
-        if sign is None:
+    start = of.needs - 1
+    for place in np.flatnonzero(shown.begins).tolist():
+        if place < start:
             continue
-        quiet = ~sign.lasts
+        lasts = shown.lasts(place) if callable(shown.lasts) else shown.lasts
+        quiet = ~lasts
         quiet[: place + 1] = False
         ends = np.flatnonzero(rolling(quiet, of.patience) == of.patience)
         end = int(ends[0]) if len(ends) else None
-        yield place, sign, end
+        yield place, lasts, end
         if end is None:
             return
         start = end + 1

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.conditions.falls import cliff, slide
-from verl_tui.health.conditions.restarts import scaled, streak
-from verl_tui.health.conditions.spread import jump, surge, zero
-from verl_tui.health.conditions.stays import Range, stays, swings
-from verl_tui.health.conditions.trend import rising
+from verl_tui.health.conditions.falls import cliff, slide, vanish, zero
+from verl_tui.health.conditions.rises import jump, rising, scaled, surge
+from verl_tui.health.conditions.stays import Range, stays, streak, swings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,57 +28,34 @@ class Kind(NamedTuple):
     """The fields that a rule must have."""
 
 
+_FACTOR, _COUNT = ("factor", "window"), ("threshold", "count")
+# fmt: off
 KINDS = {
-    "above": Kind(lambda one, rule, limit, _: stays(one, rule, Range(high=limit))),
-    "at-least": Kind(
-        lambda one, rule, limit, _: stays(one, rule, Range(high=limit, inclusive=True))
-    ),
-    "below": Kind(lambda one, rule, limit, _: stays(one, rule, Range(low=limit))),
+    "above": Kind(lambda of, rule, limit, _: stays(of, rule, Range(high=limit))),
+    "at-least": Kind(lambda of, rule, limit, _: stays(of, rule, Range(high=limit, inclusive=True))),
+    "below": Kind(lambda of, rule, limit, _: stays(of, rule, Range(low=limit))),
     "outside": Kind(
-        lambda one, rule, *_: stays(one, rule, Range(rule.low, rule.high)),
-        ("low", "high", "window"),
+        lambda of, rule, *_: stays(of, rule, Range(rule.low, rule.high)), ("low", "high", "window")
     ),
-    "noisy": Kind(
-        lambda one, rule, limit, _: stays(one, rule, Range(high=limit), noise=True)
-    ),
-    "swings": Kind(lambda one, rule, limit, _: swings(one, limit, rule.window)),
-    "zero": Kind(
-        lambda one, rule, *_: zero(one, rule.window, rule.count), ("window", "count")
-    ),
-    "jump": Kind(
-        lambda one, rule, limit, _: jump(one, rule, limit),
-        ("factor", "spread", "window"),
-    ),
+    "swings": Kind(lambda of, rule, limit, _: swings(of, limit, rule.window)),
+    "zero": Kind(lambda of, rule, *_: zero(of, rule.window, rule.count), ("window", "count")),
+    "jump": Kind(lambda of, rule, limit, _: jump(of, rule, limit), ("factor", "spread", "window")),
     "cliff": Kind(
-        lambda one, rule, limit, _: cliff(
-            one, rule.window, rule.recent, 3 * rule.recent, limit
-        )
+        lambda of, rule, limit, _: cliff(of, rule.window, rule.recent, 3 * rule.recent, limit)
     ),
-    "surge": Kind(lambda one, rule, *_: surge(one, rule), ("factor", "window")),
-    "rising": Kind(
-        lambda one, rule, *_: rising(one, rule.window, rule.factor),
-        ("factor", "window"),
+    "vanish": Kind(
+        lambda of, rule, limit, _: vanish(of, limit, 3 * limit, rule.recent, rule.window)
     ),
-    "slide": Kind(
-        lambda one, _, limit, __: slide(one, limit, steep=False), ("threshold",)
-    ),
-    "fall": Kind(
-        lambda one, _, limit, __: slide(one, limit, steep=True), ("threshold",)
-    ),
+    "surge": Kind(lambda of, rule, *_: surge(of, rule), _FACTOR),
+    "rising": Kind(lambda of, rule, *_: rising(of, rule.window, rule.factor), _FACTOR),
+    "slide": Kind(lambda of, _, limit, __: slide(of, limit, steep=False), ("threshold",)),
+    "fall": Kind(lambda of, _, limit, __: slide(of, limit, steep=True), ("threshold",)),
     "scaled": Kind(
-        lambda one, rule, _, marks: scaled(
-            one, rule.factor, rule.window, rule.floor, marks
-        ),
-        ("factor", "window"),
+        lambda of, rule, _, marks: scaled(of, rule.factor, rule.window, rule.floor, marks), _FACTOR
     ),
-    "streak": Kind(
-        lambda one, rule, limit, marks: streak(one, limit, rule.count, marks),
-        ("threshold", "count"),
-    ),
+    "streak": Kind(lambda of, rule, limit, marks: streak(of, limit, rule.count, marks), _COUNT),
     "drops": Kind(
-        lambda one, rule, limit, marks: streak(
-            one, limit, rule.count, marks, drops=True
-        ),
-        ("threshold", "count"),
+        lambda of, rule, limit, marks: streak(of, limit, rule.count, marks, drops=True), _COUNT
     ),
 }
+# fmt: on

@@ -5,6 +5,7 @@ points. Each yields its terms, then all breaches, oldest first; the last one may
 from __future__ import annotations
 
 from collections import deque
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec
 
 import numpy as np
@@ -13,7 +14,7 @@ from verl_tui.health.finding import filled, number
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -72,8 +73,6 @@ class Terms(NamedTuple):
     """Points within which a breach that comes back is the same one, so that a value that oscillates
     around its threshold is reported once.
     """
-    column: Column | None = None
-    """The numbers that are judged, if they are derived from the column."""
     seen: int | None = None
     """How many points count, if not all do."""
     now: Callable[[int], Mapping[str, object]] | None = None
@@ -95,7 +94,7 @@ class Judged:
             assert isinstance(terms, Terms)
             self.terms: Terms = terms
             self.seen = len(column) if terms.seen is None else terms.seen
-            self.column = terms.column or column
+            self.column = column
             for one in found:
                 assert isinstance(one, Spell)
                 self._note(one, self.spell)
@@ -164,3 +163,26 @@ def condition(
         return Judged(find.__name__, column, find(column, *args, **kwargs))
 
     return judged
+
+
+def spells(places: Iterable[int], spell: Callable[[int], Spell]) -> Iterator[Spell]:
+    """Yield the breaches that begin at some places, ascending, each after the one before is over.
+
+    Args:
+        places: Where a breach may begin.
+        spell: Returns that of a place.
+    """
+    until = -1
+    for place in places:
+        if place > until:
+            one = spell(place)
+            yield one
+            if one.cleared is None:
+                return
+            until = one.cleared
+
+
+def segments(column: Column, restarts: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+    """Yield the first place of each segment of a run, and the one behind its last."""
+    starts = np.searchsorted(column.steps, sorted(restarts)).tolist()
+    yield from pairwise(sorted({0, *starts, len(column)}))

@@ -1,36 +1,37 @@
-"""Falls: within a few points, for long, or right at the start, where there is no past yet."""
+"""Falls: within a few points, for long, right at the start, where there is no past yet, or to
+zero.
+"""
 
 from __future__ import annotations
 
-from functools import partial
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from verl_tui.health.conditions.condition import Spell, Terms, condition
+from verl_tui.health.conditions.condition import Spell, Terms, condition, spells
 from verl_tui.health.conditions.windows import (
-    by_size,
     first,
     means,
+    medians,
+    pasts,
     rolling,
-    rows,
     sigmas,
 )
+from verl_tui.health.finding import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from verl_tui.health.conditions.condition import Column
-    from verl_tui.health.conditions.windows import Numbers
+    from verl_tui.health.conditions.windows import Flags, Numbers
 
 _BACK = 0.5
 """A fall is over when half of it has been made up for."""
-SIGMAS = 3.0
-"""The mean of the last points must lie so many standard deviations of single points below: no batch
-does that.
+SIGMAS, _EACH = 3.0, 0.5
+"""The mean of the last points must lie so many standard deviations of single points below, each of
+them half as far: no batch does that.
 """
-_EACH = 0.5
-"""Each of the last points must have fallen at least half as far as their mean must have."""
 _BRINK, _LOST = 8, 0.25
 """The newest points of the level before must not have lost more than so much of the fall, or it is
 a slide.
@@ -46,7 +47,7 @@ def cliff(
     recent: int,
     gap: int,
     share: float,
-    sigmas: float = SIGMAS,
+    deviations: float = SIGMAS,
     *,
     unlike_all: bool = False,
 ) -> Iterator[Terms | Spell]:
@@ -59,76 +60,53 @@ def cliff(
         recent: Points that must have fallen.
         gap: Points between these and those, in which the fall itself may take place.
         share: Part of the level's size that a fall must exceed.
-        sigmas: Standard deviations of single points that it must exceed.
-        unlike_all: Whether the first drop must also exceed every earlier drop from one point to the
-            next: a few points that happen to be alike do not show how far batches differ.
+        deviations: Standard deviations of single points that it must exceed.
+        unlike_all: Whether it must also exceed every earlier drop from one point to the next: a few
+            points that happen to be alike do not show how far batches differ.
     """
-    yield Terms(window // 2 + gap + recent, gap)
-    values, ago = column.values, gap + recent
-    lost = np.maximum.accumulate(np.append(0.0, -np.diff(values)))
-    feet = means(values, recent)
-    until = -1
-    for place, level, foot in _drops(values, feet, window, recent, gap, share, sigmas):
-        fall = level - foot
-        if place <= until or (unlike_all and fall <= lost[place - ago]):
-            continue
-        unlike_all = False
-        end = first(feet, np.greater, foot + _BACK * fall, place + 1)
-        # It begins behind the last point that is near the level before.
-        start = max(0, place - ago)
-        near = np.flatnonzero(values[start : place + 1] >= level - _EDGE * fall)
-        edge = min(place, start + int(near[-1]) + 1) if len(near) else start
-        yield Spell(edge, place, end, {"level": level, "foot": foot})
-        if end is None:
-            return
-        until = end
-
-
-def _drops(
-    values: Numbers,
-    feet: Numbers,
-    window: int,
-    recent: int,
-    gap: int,
-    share: float,
-    deviations: float,
-) -> Iterator[tuple[int, float, float]]:
-    """Yield the places at which a cliff shows, with the levels before and after."""
-    start, ago = window // 2 + gap + recent - 1, gap + recent
-    fell = values[start:] < values[start - recent : -recent]
-    places = start + np.flatnonzero(fell)
-    high = rolling(values, recent, np.maximum)
+    ago = gap + recent
+    needs = window // 2 + ago
+    yield Terms(needs, gap)
+    values = column.values
+    feet, high = means(values, recent), rolling(values, recent, np.maximum)
     # No level before lies above the highest point so far, so no fall is measured by more.
-    top = np.maximum.accumulate(values)[places - ago]
-    places = places[(top <= 0) | (feet[places] < (1 - share) * top)]
-    for size, some in by_size(places, np.minimum(window, places + 1 - ago)):
-        past = rows(values, size, some - ago)
-        level = np.median(past, axis=1)
-        fall = level - feet[some]
-        has_slid = level - np.median(past[:, -_BRINK:], axis=1) > _LOST * fall
-        spread = deviations * sigmas(past, level)
-        least = np.maximum(spread, share * abs(level))
-        all_fell = level - high[some] > _EACH * least
-        found = ~has_slid & (least > 0) & (fall > least) & all_fell
-        for place, before in zip(some[found], level[found], strict=True):
-            yield int(place), float(before), float(feet[place])
+    top = np.maximum.accumulate(values)
+    near = (top <= 0) | (feet < (1 - share) * top)
+    places = needs - 1 + np.flatnonzero(near[needs - 1 :])
+    past = pasts(values, places, window, ago)
+    level = medians(past)
+    fall = level - feet[places]
+    least = np.maximum(deviations * sigmas(past, level), share * abs(level))
+    found = (fall > least) & (level - high[places] > _EACH * least)
+    found &= (least > 0) & (level - medians(past[:, -_BRINK:]) <= _LOST * fall)
+    if unlike_all:
+        drops = np.maximum.accumulate(np.append(0.0, -np.diff(values)))
+        found &= fall > drops[places - ago]
+    known = dict(zip(places[found].tolist(), level[found].tolist(), strict=True))
+
+    def spell(place: int) -> Spell:
+        foot, level = float(feet[place]), known[place]
+        start = max(0, place - ago)
+        is_near = values[start : place + 1] >= level - _EDGE * (level - foot)
+        edge = start + int(np.flatnonzero(is_near).max(initial=-1)) + 1
+        end = first(feet > foot + _BACK * (level - foot), place + 1)
+        return Spell(min(edge, place), place, end, {"level": level, "foot": foot})
+
+    yield from spells(known, spell)
 
 
 _SIZE = 5
 """Points a block."""
 _STRETCHES = (6, 12, 24, 48)
 """Blocks over which a fall is searched for: 30 to 240 points."""
-_SURE = 5.0
+_SURE, _CLEAR, _LESS = 5.0, 8.0, 0.625
 """Standard errors between the first and the last third: heuristic, high because it is tested often.
+Beyond eight, five eighths of the share are enough, so that a long fall is found while it goes on.
 """
-_CLEAR, _LESS = 8.0, 0.625
-"""Beyond this many standard errors five eighths of the share are enough, so that a long fall is
-found while it goes on: heuristic.
+_EARLY, _STEEP = 0.2, 0.6
+"""The middle third must lie at least a fifth of the fall below the first, and less than so much of
+it happen within two blocks, or it is a cliff.
 """
-_EARLY = 0.2
-"""The middle third must lie at least a fifth of the fall below the first."""
-_STEEP = 0.6
-"""A fall is a cliff if this share of it happens within two blocks."""
 _BEGINNING = 45
 """Points within which a steep fall counts, too: a cliff wants 40 before it."""
 _FOOT = 0.15
@@ -150,62 +128,62 @@ def slide(column: Column, share: float, *, steep: bool) -> Iterator[Terms | Spel
     blocks = column.values[: count * _SIZE].reshape(count, _SIZE)
     levels = blocks.mean(axis=1)
     noise = np.square(np.diff(blocks, axis=1)).sum(axis=1) / (2 * (_SIZE - 1))
-    falls = partial(_falls, levels, noise, share, steep=steep)
+    found: dict[int, tuple[int, float, float]] = {}
+    for size in reversed(_STRETCHES):
+        level, fall, is_fall = _falls(levels, noise, share, size, steep=steep)
+        for at in np.flatnonzero(is_fall).tolist():
+            found[at] = size, float(level[at]), float(fall[at])
+    course = means(levels, 2)
+
+    def spell(at: int) -> Spell:
+        size, level, fall = found[at]
+        start = at - size + 1
+        high = np.flatnonzero(levels[start : at + 1] >= level - _FOOT * fall)
+        edge = start + int(high.max(initial=0))
+        after = course[at:]
+        lows = np.minimum.accumulate(after)
+        back = first(after[1:] > (lows + _BACK * (level - lows))[:-1], 0)
+        facts = {
+            "level": level,
+            "foot": float(course[at]),
+            "low": float(lows[-1]),
+            "now": float(after[-1]),
+            "size": 2 * _SIZE,
+        }
+        begin, raised = ((one + 1) * _SIZE - 1 for one in (edge, at))
+        return Spell(
+            begin, raised, None if back is None else (at + back + 2) * _SIZE - 1, facts
+        )
+
     base = 0
-    for block, size, level, fall in sorted(one for n in _STRETCHES for one in falls(n)):
-        if block - size + 1 < base:
-            continue
-        spell = _spell(levels, block, size, level, fall)
-        yield spell
-        if spell.cleared is None:
-            return
-        base = spell.cleared // _SIZE + 1
+    for at in sorted(found):
+        if at - found[at][0] + 1 >= base:
+            one = spell(at)
+            yield one
+            if one.cleared is None:
+                return
+            base = one.cleared // _SIZE + 1
 
 
 def _falls(
     levels: Numbers, noise: Numbers, share: float, count: int, *, steep: bool
-) -> Iterator[tuple[int, int, float, float]]:
-    """Yield the blocks at which a fall over so many blocks shows, with that number, the level
-    before and the fall.
-    """
+) -> tuple[Numbers, Numbers, Flags]:
+    """Return the level before and the fall over so many blocks up to each, and where it shows."""
     third = count // 3
     last = means(levels, third)
     before = np.append(np.full(2 * third, np.nan), last)
-    first, middle = before[: len(last)], before[third:][: len(last)]
-    fall = first - last
-    size = share * np.maximum(abs(first), first - np.minimum.accumulate(levels))
+    level, middle = before[: len(last)], before[third:][: len(last)]
+    fall = level - last
+    size = share * np.maximum(abs(level), level - np.minimum.accumulate(levels))
     error = np.sqrt(2 * means(noise, count) / (third * _SIZE))
     sure = np.where(fall > size, _SURE, _CLEAR)
-    found = (fall > np.maximum(0.0, _LESS * size)) & (fall >= sure * error)
+    found: Flags = (fall > np.maximum(0.0, _LESS * size)) & (fall >= sure * error)
     if not steep:
         drops = np.append(np.full(2, np.nan), levels[:-2] - levels[2:])[: len(levels)]
         steepest = rolling(drops, count - 2, np.maximum)
-        steady = (first - middle >= _EARLY * fall) & (steepest <= _STEEP * fall)
+        steady = (level - middle >= _EARLY * fall) & (steepest <= _STEEP * fall)
         found &= steady | ((np.arange(len(levels)) + 1) * _SIZE <= _BEGINNING)
-    for block in np.flatnonzero(found).tolist():
-        yield block, count, float(first[block]), float(fall[block])
-
-
-def _spell(levels: Numbers, block: int, count: int, level: float, fall: float) -> Spell:
-    """Return a fall that shows at a block, up to where half of it was made up for."""
-    stretch = levels[block - count + 1 : block + 1]
-    foot = float(stretch[-2:].mean())
-    high = np.flatnonzero(stretch >= level - _FOOT * fall)
-    edge = block - count + 1 + (int(high[-1]) if len(high) else 0)
-    course = np.append(foot, (levels[block:-1] + levels[block + 1 :]) / 2)
-    lows = np.minimum.accumulate(course)
-    back = np.flatnonzero(course[1:] > (lows + _BACK * (level - lows))[:-1])
-    begin, raised, *end = (
-        (at + 1) * _SIZE - 1 for at in (edge, block, *(block + 1 + back[:1]).tolist())
-    )
-    facts = {
-        "level": level,
-        "foot": foot,
-        "low": float(lows[-1]),
-        "now": float(course[-1]),
-        "size": 2 * _SIZE,
-    }
-    return Spell(begin, raised, end[0] if end else None, facts)
+    return level, fall, found
 
 
 _OPENING = 3
@@ -229,21 +207,71 @@ def vanish(
     needs = _OPENING + recent - 1
     yield Terms(needs)
     values = column.values
-    opening = np.maximum(values, 0.0) * (np.arange(len(values)) < _OPENING)
-    begin = np.maximum.accumulate(opening)
+    begin = float(values[:_OPENING].max(initial=0.0))
     gone = (begin > 0) & (values >= 0) & (values <= share * begin)
     low = rolling(values, recent, np.minimum)
-    until = needs - 2
-    for place in np.flatnonzero(rolling(gone, recent) == recent).tolist():
-        if place >= within:
-            return
-        if place <= until:
-            continue
-        there = np.flatnonzero(~gone[:place])
-        since = int(there[-1]) + 1 if len(there) else 0
-        level = float(begin[-1])
-        end = first(low, np.greater, back * level, place + 1)
-        yield Spell(since, place, end, {"level": level, "low": float(values[place])})
-        if end is None:
-            return
-        until = end
+    places = np.flatnonzero(rolling(gone, recent)[:within] == recent)
+
+    def spell(place: int) -> Spell:
+        since = int(np.flatnonzero(~gone[:place]).max(initial=-1)) + 1
+        end = first(low > back * begin, place + 1)
+        return Spell(since, place, end, {"level": begin, "low": float(values[place])})
+
+    yield from spells(places[places >= needs - 1].tolist(), spell)
+
+
+_ZERO, _STEADY = 0.005, 0.25
+"""A value counts as zero up to this share of those before: logs print few digits. If an earlier
+value was below a quarter of the usual, a zero is no surprise.
+"""
+_MEMORY, _CHANCE = 100, 1e-5
+"""Points that show how often zero comes by chance, and the highest probability of that many zeros
+in a row: heuristic, once in a hundred runs of a thousand steps.
+"""
+
+
+@condition
+def zero(column: Column, window: int, count: int) -> Iterator[Terms | Spell]:
+    """Falls to zero at once, from points that were clearly positive, none near zero; holds while it
+    is zero.
+
+    Where values lie between 0 and 1 it takes more zeros than come by chance: small batches score 0
+    at times.
+
+    Args:
+        column: The metric.
+        window: Positive points before it.
+        count: Fewest zeros in a row that make it a fall; 1 to report it at once on scales beyond 1.
+    """
+    yield Terms(window + count, window)
+    values = column.values
+    highest = np.maximum.accumulate(np.append(0.0, values))[:-1]
+    is_zero = abs(values) <= _ZERO * highest
+    begins = np.flatnonzero(is_zero & np.append(False, ~is_zero[:-1]))
+    ends = {at: first(~is_zero, at) for at in begins.tolist()}
+    known = {}
+    for at, end in ends.items():
+        past = values[:at][~is_zero[:at]][-window:]
+        level = float(np.median(past)) if len(past) == window else 0.0
+        most = _enough(values[max(0, at - _MEMORY) : at], count)
+        is_fall = level > 0 and past.min() >= _STEADY * level
+        if is_fall and (len(values) if end is None else end) - at >= most:
+            shown = ", ".join(map(number, past))
+            known[at] = Spell(at, at + most - 1, end, {"level": level, "past": shown})
+    yield from spells(known, known.__getitem__)
+
+
+def _enough(known: Numbers, count: int) -> int:
+    """Return how many zeros in a row cannot be chance, by the zeros so far and the spread of the
+    values.
+    """
+    if count == 1 and known.max() > 1:
+        return 1
+    level, spread = float(known.mean()), float(known.var())
+    zeros = int((abs(known) <= _ZERO * level).sum())
+    # With no zero among n values, a share of about 1/n is still likely; with a normal spread, the
+    # tail beyond the mean.
+    share = (zeros + 0.5) / (len(known) + 1)
+    if spread > 0:
+        share = max(share, math.exp(-level * level / (2 * spread)))
+    return max(count, math.ceil(math.log(_CHANCE) / math.log(min(share, 0.9))))

@@ -1,5 +1,5 @@
-"""Values that stay where they should not, by a rolling window with hysteresis, or swing on a scale
-from 0 to 1 from point to point: noise, whatever their mean is.
+"""Values that stay where they should not, by a rolling window with hysteresis; that swing from
+point to point; or are in breach on some records in a row.
 """
 
 from __future__ import annotations
@@ -12,9 +12,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from verl_tui.health.conditions.condition import Column, Spell, Terms, condition
-from verl_tui.health.conditions.trend import trends
-from verl_tui.health.conditions.windows import means, rows
+from verl_tui.health.conditions.condition import (
+    Spell,
+    Terms,
+    condition,
+    segments,
+    spells,
+)
+from verl_tui.health.conditions.windows import first, means, rolling, rows, trends
 from verl_tui.health.finding import number
 
 if TYPE_CHECKING:
@@ -22,17 +27,18 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from verl_tui.health.conditions.windows import Flags, Numbers, Places
+    from verl_tui.health.conditions.condition import Column
+    from verl_tui.health.conditions.windows import Flags, Numbers
     from verl_tui.health.guide import Rule
 
-_RISING_T = 3.0
-"""A rise counts as shown at three standard errors: heuristic, one chance in some hundreds."""
-_STILL_RISING_T = 1.0
-"""Below one standard error it no longer rises."""
-_NOT_RISING_T = 1.5
-"""A rise excuses a low value already when it is likelier than not."""
-_RISING_SHARE = 0.1
-"""A rise must be at least a tenth of the level within the window, or it does not count."""
+_RISING_T, _RISING_SHARE = 3.0, 0.1
+"""A rise counts as shown at three standard errors (heuristic, one chance in some hundreds) and a
+tenth of the level.
+"""
+_STILL_RISING_T, _NOT_RISING_T = 1.0, 1.5
+"""Below one standard error it no longer rises; a rise excuses a low value already when it is
+likelier than not.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +52,8 @@ class Range:
 
     def breached(self, values: Numbers) -> Flags:
         """Return which values lie outside."""
-        if self.inclusive:
-            return (values >= self.high) | (values <= self.low)
-        return (values > self.high) | (values < self.low)
+        excess = self.excess(values)
+        return excess >= 0 if self.inclusive else excess > 0
 
     @property
     def is_one_sided(self) -> bool:
@@ -72,9 +77,7 @@ class Range:
 
 
 @condition
-def stays(
-    column: Column, rule: Rule, outside: Range, *, noise: bool = False
-) -> Iterator[Terms | Spell]:
+def stays(column: Column, rule: Rule, outside: Range) -> Iterator[Terms | Spell]:
     """Most of the last points and their mean lie outside a range.
 
     Args:
@@ -82,67 +85,35 @@ def stays(
         rule: Its window; the shares of it in breach at which a breach begins and, far below, ends:
             a value that oscillates around its threshold is one finding; and whether it must rise.
         outside: The range.
-        noise: Whether its spread between steps is judged instead, as a share of its mean.
     """
     window = rule.window
-    judged = _noise(column, window) if noise else column
-    now = partial(_now, judged, rule, outside)
-    yield Terms((1 + noise) * window, 2 * window, judged, now=now)
-    values = judged.values
+    yield Terms(window, 2 * window, now=partial(_now, column, rule, outside))
+    values = column.values
     out = outside.breached(values)
-    hits: Places = np.cumsum(out)
-    hits[window:] -= hits[:-window].copy()
-    # Rounded up, but with tolerance for floating-point error: 0.8 × 10 is 8.
-    most = math.ceil(rule.share * window - 1e-9)
-    places = window - 1 + np.flatnonzero(hits[window - 1 :] >= most)
-    if not len(places):
-        return
-    mean = means(values, window)
+    hits, mean = rolling(out, window), means(values, window)
     is_out = outside.breached(mean)
     if outside.is_one_sided:
         is_out |= hits == window  # the mean of such breaches is one
-    begins = is_out[places] & _may_begin(values, mean, places, rule)
-    ends = np.flatnonzero(_ends(values, hits, rule) | ~is_out)
-    again = 0
-    for place, is_begin in zip(places.tolist(), begins.tolist(), strict=True):
-        if place < again:
-            continue
-        if not is_begin:
-            # What does not hold now will hardly hold at the very next point.
-            again = place + max(1, window // 5)
-            continue
-        end = ends[ends > place][:1].tolist()
-        first = place - window + 1
-        first += int(np.argmax(out[first : place + 1]))
+    # Rounded up, but with tolerance for floating-point error: 0.8 × 10 is 8.
+    begins = is_out & (hits >= math.ceil(rule.share * window - 1e-9))
+    ends = ~is_out | (hits <= math.floor(rule.clear * window + 1e-9))
+    if rule.climb and len(values) >= window:
+        begins &= mean >= rule.climb * mean[window - 1]
+    if rule.trend and begins.any():
+        places = np.arange(window - 1, len(values))
+        change, t = trends(values, window, places)
+        rises = (t >= _RISING_T) & (change >= _RISING_SHARE * abs(mean[places]))
+        is_rule = rule.trend == "rising"
+        begins[places] &= rises if is_rule else t < _NOT_RISING_T
+        ends[places] |= is_rule & (t < _STILL_RISING_T)
+
+    def spell(place: int) -> Spell:
+        start = place - window + 1
+        since = start + int(np.argmax(out[start : place + 1]))
         facts = {"where": outside.words, "mean": float(mean[place])}
-        yield Spell(first, place, end[0] if end else None, facts)
-        if not end:
-            return
-        again = end[0] + 1
+        return Spell(since, place, first(ends, place + 1), facts)
 
-
-def _may_begin(values: Numbers, mean: Numbers, places: Places, rule: Rule) -> Flags:
-    """Return at which places the trend of the window, and its mean compared with the first one, let
-    a breach begin.
-    """
-    found = np.ones(len(places), bool)
-    mean = mean[places]
-    if rule.climb:
-        found &= mean >= rule.climb * fmean(values[: rule.window].tolist())
-    if rule.trend:
-        change, t = trends(values, rule.window, places)
-        rises = (t >= _RISING_T) & (change >= _RISING_SHARE * abs(mean))
-        found &= rises if rule.trend == "rising" else t < _NOT_RISING_T
-    return found
-
-
-def _ends(values: Numbers, hits: Places, rule: Rule) -> Flags:
-    """Return at which places so few points are in breach, or it rises so little, that it ends."""
-    found = hits <= math.floor(rule.clear * rule.window + 1e-9)
-    if rule.trend == "rising":
-        places = np.arange(rule.window - 1, len(values))
-        found[places] |= trends(values, rule.window, places)[1] < _STILL_RISING_T
-    return found
+    yield from spells(np.flatnonzero(begins).tolist(), spell)
 
 
 def _now(column: Column, rule: Rule, outside: Range, since: int) -> dict[str, object]:
@@ -168,18 +139,6 @@ def _now(column: Column, rule: Rule, outside: Range, since: int) -> dict[str, ob
     }
 
 
-def _noise(column: Column, window: int) -> Column:
-    """Return the spread between steps as a share of the mean, where that is positive.
-
-    It is taken from differences of neighbours, so that a metric that rises steadily is not noisy.
-    """
-    mean = means(column.values, window + 1)[window:]
-    changes = np.square(np.diff(column.values))
-    spread = np.sqrt(means(changes, window)[window - 1 :] / 2)
-    known = mean > 0
-    return Column(column.steps[window:][known], spread[known] / mean[known])
-
-
 _TO_SIGMA = 1.0484
 """Median size of the differences between neighbours times this is the standard deviation of normal
 noise.
@@ -196,16 +155,11 @@ _OFTEN = 20
 
 def swing(windows: ArrayLike) -> Numbers:
     """Return the standard deviation between neighbours of each row of values, two at least."""
-    differences = np.median(abs(np.diff(windows, axis=1)), axis=1)
-    found: Numbers = np.minimum(spreads(windows), _TO_SIGMA * differences)
-    return found
-
-
-def spreads(windows: ArrayLike) -> Numbers:
-    """Return how far the values of each row spread, as a standard deviation; 0 for a single one."""
     ordered = np.sort(windows, axis=1)
     tenth = ordered.shape[1] // 10
-    found: Numbers = (ordered[:, -1 - tenth] - ordered[:, tenth]) / _RANGE
+    spreads = (ordered[:, -1 - tenth] - ordered[:, tenth]) / _RANGE
+    differences = np.median(abs(np.diff(windows, axis=1)), axis=1)
+    found: Numbers = np.minimum(spreads, _TO_SIGMA * differences)
     return found
 
 
@@ -223,20 +177,69 @@ def swings(column: Column, threshold: float, window: int) -> Iterator[Terms | Sp
     places = np.arange(window - 1, len(column), _OFTEN)
     sizes = swing(rows(column.values, window, places))
     newest = column.values[-window:]
-    begun: Spell | None = None
-    for place, size in zip(places.tolist(), sizes.tolist(), strict=True):
-        if begun is None and size > threshold:
+    calm = np.zeros(len(column), bool)
+    calm[places] = sizes < _CALM * threshold
+    known = dict(zip(places.tolist(), sizes.tolist(), strict=True))
+
+    def spell(place: int) -> Spell:
+        facts = {
+            "size": known[place],
+            "now": float(sizes[-1]),
+            "low": float(newest.min()),
+            "high": float(newest.max()),
+            "limit": threshold,
+            "count": window,
+        }
+        return Spell(place - window + 1, place, first(calm, place + 1), facts)
+
+    yield from spells(places[sizes > threshold].tolist(), spell)
+
+
+@condition
+def streak(
+    column: Column,
+    threshold: float,
+    count: int,
+    restarts: tuple[int, ...],
+    *,
+    drops: bool = False,
+) -> Iterator[Terms | Spell]:
+    """A number of records in a row in breach; once tripped it stays so until the run is restarted.
+
+    Records that lack the metric never come here, so they neither count nor interrupt.
+
+    Args:
+        column: The metric.
+        threshold: What a record must exceed.
+        count: Breaches in a row that trip.
+        restarts: First steps of the run's later segments: there it begins anew.
+        drops: Whether a record counts when `(last − r) > threshold × last`. Where `last` is not
+            positive, it does not count and so ends the row: a share of nothing means nothing.
+    """
+    pieces = [*segments(column, restarts)]
+    newest = max([stop - start for start, stop in pieces[-1:]], default=0)
+    yield Terms(count + drops, seen=newest)
+    where = f"above {number(threshold)}"
+    if drops:
+        where = f"more than {threshold:.0%} below the one before"
+    for start, stop in pieces:
+        values = column.values[start:stop]
+        breached = values > threshold
+        if drops:
+            last = np.append(0.0, values[:-1])
+            breached = (last > 0) & (last - values > threshold * last)
+        tripped = first(rolling(breached, count) == count, 0)
+        if tripped is not None:
+            at = start + tripped
+            steps, shown = (one[at - count + 1 : at + 1].tolist() for one in column)
             facts = {
-                "size": size,
-                "now": float(sizes[-1]),
-                "low": float(newest.min()),
-                "high": float(newest.max()),
-                "limit": threshold,
-                "count": window,
+                "where": where,
+                "count": count,
+                "start": steps[0],
+                "stop": steps[-1],
+                "tripped": ", ".join(
+                    f"{number(value)} at step {step}"
+                    for step, value in zip(steps, shown, strict=True)
+                ),
             }
-            begun = Spell(place - window + 1, place, None, facts)
-        elif begun is not None and size < _CALM * threshold:
-            yield begun._replace(cleared=place)
-            begun = None
-    if begun is not None:
-        yield begun
+            yield Spell(at - count + 1, at, stop if stop < len(column) else None, facts)

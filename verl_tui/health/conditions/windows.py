@@ -1,24 +1,24 @@
-"""Windows of a column, and where something happens first."""
+"""Windows of a column, lines through them, and where something happens first."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
 Numbers: TypeAlias = "NDArray[np.float64]"
 Flags: TypeAlias = "NDArray[np.bool_]"
 Places: TypeAlias = "NDArray[np.int64]"
 _AT_ONCE = 2**16
 """Values of windows that are looked at together: what a processor's cache holds."""
-TO_SIGMA = 1.4826
+_TO_SIGMA = 1.4826
 """Median absolute deviation times this is the standard deviation of normal noise."""
+_HUGE = 1e100
+"""The squares of larger numbers overflow; broken runs do log such numbers."""
 
 
 def rows(values: Numbers, size: int, last: Places) -> Numbers:
@@ -28,29 +28,54 @@ def rows(values: Numbers, size: int, last: Places) -> Numbers:
     return sliding_window_view(values, size)[np.asarray(last) - size + 1]
 
 
-def pieces(places: Places, size: int) -> list[Places]:
-    """Return places in pieces whose windows of so many values are looked at together, so that
-    memory stays bounded.
+def pasts(values: Numbers, places: Places, size: int, gap: int) -> Numbers:
+    """Return so many values before the last few up to some places, a row each; nan where there are
+    fewer.
     """
-    many = max(1, _AT_ONCE // size)
-    return np.split(places, range(many, len(places), many))
+    return rows(np.append(np.full(size + gap, np.nan), values), size, places + size)
 
 
-def by_size(places: Places, sizes: Places) -> Iterator[tuple[int, Places]]:
-    """Yield places by the sizes of their windows, in pieces; sizes ascend."""
-    for size in np.unique(sizes).tolist():
-        for some in pieces(places[sizes == size], size):
-            yield size, some
+def medians(windows: Numbers, share: float = 0.5) -> Numbers:
+    """Return the median of what is known in each row, or another quantile."""
+    ordered = np.sort(windows, axis=1)
+    last = np.maximum(0, (~np.isnan(ordered)).sum(axis=1) - 1)
+    each, at = np.arange(len(ordered)), share * last
+    low, high = (
+        ordered[each, np.floor(at).astype(int)],
+        ordered[each, np.ceil(at).astype(int)],
+    )
+    found: Numbers = low + (high - low) * (at % 1)
+    return found
+
+
+def sigmas(windows: Numbers, levels: Numbers) -> Numbers:
+    """Return the standard deviation of normal noise with the same median distance from a level, of
+    each row of values.
+    """
+    return _TO_SIGMA * medians(abs(windows - levels[:, None]))
 
 
 def rolling(values: NDArray[Any], size: int, of: np.ufunc = np.add) -> NDArray[Any]:
     """Return the sum, or the minimum, of the last so many values at each place; nan where there are
     fewer.
     """
-    found = np.full(len(values), np.nan, np.result_type(values, np.float64))
-    if len(values) >= size:
-        windows = sliding_window_view(values.astype(found.dtype), size)
-        found[size - 1 :] = of.reduce(windows, axis=1)
+    part = values.astype(np.result_type(values, np.float64))
+    found, done, width = None, 0, 1
+    while done < size:  # by sums of 1, 2, 4, … values
+        if size & width:
+            found = part if found is None else of(found, _shifted(part, done))
+            done += width
+        part = of(part, _shifted(part, width))
+        width *= 2
+    assert found is not None
+    found[: size - 1] = np.nan
+    return found
+
+
+def _shifted(values: NDArray[Any], by: int) -> NDArray[Any]:
+    found = np.empty_like(values)
+    found[:by] = np.nan
+    found[by:] = values[: max(0, len(values) - by)]
     return found
 
 
@@ -60,15 +85,59 @@ def means(values: Numbers, size: int) -> Numbers:
     return rolling(values.astype(np.longdouble), size).astype(np.float64) / size
 
 
-def first(values: Numbers, beyond: np.ufunc, limit: float, start: int) -> int | None:
-    """Return the first place from `start` on whose value is beyond a limit: `np.greater`, say."""
-    found = np.flatnonzero(beyond(values[start:], limit))
-    return start + int(found[0]) if len(found) else None
+def first(found: Flags, start: int) -> int | None:
+    """Return the first place from `start` on where something is found."""
+    at = np.flatnonzero(found[start:])
+    return start + int(at[0]) if len(at) else None
 
 
-def sigmas(values: Numbers, levels: Numbers) -> Numbers:
-    """Return the standard deviation of normal noise with the same median distance from a level, of
-    each row of values.
-    """
-    found: Numbers = TO_SIGMA * np.median(abs(values - levels[:, None]), axis=1)
-    return found
+class Trend(NamedTuple):
+    """A straight line through equally spaced values."""
+
+    change: float
+    """By how much the line rises from the first value to the last."""
+    t: float
+    """Change in units of its own standard error; beyond ±2 it is hardly chance."""
+
+
+def trend(values: ArrayLike) -> Trend:
+    """Fit a line by least squares; too few values have no trend."""
+    known = np.array(values, np.float64)
+    change, t = trends(known, len(known), np.array([len(known) - 1]))
+    return Trend(float(change[0]), float(t[0]))
+
+
+def trends(values: Numbers, size: int, last: Places) -> tuple[Numbers, Numbers]:
+    """Return change and t of the windows of so many values that end at some places."""
+    if size < 4:
+        return np.zeros(len(last)), np.zeros(len(last))
+    many = max(1, _AT_ONCE // size)
+    pieces = np.split(last, range(many, len(last), many))
+    change, t = np.concatenate(
+        [_lines(rows(values, size, some)) for some in pieces], axis=1
+    )
+    return change, t
+
+
+def _lines(windows: Numbers) -> Numbers:
+    """Return change and t of each row of values."""
+    size = windows.shape[1]
+    unit = np.ones(len(windows))
+    if abs(windows).max(initial=0.0) > _HUGE:
+        unit = np.maximum(1.0, abs(windows).max(axis=1))
+        windows = windows / unit[:, None]
+    middle = np.arange(size) - (size - 1) / 2
+    spread = size * (size * size - 1) / 12
+    mean = windows.mean(axis=1)
+    windows = windows - mean[:, None]
+    slope = np.einsum("ij,j->i", windows, middle) / spread
+    windows -= slope[:, None] * middle
+    error = np.sqrt(np.einsum("ij,ij->i", windows, windows) / (size - 2) / spread)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t: Numbers = slope / error
+    # A perfect line has no error: any slope is then beyond chance, none is none. Rounding leaves a
+    # trace of both.
+    perfect = error <= 1e-12 * np.maximum(abs(mean), abs(slope))
+    is_level = abs(slope) * size <= 1e-9 * abs(mean)
+    t[perfect] = np.where(is_level, 0.0, np.copysign(np.inf, slope))[perfect]
+    return np.array((slope * (size - 1) * unit, t))

@@ -52,46 +52,31 @@ class Told(NamedTuple):
     """Whether it is enough to explain what its rule explains `if_first`."""
 
 
-class Remark(NamedTuple):
-    """What else is known of a breach."""
-
-    severity: Severity
-    words: str
-    """To follow the message."""
-
-
 class FindingHistory(NamedTuple):
     """What a diagnosis finds in whole columns, now and before."""
 
     now: Told | str | None
     breaches: Sequence[Breach]
     """All so far, oldest first."""
-    remark: Callable[[RuleContext], Remark] | None = None
-    """What was known of a breach when it was raised, by the context of that step."""
+    remark: Callable[[RuleContext], tuple[Severity, str]] | None = None
+    """Severity of a breach and words to follow its message, by the context when it was raised."""
     sentences: bool = False
     """Whether the words of breaches are whole sentences, and do not follow the rule's title."""
     key: str | None = None
     """The log's own key of the metric that was judged."""
 
 
-class Onset(NamedTuple):
-    """A failure that begins at a block."""
-
-    since: int
-    """First step of the failure."""
-    lasts: Flags
-    """At which blocks it shows."""
-    told: Callable[[int, int], Told]
-    """Returns it in figures as it is at a block, by its place and the first step of the failure."""
-
-
-class Onsets(NamedTuple):
-    """What blocks show of a failure."""
+class Shown(NamedTuple):
+    """What blocks show of a failure. Of what is found at a block nothing depends on later ones."""
 
     begins: Flags
-    """At which blocks it may begin, found at once for all: the others are not looked at."""
-    at: Callable[[int], Onset | None]
-    """Returns the failure that begins at one of these, None where a closer look shows none."""
+    """At which blocks it may begin."""
+    lasts: Flags | Callable[[int], Flags]
+    """At which it shows, perhaps depending on where it began."""
+    since: Callable[[int], int]
+    """Returns the first step of the failure that begins at a block."""
+    told: Callable[[int, int], Told]
+    """Returns it in figures as it is at a block, by its place and the first step of the failure."""
     reason: str | None = None
     """Why it does not judge now, where it finds nothing."""
 
@@ -101,8 +86,7 @@ class InBlocks(NamedTuple):
 
     keys: tuple[str | None, ...]
     """The metrics: the log's own keys; the first one sets the pace, others may be None."""
-    find: Callable[[Blocks, InBlocks], Onsets]
-    """Returns what all blocks show; of what it finds at a block nothing depends on later ones."""
+    find: Callable[[Blocks, InBlocks], Shown]
     of: Any = None
     """Anything else that it depends on, hashable."""
     size: int = 10
@@ -111,8 +95,6 @@ class InBlocks(NamedTuple):
     """Fewest blocks to judge."""
     patience: int = 5
     """Blocks without the signs after which it is over: it must not come and go with noise."""
-    then: Callable[[RuleContext, FindingHistory], FindingHistory] | None = None
-    """What else is known of what it finds."""
 
 
 class Diagnosis(NamedTuple):
@@ -148,9 +130,6 @@ def words_of(name: str, case: str = "") -> Mapping[str, Any]:
     return {**own, **own.get(case, {})}
 
 
-def went(key: str | None, levels: Sequence[float], first: int, last: int) -> str:
+def went(key: str | None, begun: float, now: float, first: int, last: int) -> str:
     """Return as evidence how a metric went between two steps."""
-    return (
-        f"{key}: {number(levels[0])} at step {first}, "
-        f"{number(levels[-1])} at step {last}"
-    )
+    return f"{key}: {number(begun)} at step {first}, {number(now)} at step {last}"

@@ -4,6 +4,7 @@ report again and again while it goes on: the driver may die of them later.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from pathlib import PurePath
 from statistics import median
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from verl_tui.health.guide import Rule
     from verl_tui.health.root_cause import RootCause
     from verl_tui.health.rule_context import RuleContext
-    from verl_tui.records import Event, Phase
+    from verl_tui.records import Event, Phase, Writer
     from verl_tui.runs.run import Run
     from verl_tui.runs.troubles import Trouble
 
@@ -37,18 +38,36 @@ _GROWN_FOR, _GROWN = 20, 1.25
 )  # a traceback alone means something only after some silence
 def crash(context: RuleContext, _: Rule) -> Told | str | None:
     """Find how the run crashed, or an error that may have ended it: a traceback, a fatal message or
-    a signal, and no step after it.
+    a signal, and no step after it; or that its process is gone without a message.
     """
     run, state = context.run, context.state
     event = run.outcome
     if event is not None and event.kind in _ENDS and state is not State.FINISHED:
-        return _crashed(context, event)
-    if state is State.CRASHED or (state is State.ENDED and _tells(run)):
-        return _crashed(context, None)
+        is_cut = event.text.endswith(_UNNAMED)
+        why = "its log ends within a traceback" if is_cut else one_line(event.text)
+        return _crashed(context, event, why)
+    holder = writer(run)
+    why = "nothing shows how it ended"
+    if holder is not None:
+        why = f"{holder.words} is gone; it was killed, or ended without a message"
+    if state is State.CRASHED or (state is State.ENDED and _tells(run, holder)):
+        return _crashed(context, None, why)
     return None if run.events else "no source reports how the run started or ended"
 
 
-def _crashed(context: RuleContext, event: Event | None) -> Told:
+def _tells(run: Run, holder: Writer | None) -> bool:
+    """Return whether it shows how a run ended that has no closing line: by its cause, or a process
+    that is gone without a message; one that only began a file may have finished.
+    """
+    cause = root_cause(run)
+    if cause is not None and cause.is_certain:
+        return True
+    if holder is None or not holder.gone or run.outcome is not None:
+        return False
+    return not holder.by_name or run.total_steps is not None
+
+
+def _crashed(context: RuleContext, event: Event | None, why: str) -> Told:
     """Return an end that the log tells of, or that a process left without a word, and what it
     follows from.
     """
@@ -57,13 +76,13 @@ def _crashed(context: RuleContext, event: Event | None) -> Told:
     step = run.step if step is None else step
     cause = root_cause(run, phase)
     case, severity = _case(context, event)
-    last, why = _last_line(run, event, cause), _own_words(run, event)
-    lines, advice = [last], "" if event is not None else None
-    if cause is not None and case != "interrupted":
-        own = "" if event is not None else why
-        lines, advice = [cause.line, last, cause.others, own], cause.advice
+    lines, advice = [_last_line(run, event, cause)], None if event is None else ""
+    if case == "interrupted":
+        advice = None
+    elif cause is not None:
+        lines = [cause.line, *lines, cause.others, why if event is None else ""]
         why = _memory_words(context, cause) or cause.words
-        phase = cause.event.phase or phase
+        phase, advice = cause.event.phase or phase, cause.advice
     place, doing = _place(step, phase)
     return Told(
         {"place": place, "why": why},
@@ -71,9 +90,26 @@ def _crashed(context: RuleContext, event: Event | None) -> Told:
         case=case,
         since=step,
         severity=severity,
-        advice=None if case == "interrupted" else advice,
+        advice=advice,
         certain=context.state is State.CRASHED,
     )
+
+
+def _last_line(run: Run, event: Event | None, cause: RootCause | None) -> str:
+    """Return the line that tells of an end, empty if it is that of the cause."""
+    if event is None or (cause is not None and cause.event.line == event.line):
+        return ""
+    paths = (path for path, state in run.sources.items() if state.ending is event)
+    return line_shown(next(paths, ""), event)
+
+
+def _place(step: int | None, phase: Phase | None) -> tuple[str, str]:
+    """Return where a run ended, with what it was doing, and what shows that."""
+    place = "before the first step" if step is None else f"at step {step}"
+    if phase is None:
+        return place, ""
+    shown = f"it was {phase.words}, by its traceback: {phase.function}"
+    return f"{place} while {phase.words}", shown
 
 
 def _case(context: RuleContext, event: Event | None) -> tuple[str, Severity | None]:
@@ -86,16 +122,6 @@ def _case(context: RuleContext, event: Event | None) -> tuple[str, Severity | No
     return "silent" if event is None else "uncertain", Severity.WARNING
 
 
-def _place(step: int | None, phase: Phase | None) -> tuple[str, str]:
-    """Return where a run ended, with what it was doing, and what shows that."""
-    place = "before the first step" if step is None else f"at step {step}"
-    if phase is None:
-        return place, ""
-    words = phase.words
-    shown = f"it was {words}, by its traceback: {phase.function}"
-    return f"{place} while {words}", shown
-
-
 def _memory_words(context: RuleContext, cause: RootCause) -> str:
     """Return what the growth of the host's memory says of a worker that died without a word."""
     growth = memory_growth(context, _GROWN_FOR) if cause.kind == "report" else None
@@ -105,41 +131,6 @@ def _memory_words(context: RuleContext, cause: RootCause) -> str:
         f"a worker died, most likely because the host's memory ran out: it grew from "
         f"{number(growth.first)} to {number(growth.now)}{growth.unit} since step {growth.since}"
     )
-
-
-def _tells(run: Run) -> bool:
-    """Return whether it shows how a run ended that has no closing line."""
-    cause = root_cause(run)
-    return _is_gone(run) or (cause is not None and cause.is_certain)
-
-
-def _is_gone(run: Run) -> bool:
-    """Return whether the run's process is gone without a message; one that only began a file may
-    have finished.
-    """
-    holder = writer(run)
-    if holder is None or not holder.gone or run.outcome is not None:
-        return False
-    return not holder.by_name or run.total_steps is not None
-
-
-def _own_words(run: Run, event: Event | None) -> str:
-    """Return what the log says last, or that a process left without a word."""
-    if event is not None:
-        is_cut = event.text.endswith(_UNNAMED)
-        return "its log ends within a traceback" if is_cut else one_line(event.text)
-    holder = writer(run)
-    if holder is None:
-        return "nothing shows how it ended"
-    return f"{holder.words} is gone; it was killed, or ended without a message"
-
-
-def _last_line(run: Run, event: Event | None, cause: RootCause | None) -> str:
-    """Return the line that tells of an end, empty if it is that of the cause."""
-    if event is None or (cause is not None and cause.event.line == event.line):
-        return ""
-    paths = (path for path, state in run.sources.items() if state.ending is event)
-    return line_shown(next(paths, ""), event)
 
 
 _IN_ORDER = (EventKind.EXITED, EventKind.FINISHED)
@@ -219,30 +210,25 @@ def repeated_errors(context: RuleContext, rule: Rule) -> Told | None:
 def _reported(run: Run, path: str, error: Trouble) -> Told:
     first, last = error.first, error.last
     lines = f"{one_line(PurePath(path).name, 60)}:{first.line}"
-    if last.line != first.line:
-        lines += f" to {last.line}"
-    return Told(
-        {
-            "actor": one_line(first.actor),
-            "count": error.count,
-            "text": one_line(first.text, 200),
-        },
-        (f"{lines}: {one_line(first.text, 160)}", _cost(run, error.since)),
-        since=error.since,
-        step=error.step,
-    )
+    lines += f" to {last.line}" if last.line != first.line else ""
+    facts = {
+        "actor": one_line(first.actor),
+        "count": error.count,
+        "text": one_line(first.text, 200),
+    }
+    evidence = (f"{lines}: {one_line(first.text, 160)}", _cost(run, error.since))
+    return Told(facts, evidence, since=error.since, step=error.step)
 
 
 def _cost(run: Run, since: int | None) -> str | None:
-    """Return in words how many samples a step has lost since the first error; None if unknown or
-    none.
-    """
+    """Return how many samples a step has lost since the first error; None if unknown or none."""
     series = run.present("samples/count")
     if series is None or since is None:
         return None
-    pairs = list(zip(series.steps, series.values, strict=True))
-    before = [value for step, value in pairs if since - _BEFORE <= step <= since]
-    after = [value for step, value in pairs if step > since]
+    at = bisect_right(series.steps, since)
+    before = series.values[bisect_left(series.steps, since - _BEFORE) : at]
+    after = series.values[at:]
     if not before or not after or min(after) >= median(before):
         return None
-    return f"samples a step: {median(before):,.0f} before, {after[-1]:,.0f} at step {pairs[-1][0]}"
+    now = f"{after[-1]:,.0f} at step {series.steps[-1]}"
+    return f"samples a step: {median(before):,.0f} before, {now}"

@@ -5,16 +5,15 @@ nothing since the run began, by statistics: its gain is bounded, not only unseen
 from __future__ import annotations
 
 import math
-from itertools import compress
-from statistics import fmean, median
+from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from verl_tui.health.conditions.windows import trend
 from verl_tui.health.diagnoses.diagnosis import (
     InBlocks,
-    Onset,
-    Onsets,
+    Shown,
     Told,
     diagnosis,
     words_of,
@@ -24,11 +23,10 @@ from verl_tui.health.finding import filled
 from verl_tui.health.limits import KL_COEF, kl_coefficient
 from verl_tui.health.reward import gaining_components
 from verl_tui.indicators import validation_keys
-from verl_tui.means import finite
 
 if TYPE_CHECKING:
     from verl_tui.health.blocks import Blocks
-    from verl_tui.health.conditions.windows import Flags
+    from verl_tui.health.conditions.windows import Flags, Numbers
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 
@@ -36,16 +34,16 @@ _KL, _TOP, _BOTTOM, _RATE, _SPREAD, _OTHERS = 1, 2, 3, 4, 5, 6
 """Columns behind the reward's."""
 _MOST = 16
 """Most validation scores and parts of the reward to compare."""
-_SIGMAS = 2.0
-"""Standard errors on either side that make an interval of 95%."""
-_LIKELY = 1.5
-"""Standard errors from which on a gain is likely enough to wait: heuristic."""
+_SIGMAS, _LIKELY = 2.0, 1.5
+"""Standard errors on either side that make an interval of 95%, and from which on a gain is likely
+enough to wait: heuristic.
+"""
+_FALLS, _GAINS = -3.0, 3.0
+"""Standard errors of a fall, which is another fault, and that make a gain sure."""
 _BEGAN = 2.5
 """Standard errors by which its first points must not lie below the others: it has learnt at once,
 then.
 """
-_FALLS = -3.0
-"""Standard errors of a fall, which is another fault."""
 _HELD, _BOUND, _STRICT = 0.5, 0.25, 0.1
 """Share of the spread that scores may have, and of what is left to the top of their scale, that a
 gain must stay below: half where a strong penalty explains it, a quarter where the policy has moved
@@ -59,8 +57,6 @@ _COST = 0.02
 """Coefficient × KL from which on the penalty matters compared with advantages, whose size is 1:
 heuristic.
 """
-_GAINS = 3.0
-"""Standard errors that make the gain of another score, or of a reward that was flat, sure."""
 _SOLVED = 0.9
 """Share of the scale from which on little is left to be gained: heuristic."""
 _WARM = 0.5
@@ -73,17 +69,14 @@ that of many.
 """
 _HUGE = 1e100
 """The squares of larger numbers overflow; broken runs do log such numbers."""
-_LINE = 4
-"""Blocks with a reward that a line and its quarters take."""
 _OFTEN = 20
 """Blocks up to which every one is judged; later every second, third … one, as evidence grows with
 the run.
 """
-_NEWEST = 3
-"""Blocks in which a gain shows that is not there over all: lately, or for a time."""
-_FIRST, _HUMP = 2, 4.0
-"""Blocks that it began with, and standard errors by which such a gain must lie above them: the best
-of many is sought."""
+_FIRST, _NEWEST, _HUMP = 2, 3, 4.0
+"""Blocks that it began with, those in which a gain shows that is not there over all, and standard
+errors by which the best of these must lie above the first.
+"""
 
 
 class _Line(NamedTuple):
@@ -101,17 +94,13 @@ class _Line(NamedTuple):
     """The same by the points within blocks: without the changes of the course itself."""
 
     @property
-    def low(self) -> float:
-        return self.change - _SIGMAS * self.error
-
-    @property
     def high(self) -> float:
         """Largest gain that is not ruled out."""
         return self.change + _SIGMAS * self.error
 
 
 @diagnosis("nothing-learns/flat", "reward")
-def nothing_learns(context: RuleContext, _: Rule) -> InBlocks:
+def nothing_learns(context: RuleContext, _: Rule) -> InBlocks | str:
     """Find a reward that has been level since the run's first points, and of which more than a
     small gain is ruled out.
     """
@@ -130,48 +119,54 @@ def nothing_learns(context: RuleContext, _: Rule) -> InBlocks:
     return InBlocks(keys, _find, kl_coefficient(context.run), needs=10, patience=2)
 
 
-def _find(blocks: Blocks, of: InBlocks) -> Onsets:
+def _find(blocks: Blocks, of: InBlocks) -> Shown:
     """Bound what the reward can have gained since the beginning, until it has gained, or where the
     log does not hold the run's beginning.
     """
-    begins, lasts = np.zeros(len(blocks), bool), np.ones(len(blocks), bool)
-    counts = np.arange(of.needs, len(blocks) + 1)
-    counts = counts[counts % (counts // _OFTEN + 1) == 0]
-    lines: dict[int, _Line] = {}
-    for count in counts.tolist():
-        known = blocks[:count]
-        lasts[count - 1] = False
-        if len(known.known(0)) < _LINE:
+    begins, lasts = np.zeros(blocks.size, bool), np.ones(blocks.size, bool)
+    lines: dict[int, tuple[_Line, str]] = {}
+    start = int(blocks.first[0])
+    if start > max(1, blocks.last[of.needs - 1] - start):
+        lasts[:] = False  # it has learnt before
+        return Shown(begins, lasts, lambda _: start, lambda *_: Told({}))
+    for at in range(of.needs - 1, blocks.size):
+        if (at + 1) % ((at + 1) // _OFTEN + 1):
+            continue
+        lasts[at] = False
+        levels = _known(blocks.levels, 0, at)
+        if len(levels) < 4:
             continue  # most rewards are not finite
-        is_huge = max(map(abs, known.reach(0))) > _HUGE
-        if is_huge or not _begins(known) or _gained(known, line := _line(known)):
-            lasts[count - 1 :] = False
+        line = _line(levels, _known(blocks.errors, 0, at))
+        if line is None or _gained(levels, line):
+            lasts[at:] = False
             break
-        if not _others_gain(known, range(_OTHERS, len(of.keys))):
-            lines[count - 1] = line
-            lasts[count - 1] = True
-            begins[count - 1] = _is_flat(known, line, of)
+        others = [trend(_known(one[None], 0, at)).t for one in blocks.levels[_OTHERS:]]
+        if max(others, default=0.0) < _GAINS:
+            case, why = _reason(blocks, of, at)
+            lines[at] = line, why
+            lasts[at] = True
+            begins[at] = _is_flat(blocks, line, at, case)
 
     def told(at: int, since: int) -> Told:
         at = max(judged for judged in lines if judged <= at)
-        line, first = lines[at], int(blocks.first[0])
+        line, reason = lines[at]
         return Told(
             {
-                "steps": int(blocks.last[at]) - first + 1,
+                "steps": int(blocks.last[at]) - start + 1,
                 "points": (at + 1) * of.size,
                 "mean": line.mean,
                 "change": line.change,
-                "low": line.low,
+                "low": line.change - _SIGMAS * line.error,
                 "high": line.high,
                 "most": max(line.high, 0.0),
-                "reason": _reason(blocks[: at + 1], of),
+                "reason": reason,
             },
             since=since,
             key=of.keys[0],
         )
 
-    reason = None if _ends(blocks) else _NO_ENDS
-    return Onsets(begins, lambda _: Onset(int(blocks.first[0]), lasts, told), reason)
+    reason = None if _ends(blocks, blocks.size - 1) else _NO_ENDS
+    return Shown(begins, lasts, lambda _: start, told, reason)
 
 
 _NO_ENDS = (
@@ -180,154 +175,126 @@ _NO_ENDS = (
 )
 
 
-def _is_flat(blocks: Blocks, line: _Line, of: InBlocks) -> bool:
-    """Return whether a gain is ruled out for a reward that still has something to gain."""
-    ends = _ends(blocks)
-    if ends is None or not _warm(blocks) or not _level(blocks, line):
+def _known(figures: Numbers, i: int, at: int) -> Numbers:
+    """Return the figures of a metric up to a block, without blocks that lack it."""
+    known: Numbers = figures[i, : at + 1]
+    return known[~np.isnan(known)]
+
+
+def _is_flat(blocks: Blocks, line: _Line, at: int, case: str) -> bool:
+    """Return whether a gain is ruled out for a reward that still has something to gain: it does not
+    warm up, and neither the line nor the newest points suggest a gain, nor a fall.
+    """
+    ends = _ends(blocks, at)
+    levels, rates = _known(blocks.levels, 0, at), abs(_known(blocks.levels, _RATE, at))
+    quarter = len(levels) // 4
+    lately = levels[-quarter:].mean() - levels[:quarter].mean()
+    is_cold = len(rates) and rates[: len(rates) // 2 + 1].mean() < _WARM * rates.max()
+    moves = not _FALLS * line.alone < line.change < _LIKELY * line.error
+    if (
+        ends is None
+        or is_cold
+        or moves
+        or lately > _LIKELY * line.noise * math.sqrt(2 / quarter)
+    ):
         return False
     low, high = ends
-    if line.mean >= low + _SOLVED * (high - low):
-        return False
+    left = high - line.mean
     # The largest spread that scores of this mean between these ends can have (Bhatia and Davis
     # 2000).
-    left = high - line.mean
     spread = math.sqrt(max(0.0, left * (line.mean - low)))
-    share = _BOUND if _distance(blocks) >= _MOVED else _STRICT
-    share = _HELD if _held_back(blocks, of) else share
-    return line.high <= share * min(spread, left)
+    share = {"held-back": _HELD, "moved": _BOUND}.get(case, _STRICT)
+    return left > (1 - _SOLVED) * (high - low) and line.high <= share * min(
+        spread, left
+    )
 
 
-def _held_back(blocks: Blocks, of: InBlocks) -> bool:
-    """Return whether the KL term is stronger than the guide's, and its cost matters beside
-    advantages.
+def _reason(blocks: Blocks, of: InBlocks, at: int) -> tuple[str, str]:
+    """Return why it may have gained nothing, as a case and in words: a KL term that is stronger
+    than the guide's, and costs much beside advantages; or nothing, although the policy has moved.
     """
-    _, coefficient = of.of or ("", 0.0)
-    return coefficient > KL_COEF[1] and coefficient * _distance(blocks) >= _COST
-
-
-def _reason(blocks: Blocks, of: InBlocks) -> str:
-    far = _distance(blocks)
+    newer = blocks.levels[_KL, (at + 1) // 2 : at + 1]
+    newer = newer[~np.isnan(newer)]
+    far = float(np.median(newer)) if len(newer) else 0.0
+    name, coefficient = of.of or ("", 0.0)
     case = "moved" if far >= _MOVED else ""
-    facts: dict[str, object] = {"far": far, "least": KL_COEF[0], "most": KL_COEF[1]}
-    if _held_back(blocks, of):
-        case, (name, coefficient) = "held-back", of.of
-        facts |= {"name": name, "coefficient": coefficient, "cost": coefficient * far}
-    return filled(words_of("nothing-learns/flat", case).get("reason", ""), facts)
+    if coefficient > KL_COEF[1] and coefficient * far >= _COST:
+        case = "held-back"
+    facts = {
+        "far": far,
+        "name": name,
+        "coefficient": coefficient,
+        "cost": coefficient * far,
+        "least": KL_COEF[0],
+        "most": KL_COEF[1],
+    }
+    return case, filled(words_of("nothing-learns/flat", case).get("reason", ""), facts)
 
 
-def _ends(blocks: Blocks) -> tuple[float, float] | None:
+def _ends(blocks: Blocks, at: int) -> tuple[float, float] | None:
     """Return the ends of the reward's scale: the extremes of single scores where they are logged,
     or 0 and 1. None where they are unknown, or the reward is in the middle between wins and
     defeats, which is where players who are equals stay.
     """
-    levels = blocks.levels[:, -1].tolist()
-    low, high = blocks.reach(0)
-    mean = levels[0]
-    if math.isfinite(levels[_TOP]) and math.isfinite(levels[_BOTTOM]):
-        low = min(blocks.reach(_BOTTOM)[0], low)
-        high = max(blocks.reach(_TOP)[1], high)
+    mean, _, top, bottom, _, spread = blocks.levels[:_OTHERS, at].tolist()
+    low, high = float(blocks.lowest[0, at]), float(blocks.highest[0, at])
+    if math.isfinite(top + bottom):
+        low = min(float(blocks.lowest[_BOTTOM, at]), low)
+        high = max(float(blocks.highest[_TOP, at]), high)
         near = _MIDDLE * (high - low)
         is_draw = low < 0 and abs(low + high) <= near and abs(mean) <= near
         return None if is_draw else (low, high)
     # Scores between 0 and 1 spread by the root of m(1−m) at most, of few answers by more.
     widest = math.sqrt(max(0.0, mean * (1 - mean)))
-    is_share = 0.0 <= low <= high <= 1.0
-    return (
-        (0.0, 1.0)
-        if is_share and not levels[_SPREAD] > _WIDER * widest + _MIDDLE
-        else None
-    )
+    is_wide = spread > _WIDER * widest + _MIDDLE
+    return (0.0, 1.0) if 0.0 <= low <= high <= 1.0 and not is_wide else None
 
 
-def _line(blocks: Blocks) -> _Line:
-    """Fit a line through the reward's levels."""
-    levels = np.array(blocks.known(0))
-    count, mean = len(levels), fmean(levels)
+def _line(levels: Numbers, within: Numbers) -> _Line | None:
+    """Fit a line through the reward's levels, None where these are too large for squares."""
+    if abs(levels).max() > _HUGE:
+        return None
+    count, mean = len(levels), fmean(levels.tolist())
     middle = np.arange(count) - (count - 1) / 2
     spread = count * (count * count - 1) / 12
     slope = math.fsum(middle * levels) / spread  # exact: of what is level it is 0
     rest = levels - mean - slope * middle
     squares = math.fsum(rest * rest)
-    within = finite(blocks.errors[0].tolist())
-    own = math.sqrt(fmean(error * error for error in within)) if within else 0.0
+    own = math.sqrt((within * within).mean()) if len(within) else 0.0
     noise = max(math.sqrt(squares / (count - 2)), own)
     # Correlated neighbours hold less information than their number suggests.
     shared = math.fsum(rest[:-1] * rest[1:]) / squares if squares else 0.0
     shared = min(0.9, max(0.0, shared))
     alone = noise * (count - 1) / math.sqrt(spread)
-    return _Line(
-        mean,
-        slope * (count - 1),
-        alone * math.sqrt((1 + shared) / (1 - shared)),
-        alone,
-        noise,
-        own,
-    )
+    error = alone * math.sqrt((1 + shared) / (1 - shared))
+    return _Line(mean, slope * (count - 1), error, alone, noise, own)
 
 
-def _begins(blocks: Blocks) -> bool:
-    """Return whether a log holds the run's beginning: otherwise it may have learnt before."""
-    first, last = blocks.first[0], blocks.last[0]
-    return bool(first <= max(1, last - first))
-
-
-def _warm(blocks: Blocks) -> bool:
-    """Return whether the learning rate's warm-up is over; a rate of 0 has its own rule."""
-    rates = [abs(rate) for rate in blocks.known(_RATE)]
-    return not rates or fmean(rates[: len(rates) // 2 + 1]) >= _WARM * max(rates) > 0
-
-
-def _level(blocks: Blocks, line: _Line) -> bool:
-    """Return whether neither the line nor the newest points suggest a gain, nor a fall."""
-    if not _FALLS * line.alone < line.change < _LIKELY * line.error:
-        return False
-    levels = blocks.known(0)
-    quarter = len(levels) // 4
-    gain = fmean(levels[-quarter:]) - fmean(levels[:quarter])
-    return gain <= _LIKELY * line.noise * math.sqrt(2 / quarter)
-
-
-def _gained(blocks: Blocks, line: _Line) -> bool:
+def _gained(levels: Numbers, line: _Line) -> bool:
     """Return whether a reward has gained: over all, for a time, lately, or at once with its first
     points.
     """
-    levels = blocks.known(0)
-    starts = range(_FIRST, len(levels) - _NEWEST + 1)
-    best = max(math.fsum(levels[at : at + _NEWEST]) for at in starts) / _NEWEST
+    best = np.convolve(levels[_FIRST:], np.ones(_NEWEST) / _NEWEST, "valid").max(
+        initial=-np.inf
+    )
     error = line.own * math.sqrt(1 / _FIRST + 1 / _NEWEST)
-    if best - fmean(levels[:_FIRST]) > _HUMP * error:
+    if best - levels[:_FIRST].mean() > _HUMP * error:
         return True
     if line.change >= _GAINS * line.alone:
         return True
     newest = len(levels) - _NEWEST
     for at, sigmas in ((1, _BEGAN), (_FIRST, _BEGAN), (newest, _GAINS)):
-        gain = fmean(levels[at:]) - fmean(levels[:at])
-        error = line.noise * math.sqrt(1 / at + 1 / (len(levels) - at))
-        if gain > sigmas * error:
+        gain = levels[at:].mean() - levels[:at].mean()
+        if gain > sigmas * line.noise * math.sqrt(1 / at + 1 / (len(levels) - at)):
             return True
     return False
-
-
-def _others_gain(blocks: Blocks, columns: range) -> bool:
-    """Return whether another score has gained: validation, or a part of the reward that others
-    hide.
-    """
-    lines = (blocks.course(i) for i in columns)
-    return any(line.t >= _GAINS and line.change > 0 for line in lines)
-
-
-def _distance(blocks: Blocks) -> float:
-    """Return the usual KL to the reference over the newer half, 0 where there is none."""
-    return median(blocks[len(blocks) // 2 :].known(_KL) or [0.0])
 
 
 _FLAT_T = 2.0
 """Below two standard errors a slope is no trend."""
 _VALIDATIONS = 5
 """Validations in the window without which their trend is not known: heuristic."""
-_MOST_VALIDATIONS = 8
-_SIZE = 20
-_VALIDATED = ("the log has no validation", "validation shows none either")
+_MOST_VALIDATIONS, _SIZE = 8, 20
 
 
 @diagnosis("plateau", "reward")
@@ -339,35 +306,40 @@ def plateau(context: RuleContext, rule: Rule) -> InBlocks:
     return InBlocks(keys, _find_plateau, size=_SIZE, needs=needs, patience=2)
 
 
-def _find_plateau(blocks: Blocks, of: InBlocks) -> Onsets:
-    places = np.arange(len(blocks))
-    slopes = [blocks.slopes(i, places, of.needs) for i in range(len(of.keys))]
+def _find_plateau(blocks: Blocks, of: InBlocks) -> Shown:
+    slopes = [blocks.slopes(i, of.needs) for i in range(len(of.keys))]
     counts, changes, t = map(np.array, zip(*slopes, strict=True))
     is_flat = (counts >= _VALIDATIONS) & (abs(t) < _FLAT_T)
     flat: Flags = np.logical_and.reduce(is_flat)
 
     def told(at: int, since: int) -> Told:  # noqa: ARG001 - the window moves on
-        window = blocks[at + 1 - of.needs : at + 1]
-        first, last = int(window.first[0]), int(window.last[-1])
+        start = at + 1 - of.needs
+        first, last = int(blocks.first[start]), int(blocks.last[at])
+        others = "validation shows none either"
         return Told(
             {
                 "steps": last - first + 1,
-                "mean": fmean(window.known(0)),
+                "mean": float(np.nanmean(blocks.levels[0, start : at + 1])),
                 "change": float(changes[0, at]),
-                "validated": _VALIDATED[len(of.keys) > 1],
+                "validated": others
+                if len(of.keys) > 1
+                else "the log has no validation",
             },
             [
-                f"{key}: slope {slope:+.1f} standard errors from level over {len(window)} "
+                f"{key}: slope {slope:+.1f} standard errors from level over {of.needs} "
                 f"blocks of {of.size} points"
                 for key, slope in zip(of.keys, t[:, at], strict=True)
             ],
             key=of.keys[0],
         )
 
-    def sign(at: int) -> Onset:
-        return Onset(int(blocks.first[at + 1 - of.needs]), flat, told)
-
-    few = [*compress(of.keys[1:], counts[1:, -1] < _VALIDATIONS)]
+    few = [
+        key
+        for key, count in zip(of.keys, counts[:, -1], strict=True)
+        if count < _VALIDATIONS
+    ]
     last = f"validations in the last {of.needs * of.size} points"
     reason = f"needs {_VALIDATIONS} {last}, {few[0]} has fewer" if few else None
-    return Onsets(flat, sign, reason)
+    return Shown(
+        flat, flat, lambda at: int(blocks.first[at + 1 - of.needs]), told, reason
+    )

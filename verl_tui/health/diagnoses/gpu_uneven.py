@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from verl_tui.health.diagnoses.diagnosis import InBlocks, Onset, Onsets, Told, diagnosis
+from verl_tui.health.diagnoses.diagnosis import InBlocks, Shown, Told, diagnosis
 from verl_tui.health.exemptions import unused_device
 from verl_tui.health.finding import number
 from verl_tui.runs.views.devices import utilization_keys
@@ -34,20 +34,17 @@ def uneven_gpus(context: RuleContext, rule: Rule) -> InBlocks | str:
     if len(used) < 2:
         return "the log shows fewer than two devices that the run uses"
     highest = max(one.highest for one in filter(None, map(context.run.series, used)))
-    scale = 100.0 if highest <= 1.0 else 1.0
+    of = 100.0 if highest <= 1.0 else 1.0, rule.threshold
     # Two blocks in a row must show it: devices dip in turn.
-    return InBlocks(
-        tuple(used), _find, (scale, rule.threshold), size=5, needs=2, patience=2
-    )
+    return InBlocks(tuple(used), _find, of, size=5, needs=2, patience=2)
 
 
-def _find(blocks: Blocks, of: InBlocks) -> Onsets:
+def _find(blocks: Blocks, of: InBlocks) -> Shown:
     scale, least = of.of
     percent = scale * blocks.levels
     works = percent >= least
     count = works.sum(axis=0)
-    with np.errstate(invalid="ignore"):
-        usual = np.where(works, percent, 0.0).sum(axis=0) / count
+    usual = np.where(works, percent, 0.0).sum(axis=0) / np.maximum(1, count)
     # of the others; who works does not idle
     is_used = 2 * count >= np.isfinite(percent).sum(axis=0) - 1
     most = np.where(is_used & (usual >= _WORKING), _APART * usual, 0.0)
@@ -65,16 +62,16 @@ def _find(blocks: Blocks, of: InBlocks) -> Onsets:
                 "shares": ", ".join(f"{number(one)}%" for one in levels[is_idle]),
                 "count": len(levels),
                 "others": float(np.nanmean(levels[~is_idle])),
-                "since": since,
             },
             [
                 f"{key}: {number(level)}% up to step {blocks.last[at]}"
                 for key, level in zip(of.keys, levels, strict=True)
             ],
+            since=since,
             key=names[0],
         )
 
-    return Onsets(begins, lambda at: Onset(int(blocks.first[at - 1]), begins, told))
+    return Shown(begins, begins, lambda at: int(blocks.first[at - 1]), told)
 
 
 def _device(key: str | None) -> str:

@@ -23,12 +23,12 @@ from verl_tui.runs.views.state import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from verl_tui.health.guide import Rule
     from verl_tui.health.root_cause import RootCause
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
-    from verl_tui.runs.source_state import SourceState
-    from verl_tui.runs.views.signs_of_life import Evidence
 
 _FRESH_LOG = 120.0
 """A log that grew within two minutes is not silent."""
@@ -62,19 +62,23 @@ def _found(context: RuleContext) -> Told | str | None:
         return _waits(context, wait)
     if context.state is State.WAITING:
         return _before_the_first(context)
-    own = _silent_in_a_copy(context)
-    if own is not None:
-        return _stalled(context, own)
+    own = _by_own_clock(run, copies=False)
+    if own > max(_WAITS, patience(run)) and _is_cut(context):
+        return _stalled(context, own, "the log ends with ")
     if context.state is not State.STALLED:
         return _no_hang(context) or None
     holder = signs_of_life.writer(run)
     if holder is None or not holder.stopped:
         return _stalled(context, _quiet(context))
-    return Told(
-        {"process": holder.words},
-        case="stopped",
-        since=run.step,
-        severity=Severity.WARNING,  # nothing is wrong with it
+    facts = {"process": holder.words}  # nothing is wrong with it
+    return Told(facts, case="stopped", since=run.step, severity=Severity.WARNING)
+
+
+def _is_cut(context: RuleContext) -> bool:
+    """Return whether a log ends without a word."""
+    run = context.run
+    return (
+        context.state is State.ENDED and run.outcome is None and root_cause(run) is None
     )
 
 
@@ -100,18 +104,29 @@ def _waits(context: RuleContext, wait: RootCause) -> Told:
     )
 
 
-def _stalled(context: RuleContext, quiet: float) -> Told:
+def _stalled(context: RuleContext, quiet: float, head: str = "") -> Told:
     run = context.run
-    compared, due = _compared(run, quiet)
-    case, why, advice, line = _seen(run)
-    head, signs = "the log ends with ", list[str]()
-    if context.state is State.STALLED:
-        head, signs = "", _signs(context)
+    due = expected_step(run)
+    compared, longest = "the usual gap is not known", ""
+    if due is not None:
+        times = f"{quiet / due.seconds:,.0f} times the usual"
+        compared = f"{times} {minutes(due.seconds)} of {due.kind.words}"
+        longest = (
+            f"{due.kind.words} is due; the longest so far took {minutes(due.longest)}"
+        )
+    case, why, advice, line = "", "", None, ""
+    cause = root_cause(run)
+    still = [one.life.counters for one in run.sources.values() if one.life.stands()]
+    if cause is not None and cause.is_certain:
+        why, advice, line = cause.words, cause.advice, cause.line
+    elif still:
+        case, why = "unfinished", f"its counters stand still: {still[0]}"
+    signs = () if head else _signs(context)
     return Told(
         {"head": head, "quiet": minutes(quiet), "why": why or compared},
         (
             *(line, compared if why else "", *signs[:2]),
-            *(signs_of_life.phase(run), due, *signs[2:]),
+            *(signs_of_life.phase(run), longest, *signs[2:]),
         ),
         case=case,
         since=run.step,
@@ -121,76 +136,40 @@ def _stalled(context: RuleContext, quiet: float) -> Told:
 
 def _before_the_first(context: RuleContext) -> Told | str:
     """Return a start that has long printed nothing although its process is alive: it may be a
-    hang.
+    hang; else what is known of it, as engines may take long to start.
     """
-    run = context.run
-    sign = signs_of_life.evidence(run, context.now)
-    quiet = _unchanged(context)
-    start = _start(run)
-    is_short = quiet <= start["seconds"] or doubt(run, context.now)
-    if sign is None or not _is_alive(context, sign) or is_short:
-        return _waiting(context, sign)
-    return Told(
-        {"quiet": minutes(quiet)},
-        (
+    run, now = context.run, context.now
+    sign, phase = signs_of_life.evidence(run, now), signs_of_life.phase(run)
+    quiet, allowed = _unchanged(context), _allowed(run)
+    is_fresh = sign is not None and now - (sign.latest or now) <= _FRESH_LOG
+    if (
+        sign is not None
+        and is_fresh
+        and quiet > allowed["seconds"]
+        and not doubt(run, now)
+    ):
+        evidence = (
             f"alive: {sign.words}",
-            signs_of_life.phase(run),
-            f"{minutes(start['seconds'])} are allowed: {start['why']}",
-        ),
-        case="begins",
+            phase,
+            f"{minutes(allowed['seconds'])} are allowed: {allowed['why']}",
+        )
+        return Told({"quiet": minutes(quiet)}, evidence, case="begins")
+    facts = ["the run has made no step yet"]
+    if (written := last_write(run)) is not None:
+        facts.append(f"last written {minutes(max(0.0, now - written))} ago")
+    if sign is not None and sign.latest is None:
+        facts.append(sign.words)
+    return "; ".join([*facts, *filter(None, [phase])])
+
+
+def _allowed(run: Run) -> dict[str, Any]:
+    """Return how long a start may be silent, by the last stages of its logs."""
+    stages = [one.stage.text for one in run.sources.values() if one.stage] or [""]
+    return next(
+        start
+        for start in _STARTS
+        if any(text.startswith(tuple(start["stages"])) for text in stages)
     )
-
-
-def _seen(run: Run) -> tuple[str, str, str | None, str]:
-    """Return which case it is by what the log says of why no step comes, what it says, advice
-    that is not the case's, and its line.
-    """
-    cause = root_cause(run)
-    if cause is not None and cause.is_certain:
-        return "", cause.words, cause.advice, cause.line
-    still = [one.life.counters for one in run.sources.values() if one.life.stands()]
-    if not still:
-        return "", "", None, ""
-    return "unfinished", f"its counters stand still: {still[0]}", None, ""
-
-
-def _compared(run: Run, quiet: float) -> tuple[str, str]:
-    """Return how a silence compares with the usual step, and what is due."""
-    due = expected_step(run)
-    if due is None:
-        return "the usual gap is not known", ""
-    times = f"{quiet / due.seconds:,.0f} times the usual"
-    longest = minutes(due.longest)
-    return (
-        f"{times} {minutes(due.seconds)} of {due.kind.words}",
-        f"{due.kind.words} is due; the longest so far took {longest}",
-    )
-
-
-def _signs(context: RuleContext) -> list[str]:
-    """Say which of the three signs of a hang held, and what shows life."""
-    log, log_words = _log(context)
-    gpus, gpu_words = _gpus(context)
-    held = [*filter(None, ("no step", log, gpus))]
-    alive = signs_of_life.evidence(context.run, context.now)
-    return [
-        f"{len(held)} of 3 signs held: {', '.join(held)}",
-        f"alive: {alive.words}" if alive is not None else "",
-        log_words,
-        gpu_words,
-    ]
-
-
-def _silent_in_a_copy(context: RuleContext) -> float | None:
-    """Return the seconds for which a log that ends without a word was silent by its own clock, None
-    if it is no hang.
-    """
-    run = context.run
-    own = _by_own_clock(run, copies=False)
-    if context.state is not State.ENDED or run.outcome is not None:
-        return None
-    is_long = own > max(_WAITS, patience(run))
-    return own if is_long and root_cause(run) is None else None
 
 
 def _quiet(context: RuleContext) -> float:
@@ -212,14 +191,13 @@ def _by_own_clock(run: Run, *, copies: bool) -> float:
     spans = [
         source.life.until_newest(source.life.since)
         for source in run.sources.values()
-        if source.step is not None and not (copies and _is_dated(source))
+        if source.step is not None
+        and not (
+            copies
+            and (source.status.modified or 0.0) - (source.life.stamp or 0.0) < _DAY
+        )
     ]
     return max(spans, default=0.0)
-
-
-def _is_dated(source: SourceState) -> bool:
-    """Return whether the times in a log may be those of its file, in some zone."""
-    return (source.status.modified or 0.0) - (source.life.stamp or 0.0) < _DAY
 
 
 def _is_long(context: RuleContext, wait: RootCause) -> bool:
@@ -257,31 +235,20 @@ def _no_hang(context: RuleContext) -> str:
     return _ELSEWHERE.get(context.state.value, "")
 
 
-def _start(run: Run) -> dict[str, Any]:
-    """Return how long a start may be silent, by the last stages of its logs."""
-    stages = [one.stage.text for one in run.sources.values() if one.stage] or [""]
-    return next(
-        start
-        for start in _STARTS
-        if any(text.startswith(tuple(start["stages"])) for text in stages)
+def _signs(context: RuleContext) -> Sequence[str]:
+    """Return which of the three signs of a hang held, what shows life, and what is known of the log
+    and of this machine's GPUs.
+    """
+    silent, log = _log(context)
+    idle, gpus = _gpus(context)
+    held = [*filter(None, ("no step", silent, idle))]
+    alive = signs_of_life.evidence(context.run, context.now)
+    return (
+        f"{len(held)} of 3 signs held: {', '.join(held)}",
+        f"alive: {alive.words}" if alive is not None else "",
+        log,
+        gpus,
     )
-
-
-def _is_alive(context: RuleContext, sign: Evidence) -> bool:
-    return sign.latest is None or context.now - sign.latest <= _FRESH_LOG
-
-
-def _waiting(context: RuleContext, sign: Evidence | None) -> str:
-    """Return what is known of a run before its first step; engines may take long to start."""
-    written = last_write(context.run)
-    age = minutes(max(0.0, context.now - written)) if written is not None else ""
-    facts = (
-        "the run has made no step yet",
-        f"last written {age} ago" if age else "",
-        sign.words if sign is not None and sign.latest is None else "",
-        signs_of_life.phase(context.run),
-    )
-    return "; ".join(filter(None, facts))
 
 
 def _log(context: RuleContext) -> tuple[str, str]:
@@ -289,10 +256,10 @@ def _log(context: RuleContext) -> tuple[str, str]:
     written = last_write(context.run)
     if written is None:
         return "", "it is unknown whether the log is silent"
+    trained = signs_of_life.last_written(context.run)
     age = max(0.0, context.now - written)
-    of_training = signs_of_life.last_written(context.run)
-    quiet = context.now - of_training if of_training is not None else 0.0
-    if max(age, quiet) <= _FRESH_LOG:
+    quiet = age if trained is None else max(age, context.now - trained)
+    if quiet <= _FRESH_LOG:
         return "", f"the log is still growing: last written {minutes(age)} ago"
     silent = "the log is silent"
     if age > _FRESH_LOG:

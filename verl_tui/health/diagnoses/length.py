@@ -4,20 +4,13 @@ to the limit, more and more are cut, and the reward falls.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from verl_tui.health.blocks import last_known, lately, noises
+from verl_tui.health.blocks import lately, noise
 from verl_tui.health.conditions.windows import rolling
-from verl_tui.health.diagnoses.diagnosis import (
-    InBlocks,
-    Onset,
-    Onsets,
-    Told,
-    diagnosis,
-    went,
-)
+from verl_tui.health.diagnoses.diagnosis import InBlocks, Shown, Told, diagnosis, went
 from verl_tui.health.finding import number
 from verl_tui.health.limits import known_response_limit, v1_trainer
 from verl_tui.health.reward import SOLVED, gaining_components
@@ -29,26 +22,22 @@ if TYPE_CHECKING:
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 
-_REWARD, _LENGTH, _SCORES = 0, 1, 2
-"""Columns: the reward, the length, from there on validation scores and the parts of the reward."""
 _MOST = 12
 """Most validation scores, and most parts of the reward, to compare."""
-_OPENING = 6
-"""Blocks that show how long responses were at the beginning."""
-_TINY = 4.0
-"""Tokens below which responses were next to nothing from the start: a label, a number."""
+_OPENING, _TINY = 6, 4.0
+"""Blocks that show how long responses were at the beginning, and tokens below which they were next
+to nothing from the start: a label, a number.
+"""
 _LEFT, _LITTLE = 0.25, 0.15
 """Share of the beginning down to which length has collapsed: a quarter where a score has fallen
 with it, less where all are level, because some tasks need few words. Heuristic.
 """
-_BACK = 0.5
-"""Share from which on responses have come back."""
-_LASTS = 3
-"""Blocks that it must have lasted: 15 points."""
-_NEAR = 0.75
-"""Down to three quarters it has not begun to fall."""
+_BACK, _NEAR, _LASTS = 0.5, 0.75, 3
+"""Share from which on responses have come back, down to which they have not begun to fall, and
+blocks that it must have lasted: 15 points.
+"""
 _LEVEL = 4
-"""Points of a score, means of a block each, that make its level."""
+"""Blocks that make the level of a score."""
 _GAIN, _SURE_GAIN = 0.05, 3.0
 """A score has gained if it lies a twentieth of its size and three standard errors above its
 beginning: heuristic.
@@ -57,11 +46,9 @@ _LOSS, _SURE_LOSS = 0.4, 5.0
 """A score has fallen if it has lost two fifths of its size beyond doubt: where `reward-hacking`
 counts a part as fallen.
 """
-_LOOKED_AT = 60
-"""Blocks in which a score's levels are searched for, and newest ones that show its noise."""
 _LAGS = (4, 8, 16, 32)
-"""Blocks over which it is searched for: 40 to 320 points."""
-_CLIMB = 1.3
+"""Blocks over which a climb is searched for: 40 to 320 points."""
+_CLIMB, _TREND_T = 1.3, 4.0
 """Length must have grown by a third or so: heuristic."""
 _NEAR_LIMIT = 0.75
 """Mean length beyond three quarters of the limit is near it: with any spread, many responses reach
@@ -72,13 +59,9 @@ _CUT = 0.1
 have risen.
 """
 _FOOT = 0.25
-"""Up to a quarter of its rise length has not begun to climb: many steps may lie before a sharp
-one.
-"""
-_TREND_T = 4.0
-_FALL_T = -3.0
-_FALL = 0.1
-"""The reward must have lost a tenth of its size: heuristic."""
+"""Up to a quarter of its rise length has not begun to climb."""
+_FALL_T, _FALL = -3.0, 0.1
+"""The reward must have lost a tenth of its size, or a fifth since its highest: heuristic."""
 
 
 @diagnosis("length-collapse", "response_length", "reward")
@@ -86,47 +69,37 @@ def length_collapse(context: RuleContext, _: Rule) -> InBlocks:
     """Find length that is down to a quarter of its beginning as a score falls, or to less while
     none gains.
     """
-    names = ("response_length", "reward")
-    length, reward = map(context.indicators.__getitem__, names)
+    length, reward = (context.indicators[id] for id in ("response_length", "reward"))
     # all scores that short responses may gain or lose
     validations = validation_keys(context.run.keys)[:_MOST]
     parts = gaining_components(context.run, reward)[:_MOST]
-    keys = (reward, length, *validations, *parts)
+    keys = (length, reward, *validations, *parts)
     return InBlocks(keys, _find_collapse, len(validations), size=5, needs=_OPENING)
 
 
-def _find_collapse(blocks: Blocks, of: InBlocks) -> Onsets:
-    length = blocks.levels[_LENGTH]
-    opening = max(blocks[:_OPENING].known(_LENGTH), default=0.0)
-    left = rolling(length, _LASTS, np.maximum) / opening if opening >= _TINY else length
-    is_short: Flags = (left <= _BACK) & (opening >= _TINY)
-    places = np.flatnonzero(is_short)
-    every = np.arange(len(blocks))
-    long = np.maximum.accumulate(np.where(length >= _NEAR * opening, every, 0))
-    columns = [_REWARD, *range(_SCORES, len(of.keys))]
-    courses = [_course(blocks, i, places, long[places] + 1) for i in columns]
-    gained, fallen = (np.array([one[at] for one in courses]) for at in range(2))
-    validated = slice(1, 1 + of.of)
+def _find_collapse(blocks: Blocks, of: InBlocks) -> Shown:
+    length = blocks.levels[0]
+    opening = float(np.fmax.reduce(length[:_OPENING], initial=0.0))
+    left = rolling(length, _LASTS, np.maximum) / (opening or 1.0)
+    places = np.arange(blocks.size)
+    long = np.maximum.accumulate(np.where(length >= _NEAR * opening, places, 0))
+    scores = [_score(blocks, i, long) for i in range(1, len(of.keys))]
+    before, now = (np.array([one[at] for one in scores]) for at in (0, 1))
+    gained, fallen = (np.array([one[at] for one in scores]) for at in (2, 3))
+    falls: Flags = np.logical_or.reduce(fallen)
+    solved = (blocks.lowest[1] >= 0) & (blocks.highest[1] <= 1) & (now[0] >= SOLVED)
     # Short responses serve the task: validation gains, or another score while none falls.
-    serves = np.logical_or.reduce((gained & ~fallen)[validated])
-    now = courses[0].now
-    solved = (blocks.lowest[_REWARD] >= 0) & (blocks.highest[_REWARD] <= 1)
-    solved = solved[places] & (now >= SOLVED)
-    falls = np.logical_or.reduce(fallen)
-    serves |= ~falls & (np.logical_or.reduce(gained) | solved)
-    lasts, begins = is_short, np.zeros(len(blocks), bool)
-    lasts[places[serves]] = False
-    begins[places] = left[places] <= np.where(falls, _LEFT, _LITTLE)
+    serves = (gained & ~fallen)[1 : 1 + of.of].any(axis=0)
+    serves |= ~falls & (gained.any(axis=0) | solved)
+    lasts = (left <= _BACK) & (opening >= _TINY) & ~serves
 
     def told(at: int, since: int) -> Told:
-        k = int(np.searchsorted(places, at))
         fell, beside = "no score gained", []
-        if falls[k]:
-            i = int(fallen[:, k].argmax())
-            course, score = courses[i], of.keys[columns[i]]
-            way = f"from {number(course.before[k])} to {number(course.now[k])}"
-            fell = f"{score} fell {way} with their length"
-            beside = [f"{score}: {way} since step {since}"]
+        if falls[at]:
+            i = int(fallen[:, at].argmax())
+            way = f"from {number(before[i, at])} to {number(now[i, at])}"
+            fell = f"{of.keys[1 + i]} fell {way} with their length"
+            beside = [f"{of.keys[1 + i]}: {way} since step {since}"]
         known = float(length[at])
         facts = {
             "opening": opening,
@@ -134,153 +107,101 @@ def _find_collapse(blocks: Blocks, of: InBlocks) -> Onsets:
             "left": known / opening,
             "fell": fell,
         }
-        return Told(facts, beside, since=since, key=of.keys[_LENGTH])
+        return Told(facts, beside, since=since, key=of.keys[0])
 
-    brink = blocks.last[long]
-    return Onsets(begins & lasts, lambda at: Onset(int(brink[at]), lasts, told))
-
-
-class _Course(NamedTuple):
-    """How a score went at some places."""
-
-    gained: Flags
-    """Whether it lies above its level at the run's beginning."""
-    fallen: Flags
-    """Whether it lost much as responses shrank."""
-    before: Numbers
-    """Its level before responses shrank."""
-    now: Numbers
+    begins = lasts & (left <= np.where(falls, _LEFT, _LITTLE))
+    return Shown(begins, lasts, lambda at: int(blocks.last[long[at]]), told)
 
 
-def _course(blocks: Blocks, i: int, places: Places, ends: Places) -> _Course:
-    """Return how a score went; nothing is known of it where there are too few levels before
-    responses shrank, or since.
-
-    Args:
-        blocks: All blocks.
-        i: Column of the score.
-        places: Where to look.
-        ends: Behind the last block up to each of these in which responses were still long.
+def _score(
+    blocks: Blocks, i: int, long: Places
+) -> tuple[Numbers, Numbers, Flags, Flags]:
+    """Return the level of a score before responses shrank and since, and where it has gained since
+    the run's beginning, and where it has fallen as they shrank.
     """
     levels = blocks.levels[i]
     is_known = ~np.isnan(levels)
     until = np.append(0, np.cumsum(is_known))
-    known = levels[is_known]
-    sums = np.append(0, np.cumsum(known.astype(np.longdouble)))
-    behind = places + 1
-
-    def mean(start: Places, stop: Places) -> tuple[Places, Numbers]:
-        low, high = until[start], until[stop]
-        low = np.maximum(low, high - _LEVEL)
-        return high - low, ((sums[high] - sums[low]) / (high - low)).astype(float)
-
+    sums = np.append(0.0, np.cumsum(levels[is_known]))
+    count = until[1:]
+    before_at, first_at = until[long + 1], np.minimum(until[long + 1], _LEVEL)
+    start = np.maximum(before_at, count - _LEVEL)
     with np.errstate(invalid="ignore", divide="ignore"):
-        first_ones = np.minimum(until[np.minimum(ends, _LOOKED_AT)], _LEVEL)
-        first = (sums[first_ones] / first_ones).astype(float)
-        before_ones, before = mean(np.maximum(0, ends - _LOOKED_AT), ends)
-        start = np.maximum(0, behind - _LOOKED_AT)
-        now_ones, now = mean(np.maximum(ends, start), behind)
-        least = np.minimum(first_ones, before_ones)
-        seen = until[behind] - until[start]
-        noise = noises(known, seen, until[behind])
-        error = noise * np.sqrt(1 / least + 1 / now_ones)
-    now = np.where((least > 0) & (seen > _LEVEL), now, np.nan)
-    size = np.maximum(abs(first), abs(now))
-    gained = now - first >= np.maximum(_GAIN * size, _SURE_GAIN * error)
-    size = np.maximum(abs(before), abs(now))
+        now = (sums[count] - sums[start]) / (count - start)
+        low = np.maximum(0, before_at - _LEVEL)
+        before = (sums[before_at] - sums[low]) / (before_at - low)
+        first = sums[first_at] / first_at
+        error = noise(levels) * np.sqrt(1 / first_at + 1 / (count - start))
+    size = np.maximum(abs(now), abs(before))
+    gained = now - first >= np.maximum(_GAIN * abs(now), _SURE_GAIN * error)
     fallen = before - now >= np.maximum(_LOSS * size, _SURE_LOSS * error)
-    return _Course(gained & (now > first), fallen & (now < before), before, now)
+    return before, now, gained & (now > first), fallen & (now < before)
 
 
 @diagnosis("length-explosion", "response_length", "reward")
 def length_explosion(context: RuleContext, _: Rule) -> InBlocks | str:
     """Find length that climbs to the limit, as the truncated share climbs and the reward falls."""
-    names = ("response_length", "reward")
-    length, reward = map(context.indicators.__getitem__, names)
+    length, reward = (context.indicators[id] for id in ("response_length", "reward"))
     # The v1 trainer's share is that of the longest response, not of the limit.
     is_v1 = v1_trainer(context.run)
     cut = None if is_v1 else context.indicators.get("truncated_share")
     limit = known_response_limit(context.run, context.guide)
     if cut is None and limit is None:
         return "neither a limit of response length nor a truncated share is known"
-    return InBlocks(
-        (length, reward, cut), _find_explosion, limit and limit.value, needs=5
-    )
+    keys = (length, reward, cut)
+    return InBlocks(keys, _find_explosion, limit and limit.value, needs=5)
 
 
-def _find_explosion(blocks: Blocks, of: InBlocks) -> Onsets:
-    limit: float | None = of.of
-    length, _, cut = blocks.levels
-    is_near = length >= _NEAR_LIMIT * (np.inf if limit is None else limit)
-    lasts = np.where(np.isnan(cut), is_near, cut >= _CUT)
+def _find_explosion(blocks: Blocks, of: InBlocks) -> Shown:
+    limit: float = of.of or np.inf
+    length, reward, cut = blocks.known
+    size = np.maximum(abs(blocks.highest[1]), abs(blocks.lowest[1]))
+    lags = np.zeros(blocks.size, np.int64)
+    climbs = length >= _CLIMB * lately(length, _LAGS[-1])
+    for lag in reversed(_LAGS) if climbs.any() else ():
+        found = climbs & (length >= _CLIMB * blocks.before(0, lag - 1))
+        found &= blocks.slopes(0, lag)[2] >= _TREND_T
+        counts, _, t = blocks.slopes(2, lag)
+        more = (cut >= _CUT + np.maximum(0, blocks.before(2, lag - 1))) & (
+            t >= _TREND_T
+        )
+        found &= np.where(counts >= 4, more, length >= _NEAR_LIMIT * limit)
+        highest = lately(reward, lag, np.fmax)
+        falls = blocks.moves(1, lag, _FALL_T, _FALL)
+        falls |= (highest - reward >= 2 * _FALL * size) & blocks.moves(
+            1, max(4, lag // 2), _FALL_T, _FALL
+        )
+        lags[found & falls] = lag
+    lags[: _LAGS[0] - 1] = 0
 
-    def at(place: int) -> Onset | None:
-        for lag in _LAGS:
-            stretch = blocks[max(0, place + 1 - lag) : place + 1]
-            if len(stretch) == lag and _explodes(stretch, limit):
-                return Onset(_foot(stretch), lasts, told)
-        return None
-
-    def told(place: int, since: int) -> Told:
-        stretch = blocks[: place + 1].since(since)
-        length, reward, cut = known = [stretch.known(i) for i in range(3)]
-        first, last = int(stretch.last[0]), int(stretch.last[-1])
+    def told(at: int, since: int) -> Told:
+        start = int(np.searchsorted(blocks.last, since))
+        first, last = int(blocks.last[start]), int(blocks.last[at])
+        begun, now = blocks.known[:, start].tolist(), blocks.known[:, at].tolist()
         shares = ""
-        if cut:
-            shares = f", truncated share from {number(cut[0])} to {number(cut[-1])}"
-        figures = zip(of.keys, known, strict=True)
+        if of.keys[2]:
+            way = f"{number(begun[2])} to {number(now[2])}"
+            shares = f", truncated share from {way}"
+        known = zip(of.keys, begun, now, strict=True)
         return Told(
             {
-                "begun": length[0],
-                "now": length[-1],
-                "limit": "" if limit is None else f" of {number(limit)}",
+                "begun": begun[0],
+                "now": now[0],
+                "limit": f" of {number(limit)}" if of.of else "",
                 "shares": shares,
-                "best": max(reward),
-                "reward": reward[-1],
+                "best": float(np.fmax.reduce(reward[start : at + 1])),
+                "reward": now[1],
             },
-            [went(key, one, first, last) for key, one in figures if one],
+            [went(key, was, one, first, last) for key, was, one in known if key],
             since=first,
             key=of.keys[0],
         )
 
-    climbs: Flags = last_known(length) >= _CLIMB * lately(length, _LAGS[-1])
-    return Onsets(climbs, at)
+    is_near = np.where(
+        np.isnan(blocks.levels[2]), length >= _NEAR_LIMIT * limit, cut >= _CUT
+    )
 
+    def since(at: int) -> int:
+        return int(blocks.last[blocks.brink(0, at, _FOOT, int(lags[at]) - 1)])
 
-def _explodes(stretch: Blocks, limit: float | None) -> bool:
-    length = stretch.known(0)
-    if len(length) < 4 or length[-1] < _CLIMB * length[0]:
-        return False
-    if stretch.course(0).t < _TREND_T:
-        return False
-    return _reaches_limit(stretch, limit) and _reward_falls(stretch)
-
-
-def _reaches_limit(stretch: Blocks, limit: float | None) -> bool:
-    """Return whether more responses are cut or, where that is unknown, they are near the limit."""
-    cut = stretch.known(2)
-    if len(cut) >= 4:
-        return cut[-1] >= max(_CUT, cut[0] + _CUT) and stretch.course(2).t >= _TREND_T
-    return limit is not None and stretch.known(0)[-1] >= _NEAR_LIMIT * limit
-
-
-def _reward_falls(stretch: Blocks) -> bool:
-    """Return whether the reward falls over the stretch, or since its highest level in it."""
-    reward = stretch.known(1)
-    if len(reward) < 4:
-        return False
-    size = max(map(abs, reward))
-    line = stretch.course(1)
-    if line.t <= _FALL_T and -line.change >= _FALL * size:
-        return True
-    highest = max(reward)
-    since_highest = stretch[reward.index(highest) :]
-    is_low = highest - reward[-1] >= 2 * _FALL * size
-    return is_low and since_highest.course(1).t <= _FALL_T
-
-
-def _foot(stretch: Blocks) -> int:
-    """Return the last step at which length had not begun to climb."""
-    length = stretch.known(0)
-    foot = length[0] + _FOOT * (length[-1] - length[0])
-    return int(stretch.last[stretch.levels[0] <= foot][-1])
+    return Shown(lags > 0, is_near, since, told)

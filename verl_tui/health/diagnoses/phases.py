@@ -5,18 +5,17 @@ that takes nearly the whole step; one beside generating and training that takes 
 from __future__ import annotations
 
 import re
-from functools import lru_cache, partial
-from typing import TYPE_CHECKING, NamedTuple
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
-from verl_tui.health.conditions.windows import rolling
+from verl_tui.health.blocks import lately
+from verl_tui.health.conditions.windows import medians, pasts
 from verl_tui.health.diagnoses.diagnosis import (
     WORDS,
     InBlocks,
-    Onset,
-    Onsets,
+    Shown,
     Told,
     diagnosis,
 )
@@ -47,52 +46,14 @@ _NO_TIME = NamePattern(
 `…/slowest/prompt_length`.
 """
 _MOST = 20
-_NOW = 2
-"""Newest blocks that must be slow."""
-_GAP = 2
-_PAST = 20
-"""Blocks of the past that make the usual time, and how many before the newest are left out for the
-growth itself.
-"""
-_LEAST_PAST = 4
-_SLOWER = 1.5
-"""Half as long again as usual: heuristic."""
+_NOW, _GAP = 2, 2
+"""Newest blocks that must be slow, and how many before these are left out for the growth itself."""
+_PAST, _LEAST_PAST = 20, 4
+"""Blocks of the past that make the usual time."""
+_SLOWER, _OVER = 1.5, 1.25
+"""Half as long again as usual is slow, below a quarter more it is over: heuristic."""
 _SHARE = 0.1
 """The added time must be a tenth of the step: heuristic, less is not worth a finding."""
-_OVER = 1.25
-"""Below a quarter more than usual it is over."""
-
-
-class _Phase(NamedTuple):
-    """The times of a phase at each block; more than the whole step is no part of it: a sum over
-    workers, or another unit.
-    """
-
-    column: int
-    levels: Numbers
-    tokens: Numbers
-    usual: Numbers
-    """Seconds before."""
-    each: Numbers
-    """Seconds a token before, 0 where tokens are not known."""
-
-    def added(self, step: Numbers) -> Numbers:
-        """Return by how much it is slower than it was, 0 where it is not, by the step's times.
-
-        Longer responses take longer: that is no fault of the phase.
-        """
-        now = rolling(self.levels, _NOW, np.minimum)
-        each = rolling(_per_token(self.levels, self.tokens), _NOW, np.fmin)
-        added = now - self.usual
-        found = (self.usual > 0) & (now >= _SLOWER * self.usual)
-        found &= (added >= _SHARE * step) & ~(self.levels > _WHOLE * step)
-        return np.where(found & ~(each < _SLOWER * self.each), added, 0.0)
-
-    def holds(self, at: int) -> Flags:
-        """Return which blocks are slow compared with what was usual at one of them."""
-        least = self.each[at] * np.where(self.tokens > 0, self.tokens, 0.0)
-        found: Flags = self.levels >= _OVER * np.maximum(least, self.usual[at])
-        return found
 
 
 @diagnosis("slow-phase")
@@ -110,79 +71,83 @@ def slow_phase(context: RuleContext, _: Rule) -> InBlocks | str:
     return InBlocks(keys, _find, needs=_NOW + _GAP + _LEAST_PAST + 1, patience=3)
 
 
-def _find(blocks: Blocks, of: InBlocks) -> Onsets:
-    step, tokens = blocks.levels[:2]
-    phases = [
-        _Phase(i, one, tokens, _usual(one), _usual(_per_token(one, tokens)))
-        for i, one in enumerate(blocks.levels[2:], 2)
-    ]
-    added = np.array([one.added(step) for one in phases])
+def _find(blocks: Blocks, of: InBlocks) -> Shown:
+    step, tokens, *phases = blocks.levels
+    figures = np.array([_added(one, step, tokens) for one in phases])
+    was, each, added = figures.transpose(1, 0, 2)
+    slowest = added.argmax(axis=0)  # that which costs most
+    begins: Flags = (added > 0).any(axis=0)
+    known = np.where(tokens > 0, tokens, 0.0)
 
-    def at(place: int) -> Onset | None:
-        slow = phases[int(added[:, place].argmax())]  # that which costs most
-        lasts = slow.holds(place)
-        if not lasts[place]:
-            return None
-        before = np.flatnonzero(~lasts[:place])
-        begun = min(before[-1] + 1 if len(before) else 0, place)
-        usual = float(slow.usual[place])
-        told = partial(_told, blocks, of, slow.column, usual)
-        return Onset(int(blocks.first[begun]), lasts, told)
+    def lasts(at: int) -> Flags:
+        i = slowest[at]
+        least = np.fmax(was[i, at], each[i, at] * known)
+        found: Flags = phases[i] >= _OVER * least
+        return found
 
-    begins: Flags = np.logical_or.reduce(added > 0)
-    return Onsets(begins, at)
+    def since(at: int) -> int:
+        before = np.flatnonzero(~lasts(at)[:at])
+        return int(blocks.first[before[-1] + 1 if len(before) else 0])
 
+    def told(at: int, since: int) -> Told:
+        i = slowest[np.flatnonzero(begins[: at + 1])[-1]]
+        begun = int(np.argmax(begins & (blocks.last >= since)))
+        key, now, whole = of.keys[2 + i], float(phases[i][at]), float(step[at])
+        is_part = key != of.keys[0] and whole > 0
+        facts = {
+            "usual": float(was[i, begun]),
+            "now": now,
+            "times": now / float(was[i, begun]),
+            "share": f", {now / whole:.0%} of the step" if is_part else "",
+        }
+        return Told(facts, since=since, key=key)
 
-def _told(
-    blocks: Blocks, of: InBlocks, column: int, usual: float, at: int, since: int
-) -> Told:
-    key = of.keys[column]
-    step, now = blocks.levels[[0, column], at].tolist()
-    is_part = key != of.keys[0] and step > 0
-    facts = {
-        "usual": usual,
-        "now": now,
-        "times": now / usual,
-        "share": f", {now / step:.0%} of the step" if is_part else "",
-    }
-    return Told(facts, since=since, key=key)
+    return Shown(begins, lasts, since, told)
 
 
-@lru_cache(256)
-def _phases(keys: tuple[str, ...]) -> tuple[str, ...]:
-    # Called at each judgement, while keys hardly ever change.
-    return tuple(key for key in keys if _is_phase(key))[:_MOST]
-
-
-def _is_phase(key: str) -> bool:
-    """Return whether a key is the time of a part of the step, in seconds."""
-    return (
-        _PHASE.fullmatch(key) is not None
-        and _NO_TIME.fullmatch(key) is None
-        and describe(key).unit == "s"
-    )
-
-
-def _per_token(levels: Numbers, tokens: Numbers) -> Numbers:
-    """Return the times for one token, nan where tokens are unknown."""
-    return levels / np.where(tokens > 0, tokens, np.nan)
+def _added(
+    levels: Numbers, step: Numbers, tokens: Numbers
+) -> tuple[Numbers, Numbers, Numbers]:
+    """Return the usual seconds of a phase, those of one token, and by how much it is slower than
+    that, 0 where it is not, as longer responses take longer; more than the whole step is no part of
+    it: a sum over workers, or another unit.
+    """
+    with np.errstate(all="ignore"):
+        each = levels / np.where(tokens > 0, tokens, np.nan)
+        was, was_each = _usual(levels), _usual(each)
+        now = lately(levels, _NOW)
+        added = now - was
+        found = (was > 0) & (now >= _SLOWER * was) & (added >= _SHARE * step)
+        found &= ~(levels > _WHOLE * step) & ~(lately(each, _NOW) < _SLOWER * was_each)
+        found &= levels >= _OVER * np.fmax(was, was_each * np.nan_to_num(tokens))
+    return was, was_each, np.where(found, added, 0.0)
 
 
 def _usual(levels: Numbers) -> Numbers:
     """Return the usual level at each block: the less of that of the last blocks before, and of the
-    first, by which what creeps is measured; 0 where too few are known. The very first warms up.
+    first, by which what creeps is measured; nan where too few are known. The very first warms up.
     """
+    levels = np.append(np.nan, levels[1:])
+    found = medians(pasts(levels, np.arange(len(levels)), _PAST, _NOW + _GAP))
+    known = np.cumsum(~np.isnan(levels))
+    found[np.append(np.zeros(_NOW + _GAP), known)[: len(found)] < _LEAST_PAST] = np.nan
     whole = _PAST + _NOW + _GAP
-    padded = np.append(np.full(whole + 1, np.nan), levels[1:])
-    past = np.sort(sliding_window_view(padded, _PAST)[1 : len(levels) + 1], axis=1)
-    known = (~np.isnan(past)).sum(axis=1)
-    rows = np.arange(len(past))
-    half = np.maximum(0, known - 1)
-    middle = (past[rows, half // 2] + past[rows, (half + 1) // 2]) / 2
-    middle[known < _LEAST_PAST] = np.nan
-    middle[whole:] = np.fmin(middle[whole:], middle[whole : whole + 1])
-    found: Numbers = np.nan_to_num(middle)
+    found[whole:] = np.fmin(found[whole:], found[whole : whole + 1])
     return found
+
+
+@lru_cache(256)
+def _phases(keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the keys of times of a part of the step, in seconds."""
+    # Called at each judgement, while keys hardly ever change.
+    found = [
+        key
+        for key in keys
+        if _PHASE.fullmatch(key)
+        and not _NO_TIME.fullmatch(key)
+        and describe(key).unit == "s"
+    ]
+    return tuple(found[:_MOST])
 
 
 _WORK = NamePattern(

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from verl_tui.health.conditions.spread import shift
-from verl_tui.health.diagnoses.diagnosis import FindingHistory, Remark, Told, diagnosis
+from verl_tui.health.conditions.rises import shift
+from verl_tui.health.diagnoses.diagnosis import FindingHistory, Told, diagnosis
 from verl_tui.health.finding import Severity
 from verl_tui.health.inputs import column_of
-from verl_tui.health.reward import (
-    has_learnt,
-    no_part_lost,
-    right_or_wrong,
-)
+from verl_tui.health.reward import has_learnt, no_part_lost, right_or_wrong
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from verl_tui.health.conditions.condition import Judged
     from verl_tui.health.guide import Rule
@@ -26,8 +22,6 @@ _PAST, _LEAST, _RECENT = 30, 4, 2
 """Steps with samples that make the past, how many of them there must be, and how many must have
 left it.
 """
-
-
 _FIGURES = {
     "samples/repetition": ("repetition of samples", 0.2),
     "samples/ngram_entropy": ("n-gram entropy of samples", -0.15),
@@ -35,16 +29,6 @@ _FIGURES = {
     "val_samples/ngram_entropy": ("n-gram entropy of samples in validation", -0.15),
 }
 """Figure -> its title, and the least change in its own unit (shares): heuristic."""
-
-
-class _JudgedFigure(NamedTuple):
-    key: str
-    title: str
-    shift: Judged
-    step: int | None
-    """Step of its newest point."""
-
-
 _SCORED = ("samples/score", "samples/score_std")
 _SCORES = 100
 """Newest steps with samples that show whether answers are right or wrong."""
@@ -61,69 +45,49 @@ def repetition(context: RuleContext, rule: Rule) -> FindingHistory | str:
     where answers had become better, or where a reward of several parts had gained without losing
     any.
     """
-    figures = list(_judged_figures(context))
-    if not figures:
-        return "the log has no samples"
-    judged = [one for one in figures if one.shift.needs is None]
+    judged = []
+    for name, (title, way) in _FIGURES.items():
+        series = context.known(context.names.get(name))
+        if series is not None:
+            points, step = column_of([series], context.end)
+            judged.append(
+                (series.key, title, step, shift(points, _PAST, _LEAST, _RECENT, way))
+            )
     if not judged:
-        most = max(one.shift.seen for one in figures)
+        return "the log has no samples"
+    most = max(one.seen for *_, one in judged)
+    if most < _LEAST + _RECENT:
         return f"needs {_LEAST + _RECENT} steps with samples, has {most}"
-    breached = [one for one in judged if one.shift.open is not None]
-    # The first figure that has breaches counts: they go together.
-    known = [one.shift.breaches for one in (*breached, *judged)]
     remark = partial(_remark, rule.severity)
-    return FindingHistory(
-        _told(context, breached, remark(context)) if breached else None,
-        next(filter(None, known), ()),
-        remark,
-    )
+    # The first figure that has breaches counts: they go together.
+    held = [one for one in judged if one[-1].open is not None]
+    known = [one.breaches for *_, one in (*held, *judged)]
+    now = _told(context, held, *remark(context)) if held else None
+    return FindingHistory(now, next(filter(None, known), ()), remark)
 
 
 def _told(
-    context: RuleContext, breached: Sequence[_JudgedFigure], remark: Remark
+    context: RuleContext,
+    held: Sequence[tuple[str, str, int | None, Judged]],
+    severity: Severity,
+    words: str,
 ) -> Told:
-    told = [one.shift.report(one.title, context.duration) for one in breached]
-    first, held = breached[0], [one.shift.open for one in breached]
+    told = [(key, *one.report(title, context.duration)) for key, title, _, one in held]
     return Told(
-        {"told": told[0][0] + remark.words},
-        [
-            f"{one.key}: {sentence}"
-            for one, (_, *evidence) in zip(breached, told, strict=True)
-            for sentence in evidence
-        ],
-        since=min(breach.since for breach in held if breach is not None),
-        step=first.step,
-        key=first.key,
-        severity=remark.severity,
+        {"told": told[0][1] + words},
+        [f"{key}: {sentence}" for key, _, *evidence in told for sentence in evidence],
+        since=min(one.open.since for *_, one in held if one.open is not None),
+        step=held[0][2],
+        key=held[0][0],
+        severity=severity,
     )
 
 
-def _remark(severity: Severity, context: RuleContext) -> Remark:
-    if _better(context):
-        return Remark(Severity.INFO, _LEARNT)
+def _remark(severity: Severity, context: RuleContext) -> tuple[Severity, str]:
+    score, spread = (context.finite(context.names.get(name)) for name in _SCORED)
+    is_right = right_or_wrong(score[-_SCORES:], spread[-_SCORES:])
+    if len(score) == len(spread) and is_right and has_learnt(score):
+        return Severity.INFO, _LEARNT
     if no_part_lost(context):
-        return Remark(Severity.INFO, _NO_PART_LOST)
-    return Remark(severity, "")
-
-
-def _judged_figures(context: RuleContext) -> Iterator[_JudgedFigure]:
-    """Yield the figures that the log has, each as it is now."""
-    for name, (title, way) in _FIGURES.items():
-        key = context.names.get(name)
-        series = context.run.series(key) if key else None
-        if key is not None and series is not None:
-            points, step = column_of([series], context.end)
-            found = shift(points, _PAST, _LEAST, _RECENT, way)
-            yield _JudgedFigure(key, title, found, step)
-
-
-def _better(context: RuleContext) -> bool:
-    """Return whether answers that are either right or wrong are more often right than they used to
-    be.
-    """
-    score, spread = (context.known(context.names.get(name)) for name in _SCORED)
-    if score is None or spread is None or len(score) != len(spread):
-        return False
-    if not right_or_wrong(score.tail(_SCORES), spread.tail(_SCORES)):
-        return False
-    return has_learnt(score.values)
+        return Severity.INFO, _NO_PART_LOST
+    return severity, ""

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from operator import attrgetter
 from statistics import fmean, variance
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -95,7 +94,7 @@ _SAME = 0.02
 
 
 class _Levels(NamedTuple):
-    """The levels of a metric around a restart."""
+    """The values of a metric around a restart."""
 
     key: str
     start: Sequence[float]
@@ -108,31 +107,25 @@ class _Levels(NamedTuple):
         """True if the restart is at the run's first step."""
         return self.start is self.after
 
-    @property
     def moved(self) -> bool:
-        """True if it had moved away from the start."""
+        """Return whether it had moved away from the start."""
         return _differ(self.start, self.before)
 
-    @property
     def back(self) -> bool:
-        """True if it is where it was at the start."""
+        """Return whether it is where it was at the start."""
         way = fmean(self.before) - fmean(self.start)
         still = fmean(self.after) - fmean(self.start)
         return abs(still) <= _BACK * abs(way) and _differ(self.before, self.after)
 
-    @property
     def repeats(self) -> bool:
-        """True if the values are those of the start once more, one by one, and were others before:
-        a schedule has no noise.
+        """Return whether the values are those of the start once more, one by one, and were others
+        before: a schedule has no noise.
         """
         usual = fmean(self.before)
-        same = (
-            math.isclose(now, then, rel_tol=_SAME)
-            for now, then in zip(self.after, self.start, strict=False)
-        )
-        return all(same) and any(
-            not math.isclose(then, usual, rel_tol=_SHARE) for then in self.start
-        )
+        pairs = zip(self.after, self.start, strict=False)
+        same = all(math.isclose(now, then, rel_tol=_SAME) for now, then in pairs)
+        stays = all(math.isclose(one, usual, rel_tol=_SHARE) for one in self.start)
+        return same and not stays
 
     @property
     def words(self) -> str:
@@ -151,11 +144,11 @@ def resume_lost(context: RuleContext, rule: Rule) -> Told | str | None:
         return "the log shows no restart"
     mark = run.restarts[-1]
     levels = _levels(run, map(context.indicators.get, _OF_WEIGHTS), mark.step)
-    weights = [*filter(attrgetter("moved"), levels)]
+    weights = [*filter(_Levels.moved, levels)]
     rates = _levels(run, [context.first_key(rule.metric)], mark.step)
-    shown = [*filter(attrgetter("repeats"), rates)]
+    shown = [*filter(_Levels.repeats, rates)]
     case = "optimiser"
-    if weights and all(map(attrgetter("back"), weights)):
+    if weights and all(map(_Levels.back, weights)):
         if weights[0].anew and not _is_to_load(run):
             return None  # started anew, maybe on purpose
         case, shown = "", [*weights, *shown]
@@ -163,14 +156,10 @@ def resume_lost(context: RuleContext, rule: Rule) -> Told | str | None:
         return None
     return Told(
         {"levels": "; ".join(one.words for one in shown)},
-        (
-            *(
-                f"{one.words}, at the start {number(fmean(one.start))} "
-                f"(means of up to {_MOST} points)"
-                for one in shown
-            ),
+        [
+            *(f"{one.words}, at the start {number(fmean(one.start))}" for one in shown),
             f"step {mark.step}: {mark.reason}",
-        ),
+        ],
         case=case,
         since=mark.step,
         step=run.step,
@@ -178,14 +167,18 @@ def resume_lost(context: RuleContext, rule: Rule) -> Told | str | None:
     )
 
 
+def _is_to_load(run: Run) -> bool:
+    """Return whether settings say that a start goes on from a checkpoint."""
+    stated = run.config.find(_LOADS)
+    return stated is not None and str(stated[1]).strip().lower() not in _NOT
+
+
 def _levels(run: Run, keys: Iterable[str | None], restart: int) -> Iterator[_Levels]:
     """Yield the levels of metrics around a restart, of those that have enough points.
 
     After a restart at the run's first step, what is left from before lies beyond the step reached.
     """
-    for key in keys:
-        if key is None or (series := run.series(key)) is None:
-            continue
+    for series in filter(None, map(run.series, filter(None, keys))):
         steps, values = series.steps, series.values
         at = bisect_left(steps, restart)
         end = bisect_left(steps, (run.end or 0) + 1)
@@ -194,7 +187,7 @@ def _levels(run: Run, keys: Iterable[str | None], restart: int) -> Iterator[_Lev
         start = finite(values[: min(at, _MOST)]) or after
         before = finite(values[max(stop - _MOST, least) : stop])
         if not 0 < at < 2 * _MOST and min(map(len, (start, before, after))) >= _LEAST:
-            yield _Levels(key, start, before, after)
+            yield _Levels(series.key, start, before, after)
 
 
 def _differ(one: Sequence[float], other: Sequence[float]) -> bool:
@@ -203,9 +196,3 @@ def _differ(one: Sequence[float], other: Sequence[float]) -> bool:
     error = math.sqrt(variance(one) / len(one) + variance(other) / len(other))
     size = max(abs(fmean(one)), abs(fmean(other)))
     return gap > _ERRORS * error and gap >= _SHARE * size
-
-
-def _is_to_load(run: Run) -> bool:
-    """Return whether settings say that a start goes on from a checkpoint."""
-    stated = run.config.find(_LOADS)
-    return stated is not None and str(stated[1]).strip().lower() not in _NOT
