@@ -1,32 +1,31 @@
 """Delivers one message: as JSON to a webhook, or to a chat through apprise.
 
-No post lasts longer than its deadline, no answer is larger than its limit, and no redirect is
-followed: secrets go only where the user pointed.
+No redirect is followed: secrets go only where the user pointed.
 """
 
 from __future__ import annotations
 
-import base64
 import json
 import logging
 import re
 from http import HTTPStatus
+from http.client import HTTPException
+from ssl import SSLError
 from typing import TYPE_CHECKING
-from urllib.parse import SplitResult, unquote, urlsplit
-from urllib.request import getproxies, proxy_bypass
+from urllib.error import HTTPError, URLError
+from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
+from verl_tui import __version__
 from verl_tui.health.finding import Severity
-from verl_tui.sources.http.addresses import NoAnswerError
-from verl_tui.sources.http.client import Question, connected, exchanged
+from verl_tui.sources.http.client import trust
+from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from verl_tui.notify.destination import Destination
     from verl_tui.notify.message import Message
 
-DEADLINE = 10.0
-"""Seconds of a post in all."""
-_LIMIT = 64 * 1024
-"""Bytes of an answer, of which only the status counts."""
+PATIENCE = 10.0
+"""Seconds that a post waits for the server."""
 _PASSING = {
     HTTPStatus.REQUEST_TIMEOUT,
     HTTPStatus.TOO_EARLY,
@@ -44,13 +43,13 @@ class NotSentError(Exception):
         """True if another attempt may succeed."""
 
 
-def deliver(to: Destination, message: Message, deadline: float = DEADLINE) -> str:
+def deliver(to: Destination, message: Message, patience: float = PATIENCE) -> str:
     """Send a message and return how the server answered, in a few words: `HTTP 200`.
 
     Args:
         to: Where it goes.
         message: The message.
-        deadline: Seconds that a post may take in all.
+        patience: Seconds that a post waits for the server.
 
     Raises:
         NotSentError: It was not taken.
@@ -58,7 +57,7 @@ def deliver(to: Destination, message: Message, deadline: float = DEADLINE) -> st
     try:
         if to.preset == "apprise":
             return _by_apprise(to, message)
-        return _posted(to, json_of(message).encode(), deadline)
+        return _posted(to, json_of(message).encode(), patience)
     except NotSentError as error:
         why = f"{to.name} {to.hide(str(error))}"
         raise NotSentError(why, passing=error.passing) from None
@@ -69,66 +68,51 @@ def json_of(message: Message) -> str:
     return json.dumps(message.as_data(), ensure_ascii=False, allow_nan=False)
 
 
-def _posted(to: Destination, body: bytes, deadline: float) -> str:
-    headers = {"Content-Type": "application/json; charset=utf-8"}
+class _NoRedirect(HTTPRedirectHandler):
+    def redirect_request(self, *_: object) -> None:
+        """Follow none: secrets go only where the user pointed."""
+
+
+def _posted(to: Destination, body: bytes, patience: float) -> str:
+    """Post, through the proxy that the environment names, if any."""
+    headers = {
+        "Content-Type": "application/json; charset=utf-8",
+        "User-Agent": f"verl-tui/{__version__}",
+    }
     if to.token:
         headers["Authorization"] = f"Bearer {to.token}"
     try:
-        reply = exchanged(
-            lambda: _question(urlsplit(to.url), headers, deadline),
-            body,
-            deadline,
-            _LIMIT,
-        )
-    except NoAnswerError as error:
-        passing = not isinstance(error.__cause__, ValueError)
-        raise NotSentError(str(error), passing=passing) from None
-    status = reply.status
-    answered = f"HTTP {status}"
-    if status < HTTPStatus.MULTIPLE_CHOICES:
-        return answered
+        opener = build_opener(_NoRedirect, HTTPSHandler(context=trust()))
+        request = Request(to.url, body, headers)  # noqa: S310 - of the web, as was checked
+        with opener.open(request, timeout=patience) as reply:
+            return f"HTTP {reply.status}"
+    except HTTPError as error:
+        error.close()
+        status = error.code
+    except (OSError, HTTPException, ValueError) as error:
+        raise _unanswered(error, patience) from None
     if status < HTTPStatus.BAD_REQUEST:
-        raise NotSentError(f"redirects ({answered}), which is not followed")
+        raise NotSentError(f"redirects (HTTP {status}), which is not followed")
     passing = status in _PASSING or status >= HTTPStatus.INTERNAL_SERVER_ERROR
-    raise NotSentError(f"answers with {answered}", passing=passing)
+    raise NotSentError(f"answers with HTTP {status}", passing=passing)
 
 
-def _question(url: SplitResult, headers: dict[str, str], deadline: float) -> Question:
-    """Return what to ask, through the proxy that the environment names, if any."""
-    target = url._replace(scheme="", netloc="", fragment="").geturl() or "/"
-    secure = url.scheme == "https"
-    proxy, login = _proxy(url)
-    at = proxy or url
-    connection = connected(at.hostname or "", at.port, deadline, secure=secure)
-    if proxy is None:
-        return Question(connection, target, headers)
-    if not secure:
-        return Question(connection, url.geturl(), headers | login)
-    connection.set_tunnel(url.hostname or "", url.port or 443, login)
-    return Question(connection, target, headers)
-
-
-def _proxy(url: SplitResult) -> tuple[SplitResult | None, dict[str, str]]:
-    """Return the proxy that the environment names for an address, and its login.
-
-    Raises:
-        NotSentError: It is of a kind that is not supported, such as SOCKS.
-    """
-    named = "" if proxy_bypass(url.netloc) else getproxies().get(url.scheme, "")
-    if not named:
-        return None, {}
-    proxy = urlsplit(named if "://" in named else f"http://{named}")
-    if proxy.scheme != "http":
-        raise NotSentError(
-            f"lies behind a proxy of the kind {proxy.scheme}: only http is supported"
-        )
-    if proxy.port is None:
-        proxy = proxy._replace(netloc=f"{proxy.netloc}:80")
-    if proxy.username is None:
-        return proxy, {}
-    login = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}".encode()
-    basic = base64.b64encode(login).decode()
-    return proxy, {"Proxy-Authorization": f"Basic {basic}"}
+def _unanswered(error: Exception, patience: float) -> NotSentError:
+    """Return why there was no answer, in words."""
+    why = error.reason if isinstance(error, URLError) else error
+    if isinstance(why, TimeoutError):
+        return NotSentError(f"gives no answer within {patience:g} s", passing=True)
+    what = (
+        "speaks no TLS that can be trusted"
+        if isinstance(why, SSLError)
+        else "cannot be asked"
+    )
+    words = (
+        (isinstance(why, OSError) and why.strerror) or str(why) or type(why).__name__
+    )
+    return NotSentError(
+        f"{what}: {one_line(words, 200)}", passing=not isinstance(why, ValueError)
+    )
 
 
 def _by_apprise(to: Destination, message: Message) -> str:
