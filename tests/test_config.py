@@ -131,10 +131,10 @@ def test_the_limit_of_responses_reaches_the_guide() -> None:
             '`desktop_from` must be one of warning, critical, not "info"',
         ),
         ("theme = 3", "`theme` must be a text, not 3"),
-        ("[keys]\nquit = 1", "`keys.quit` must be a text, not 1"),
+        ("[keys]\nquit = 1", "`keys` must be a table of texts, not {quit = 1}"),
         (
             '[targets]\nreward = 1\nvalidation = "x"',
-            '`targets.validation` must be a number, not "x"',
+            '`targets` must be a table of numbers, not {reward = 1, validation = "x"}',
         ),
         ("guide = 1", "`guide` must be a table, not 1"),
         (

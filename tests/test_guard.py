@@ -325,46 +325,6 @@ def test_one_command_at_a_time_and_the_newest_best_next(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("logged", "printed", "events"),
-    [
-        ([0.96875, 0.5], "0.969", []),
-        ([0.96875, 0.5], "0.968", []),
-        ([0.96875, 0.5], "0.970", ["best", "command"]),
-        ([0.5, 0.25], "0.516", ["best", "command"]),
-    ],
-)
-def test_the_same_value_in_the_digits_of_another_source_is_no_new_best(
-    tmp_path: Path, logged: list[float], printed: str, events: list[str]
-) -> None:
-    def lines(rewards: Sequence[float]) -> str:
-        return "".join(
-            f'{{"step": {at}, "data": {{"critic/score/mean": {reward}}}}}\n'
-            for at, reward in enumerate(rewards, 1)
-        )
-
-    console, log = tmp_path / "train.log", tmp_path / "m.jsonl"
-    log.write_text(lines(logged))
-    console.write_text("step:1 - critic/score/mean:0.969\n")
-    monitor, feed = Monitor(Config()), Feed([str(tmp_path)])
-    feed.scan()
-    start = Started()
-    guard = Guard(monitor, Orders(command=("keep",), best=BestBy()), start)
-
-    def look() -> list[str]:
-        for batch in feed.read():
-            monitor.apply(batch, NOW)
-        found = kinds(list(guard.tick(NOW)))
-        return [one for one in found if one in ("best", "command")]
-
-    assert look() == ["best"], "of before"
-    with console.open("a") as file:
-        file.write(f"step:3 - critic/score/mean:{printed}\n")
-    assert look() == events
-    log.write_text(lines([*logged, float(printed) - 0.001]))
-    assert look() == [], "the step's own log has all digits"
-
-
 def test_with_bests_a_finding_is_reported_and_runs_nothing(tmp_path: Path) -> None:
     path = write(tmp_path / "verl_logs.jsonl", BROKEN)
     start = Started()

@@ -51,6 +51,7 @@ class Webhook:
         with suppress(OSError):
             while True:
                 connection, _ = listening.accept()
+                self.open.append(connection)
                 connection.settimeout(20)
                 with suppress(OSError):
                     self.answer(connection)
@@ -70,7 +71,6 @@ class Webhook:
         self.received.append(Received(target, headers, body))
         text = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if text == HANGING:
-            self.open.append(connection)
             return
         with connection, file:
             connection.sendall(text)
@@ -85,5 +85,8 @@ def webhook(answers: Sequence[bytes] = (OK,)) -> Iterator[Webhook]:
         yield found
         listening.shutdown(socket.SHUT_RDWR)
         for connection in found.open:
-            connection.close()
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
         thread.join(5)
+        for connection in found.open:
+            connection.close()

@@ -226,114 +226,113 @@ def documented_defaults() -> str:
     return "\n".join(_entry(item, manual[item.name]) for item in (*plain, *tables))
 
 
-class _TomlType(NamedTuple):
-    """The requirement that a field's type makes of a TOML value."""
+class Setting(NamedTuple):
+    """The requirement that a TOML value must meet."""
 
     expected: str
     """In words, as they stand behind `must be`."""
     fits: Callable[[Any], bool]
     convert: Callable[[Any], Any] = lambda value: value
-    each: str = ""
-    """The requirement for each value of a table, in words."""
+    """May raise ValueError, with other words."""
 
 
-def _is_number(value: object) -> bool:
-    return (
-        isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and math.isfinite(value)
+def is_number(value: object) -> bool:
+    """Return whether a value is a number, and finite; true and false are none."""
+    return type(value) in (int, float) and math.isfinite(value)  # type: ignore[arg-type]
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _table(words: str, kind: Callable[[object], bool] = lambda _: True) -> Setting:
+    """Return a table whose values are all of one kind."""
+    return Setting(
+        f"a table{words}",
+        lambda value: isinstance(value, dict) and all(map(kind, value.values())),
+        MappingProxyType,
     )
 
 
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_words(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
-
-
-def _is_numbers(value: object) -> bool:
-    return isinstance(value, dict) and all(map(_is_number, value.values()))
-
-
-def _is_keys(value: object) -> bool:
-    return isinstance(value, dict) and all(
-        isinstance(item, str) for item in value.values()
-    )
-
-
-_TRUTH = _TomlType("true or false", lambda value: isinstance(value, bool))
-_SECONDS = _TomlType("a number of seconds", _is_number, float)
-_TOML_TYPES: Mapping[Any, _TomlType] = {
-    tuple[str, ...]: _TomlType("a list of texts", _is_words, tuple),
-    int | None: _TomlType("a whole number", _is_count),
+TRUTH = Setting("true or false", lambda value: isinstance(value, bool))
+_SECONDS = Setting("a number of seconds", is_number, float)
+_KINDS: Mapping[Any, Setting] = {
+    tuple[str, ...]: Setting(
+        "a list of texts",
+        lambda value: isinstance(value, list) and all(map(_is_text, value)),
+        tuple,
+    ),
+    int | None: Setting("a whole number", lambda value: type(value) is int),
     float: _SECONDS,
     float | None: _SECONDS,
-    str: _TomlType("a text", lambda value: isinstance(value, str)),
-    bool | None: _TRUTH,
-    bool: _TRUTH,
-    Mapping[str, float]: _TomlType(
-        "a table of numbers", _is_numbers, MappingProxyType, "a number"
-    ),
-    Mapping[str, str]: _TomlType(
-        "a table of texts", _is_keys, MappingProxyType, "a text"
-    ),
-    Mapping[str, Any]: _TomlType(
-        "a table", lambda value: isinstance(value, dict), MappingProxyType
-    ),
+    str: Setting("a text", _is_text),
+    bool | None: TRUTH,
+    bool: TRUTH,
+    Mapping[str, float]: _table(" of numbers", is_number),
+    Mapping[str, str]: _table(" of texts", _is_text),
+    Mapping[str, Any]: _table(""),
 }
 """Type of a field -> what its value must be. A new field of one of these types needs no code."""
 
 
-def _config(path: Path, data: Mapping[str, Any]) -> Config:
-    known = {item.name: item for item in fields(Config)}
-    hints = get_type_hints(Config)
-    values: dict[str, Any] = {}
-    for key, value in data.items():
+def read_settings(
+    table: Mapping[str, Any], known: Mapping[str, Setting], place: str = ""
+) -> dict[str, Any]:
+    """Return the values of a table.
+
+    Args:
+        table: As the file has it.
+        known: The keys that it may have, with what their values must be.
+        place: What stands before a key where it is named, such as `notify.`.
+
+    Raises:
+        ValueError: An unknown key or a value of the wrong kind; one sentence for people.
+    """
+    values = {}
+    for key, value in table.items():
         if key not in known:
             near = difflib.get_close_matches(key, known, 1)
-            hint = (
-                f"did you mean `{near[0]}`?"
-                if near
-                else f"known are {', '.join(known)}"
+            listed = f"known are {', '.join(known)}"
+            hint = f"did you mean `{near[0]}`?" if near else listed
+            raise ValueError(f"unknown key `{place}{key}`; {hint}")
+        try:
+            if not known[key].fits(value):
+                raise ValueError(known[key].expected)
+            values[key] = known[key].convert(value)
+        except ValueError as error:
+            sentence = f"`{place}{key}` must be {error}, not {_toml(value)}"
+            raise ValueError(sentence) from None
+    return values
+
+
+def _config(path: Path, data: Mapping[str, Any]) -> Config:
+    hints = get_type_hints(Config)
+    known = {
+        item.name: _required(item, _KINDS[hints[item.name]]) for item in fields(Config)
+    }
+    try:
+        values = read_settings(data, known)
+        if "response_limit" in values.get("guide", ()):
+            raise ValueError(
+                "`response_limit` stands at the top of the file, not in [guide]"
             )
-            raise ConfigError(f"{path}: unknown key `{key}`; {hint}")
-        values[key] = _value(path, known[key], _TOML_TYPES[hints[key]], value)
-    if "response_limit" in values.get("guide", ()):
-        raise ConfigError(
-            f"{path}: `response_limit` stands at the top of the file, not in [guide]"
-        )
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}") from None
     return Config(**values)
 
 
-def _value(path: Path, item: Field[Any], kind: _TomlType, value: Any) -> Any:
-    """Return a setting's value, or raise ConfigError if it does not meet the requirement."""
+def _required(item: Field[Any], kind: Setting) -> Setting:
+    """Return what a field's value must be, its limits considered."""
     least = item.metadata.get("least")
     choices = item.metadata.get("choices")
-    if choices is not None and value not in choices:
-        raise _wrong(path, item.name, f"one of {', '.join(choices)}", value)
-    if kind.each and isinstance(value, dict):
-        _check_entries(path, item.name, kind, value)
-    if not kind.fits(value) or (least is not None and value < least):
-        expected = kind.expected
-        if least is not None:
-            expected = f"{kind.expected}, at least {least}"
-        raise _wrong(path, item.name, expected, value)
-    return kind.convert(value)
-
-
-def _check_entries(
-    path: Path, name: str, kind: _TomlType, values: dict[str, Any]
-) -> None:
-    """Raise ConfigError for the first entry of a table that does not meet the requirement."""
-    for key, one in values.items():
-        if not kind.fits({key: one}):
-            raise _wrong(path, f"{name}.{key}", kind.each, one)
-
-
-def _wrong(path: Path, name: str, expected: str, value: Any) -> ConfigError:
-    return ConfigError(f"{path}: `{name}` must be {expected}, not {_toml(value)}")
+    if choices is not None:
+        return Setting(f"one of {', '.join(choices)}", lambda value: value in choices)
+    if least is None:
+        return kind
+    words = f"{kind.expected}, at least {least}"
+    return kind._replace(
+        expected=words, fits=lambda value: kind.fits(value) and value >= least
+    )
 
 
 def _manual() -> dict[str, str]:
@@ -384,5 +383,6 @@ def _toml(value: object) -> str:
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_toml, value)) + "]"
     if isinstance(value, Mapping):
-        return "a table"
+        pairs = (f"{key} = {_toml(one)}" for key, one in value.items())
+        return f"{{{', '.join(pairs)}}}"
     return str(value)

@@ -66,7 +66,7 @@ def test_history_leaves_the_cliff_ahead_which_comes_within_half_a_minute(
     assert min(scores(tmp_path, "run_grpo_gsm8k").values()) > 0.2
 
 
-@pytest.mark.parametrize("seed", [0, 7, 2024])
+@pytest.mark.parametrize("seed", [7, 2024])
 def test_one_run_is_healthy_and_the_other_one_collapses(
     tmp_path: Path, clock: Clock, seed: int
 ) -> None:

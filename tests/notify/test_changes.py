@@ -213,19 +213,6 @@ def check(
     return reported(sent)
 
 
-def test_the_next_check_tells_only_what_changed(tmp_path: Path) -> None:
-    path = tmp_path / "state.json"
-    settings = NotifySettings(CHOICE)
-    assert check(path, settings, KL, now=NOW) == ["finding kl-high"]
-    assert check(path, settings, KL, now=NOW + 600) == []
-    assert check(path, settings, replace(KL, since_step=60), now=NOW + 700) == [
-        "finding kl-high"
-    ]
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert "SECRET" not in path.read_text()
-    assert [one.name for one in tmp_path.iterdir()] == ["state.json"]
-
-
 def test_what_could_not_be_sent_is_reported_by_the_next_check(tmp_path: Path) -> None:
     path = tmp_path / "state.json"
     settings = NotifySettings(replace(CHOICE, states=frozenset({"waiting"})))

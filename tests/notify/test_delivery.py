@@ -4,6 +4,8 @@ in an answer or in a sentence, and no sentence shows the address.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from webhook_server import HANGING, answer, webhook
 
@@ -57,7 +59,7 @@ def sent(url: str, preset: str = "json", **access: str) -> tuple[Sender, Pauses]
 def test_a_message_arrives_as_json() -> None:
     with webhook() as server:
         sender, pauses = sent(server.url, token="t0k3n-of-mine")
-    assert (sender.sent, sender.unsent, pauses) == (1, [], [])
+    assert (sender.unsent, pauses) == ([], [])
     (received,) = server.received
     assert received.target == "/hooks/T0P-SECRET"
     assert received.headers["authorization"] == "Bearer t0k3n-of-mine"
@@ -76,7 +78,7 @@ def test_a_redirect_is_not_followed() -> None:
 def test_a_server_that_hangs_costs_no_more_than_the_deadline() -> None:
     with webhook([HANGING]) as server, pytest.raises(NotSentError) as caught:
         deliver(to(server.url), MESSAGE, 0.1)
-    assert str(caught.value) == f"{NAME} gives no complete answer within 0.1 s"
+    assert str(caught.value) == f"{NAME} gives no answer within 0.1 s"
     assert caught.value.passing
 
 
@@ -94,7 +96,7 @@ def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setenv("no_proxy", "127.0.0.1")
         with webhook() as direct:
             sent(direct.url)
-    assert sender.sent == 1
+    assert sender.unsent == []
     (received,) = proxy.received
     assert received.target == "http://hooks.invalid/T0P-SECRET"
     assert received.headers["proxy-authorization"] == "Basic bWU6cEBzcw=="
@@ -105,13 +107,12 @@ def test_a_full_queue_gives_up_what_is_new_and_nobody_waits() -> None:
     with webhook([HANGING]) as server:
         destination = to(server.url)
         sender = Sender(lambda one: deliver(destination, one), most=1)
-        for _ in range(5):
-            sender.send(MESSAGE)
+        for id in "abcde":
+            sender.send(replace(MESSAGE, id=id))
         assert len(sender.unsent) >= 3
         assert sender.problem == "1 messages wait already"
         sender.close(0.05)
     assert len(sender.unsent) == 5
-    assert sender.sent == 0
 
 
 def test_what_fails_in_another_way_ends_nothing() -> None:
@@ -123,10 +124,9 @@ def test_what_fails_in_another_way_ends_nothing() -> None:
 
     sender = Sender(fails_once)
     sender.send(MESSAGE)
-    sender.send(MESSAGE)
+    sender.send(replace(MESSAGE, id="other"))
     sender.close(30)
-    assert (sender.sent, len(sender.unsent), sender.problem) == (
-        1,
+    assert (len(sender.unsent), sender.problem) == (
         1,
         "failed: KeyError",
     )

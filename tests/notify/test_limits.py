@@ -55,13 +55,6 @@ def test_quiet_hours_are_the_minutes_from_begin_to_end(
     )
 
 
-def test_quiet_hours_over_midnight_are_read() -> None:
-    hours = QuietHours.of("22:00-07:30")
-    assert [hours.hold(at(one)) for one in (1319, 1320, 1439, 0, 449, 450)] == [
-        *(False, True, True, True, True, False),
-    ]
-
-
 LOOKS = st.lists(
     st.tuples(
         st.floats(0.0, 4000.0),

@@ -124,5 +124,5 @@ def test_the_example_of_the_manual_is_understood() -> None:
 def test_what_makes_no_sense_is_said(table: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=r".") as caught:
         parse_settings(table, KNOWN)
-    assert str(caught.value) == message
-    assert "SECRET" not in message
+    assert str(caught.value).partition(", not ")[0] == message
+    assert "SECRET" not in str(caught.value)

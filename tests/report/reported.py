@@ -8,7 +8,6 @@ from verl_tui.config import Config
 from verl_tui.monitor import Monitor
 from verl_tui.records import Batch, MetricRows, Sample, Settings, SourceStatus
 from verl_tui.report.record import Origin, Report, make_report
-from verl_tui.report.reported_samples import excerpts_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,7 +48,7 @@ def report_of(
 ) -> Report:
     """Return the report on runs, the first one the baseline."""
     monitor = monitor_of(runs, samples)
-    return make_report(monitor, [*monitor.runs.values()], NOW, ORIGIN, excerpts_of)
+    return make_report(monitor, [*monitor.runs.values()], NOW, ORIGIN)
 
 
 def rising(count: int = 60, by: float = 0.01, start: float = 0.1) -> list[float]:

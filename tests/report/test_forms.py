@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from math import inf, nan
+from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
@@ -12,8 +13,7 @@ import pytest
 from reported import KL, REWARD, report_of, rising
 
 from verl_tui.records import Sample
-from verl_tui.report.documents import as_markdown
-from verl_tui.report.forms import drawn_charts, report_text
+from verl_tui.report.documents import drawn_charts, report_text
 from verl_tui.report.stylesheet import PAGE_STYLE, grounds, policy
 
 if TYPE_CHECKING:
@@ -115,10 +115,11 @@ def test_the_data_have_no_number_that_json_does_not_know() -> None:
 def test_markdown_shows_charts_as_text_or_as_files() -> None:
     report = report_of(bad())
     pictures = drawn_charts(report)
-    text = as_markdown(report, pictures)
+    text = report_text(report, pictures, "md", [], "-")
     assert "```text\nreward  0.69" in text
     assert "![" not in text
-    linked = as_markdown(report, pictures, ["a b/reward.svg", "a b/kl.svg"])
+    charts = [Path("a b/reward.svg"), Path("a b/kl.svg")]
+    linked = report_text(report, pictures, "md", charts, "report.md")
     assert "![reward](a%20b/reward.svg)" in linked
     assert "```text\nreward" not in linked
 

@@ -28,6 +28,8 @@ from verl_tui.words import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from psutil import Process
+
     from verl_tui.bundle.log_ends import LogEnd
     from verl_tui.monitor import Monitor
     from verl_tui.records import GpuReading
@@ -136,9 +138,9 @@ class _Evidence:
         )
 
     @cached_property
-    def pids(self) -> list[int]:
+    def processes(self) -> list[Process]:
         """The processes of the run."""
-        return processes.with_children(processes.pids(self.run))
+        return processes.processes_of(self.run)
 
 
 _Part: TypeAlias = "Callable[[_Evidence], Iterable[BundledFile]]"
@@ -224,8 +226,8 @@ def _gpus_read(reading: GpuReading | None) -> dict[str, Any]:
     return {"problem": reading.problem, "gpus": devices}
 
 
-def _stack_pieces(pids: Sequence[int], problems: list[str]) -> Iterator[BundledFile]:
-    found, missing = processes.stacks(pids)
+def _stack_pieces(of: Sequence[Process], problems: list[str]) -> Iterator[BundledFile]:
+    found, missing = processes.stacks(of)
     problems += [f"stacks: {sentence}" for sentence in missing]
     for pid, text in found.items():
         yield BundledFile(
@@ -251,8 +253,8 @@ def _versions(of: _Evidence) -> dict[str, Any]:
 
 
 def _processes(of: _Evidence) -> dict[str, Any]:
-    problem = None if of.pids else processes.NO_PROCESS
-    return {"problem": problem, "processes": processes.process_facts(of.pids)}
+    problem = None if of.processes else processes.NO_PROCESS
+    return {"problem": problem, "processes": processes.process_facts(of.processes)}
 
 
 def _one(name: str, about: str, content: Callable[[_Evidence], Any]) -> _Part:
@@ -281,7 +283,7 @@ _PARTS: Mapping[str, _Part] = {
     "gpus": _one("gpus.json", "the GPUs of the machine that made this bundle",
         lambda of: _gpus_read(of.monitor.gpus)),
     "processes": _one("processes.json", "processes of the run on that machine", _processes),
-    "stacks": lambda of: _stack_pieces(of.pids, of.problems) if of.wanted.stacks else (),
+    "stacks": lambda of: _stack_pieces(of.processes, of.problems) if of.wanted.stacks else (),
     "samples": lambda of: _sample_pieces(of) if of.wanted.samples else (),
 }  # fmt: skip
 """The parts in their order in the archive, each with what makes its files."""

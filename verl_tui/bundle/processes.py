@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from psutil import Process
 
     from verl_tui.runs.run import Run
 
@@ -36,93 +39,68 @@ _DENIED = (
 )
 
 
-def pids(run: Run) -> list[int]:
-    """Return the processes of this host that write a run's logs; those that compute for it are
-    among their children.
+def processes_of(run: Run) -> list[Process]:
+    """Return the processes of this host that write a run's logs, with those that they have started:
+    these compute for it.
     """
-    writers = (state.status.writer for state in run.sources.values())
-    known = [one for one in writers if one is not None]
-    found = [one.pid for one in known if not one.gone and not one.by_name]
-    return list(dict.fromkeys(found))
-
-
-def with_children(found: Sequence[int]) -> list[int]:
-    """Return processes together with those that they have started, each once."""
     import psutil
 
-    every: dict[int, None] = {}
-    for pid in found:
-        every[pid] = None
-        try:
-            children = _process(pid).children(recursive=True)
-            every |= dict.fromkeys(child.pid for child in children)
-        except psutil.Error:
-            continue
-    return list(every)
+    found: dict[int, Process] = {}
+    for state in run.sources.values():
+        writer = state.status.writer
+        if writer is not None and not writer.gone and not writer.by_name:
+            with suppress(psutil.Error):
+                found[writer.pid] = psutil.Process(writer.pid)
+                children = found[writer.pid].children(recursive=True)
+                found |= {child.pid: child for child in children}
+    return list(found.values())
 
 
-def process_facts(found: Sequence[int]) -> list[dict[str, Any]]:
+def process_facts(found: Sequence[Process]) -> list[dict[str, Any]]:
     """Return what this host knows of processes; only the first of many."""
-    described = [_facts(pid) for pid in found[:_MOST]]
+    import psutil
+
+    described: list[dict[str, Any]] = []
+    for process in found[:_MOST]:
+        try:
+            known: dict[str, Any] = process.as_dict(_FACTS)
+        except psutil.Error as error:
+            described.append({"pid": process.pid, "problem": one_line(str(error))})
+            continue
+        memory = known.pop("memory_info")
+        known["command"] = " ".join(known.pop("cmdline") or ())[:_WORDS]
+        described.append(known | {"resident_bytes": memory and memory.rss})
     left = len(found) - _MOST
     more = {"note": f"{left} further processes left out"}
     return [*described, more] if left > 0 else described
 
 
-def stacks(found: Sequence[int]) -> tuple[dict[int, str], list[str]]:
+def stacks(found: Sequence[Process]) -> tuple[dict[int, str], list[str]]:
     """Return py-spy's output for processes, by process id, and a sentence for each that it cannot
     read. Programs other than Python are skipped silently.
     """
-    if not found:
-        return {}, [NO_PROCESS]
-    program = _program()
-    if program is None:
-        return {}, [NO_PROGRAM]
-    chosen = [pid for pid in found if _is_python(pid)]
+    # On the PATH, or installed beside this Python.
+    here = str(Path(sys.executable).parent)
+    program = shutil.which("py-spy") or shutil.which("py-spy", path=here)
+    if not found or program is None:
+        return {}, [NO_PROGRAM if found else NO_PROCESS]
+    chosen = list(filter(_is_python, found))
     texts: dict[int, str] = {}
     problems = [] if chosen else ["none of the run's processes is a Python program"]
-    for pid in chosen[:_MOST]:
-        text, problem = _dump(program, pid)
+    for process in chosen[:_MOST]:
+        text, problem = _dump(program, process.pid)
         if problem:
-            problems.append(f"process {pid}: {problem}")
+            problems.append(f"process {process.pid}: {problem}")
         else:
-            texts[pid] = text
+            texts[process.pid] = text
     left = len(chosen) - _MOST
-    if left > 0:
-        problems.append(f"{left} further processes left out")
-    return texts, problems
+    return texts, problems + [f"{left} further processes left out"] * (left > 0)
 
 
-def _facts(pid: int) -> dict[str, Any]:
+def _is_python(process: Process) -> bool:
     import psutil
 
     try:
-        known: dict[str, Any] = _process(pid).as_dict(_FACTS)
-    except psutil.Error as error:
-        return {"pid": pid, "problem": one_line(str(error))}
-    memory = known.pop("memory_info")
-    known["command"] = " ".join(known.pop("cmdline") or ())[:_WORDS]
-    return known | {"resident_bytes": memory and memory.rss}
-
-
-def _process(pid: int) -> Any:
-    import psutil
-
-    return psutil.Process(pid)
-
-
-def _program() -> str | None:
-    """Return where py-spy is: on the PATH, or installed beside this Python."""
-    return shutil.which("py-spy") or shutil.which(
-        "py-spy", path=str(Path(sys.executable).parent)
-    )
-
-
-def _is_python(pid: int) -> bool:
-    import psutil
-
-    try:
-        process = _process(pid)
         return "python" in Path(process.exe() or process.name()).name
     except psutil.AccessDenied:
         return True  # py-spy then says why it cannot be read
@@ -143,15 +121,9 @@ def _dump(program: str, pid: int) -> tuple[str, str]:
         )
     except subprocess.TimeoutExpired:
         return "", f"py-spy gave no answer within {_PATIENCE:.0f} s"
-    except OSError as error:
-        return "", f"py-spy cannot be started: {(error.strerror or str(error)).lower()}"
     if done.returncode == 0:
         return done.stdout.decode("utf-8", "replace")[:_WORDS], ""
     said = one_line(done.stderr.decode("utf-8", "replace"), 300)
-    denied = any(
-        word in said.lower() for word in ("permission", "not permitted", "root")
-    )
-    return (
-        "",
-        f"py-spy cannot read it: {_DENIED if denied else said or 'it says nothing'}",
-    )
+    signs = ("permission", "not permitted", "root")
+    denied = any(word in said.lower() for word in signs)
+    return "", f"py-spy cannot read it: {_DENIED if denied else said}"

@@ -2,8 +2,8 @@
 for cron.
 """
 
-from verl_tui.check.codes import CRITICAL, HEALTHY, NOTHING_READABLE, WARNING
 from verl_tui.check.data import VERSION, exit_code, is_readable, report
+from verl_tui.check.gate import CRITICAL, HEALTHY, NOTHING_READABLE, WARNING
 
 __all__ = [
     "CRITICAL",

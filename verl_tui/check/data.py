@@ -5,8 +5,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.check.codes import CRITICAL, HEALTHY, NOTHING_READABLE, WARNING
-from verl_tui.check.gate import against_data, gate_code
+from verl_tui.check.gate import (
+    CRITICAL,
+    HEALTHY,
+    NOTHING_READABLE,
+    WARNING,
+    against_data,
+    gate_code,
+)
 from verl_tui.check.opening import judgement
 from verl_tui.health.finding import Verdict
 from verl_tui.indicators import INDICATORS, factor
@@ -20,14 +26,13 @@ from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.http import prometheus_server as prometheus
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from verl_tui.comparison.bands import Against
     from verl_tui.health.finding import Episode
     from verl_tui.monitor import Monitor
     from verl_tui.records import SourceStatus
     from verl_tui.runs.run import Run
-    from verl_tui.runs.series import Point, Series
     from verl_tui.runs.views.checkpoints import Checkpoint, Target
 
 VERSION = 1
@@ -68,51 +73,46 @@ def exit_code(report: Mapping[str, Any], *, strict: bool = False) -> int:
         report: What `report` returned.
         strict: Whether 3 is also returned for a run without a verdict, unless another is critical.
     """
-    runs = report["runs"]
     if not is_readable(report):
         return NOTHING_READABLE
-    codes = [gate_code(run["against"]) for run in runs if "against" in run]
-    codes.append(_health_code(runs))
-    if strict and any(run["verdict"] is None for run in runs):
-        codes.append(NOTHING_READABLE)
+    codes = {HEALTHY}
+    for run in report["runs"]:
+        codes |= {_CODES[finding["severity"]] for finding in run["findings"]}
+        if "against" in run:
+            codes.add(gate_code(run["against"]))
+        if strict and run["verdict"] is None:
+            codes.add(NOTHING_READABLE)
     return CRITICAL if CRITICAL in codes else max(codes)
 
 
+_CODES = {"critical": CRITICAL, "warning": WARNING, "info": HEALTHY}
+
+
 def is_readable(report: Mapping[str, Any]) -> bool:
-    """Return whether there was a record in any log."""
-    sources = [source for run in report["runs"] for source in run["sources"]]
-    return any(map(_is_log_with_records, sources))
-
-
-def _health_code(runs: Sequence[Mapping[str, Any]]) -> int:
-    """Return the exit code of the worst finding."""
-    found = {finding["severity"] for run in runs for finding in run["findings"]}
-    if "critical" in found:
-        return CRITICAL
-    return WARNING if "warning" in found else HEALTHY
-
-
-def _is_log_with_records(source: Mapping[str, Any]) -> bool:
-    """Return whether a source is a log, not settings or dumps beside one, and was readable."""
+    """Return whether there was a record in any log: not in settings or dumps beside one."""
     # The format of a console is named after its program.
-    is_log = source["format"] in _LOG_FORMATS or source["program"] is not None
-    return is_log and bool(source["records"])
+    return any(
+        source["records"]
+        and (source["format"] in _LOG_FORMATS or source["program"] is not None)
+        for run in report["runs"]
+        for source in run["sources"]
+    )
 
 
 def _run(run: Run, monitor: Monitor, now: float, by: BestBy) -> dict[str, Any]:
-    quiet = silence(run, now)
-    dated_by = "file" if run.dated_by_file else "record"
     verdict = monitor.verdicts.get(run.name, Verdict())
+    left = remaining(run, now)
+    current = state(run, now)
+    targets = targets_of(run, monitor.config.targets)
     described = {
         "name": run.name,
         "id": run_id(run),
         "paths": list(run.paths),
         "dialect": run.dialect,
-        "state": state(run, now).value,
+        "state": current.value,
         "step": run.step,
         "total_steps": run.total_steps,
-        "last_record_age_s": None if quiet is None else round(quiet, 3),
-        "last_record_by": None if quiet is None else dated_by,
+        **_age(run, now),
         "indicators": _indicators(run),
         "findings": [finding.as_data() for finding in verdict.findings],
         "not_judged": [
@@ -120,23 +120,22 @@ def _run(run: Run, monitor: Monitor, now: float, by: BestBy) -> dict[str, Any]:
         ],
         "sources": [_source(source.status) for source in run.sources.values()],
         "best": _best(run, by),
-        "targets": [
-            _target(target) for target in targets_of(run, monitor.config.targets)
-        ],
+        "targets": [_target(target) for target in targets],
         "history": [_episode(episode) for episode in verdict.history],
         "identity": as_data(identity(run)),
         "losses": _losses(run),
-        **_course(run, now),
+        "remaining_s": None if left is None else round(left, 3),
+        "phase": None if current is State.FINISHED else phase(run),
     }
     return {**described, **judgement(described, run, monitor.guide)}
 
 
-def _course(run: Run, now: float) -> dict[str, Any]:
-    """Return what a run is at and how long it will take."""
-    left = remaining(run, now)
+def _age(run: Run, now: float) -> dict[str, Any]:
+    quiet = silence(run, now)
+    by = "file" if run.dated_by_file else "record"
     return {
-        "remaining_s": None if left is None else round(left, 3),
-        "phase": None if state(run, now) is State.FINISHED else phase(run),
+        "last_record_age_s": None if quiet is None else round(quiet, 3),
+        "last_record_by": None if quiet is None else by,
     }
 
 
@@ -147,41 +146,28 @@ def _episode(episode: Episode) -> dict[str, Any]:
 
 
 def _source(status: SourceStatus) -> dict[str, Any]:
-    return {
-        "path": status.path,
-        "format": status.title,
-        "program": status.program,
-        "records": status.records,
-        "unreadable": status.unreadable,
-        "note": status.note,
-    }
+    same = ("program", "records", "unreadable", "note")
+    rest = {name: getattr(status, name) for name in same}
+    return {"path": status.path, "format": status.title, **rest}
 
 
 def _losses(run: Run) -> dict[str, dict[str, Any]]:
     """Return the newest losses of a training without rewards, by key."""
     found = {}
     for key in losses(run):
-        last = _newest(run.present(key))
-        if last is not None:
+        series = run.present(key)
+        if series is not None and (last := series.last) is not None:
             found[key] = {**_value(last.value, 1), "step": last.step}
     return found
-
-
-def _newest(series: Series | None) -> Point | None:
-    return series.last if series is not None else None
 
 
 def _indicators(run: Run) -> dict[str, dict[str, Any]]:
     found = {}
     for id in INDICATORS:
         series = run.present(run.indicators.get(id))
-        last = _newest(series)
-        if series is not None and last is not None:
-            found[id] = {
-                "key": series.key,
-                **_value(last.value, factor(id, series.key)),
-                "step": last.step,
-            }
+        if series is not None and (last := series.last) is not None:
+            value = _value(last.value, factor(id, series.key))
+            found[id] = {"key": series.key, **value, "step": last.step}
     return found
 
 
@@ -205,7 +191,7 @@ def _best(run: Run, by: BestBy) -> dict[str, Any] | None:
         "key": found.key,
         "step": found.step,
         "value": found.value,
-        "checkpoint": None if found.checkpoint is None else found.checkpoint.path,
+        "checkpoint": found.checkpoint and found.checkpoint.path,
         "nearest_checkpoint": _checkpoint(found.nearest),
         "latest_checkpoint": _checkpoint(found.latest),
         "called_best": [checkpoint.path for checkpoint in called],
@@ -214,17 +200,18 @@ def _best(run: Run, by: BestBy) -> dict[str, Any] | None:
 
 
 def _checkpoint(checkpoint: Checkpoint | None) -> dict[str, Any] | None:
-    return None if checkpoint is None else checkpoint._asdict()
+    return checkpoint and checkpoint._asdict()
 
 
 def _target(target: Target) -> dict[str, Any]:
+    reached, last, best = target.reached, target.last, target.best
     return {
         "metric": target.metric,
         "key": target.key,
         "target": target.target,
-        "reached_step": None if target.reached is None else target.reached.step,
-        "value": None if target.last is None else target.last.value,
-        "step": None if target.last is None else target.last.step,
-        "best": None if target.best is None else target.best.value,
-        "best_step": None if target.best is None else target.best.step,
+        "reached_step": reached and reached.step,
+        "value": last and last.value,
+        "step": last and last.step,
+        "best": best and best.value,
+        "best_step": best and best.step,
     }

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.check.codes import CRITICAL, HEALTHY, NOTHING_READABLE, WARNING
 from verl_tui.comparison.outcomes import KINDS
 from verl_tui.text import one_line
 from verl_tui.words import number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from verl_tui.comparison.bands import Against
 
+HEALTHY, WARNING, CRITICAL, NOTHING_READABLE = 0, 1, 2, 3
+"""Exit codes of `check`."""
 _NAMED = 5
 """Most runs of a baseline that are named."""
 
@@ -50,17 +51,16 @@ def gate_lines(against: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the lines on a run compared with a baseline, each with its severity (empty for none): a
     heading, then a line for each breach.
     """
-    code = gate_code(against)
-    step = "" if against["step"] is None else f" at step {against['step']}"
-    yield f"against {_names(against['baseline'])}{step}: {_summary(against, code)}", ""
-    kept = []
-    for figure in against["figures"]:
-        if not figure["breach"]:
-            kept.append(_within(figure))
-        elif figure["breach"] == "worse":
-            yield _breach(figure), "critical"
-        else:
-            yield _breach(figure), "warning"
+    yield _heading(against), ""
+    figures = against["figures"]
+    for one in figures:
+        if one["breach"]:
+            yield _breach(one), "critical" if one["breach"] == "worse" else "warning"
+    kept = [
+        f"{KINDS[one['figure']].label} {number(one['value'])} ({_band(one)})"
+        for one in figures
+        if not one["breach"]
+    ]
     if kept:
         yield f"within their bands: {', '.join(kept)}", ""
     reasons: dict[str, list[str]] = {}
@@ -71,35 +71,30 @@ def gate_lines(against: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield f"not compared: {', '.join(labels)} ({one_line(reason, 1000)})", ""
 
 
-def _summary(against: Mapping[str, Any], code: int) -> str:
-    if code == NOTHING_READABLE:
-        return "there is no figure that both have"
-    breaches = sum(one["breach"] is not None for one in against["figures"])
-    count = len(against["figures"])
-    if not breaches:
-        return "within all bands"
-    return f"{breaches} of {count} figures outside their bands"
+def _heading(against: Mapping[str, Any]) -> str:
+    figures = against["figures"]
+    names = [one_line(name) for name in against["baseline"]]
+    if len(names) > _NAMED:
+        names[_NAMED:] = [f"{len(names) - _NAMED} more"]
+    step = "" if against["step"] is None else f" at step {against['step']}"
+    breaches = sum(one["breach"] is not None for one in figures)
+    said = f"{breaches} of {len(figures)} figures outside their bands"
+    if gate_code(against) == NOTHING_READABLE:
+        said = "there is no figure that both have"
+    elif not breaches:
+        said = "within all bands"
+    return f"against {', '.join(names)}{step}: {said}"
+
+
+def _band(one: Mapping[str, Any]) -> str:
+    return f"{number(one['low'])} to {number(one['high'])}"
 
 
 def _breach(one: Mapping[str, Any]) -> str:
     label = KINDS[one["figure"]].label
-    band = f"{number(one['low'])} to {number(one['high'])}"
     unit = f" {one['unit']}" if one["unit"] not in ("", "share") else ""
     base = f"baseline {number(one['baseline'])}"
     if one["breach"] == "missing":
         return f"missing: {label}, {base}{unit}"
     side = "below" if one["value"] < one["low"] else "above"
-    return f"{one['breach']}: {label} {number(one['value'])} is {side} {band}{unit} ({base})"
-
-
-def _within(one: Mapping[str, Any]) -> str:
-    band = f"{number(one['low'])} to {number(one['high'])}"
-    return f"{KINDS[one['figure']].label} {number(one['value'])} ({band})"
-
-
-def _names(names: Sequence[str]) -> str:
-    more = len(names) - _NAMED
-    shown = [one_line(name) for name in names[:_NAMED]]
-    if more > 0:
-        shown.append(f"{more} more")
-    return ", ".join(shown)
+    return f"{one['breach']}: {label} {number(one['value'])} is {side} {_band(one)}{unit} ({base})"

@@ -6,16 +6,15 @@ import io
 from collections import Counter
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from verl_tui.check.colours import STYLES
 from verl_tui.check.gate import gate_lines
-from verl_tui.check.opening import opening
-from verl_tui.health.finding import KINDS_OF_REASONS, kind_of_reason, unjudged_rules
+from verl_tui.check.opening import STYLES, metric_label, opening
+from verl_tui.health.finding import unjudged_rules
 from verl_tui.indicators import INDICATORS
 from verl_tui.metrics import describe
 from verl_tui.runs.views.state import State
@@ -29,19 +28,16 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
     from verl_tui.runs.source_state import SourceState
 
+    Described: TypeAlias = Mapping[str, Any]
+
+_NoteLine: TypeAlias = "tuple[int, Text]"
+"""A line and how far it is indented; text from logs in it is never markup."""
 _NAMED_UNREADABLE = 3
 """Most unreadable lines listed for each line about sources."""
 
 
-class _NoteLine(NamedTuple):
-    """A line of the note; text from logs in it is never markup."""
-
-    indent: int
-    text: Text
-
-
 def note_text(
-    report: Mapping[str, Any],
+    report: Described,
     monitor: Monitor,
     now: float,
     *,
@@ -62,104 +58,92 @@ def note_text(
         verbose: Whether to name the rules that gave no verdict, with the reasons.
     """
     lines: list[_NoteLine] = []
-    verdicts = []
     for described in report["runs"]:
         run = monitor.runs[described["name"]]
-        verdicts.append(described["verdict"])
-        lines += [_NoteLine(0, Text())] if lines else []
+        lines += [(0, Text())] if lines else []
         first, *others = opening(described, run, now)
-        lines.append(_NoteLine(0, first))
-        lines += [_NoteLine(2, line) for line in others]
-        lines += _held(described)
-        lines += _note(described, run, unfolded=unfolded, verbose=verbose)
-    if len(verdicts) > 1:
-        lines += [_NoteLine(0, Text()), _NoteLine(0, _summary(verdicts))]
+        lines += [(0, first), *((2, line) for line in others)]
+        lines += _run_lines(described, run, unfolded=unfolded, verbose=verbose)
+    if len(report["runs"]) > 1:
+        lines += [
+            (0, Text()),
+            (0, _summary([run["verdict"] for run in report["runs"]])),
+        ]
     out = io.StringIO()
-    system: Literal["standard"] | None = "standard" if colour else None
     console = Console(
         file=out,
         force_terminal=colour,
-        color_system=system,
+        color_system="standard" if colour else None,
         no_color=not colour,
         width=width or 10_000,
         legacy_windows=False,
         _environ={},  # the caller has decided
     )
-    for line in lines:
+    for indent, text in lines:
         if width is None:
-            console.print(Text(" " * line.indent) + line.text, soft_wrap=True)
+            console.print(Text(" " * indent) + text, soft_wrap=True)
         else:
-            console.print(Padding(line.text, (0, 0, 0, line.indent), expand=False))
+            console.print(Padding(text, (0, 0, 0, indent), expand=False))
     return out.getvalue()
 
 
 def _summary(verdicts: Sequence[str | None]) -> Text:
     """Return the number of runs with each verdict."""
+    named = {"no warning": "without a warning", None: "without a verdict"}
     counts = Counter(verdicts)
     parts = [
-        (f"{counts[word]} {word}", STYLES[word])
-        for word in ("critical", "warning", "healthy")
+        Text(f"{counts[word]} {named.get(word, word)}", STYLES.get(word or "", ""))
+        for word in ("critical", "warning", "healthy", "no warning", None)
         if counts[word]
     ]
-    if quiet := counts["no warning"]:
-        parts.append((f"{quiet} without a warning", ""))
-    if unknown := counts[None]:
-        parts.append((f"{unknown} without a verdict", ""))
-    return Text.assemble(
-        f"{len(verdicts)} runs: ", Text(", ").join(Text(*part) for part in parts)
-    )
+    return Text(f"{len(verdicts)} runs: ") + Text(", ").join(parts)
 
 
-def _held(described: Mapping[str, Any]) -> Iterator[_NoteLine]:
-    """Yield how a run compares with a baseline, if it is held against one."""
-    if "against" not in described:
-        return
-    for at, (line, severity) in enumerate(gate_lines(described["against"])):
-        yield _NoteLine(4 if at else 2, Text(line, STYLES.get(severity, "")))
-
-
-def _note(
-    described: Mapping[str, Any], run: Run, *, unfolded: bool, verbose: bool
+def _run_lines(
+    described: Described, run: Run, *, unfolded: bool, verbose: bool
 ) -> Iterator[_NoteLine]:
+    """Yield what stands below the opening."""
+    if "against" in described:
+        for at, (line, severity) in enumerate(gate_lines(described["against"])):
+            yield 4 if at else 2, Text(line, STYLES.get(severity, ""))
     if described["state"] == State.NO_TRAINING.value:
-        yield from _read(described["sources"], run, "plain text")
+        # what has no size is a directory, in which nothing was found either
+        sized = (one for one in described["sources"] if _state(one, run).status.size)
+        yield from _read(sized, run, "plain text")
         return
     yield from _measured(described)
-    if described["best"] is not None:
-        yield from (
-            _NoteLine(2, Text(sentence))
-            for sentence in _best_sentences(described["best"])
-        )
-    yield from (
-        _NoteLine(2, Text(_target_sentence(target))) for target in described["targets"]
-    )
+    best = described["best"]
+    for sentence in () if best is None else _best_sentences(best):
+        yield 2, Text(sentence)
+    for target in described["targets"]:
+        yield 2, Text(_target_sentence(target))
     yield from _found(described, unfolded=unfolded)
     yield from _unjudged(described["not_judged"], verbose=verbose)
     yield from _read(described["sources"], run)
 
 
-def _measured(described: Mapping[str, Any]) -> Iterator[_NoteLine]:
-    rows = []
-    for key, shown in described["losses"].items():
-        metric = describe(key)
-        rows.append(
-            (
-                metric.label,
-                _with_unit(shown["value"], metric.unit),
-                {**shown, "key": key},
-            )
+def _measured(described: Described) -> Iterator[_NoteLine]:
+    """Yield the losses and indicators in columns."""
+    rows = [
+        (
+            describe(key).label,
+            _with_unit(shown["value"], describe(key).unit),
+            shown,
+            key,
         )
+        for key, shown in described["losses"].items()
+    ]
     for id, shown in described["indicators"].items():
         unit = INDICATORS[id].unit or describe(shown["key"]).unit
-        rows.append((INDICATORS[id].label, _with_unit(shown["value"], unit), shown))
+        text = _with_unit(shown["value"], unit)
+        rows.append((INDICATORS[id].label, text, shown, shown["key"]))
     label = max((len(row[0]) for row in rows), default=0)
     value = max((len(row[1]) for row in rows), default=0)
-    for name, text, shown in rows:
+    for name, text, shown, key in rows:
         style = "bold red" if shown["value"] is None else ""
-        origin = (f"  {shown['key']}, step {shown['step']}", "dim")
-        yield _NoteLine(
-            2, Text.assemble(f"{name:<{label}}  ", (f"{text:<{value}}", style), origin)
-        )
+        origin = (f"  {key}, step {shown['step']}", "dim")
+        shown_value = (f"{text:<{value}}", style)
+        yield 2, Text.assemble(f"{name:<{label}}  ", shown_value, origin)
 
 
 def _with_unit(value: float | None, unit: str) -> str:
@@ -170,11 +154,8 @@ def _with_unit(value: float | None, unit: str) -> str:
     return f"{number(value)} {unit}".rstrip()
 
 
-def _best_sentences(best: Mapping[str, Any]) -> Iterator[str]:
-    if best["indicator"] in INDICATORS:
-        label = INDICATORS[best["indicator"]].label
-    else:
-        label = best["indicator"]
+def _best_sentences(best: Described) -> Iterator[str]:
+    label = metric_label(best["indicator"])
     words = f"best {label} {number(best['value'])} at step {best['step']}"
     near = best["nearest_checkpoint"]
     latest = best["latest_checkpoint"]
@@ -194,24 +175,18 @@ def _best_sentences(best: Mapping[str, Any]) -> Iterator[str]:
             f"{latest['path']}"
         )
     for called in best["called_best_at"]:
-        yield f"the trainer itself calls best: {called['path']}{_where(called)}"
+        by = f", by its value of {called['key']}" if called["key"] else ""
+        where = "" if called["step"] is None else f" (step {called['step']}{by})"
+        yield f"the trainer itself calls best: {called['path']}{where}"
 
 
-def _where(called: Mapping[str, Any]) -> str:
-    """Return the step of a checkpoint that the trainer named best, and how it is known."""
-    if called["step"] is None:
-        return "" if called["value"] is None else " (no step has this value)"
-    by = f", by its value of {called['key']}" if called["key"] else ""
-    return f" (step {called['step']}{by})"
-
-
-def _unfinished(checkpoint: Mapping[str, Any]) -> str:
+def _unfinished(checkpoint: Described) -> str:
     if checkpoint["complete"] is not False:
         return ""
     return " (not known to be complete: the tracker file names an earlier one)"
 
 
-def _target_sentence(target: Mapping[str, Any]) -> str:
+def _target_sentence(target: Described) -> str:
     words = f"target {target['metric']} {number(target['target'])}"
     if target["reached_step"] is not None:
         now = "" if target["value"] is None else f", now {number(target['value'])}"
@@ -221,25 +196,31 @@ def _target_sentence(target: Mapping[str, Any]) -> str:
     return f"{words}: not reached, best {number(target['best'])} at step {target['best_step']}"
 
 
-def _found(described: Mapping[str, Any], *, unfolded: bool) -> Iterator[_NoteLine]:
-    by_cause: dict[str | None, list[Mapping[str, Any]]] = {}
+def _found(described: Described, *, unfolded: bool) -> Iterator[_NoteLine]:
+    """Yield the findings with what follows from them; of the one that the note opened with, only
+    what has not been said yet.
+    """
+    by_cause: dict[str | None, list[Described]] = {}
     for finding in described["findings"]:
         by_cause.setdefault(finding["consequence_of"], []).append(finding)
-    for i, finding in enumerate(by_cause.pop(None, ())):
-        yield from _finding(finding, 2, opened=i == 0)
-        consequences = by_cause.pop(finding["id"], None)
-        if consequences:
-            yield _NoteLine(4, _consequences(consequences, unfolded=unfolded))
-            for one in consequences if unfolded else ():
+    for at, finding in enumerate(by_cause.pop(None, ())):
+        yield from _finding(finding, 2, opened=at == 0)
+        consequences = by_cause.pop(finding["id"], ())
+        count = f"+{counted(len(consequences), 'consequence')}"
+        if consequences and unfolded:
+            yield 4, Text(f"{count}:")
+            for one in consequences:
                 yield from _finding(one, 6)
+        elif consequences:
+            ids = ", ".join(dict.fromkeys(one["id"] for one in consequences))
+            yield 4, Text(f"{count}, --consequences writes them out: {ids}", "dim")
 
 
 def _finding(
-    finding: Mapping[str, Any], indent: int, *, opened: bool = False
+    finding: Described, indent: int, *, opened: bool = False
 ) -> Iterator[_NoteLine]:
-    """Yield a finding; of the one that the note opened with, only what has not been said yet."""
     since = finding["since_step"]
-    yield _NoteLine(
+    yield (
         indent,
         Text.assemble(
             (finding["severity"], STYLES[finding["severity"]]),
@@ -248,22 +229,12 @@ def _finding(
             ":" if opened else f": {finding['message']}",
         ),
     )
-    yield from (
-        _NoteLine(indent + 2, Text(f"- {evidence}")) for evidence in finding["evidence"]
-    )
+    for evidence in finding["evidence"]:
+        yield indent + 2, Text(f"- {evidence}")
     if finding["advice"] and not opened:
-        yield _NoteLine(indent + 2, Text(f"advice: {finding['advice']}"))
+        yield indent + 2, Text(f"advice: {finding['advice']}")
     if finding["source"]:
-        yield _NoteLine(indent + 2, Text(f"source: {finding['source']}", "dim"))
-
-
-def _consequences(consequences: Sequence[Mapping[str, Any]], *, unfolded: bool) -> Text:
-    """Return the number of a finding's consequences, with their ids unless they are unfolded."""
-    count = f"+{counted(len(consequences), 'consequence')}"
-    if unfolded:
-        return Text(f"{count}:")
-    ids = dict.fromkeys(one["id"] for one in consequences)
-    return Text(f"{count}, --consequences writes them out: {', '.join(ids)}", "dim")
+        yield indent + 2, Text(f"source: {finding['source']}", "dim")
 
 
 def _unjudged(
@@ -272,30 +243,17 @@ def _unjudged(
     """Yield how many rules gave no verdict, on request with their names by reason."""
     if not rules:
         return
-    if not verbose:
-        words = ", ".join(unjudged_rules([rule["reason"] for rule in rules]))
-        yield _NoteLine(2, Text(f"{words} (-v: why)", "dim"))
-        return
-    for kind in KINDS_OF_REASONS:
-        yield from _by_reason(
-            [rule for rule in rules if kind_of_reason(rule["reason"]) == kind]
-        )
-
-
-def _by_reason(rules: Sequence[Mapping[str, str]]) -> Iterator[_NoteLine]:
-    """Yield how many rules these are, and their names by reason; nothing for none."""
+    words = ", ".join(unjudged_rules([rule["reason"] for rule in rules]))
+    yield 2, Text(f"{words}:" if verbose else f"{words} (-v: why)", "dim")
     by_reason: dict[str, list[str]] = {}
-    for rule in rules:
+    for rule in rules if verbose else ():
         by_reason.setdefault(rule["reason"], []).append(rule["id"])
-    if by_reason:
-        reasons = [reason for reason, ids in by_reason.items() for _ in ids]
-        yield _NoteLine(2, Text(f"{', '.join(unjudged_rules(reasons))}:", "dim"))
     for reason, ids in by_reason.items():
-        yield _NoteLine(4, Text(f"{', '.join(ids)}: {reason}", "dim"))
+        yield 4, Text(f"{', '.join(ids)}: {reason}", "dim")
 
 
 def _read(
-    sources: Iterable[Mapping[str, Any]], run: Run, text_is: str = ""
+    sources: Iterable[Described], run: Run, text_is: str = ""
 ) -> Iterator[_NoteLine]:
     """Yield the sources read; files of the same kind in one directory share a line.
 
@@ -304,48 +262,46 @@ def _read(
         run: Their run.
         text_is: The name to use in place of their format; empty for the format.
     """
-    for (directory, called), group in _by_directory(sources, run, text_is).items():
-        path = (
-            group[0]["path"]
-            if len(group) == 1
-            else f"{len(group):,} files in {directory}"
-        )
-        records = counted(sum(source["records"] for source in group), "record")
-        text = Text(f"read {one_line(path, 1000)}: {called}, {records}", "dim")
-        unreadable = sum(source["unreadable"] for source in group)
+    groups: dict[tuple[Path, str], list[Described]] = {}
+    for source in sources:
+        kind = Path(source["path"]).parent, source["program"] or source["format"]
+        groups.setdefault(kind, []).append(source)
+    for (directory, called), group in groups.items():
+        count = len(group)
+        path = f"{count:,} files in {directory}" if count > 1 else group[0]["path"]
+        records, unreadable = (_sum(group, what) for what in ("records", "unreadable"))
+        words = f"{text_is or called}, {counted(records, 'record')}"
+        text = Text(f"read {one_line(path, 1000)}: {words}", "dim")
         if unreadable:
             text.append(f", {counted(unreadable, 'unreadable line')}", "not dim yellow")
-        yield _NoteLine(2, text)
-        yield from _trouble(run.sources[source["path"]] for source in group)
+        yield 2, text
+        yield from _trouble([_state(source, run) for source in group])
 
 
-def _by_directory(
-    sources: Iterable[Mapping[str, Any]], run: Run, text_is: str
-) -> dict[tuple[Path, str], list[Mapping[str, Any]]]:
-    """Group sources by their directory and by what they are called."""
-    groups: dict[tuple[Path, str], list[Mapping[str, Any]]] = {}
-    for source in sources:
-        if text_is and not run.sources[source["path"]].status.size:
-            continue  # a directory, in which nothing was found either
-        called = text_is or source["program"] or source["format"]
-        groups.setdefault((Path(source["path"]).parent, called), []).append(source)
-    return groups
+def _state(source: Described, run: Run) -> SourceState:
+    return run.sources[source["path"]]
 
 
-def _trouble(sources: Iterable[SourceState]) -> Iterator[_NoteLine]:
-    named = more = 0
+def _sum(group: Iterable[Described], what: str) -> int:
+    return sum(source[what] for source in group)
+
+
+def _trouble(sources: Sequence[SourceState]) -> Iterator[_NoteLine]:
+    """Yield problems, notes and the first unreadable lines of sources."""
     notes: set[str] = set()
+    left = _NAMED_UNREADABLE
     for source in sources:
         path = one_line(source.status.path, 1000)
+        note = source.status.note
         if source.status.problem:
-            yield _NoteLine(4, Text(f"{path}: {source.status.problem}"))
-        if source.status.note and source.status.note not in notes:
-            notes.add(source.status.note)
-            yield _NoteLine(4, Text(f"{path}: {source.status.note}", "dim"))
-        lines = list(islice(source.unreadable, _NAMED_UNREADABLE - named))
-        for line in lines:
-            yield _NoteLine(4, Text(f"{path}:{line.line}: {line.reason}"))
-        named += len(lines)
-        more += source.status.unreadable - len(lines)
+            yield 4, Text(f"{path}: {source.status.problem}")
+        if note and note not in notes:
+            notes.add(note)
+            yield 4, Text(f"{path}: {note}", "dim")
+        for line in islice(source.unreadable, left):
+            left -= 1
+            yield 4, Text(f"{path}:{line.line}: {line.reason}")
+    more = sum(source.status.unreadable for source in sources)
+    more -= _NAMED_UNREADABLE - left
     if more:
-        yield _NoteLine(4, Text(f"and {more:,} more"))
+        yield 4, Text(f"and {more:,} more")

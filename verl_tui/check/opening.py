@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from verl_tui.check.colours import STYLES
 from verl_tui.evaluation import PREFIX
 from verl_tui.health.coverage import coverage
 from verl_tui.health.finding import KINDS_OF_REASONS, kind_of_reason
@@ -21,14 +21,24 @@ from verl_tui.times import age, duration
 from verl_tui.words import counted, lowered, number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from verl_tui.health.coverage import Coverage
     from verl_tui.health.guide import Guide
     from verl_tui.runs.run import Run
 
+STYLES: Mapping[str, str] = {
+    "info": "blue",
+    "healthy": "green",
+    "warning": "yellow",
+    "critical": "bold red",
+    "running": "green",
+    "finished": "green",
+    "stalled": "yellow",
+    "crashed": "bold red",
+}
+"""Verdicts, severities and states -> their colour on a terminal."""
 _GO_BACK = pattern(r"\bgo back to\b", re.IGNORECASE)
-_GOES_ON = ("waiting", "running", "stalled")
 _UNREAD = "have it write its metrics with their steps as JSONL or CSV, to TensorBoard or to W&B"
 _NEXT: Mapping[str, str] = {
     "waiting": "wait for the first steps",
@@ -51,21 +61,19 @@ def judgement(
     """
     judged = judging_rules(described, guide)
     word = verdict(described, judged)
-    found: dict[str, str | None] = {"verdict": word or None, "why": None, "next": None}
-    if described["state"] != State.NO_TRAINING.value and not _is_evaluated(
-        described, run
-    ):
-        found["why"] = _why(described, run, word, judged)
-        found["next"] = _next(described, run)
-    return found
+    trained = described["state"] != State.NO_TRAINING.value
+    trained = trained and not _is_evaluated(described, run)
+    return {
+        "verdict": word or None,
+        "why": _why(described, run, word, judged) if trained else None,
+        "next": _next(described, run) if trained else None,
+    }
 
 
 def judging_rules(described: Mapping[str, Any], guide: Guide) -> int:
     """Return the number of rules that judged a run."""
-    return len(
-        {rule.id for rule in guide.rules}
-        - {rule["id"] for rule in described["not_judged"]}
-    )
+    skipped = {rule["id"] for rule in described["not_judged"]}
+    return len({rule.id for rule in guide.rules} - skipped)
 
 
 def verdict(described: Mapping[str, Any], judged: int) -> str:
@@ -111,10 +119,30 @@ def opening(described: Mapping[str, Any], run: Run, now: float) -> Iterator[Text
         run: The same run.
         now: Seconds since the epoch.
     """
-    if described["state"] == State.NO_TRAINING.value:
-        yield Text.assemble((described["name"], "bold"), ": no training found in it")
+    name = (described["name"], "bold")
+    state = described["state"]
+    if state == State.NO_TRAINING.value:
+        yield Text.assemble(name, ": no training found in it")
         return
-    yield _headline(described, run, now)
+    evaluated = _is_evaluated(described, run)
+    head = described["verdict"] or no_verdict(described)
+    at, condition = _progress(described, run)
+    if evaluated:
+        head, at = _evaluated(run), ""
+    style = STYLES.get(state, "")
+    # green only if all is calm
+    style = "" if style == "green" and head != "healthy" else style
+    facts = ["steps estimated"] if has_estimated_steps(run) else []
+    facts += _times(described, run, now)
+    yield Text.assemble(
+        name,
+        ": ",
+        (head, STYLES.get(head, "")),
+        f"{at}, ",
+        (state, style),
+        condition,
+        *(f", {fact}" for fact in facts),
+    )
     for line in ("why", "next"):
         if described[line] is not None:
             yield Text(f"{line}: {described[line]}")
@@ -124,67 +152,24 @@ def _is_evaluated(described: Mapping[str, Any], run: Run) -> bool:
     return is_evaluation(run) and not described["findings"]
 
 
-def _headline(described: Mapping[str, Any], run: Run, now: float) -> Text:
-    evaluation = _is_evaluated(described, run)
-    head = described["verdict"] or no_verdict(described)
-    head = _evaluated(run) if evaluation else head
-    at = "" if evaluation else _at(described)
-    return Text.assemble(
-        (described["name"], "bold"),
-        ": ",
-        (head, STYLES.get(head, "")),
-        at,
-        ", ",
-        _condition(described, run, calm=head == "healthy"),
-        ", steps estimated" if has_estimated_steps(run) else "",
-        *(f", {fact}" for fact in _times(described, run, now)),
-    )
-
-
-def _at(described: Mapping[str, Any]) -> str:
-    """Return the step that the verdict applies to; empty before the first step and after the
-    last.
-    """
+def _progress(described: Mapping[str, Any], run: Run) -> tuple[str, str]:
+    """Return the step that the verdict applies to, and what the state says of steps."""
     step, total, state = (described[key] for key in ("step", "total_steps", "state"))
-    if step is None or _complete(described):
-        return ""
-    if total:
-        # Rounded down, as on the screen: 100% is the end.
-        return f" at step {step} of {total} ({min(100, 100 * step // total)}%)"
-    return f" at step {step}" + (" (total unknown)" if state in _GOES_ON else "")
-
-
-def _complete(described: Mapping[str, Any]) -> bool:
-    step = described["step"]
-    total = described["total_steps"]
-    return (
-        described["state"] == "finished"
-        and bool(total)
-        and step is not None
-        and step >= total
-    )
-
-
-def _condition(described: Mapping[str, Any], run: Run, *, calm: bool) -> Text:
-    """Return the state, with details that the verdict's step does not give; green only if all is
-    calm.
-    """
-    state = described["state"]
-    total = described["total_steps"]
-    style = STYLES.get(state, "")
-    words = Text(state, style if calm or style != STYLES["healthy"] else "")
-    if _complete(described):
-        return Text.assemble(words, f" after all {total} steps")
-    if described["step"] is not None or is_evaluation(run):
-        return words
-    if unread_form(run):
-        return Text.assemble(words, ", its steps cannot be read")
-    first = f"the first of {total} steps" if total else "the first step"
-    if state in ("waiting", "crashed", "ended?"):
-        return Text.assemble(
-            words, f" {'for' if state == 'waiting' else 'before'} {first}"
-        )
-    return Text.assemble(words, " without a step")
+    if step is None:
+        if is_evaluation(run):
+            return "", ""
+        if unread_form(run):
+            return "", ", its steps cannot be read"
+        how = {"waiting": "for", "crashed": "before", "ended?": "before"}.get(state)
+        first = f"the first of {total} steps" if total else "the first step"
+        return "", f" {how} {first}" if how else " without a step"
+    if not total:
+        goes_on = state in ("waiting", "running", "stalled")
+        return f" at step {step}" + " (total unknown)" * goes_on, ""
+    if state == "finished" and step >= total:
+        return "", f" after all {total} steps"
+    # Rounded down, as on the screen: 100% is the end.
+    return f" at step {step} of {total} ({min(100, 100 * step // total)}%)", ""
 
 
 def _times(described: Mapping[str, Any], run: Run, now: float) -> Iterator[str]:
@@ -194,14 +179,9 @@ def _times(described: Mapping[str, Any], run: Run, now: float) -> Iterator[str]:
         yield f"about {duration(left)} left"
     if quiet is not None:
         ago = age(quiet)
-        by = ""
-        if run.dated_by_file and evidence(run, now) is None:
-            by = " by its file's time"
-        yield (
-            f"last record just now{by}"
-            if ago == "now"
-            else f"last record {ago} ago{by}"
-        )
+        when = "just now" if ago == "now" else f"{ago} ago"
+        by_file = run.dated_by_file and evidence(run, now) is None
+        yield f"last record {when}" + " by its file's time" * by_file
     early = ahead(run, now)
     if early is not None:
         yield f"last record dated {age(early)} ahead of the clock"
@@ -211,41 +191,43 @@ def _evaluated(run: Run) -> str:
     """Describe the result of an evaluation, or the newest samples of a training whose log is not
     there.
     """
-    prefix = PREFIX if run.series(f"{PREFIX}count") is not None else f"val_{PREFIX}"
+    trained = run.series(f"{PREFIX}count") is not None
+    prefix = PREFIX if trained else f"val_{PREFIX}"
     count, score = (run.series(f"{prefix}{name}") for name in ("count", "score"))
     words = "an evaluation"
     if count is not None:
         samples = counted(int(count.values[-1]), "sample")
-        trained = prefix == PREFIX
-        words = (
-            f"{samples} of step {count.steps[-1]}"
-            if trained
-            else f"{words} of {samples}"
-        )
+        words = f"{words} of {samples}"
+        if trained:
+            words = f"{samples} of step {count.steps[-1]}"
     if score is not None and len(score.values):
         words += f", mean score {score.values[-1]:.4g}"
     return words
 
 
-def _primary(described: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    return [one for one in described["findings"] if one["consequence_of"] is None]
+def _first(described: Mapping[str, Any]) -> tuple[Mapping[str, Any] | None, int]:
+    """Return the finding that the report opens with, and how many more have causes of their own."""
+    found = [one for one in described["findings"] if one["consequence_of"] is None]
+    return (found[0], len(found) - 1) if found else (None, 0)
 
 
 def _why(described: Mapping[str, Any], run: Run, word: str, judged: int) -> str:
-    findings = _primary(described)
-    if findings:
-        more = f" (and {counted(len(findings) - 1, 'more finding')} below)"
-        message: str = findings[0]["message"] + (more if len(findings) > 1 else "")
-        if word in ("healthy", "no warning"):
-            missing = _coverage(described).words
-            return f"{counted(judged, 'rule')} judged, no warning{missing}; noted: {message}"
+    if not word:
+        return unread_form(run) or _unjudged(described)
+    first, more = _first(described)
+    message: str = first["message"] if first else ""
+    if more:
+        message += f" (and {counted(more, 'more finding')} below)"
+    if message and word in ("critical", "warning"):
         return message
-    if word:
-        missing = _coverage(described).words
-        return f"{counted(judged, 'rule')} judged, none found anything{missing}"
-    if said := unread_form(run):
-        return said
-    if run.step is None:
+    missing = _coverage(described).words
+    said = f"no warning{missing}; noted: {message}"
+    said = said if message else f"none found anything{missing}"
+    return f"{counted(judged, 'rule')} judged, {said}"
+
+
+def _unjudged(described: Mapping[str, Any]) -> str:
+    if described["step"] is None:
         return "no step to judge yet"
     if not described["indicators"]:
         return "no indicator of this log is known, nothing to judge"
@@ -255,12 +237,12 @@ def _why(described: Mapping[str, Any], run: Run, word: str, judged: int) -> str:
 
 
 def _next(described: Mapping[str, Any], run: Run) -> str:
-    for finding in _primary(described)[:1]:
-        if finding["advice"]:
-            return lowered(finding["advice"]).rstrip(".") + _checkpoint_before(
-                finding, run
-            )
-        return "look at what the finding names below"
+    first, _ = _first(described)
+    if first is not None:
+        if not first["advice"]:
+            return "look at what the finding names below"
+        advice = lowered(first["advice"]).rstrip(".")
+        return advice + _checkpoint_before(first, run)
     if described["state"] == "finished" and (keep := _worth_keeping(described["best"])):
         return keep
     if unread_form(run):
@@ -270,38 +252,34 @@ def _next(described: Mapping[str, Any], run: Run) -> str:
 
 def _checkpoint_before(finding: Mapping[str, Any], run: Run) -> str:
     """Name the checkpoint to go back to or to resume from, if that is the advice."""
-    paths = _complete_checkpoints(run)
+    before = finding["since_step"]
+    where = f" from before step {before}"
     if finding["id"] in ("crash", "ended-early"):
-        newest = max(paths, default=None)
-        if newest is None:
-            return ""
-        return f". The newest checkpoint is of step {newest}: {paths[newest]}"
-    since = finding["since_step"]
-    if since is None or not _GO_BACK.search(finding["advice"]):
+        before, where = math.inf, ""
+    elif before is None or not _GO_BACK.search(finding["advice"]):
         return ""
-    before = max((at for at in paths if at < since), default=None)
-    if before is None:
-        return f". No checkpoint from before step {since} is known"
-    return f". The newest checkpoint from before step {since} is of step {before}: {paths[before]}"
-
-
-def _complete_checkpoints(run: Run) -> dict[int, str]:
-    """Return the paths of a run's usable checkpoints by step, up to the last that it has saved."""
-    saved = run.saved_step
-    return {
-        at: path for at, path in usable(run).items() if saved is None or at <= saved
-    }
+    if run.saved_step is not None:
+        before = min(before, run.saved_step + 1)
+    saved = usable(run)
+    newest = max((at for at in saved if at < before), default=None)
+    if newest is not None:
+        return f". The newest checkpoint{where} is of step {newest}: {saved[newest]}"
+    return where and f". No checkpoint{where} is known"
 
 
 def _worth_keeping(best: Mapping[str, Any] | None) -> str:
     """Name the best checkpoint by the metric; empty if none is known."""
-    near = None if best is None else best["nearest_checkpoint"]
+    near = best and best["nearest_checkpoint"]
     if best is None or near is None:
         return ""
-    metric = best["indicator"]
-    label = INDICATORS[metric].label if metric in INDICATORS else metric
+    label = metric_label(best["indicator"])
     words = f"keep the checkpoint of step {near['step']}"
     value = number(best["value"])
     if best["checkpoint"]:
         return f"{words}, where the {label} was best ({value})"
     return f"{words}, the nearest to the best {label} ({value} at step {best['step']})"
+
+
+def metric_label(metric: str) -> str:
+    """Return what an indicator, or a log's own key, is called."""
+    return INDICATORS[metric].label if metric in INDICATORS else metric

@@ -54,9 +54,8 @@ _MOST_OF_COMMENT = 65_536
 
 def run(options: argparse.Namespace) -> int:
     """Write the report; return the exit code."""
-    from verl_tui.report.masked import masked
     from verl_tui.report.record import Origin, make_report
-    from verl_tui.report.reported_samples import excerpts_of
+    from verl_tui.report.sentences import masked
 
     paths_of(options)
     form = _form(options)
@@ -71,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
         sentences=tuple(monitor.sentences),
     )
     runs = baseline_first(monitor, options.baseline, now, "report on")
-    _write(make_report(monitor, runs, now, origin, excerpts_of), form, options)
+    _write(make_report(monitor, runs, now, origin), form, options)
     return 0
 
 
@@ -106,8 +105,8 @@ def _check_target(path: Path, *, force: bool) -> None:
 
 
 def _write(report: Report, form: str, options: argparse.Namespace) -> None:
+    from verl_tui.report.documents import drawn_charts, report_text
     from verl_tui.report.files import write_charts, write_new
-    from verl_tui.report.forms import drawn_charts, report_text
 
     pictures = drawn_charts(report)
     with writing(options.output):

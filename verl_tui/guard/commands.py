@@ -6,12 +6,12 @@ import os
 import subprocess
 import sys
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from verl_tui.runs.run_id import run_id
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from verl_tui.runs.run import Run
 
@@ -29,6 +29,10 @@ class Process(Protocol):
         ...
 
 
+Start: TypeAlias = "Callable[[Sequence[str], Mapping[str, str]], Process]"
+"""Starts a command with additional environment variables."""
+
+
 def start(command: Sequence[str], facts: Mapping[str, str]) -> Process:
     """Start a command with the facts in its environment; its output goes to standard error."""
     # The user's own words are handed on as they are, through no shell.
@@ -38,6 +42,34 @@ def start(command: Sequence[str], facts: Mapping[str, str]) -> Process:
         stdin=subprocess.DEVNULL,
         stdout=sys.stderr.fileno(),
     )
+
+
+def begun(
+    run: Run,
+    now: float,
+    argv: Sequence[str],
+    facts: Mapping[str, str],
+    start: Start | None,
+) -> tuple[Process | None, EventLine]:
+    """Start a command; return it, and the line that says so, or why it cannot be started.
+
+    Args:
+        run: The run that it is for.
+        now: Seconds since the epoch.
+        argv: Program and arguments.
+        facts: Additional environment variables.
+        start: Starts it; None to say only what would be run.
+    """
+    process = None
+    if start is not None:
+        try:
+            process = start(argv, facts)
+        except OSError as error:
+            why = f"{argv[0]}: {(error.strerror or '').lower()}"
+            return None, event("problem", now, run, message=why)
+    pid = None if process is None else process.pid
+    dry = start is None
+    return process, event("command", now, run, argv=list(argv), pid=pid, dry_run=dry)
 
 
 def variables(facts: Mapping[str, object]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui import debug_log
 from verl_tui.guard.bests import BestKeeper
-from verl_tui.guard.commands import event, start, variables
+from verl_tui.guard.commands import begun, event, start, variables
 from verl_tui.health.finding import Severity
 from verl_tui.monitor import Monitor
 from verl_tui.reading import refreshes
@@ -21,10 +21,10 @@ from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from verl_tui.config import Config
-    from verl_tui.guard.commands import EventLine, Process
+    from verl_tui.guard.commands import EventLine, Process, Start
     from verl_tui.health.finding import Finding
     from verl_tui.runs.views.checkpoints import BestBy
 
@@ -92,7 +92,7 @@ class Guard:
         self,
         monitor: Monitor,
         orders: Orders,
-        start: Callable[[Sequence[str], Mapping[str, str]], Process] = start,
+        start: Start = start,
     ) -> None:
         """Begin to watch.
 
@@ -104,7 +104,7 @@ class Guard:
         self.monitor = monitor
         self.orders = orders
         self.tripped = False
-        self._start = start
+        self._start = None if orders.dry_run else start
         self._states: dict[str, State] = {}
         self._reported: set[tuple[str, str, str | None, int | None]] = set()
         self._acted: set[str] = set()
@@ -112,11 +112,9 @@ class Guard:
         self._over: set[str] = set()
         self._failures: dict[str, str] = {}
         """Why a run could not be guarded when it was last tried."""
-        self._bests = (
-            None
-            if orders.best is None
-            else BestKeeper(orders.best, orders.command, start, dry_run=orders.dry_run)
-        )
+        self._bests = None
+        if orders.best is not None:
+            self._bests = BestKeeper(orders.best, orders.command, self._start)
 
     @property
     def done(self) -> bool:
@@ -217,37 +215,11 @@ class Guard:
         ):
             return
         self._acted.add(run.name)
-        if self.orders.dry_run:
-            yield event(
-                "command",
-                now,
-                run,
-                argv=list(self.orders.command),
-                pid=None,
-                dry_run=True,
-            )
-            return
-        try:
-            process = self._start(
-                self.orders.command, finding_facts(run, finding, current)
-            )
-        except OSError as error:
-            yield event(
-                "problem",
-                now,
-                run,
-                message=f"{self.orders.command[0]}: {(error.strerror or '').lower()}",
-            )
-            return
-        self._running[run.name] = process
-        yield event(
-            "command",
-            now,
-            run,
-            argv=list(self.orders.command),
-            pid=process.pid,
-            dry_run=False,
-        )
+        facts = finding_facts(run, finding, current)
+        process, line = begun(run, now, self.orders.command, facts, self._start)
+        if process is not None:
+            self._running[run.name] = process
+        yield line
 
     def _commands(self, now: float) -> Iterator[EventLine]:
         for name, process in list(self._running.items()):

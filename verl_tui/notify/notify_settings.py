@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import difflib
-import math
 from dataclasses import dataclass, field, replace
 from datetime import datetime, time
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from verl_tui.config import TRUTH, Setting, is_number, read_settings
 from verl_tui.health.finding import SEVERITIES, Severity
 from verl_tui.notify.destination import PRESETS
 from verl_tui.runs.views.state import State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Collection, Mapping
 
 COMMANDS = ("watch", "guard")
 """Commands that send without an option, once there is an address."""
@@ -123,111 +123,86 @@ def parse_settings(table: Mapping[str, Any], known: Collection[str]) -> NotifySe
     Raises:
         ValueError: An unknown key or a value of the wrong kind; one sentence for people.
     """
-    runs = table.get("runs", {})
-    if not isinstance(runs, dict) or not all(
-        isinstance(one, dict) for one in runs.values()
-    ):
-        raise ValueError(
-            "`notify.runs` must be a table with a table for each pattern of names"
+    own = _read(table, _OF_ALL | _OF_A_RUN, "notify.", known)
+    runs = own.pop("runs", {})
+    choice = Choice(**{key: own.pop(key) for key in _OF_A_RUN if key in own})
+    choices = [
+        (
+            name,
+            replace(choice, **_read(one, _OF_A_RUN, f'notify.runs."{name}".', known)),
         )
-    own = {key: value for key, value in table.items() if key != "runs"}
-    values = _read("notify", own, (*_OF_ALL, *_OF_A_RUN, "runs"), known)
-    choice = Choice(**{key: values.pop(key) for key in _OF_A_RUN if key in values})
-    special = {
-        pattern: _read(f'notify.runs."{pattern}"', changes, (*_OF_A_RUN,), known)
-        for pattern, changes in runs.items()
-    }
-    choices = [(name, replace(choice, **found)) for name, found in special.items()]
-    return NotifySettings(choice, tuple(choices), **values)
+        for name, one in runs.items()
+    ]
+    return NotifySettings(choice, tuple(choices), **own)
 
 
 def _read(
-    place: str, table: Mapping[str, Any], keys: Sequence[str], known: Collection[str]
+    table: Mapping[str, Any],
+    keys: Mapping[str, Setting],
+    place: str,
+    known: Collection[str],
 ) -> dict[str, Any]:
     """Return the values of a table that may have some keys, and that may name known findings."""
-    values = {}
-    for key, value in table.items():
-        if key not in keys:
-            raise ValueError(_unknown(place, key, keys))
-        setting = _SETTINGS[key]
-        try:
-            if not setting.fits(value):
-                raise ValueError(setting.words)
-            values[key] = setting.convert(value)
-        except ValueError as error:
-            raise ValueError(f"`{place}.{key}` must be {error}") from None
+    for key in table:
+        if key in ("url", "secret", "token", "webhook"):
+            where = "an address and what gives access stand in the environment or in `file` only"
+            raise ValueError(f"unknown key `{place}{key}`; {where}")
+    values = read_settings(table, keys, place)
     for id in values.get("ids", ()):
         if id not in known:
             near = difflib.get_close_matches(id, known, 3)
             hint = f"; did you mean {', '.join(near)}?" if near else ""
-            raise ValueError(f"`{place}.ids`: no finding is called {id}{hint}")
+            raise ValueError(f"`{place}ids`: no finding is called {id}{hint}")
     return values
 
 
-def _unknown(place: str, key: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(key, known, 1)
-    hint = f"did you mean `{near[0]}`?" if near else f"known are {', '.join(known)}"
-    if key in ("url", "secret", "token", "webhook"):
-        hint = "an address and what gives access stand in the environment or in `file` only"
-    return f"unknown key `{place}.{key}`; {hint}"
+def _texts(among: Collection[str] = ()) -> Setting:
+    def fits(value: Any) -> bool:
+        texts = isinstance(value, list) and all(isinstance(one, str) for one in value)
+        return texts and (not among or set(value) <= set(among))
+
+    return Setting(f"a list of {', '.join(among) or 'texts'}", fits, frozenset)
 
 
-class _Setting(NamedTuple):
-    """What the value of a key must be."""
-
-    words: str
-    fits: Callable[[Any], bool]
-    convert: Callable[[Any], Any] = lambda value: value
+def _one_of(choices: Mapping[str, Any]) -> Setting:
+    words = f"one of {', '.join(choices)}"
+    return Setting(words, lambda value: value in [*choices], choices.__getitem__)
 
 
-def _texts(among: Collection[str] = ()) -> _Setting:
-    return _Setting(
-        f"a list of {', '.join(among) or 'texts'}",
-        lambda value: (
-            isinstance(value, list)
-            and all(isinstance(one, str) and one in (among or value) for one in value)
-        ),
-        frozenset,
+def _is_tables(value: object) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(one, dict) for one in value.values()
     )
 
 
-_TRUTH = _Setting("true or false", lambda value: isinstance(value, bool))
-_SEVERITIES = {"none": None, **SEVERITIES}
-_OF_A_RUN: Mapping[str, _Setting] = {
-    "severity": _Setting(
-        f"one of {', '.join(_SEVERITIES)}",
-        lambda value: value in [*_SEVERITIES],
-        _SEVERITIES.__getitem__,
-    ),
+_OF_A_RUN: dict[str, Setting] = {
+    "severity": _one_of({"none": None, **SEVERITIES}),
     "ids": _texts(),
     "states": _texts([state.value for state in State]),
-    "cleared": _TRUTH,
+    "cleared": TRUTH,
 }
-_OF_ALL: Mapping[str, _Setting] = {
-    "repeat_after": _Setting(
+_OF_ALL: dict[str, Setting] = {
+    "repeat_after": Setting(
         "a number of minutes, at least 1",
-        lambda value: (
-            type(value) in (int, float) and 1 <= value < math.inf  # no truth value
-        ),
+        lambda value: is_number(value) and value >= 1,
         lambda value: value * 60.0,
     ),
-    "per_hour": _Setting(
+    "per_hour": Setting(
         "a whole number, at least 1", lambda value: type(value) is int and value >= 1
     ),
-    "quiet": _Setting(
+    "quiet": Setting(
         "two times of the day, such as 22:00-07:30",
         lambda value: isinstance(value, str),
         QuietHours.of,
     ),
-    "critical_passes": _TRUTH,
+    "critical_passes": TRUTH,
     "commands": _texts(COMMANDS),
     "guard": _texts(GUARD_EVENTS),
-    "preset": _Setting(f"one of {', '.join(PRESETS)}", lambda value: value in PRESETS),
-    "file": _Setting(
+    "preset": _one_of({name: name for name in PRESETS}),
+    "file": Setting(
         "the path of a file",
         lambda value: isinstance(value, str) and value != "",
         lambda value: Path(value).expanduser(),
     ),
+    "runs": Setting("a table with a table for each pattern of names", _is_tables),
 }
-_SETTINGS = {**_OF_ALL, **_OF_A_RUN}
-"""Key -> what its value must be."""

@@ -44,12 +44,11 @@ class Sender:
         self._waiting: Queue[Message | None] = Queue(most)
         """Ends with None."""
         self._lock = threading.Lock()
-        self._open: list[Message] = []
-        """Those that are neither sent nor given up."""
-        self._thread: threading.Thread | None = None
+        self._open: dict[str, Message] = {}
+        """Those that are neither sent nor given up, by their ids."""
+        self._thread = threading.Thread(target=self._run, name="notify", daemon=True)
         self._trouble = ""
         """Why the latest attempt failed; empty once a message was sent."""
-        self.sent = 0
         self.unsent: list[Message] = []
         """Messages that were given up."""
         self.problem = ""
@@ -57,27 +56,23 @@ class Sender:
 
     def send(self, message: Message) -> None:
         """Have a message sent; never waits. With a full queue it is given up."""
-        with self._lock:
-            self._open.append(message)
+        self._open[message.id] = message
         try:
             self._waiting.put_nowait(message)
         except Full:
             self._settle(message, f"{self._waiting.maxsize} messages wait already")
-        if self._thread is None:
-            self._thread = threading.Thread(
-                target=self._run, name="notify", daemon=True
-            )
+        if self._thread.ident is None:
             self._thread.start()
 
     def close(self, patience: float) -> None:
         """Send what waits and end; after so many seconds the rest is given up."""
-        if self._thread is not None:
+        if self._thread.ident is not None:
             end = time.monotonic() + patience
             with suppress(Full):
                 self._waiting.put(None, timeout=patience)
             self._thread.join(max(0.0, end - time.monotonic()))
         self._stop.set()
-        for one in tuple(self._open):
+        for one in tuple(self._open.values()):
             self._settle(one, self._trouble or f"not sent within {patience:g} s")
 
     def _run(self) -> None:
@@ -106,11 +101,6 @@ class Sender:
     def _settle(self, message: Message, trouble: str) -> None:
         """Count a message as sent, or as given up; it is the first call that counts."""
         with self._lock:
-            if message not in self._open:
-                return
-            self._open.remove(message)
-            if trouble:
+            if self._open.pop(message.id, None) and trouble:
                 self.unsent.append(message)
                 self.problem = trouble
-            else:
-                self.sent += 1

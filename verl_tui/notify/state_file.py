@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from contextlib import suppress
-from pathlib import Path
-from tempfile import mkstemp
 from typing import TYPE_CHECKING
 
 from verl_tui.given_files import NO_LINK, is_link
 from verl_tui.health.finding import Severity
+from verl_tui.whole_file import replacing
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from verl_tui.notify.notifier import Notifier
 
-_KIND = "verl-tui notifications"
-_VERSION = 1
+_KIND = {"kind": "verl-tui notifications", "version": 1}
 _LARGEST = 16 * 2**20
 
 
@@ -42,7 +41,7 @@ def read_state(path: Path, notifier: Notifier) -> None:
         raise StateFileError(f"{path}: {why}") from error
     try:
         data = json.loads(text)
-        if (data["kind"], data["version"]) != (_KIND, _VERSION):
+        if not data.items() >= _KIND.items():
             raise ValueError
         notifier.changes.take(data)
         limits = notifier.limits
@@ -68,20 +67,7 @@ def write_state(path: Path, notifier: Notifier) -> None:
     Raises:
         OSError: It cannot be written.
     """
-    data = {
-        "kind": _KIND,
-        "version": _VERSION,
-        **notifier.changes.as_data(),
-        "sent": notifier.limits.sent,
-        "held_back": notifier.limits.held,
-        "worst": notifier.limits.worst,
-    }
-    handle, name = mkstemp(dir=path.parent)
-    try:
-        with open(handle, "w", encoding="utf-8") as file:  # noqa: PTH123 - open already
-            json.dump(data, file)
-        Path(name).replace(path)
-    except OSError:
-        with suppress(OSError):
-            Path(name).unlink()
-        raise
+    limits = notifier.limits
+    kept = {"sent": limits.sent, "held_back": limits.held, "worst": limits.worst}
+    with replacing(path, rights=0o600) as file:
+        json.dump({**_KIND, **notifier.changes.as_data(), **kept}, file)

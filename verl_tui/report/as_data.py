@@ -10,10 +10,8 @@ from verl_tui.plain_data import plain
 
 if TYPE_CHECKING:
     from verl_tui.rendering.charts.chart_data import Points
-    from verl_tui.report.record import BestStep, Report, ReportedRun
-    from verl_tui.report.reported_samples import ReportedSamples
+    from verl_tui.report.record import Report, ReportedRun
     from verl_tui.report.run_charts import ReportChart, RunCurve
-    from verl_tui.runs.views.checkpoints import Checkpoint
 
 VERSION = 1
 """Version of the schema: grows when a field is removed or changes its meaning."""
@@ -41,47 +39,15 @@ def as_data(report: Report) -> dict[str, Any]:
 
 
 def _run(run: ReportedRun) -> dict[str, Any]:
-    return {
-        "name": run.name,
-        "id": run.described["id"],
-        "verdict": run.verdict or None,
-        "why": run.why or None,
-        "next": run.next or None,
-        "check": run.described,
-        "bests": [_best(one) for one in run.bests],
-        "samples": None if run.excerpts is None else _samples(run.excerpts),
-    }
-
-
-def _best(one: BestStep) -> dict[str, Any]:
-    found = one.best
-    return {
-        "metric": found.metric,
-        "key": found.key,
-        "step": found.step,
-        "value": plain(found.value),
-        "checkpoint": _checkpoint(found.checkpoint),
-        "nearest_checkpoint": _checkpoint(found.nearest),
-        "latest_checkpoint": _checkpoint(found.latest),
-    }
-
-
-def _samples(found: ReportedSamples) -> dict[str, Any]:
-    return {
-        "step": found.step,
-        "validation": found.validation,
-        "note": found.note,
-        "shown": [
-            {
-                "why": one.why,
-                "score": plain(one.score),
-                "prompt": one.prompt,
-                "response": one.response,
-                "ground_truth": one.ground_truth,
-            }
-            for one in found.shown
-        ],
-    }
+    same = {name: run.described[name] for name in ("id", "verdict", "why", "next")}
+    bests = [one._asdict() for one in run.bests]
+    for one in bests:
+        del one["lowest"]
+        for name in ("checkpoint", "nearest", "latest"):
+            suffix = "" if name == "checkpoint" else "_checkpoint"
+            one[f"{name}{suffix}"] = one.pop(name)
+    rest = {"bests": plain(bests), "samples": plain(run.excerpts)}
+    return {"name": run.name, **same, "check": run.described, **rest}
 
 
 def _chart(chart: ReportChart) -> dict[str, Any]:
@@ -95,10 +61,6 @@ def _chart(chart: ReportChart) -> dict[str, Any]:
     }
 
 
-def _checkpoint(checkpoint: Checkpoint | None) -> dict[str, Any] | None:
-    return None if checkpoint is None else checkpoint._asdict()
-
-
 def _curve(curve: RunCurve) -> dict[str, Any]:
     main = curve.data.main
     found = {"run": curve.run, "key": curve.data.key}
@@ -110,27 +72,19 @@ def _curve(curve: RunCurve) -> dict[str, Any]:
 
 def _stretches(points: Points, most: int) -> dict[str, Any]:
     """Return the least and the greatest value of each stretch of steps, by its first step."""
-    first = points.steps[0]
-    last = points.steps[-1]
+    first, last = points.steps[0], points.steps[-1]
     per = -(-(last - first + 1) // most)
     lows, highs, odds = points.pyramid.query(first, per, most)
     steps = range(first, first + most * per, per)
-    known_steps = []
-    least = []
-    greatest = []
-    for step, low, high in zip(steps, lows, highs, strict=True):
-        if low is not None and high is not None:
-            known_steps.append(step)
-            least.append(_short(low))
-            greatest.append(_short(high))
+    known = [
+        (step, low, high)
+        for step, low, high in zip(steps, lows, highs, strict=True)
+        if low is not None and high is not None
+    ]
     return {
-        "steps": known_steps,
-        "least": least,
-        "greatest": greatest,
+        "steps": [step for step, _, _ in known],
+        # in six digits, which is more than a curve can show
+        "least": [float(f"{low:.6g}") for _, low, _ in known],
+        "greatest": [float(f"{high:.6g}") for _, _, high in known],
         "not_finite": list(compress(steps, odds)),
     }
-
-
-def _short(value: float) -> float:
-    """Return a number in six digits, which is more than a curve can show."""
-    return float(f"{value:.6g}")

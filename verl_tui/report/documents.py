@@ -4,6 +4,8 @@ text from logs is never markup, and Markdown with tables as GitHub and GitLab dr
 
 from __future__ import annotations
 
+import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +18,8 @@ from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.session.selection import LETTERS
 from verl_tui.rendering.text.piece import text_of
 from verl_tui.report import sentences
-from verl_tui.report.masked import masked
+from verl_tui.report.as_data import as_data
+from verl_tui.report.drawing import drawing_of
 from verl_tui.report.stylesheet import PAGE_STYLE, policy
 from verl_tui.report.svg import svg
 from verl_tui.words import counted
@@ -39,25 +42,29 @@ _KEPT = "\0"
 """Stands for a line's end in a block of code until gaps have been closed: no text has one."""
 
 
-def as_html(report: Report, drawn: Drawn) -> str:
-    """Return a report as a page of HTML.
+def drawn_charts(report: Report) -> Drawn:
+    """Return the charts of a report with their drawings."""
+    return [(chart, drawing_of(chart)) for chart in report.charts]
+
+
+def report_text(
+    report: Report, drawn: Drawn, form: str, charts: Sequence[Path], target: str
+) -> str:
+    """Return a report as text.
 
     Args:
         report: What it says.
         drawn: Its charts with their drawings.
+        form: `md`, `html` or `json`.
+        charts: Files of the charts, which Markdown shows in place of text.
+        target: The file that it will be in, `-` for standard output.
     """
-    return _filled("html", report, drawn).lstrip() + "\n"
-
-
-def as_markdown(report: Report, drawn: Drawn, files: Sequence[str] = ()) -> str:
-    """Return a report as Markdown.
-
-    Args:
-        report: What it says.
-        drawn: Its charts with their drawings.
-        files: Paths of the drawn charts, from where the report will be; empty to draw them in
-            text.
-    """
+    if form == "html":
+        return _filled("html", report, drawn).lstrip() + "\n"
+    if form == "json":
+        return json.dumps(as_data(report), allow_nan=False) + "\n"
+    folder = Path.cwd() if target == "-" else Path(target).parent
+    files = [os.path.relpath(path, folder) for path in charts]
     text = _filled("md", report, drawn, files=iter(files), linked=bool(files))
     return _GAPS.sub("\n\n", text.strip()).replace(_KEPT, "\n") + "\n"
 
@@ -100,7 +107,7 @@ def in_text(chart: ReportChart) -> str:
     overlaid = replace(chart, curves=lettered).overlaid
     data = overlaid._replace(envelope=None, spread=())
     rows = ChartRenderer().rows(data, *_SIZE)
-    return masked("\n".join(text_of(row).rstrip() for row in rows))
+    return sentences.masked("\n".join(text_of(row).rstrip() for row in rows))
 
 
 def fenced(text: str) -> str:

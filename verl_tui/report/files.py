@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.exporters.whole_file import replacing
 from verl_tui.report.svg import svg
+from verl_tui.whole_file import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

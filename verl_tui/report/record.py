@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.check import report as check_report
 from verl_tui.check.opening import no_verdict, opening
 from verl_tui.comparison.compare import Comparison, compare
+from verl_tui.report.reported_samples import excerpts_of
 from verl_tui.report.run_charts import COLOURED, charts_of, drawn_runs
-from verl_tui.runs.views.checkpoints import best, checkpoints
+from verl_tui.runs.views.checkpoints import best
 from verl_tui.text import one_line
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from verl_tui.monitor import Monitor
     from verl_tui.report.reported_samples import ReportedSamples
@@ -28,8 +29,7 @@ _ORDER = ("critical", "warning", "healthy", "no warning", None)
 """Verdicts from the worst on."""
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """How a report was made."""
 
     version: str
@@ -41,33 +41,18 @@ class Origin:
     """Files that were not read, and why."""
 
 
-@dataclass(frozen=True, slots=True)
-class BestStep:
-    """The step at which a run was best by one metric, and the checkpoint saved there."""
-
-    label: str
-    best: Best
-
-
-@dataclass(frozen=True, slots=True)
-class ReportedRun:
+class ReportedRun(NamedTuple):
     """One run of a report."""
 
     name: str
     place: int | None
     """Its place among those with a colour."""
-    verdict: str
-    """`critical`, `warning`, `healthy`, `no warning`, or empty without one."""
     condition: str
     """Step, state and age, as `check` says them."""
-    why: str
-    next: str
-    """The advice."""
     described: Mapping[str, Any]
-    """Everything else, as `check --json` has it."""
-    bests: tuple[BestStep, ...]
-    checkpoints: int
-    """How many checkpoints are known."""
+    """Verdict, findings and everything else, as `check --json` has it."""
+    bests: tuple[Best, ...]
+    """Where reward and validation were best."""
     excerpts: ReportedSamples | None
     """None where they are left out."""
     detailed: bool
@@ -95,40 +80,34 @@ class Report:
 
 
 def make_report(
-    monitor: Monitor,
-    runs: Sequence[Run],
-    now: float,
-    origin: Origin,
-    excerpts: Callable[[Run], ReportedSamples],
+    monitor: Monitor, runs: Sequence[Run], now: float, origin: Origin
 ) -> Report:
-    """Return the report on runs.
+    """Return the report on runs; the samples of those with a colour are read for it.
 
     Args:
         monitor: Has read and judged.
         runs: Those that hold a training, the baseline first.
         now: Seconds since the epoch.
         origin: How it is made.
-        excerpts: Reads the samples of a run; called for the few whose samples are shown.
     """
     comparison = compare(runs, monitor.verdicts, monitor.guide, now)
     drawn = drawn_runs(runs, _finals(comparison))
     described = {one["name"]: one for one in check_report(monitor, now)["runs"]}
     worst = sorted(runs, key=lambda run: _ORDER.index(described[run.name]["verdict"]))
     detailed = {run.name for run in worst[:MOST_DETAILED]}
-    sampled = {run.name for run in drawn.coloured}
-    reported = []
-    for run in runs:
-        samples = excerpts(run) if run.name in sampled else None
-        reported.append(
-            _run(
-                run,
-                described[run.name],
-                now,
-                drawn.place(run.name),
-                samples,
-                detailed=run.name in detailed,
-            )
+    bests = ((best(run, metric) for metric in ("reward", "validation")) for run in runs)
+    reported = [
+        ReportedRun(
+            name=run.name,
+            place=drawn.place(run.name),
+            condition=_condition(described[run.name], run, now),
+            described=described[run.name],
+            bests=tuple(one for one in found if one is not None),
+            excerpts=excerpts_of(run) if run in drawn.coloured else None,
+            detailed=run.name in detailed,
         )
+        for run, found in zip(runs, bests, strict=True)
+    ]
     return Report(
         title=_title(runs),
         runs=tuple(reported),
@@ -170,43 +149,11 @@ def _finals(comparison: Comparison) -> dict[str, float]:
     return found
 
 
-def _run(
-    run: Run,
-    described: Mapping[str, Any],
-    now: float,
-    place: int | None,
-    excerpts: ReportedSamples | None,
-    *,
-    detailed: bool,
-) -> ReportedRun:
-    headline = next(opening(described, run, now)).plain
+def _condition(described: Mapping[str, Any], run: Run, now: float) -> str:
+    """Return what stands behind the verdict in the first line of `check`."""
     head = described["verdict"] or no_verdict(described)
-    condition = (
-        headline.removeprefix(f"{run.name}: ")
-        .removeprefix(head)
-        .removeprefix(",")
-        .strip()
-    )
-    return ReportedRun(
-        name=run.name,
-        place=place,
-        verdict=described["verdict"] or "",
-        condition=condition,
-        why=described["why"] or "",
-        next=described["next"] or "",
-        described=described,
-        bests=tuple(_bests(run)),
-        checkpoints=len(checkpoints(run)),
-        excerpts=excerpts,
-        detailed=detailed,
-    )
-
-
-def _bests(run: Run) -> Iterator[BestStep]:
-    for metric in ("reward", "validation"):
-        found = best(run, metric)
-        if found is not None:
-            yield BestStep(metric, found)
+    headline = next(opening(described, run, now)).plain.removeprefix(f"{run.name}: ")
+    return headline.removeprefix(head).removeprefix(",").strip()
 
 
 def _left_out(runs: Sequence[ReportedRun], drawn: DrawnRuns) -> Iterator[str]:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from math import isfinite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.failures import note_failure
 from verl_tui.on_demand.samples import StepSamples
 from verl_tui.records import Sample
-from verl_tui.report.masked import masked
+from verl_tui.report.sentences import masked
 from verl_tui.sources.files.paths import why
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import TypeGuard
 
     from verl_tui.records import Unreadable
     from verl_tui.runs.run import Run
@@ -27,8 +28,7 @@ _READ = 4 * 2**20
 """Bytes of a dump that are looked at."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReportedSample:
+class ReportedSample(NamedTuple):
     """One sample, shortened."""
 
     why: str
@@ -39,15 +39,14 @@ class ReportedSample:
     ground_truth: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class ReportedSamples:
+class ReportedSamples(NamedTuple):
     """The samples of a run that are shown."""
 
     step: int | None = None
     validation: bool = False
-    shown: tuple[ReportedSample, ...] = ()
     note: str = ""
     """A sentence on what they were chosen from, or on why there are none."""
+    shown: tuple[ReportedSample, ...] = ()
 
 
 def excerpts_of(run: Run) -> ReportedSamples:
@@ -61,38 +60,34 @@ def excerpts_of(run: Run) -> ReportedSamples:
         return ReportedSamples(note="no samples are logged")
     step = places[-1].step
     place = next(one for one in places if one.step == step)
+    taken = partial(ReportedSamples, step, place.validation)
     try:
         found = StepSamples(run.samples, place, size=_READ)
         scores = list(found.scores())
         if not scores:
-            note = "its dump holds no sample"
-            return ReportedSamples(step, place.validation, note=note)
+            return taken("its dump holds no sample")
         shown = tuple(_excerpt(why, found.row(at)) for why, at in _chosen(scores))
     except OSError as error:
-        note = f"its samples cannot be read: {why(error)}"
+        return taken(f"its samples cannot be read: {why(error)}")
     except Exception as error:  # noqa: BLE001 - a report without samples is better than none
         reason = note_failure(f"samples of {run.name}", error)
-        note = f"its samples cannot be shown: {reason}"
-    else:
-        known = counted(len(scores), "sample")
-        if not found.complete:
-            known = f"the first {known}, as far as its dump was read"
-        return ReportedSamples(step, place.validation, shown, _note(scores, known))
-    return ReportedSamples(step, place.validation, note=note)
+        return taken(f"its samples cannot be shown: {reason}")
+    known = counted(len(scores), "sample")
+    if not found.complete:
+        known = f"the first {known}, as far as its dump was read"
+    without = "" if any(map(_is_score, scores)) else ", which have no scores"
+    return taken(f"chosen from {known}{without}", shown)
 
 
-def _note(scores: Sequence[float | None], chosen: str) -> str:
-    if any(score is not None and isfinite(score) for score in scores):
-        return f"chosen from {chosen}"
-    return f"chosen from {chosen}, which have no scores"
+def _is_score(score: float | None) -> TypeGuard[float]:
+    return score is not None and isfinite(score)
 
 
 def _chosen(scores: Sequence[float | None]) -> list[tuple[str, int]]:
     """Return why samples are shown, and which: each once."""
+    # Of equal ones the first.
     known = {
-        score: at
-        for at, score in reversed(list(enumerate(scores)))
-        if score is not None and isfinite(score)
+        score: at for at, score in reversed([*enumerate(scores)]) if _is_score(score)
     }
     reasons: dict[int, list[str]] = {}
     if known:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from verl_tui.comparison.tables import TextTable, tables
 from verl_tui.rendering.session.selection import LETTERS
-from verl_tui.report.masked import masked
+from verl_tui.secrets import Mask
 from verl_tui.text import one_line
 from verl_tui.words import counted, number
 
@@ -28,18 +29,14 @@ _MOST_SOURCES = 200
 NO_CURVES = "no metric has a number that could be drawn"
 
 
-class WrittenFinding(NamedTuple):
-    """A finding that is written out."""
+@cache
+def _mask() -> Mask:
+    return Mask(keep_names=True)
 
-    severity: str
-    id: str
-    since: str
-    message: str
-    evidence: tuple[str, ...]
-    advice: str
-    source: str
-    consequences: tuple[str, ...]
-    """Ids of the findings that only follow from it."""
+
+def masked(text: str) -> str:
+    """Return a text without secrets and homes; names stay, as runs are often named after people."""
+    return _mask().text(text)
 
 
 def line(text: str) -> str:
@@ -47,59 +44,56 @@ def line(text: str) -> str:
     return masked(one_line(text, LONGEST))
 
 
-def findings_of(run: ReportedRun) -> list[WrittenFinding]:
-    """Return the findings of a run, the worst first."""
-    found = run.described["findings"]
-    primary = [one for one in found if one["consequence_of"] is None][:_MOST_FINDINGS]
-    return [_finding(one, _following(one, found, primary)) for one in primary]
+def findings_of(run: ReportedRun) -> list[dict[str, Any]]:
+    """Return the findings of a run, the worst first, as `check --json` has them; each with when it
+    began in words, and with the ids of those that only follow from it.
+    """
+    following: dict[str | None, list[str]] = {}
+    for one in run.described["findings"]:
+        following.setdefault(one["consequence_of"], []).append(one["id"])
+    found = []
+    for one in _primary(run)[:_MOST_FINDINGS]:
+        since = one["since_step"]
+        evidence = [line(text) for text in one["evidence"][:_MOST_EVIDENCE]]
+        more = len(one["evidence"]) - len(evidence)
+        evidence += [f"{more} more in `check`"] if more > 0 else []
+        texts = {
+            name: line(one[name] or "") for name in ("message", "advice", "source")
+        }
+        consequences = dict.fromkeys(following.pop(one["id"], ()))
+        words = {
+            "since": "" if since is None else f"since step {since}",
+            "evidence": evidence,
+            "consequences": [*consequences],
+        }
+        found.append({**one, **texts, **words})
+    return found
 
 
-def _following(
-    finding: Mapping[str, Any],
-    found: list[Mapping[str, Any]],
-    primary: list[Mapping[str, Any]],
-) -> tuple[str, ...]:
-    first = next(one for one in primary if one["id"] == finding["id"])
-    if first is not finding:
-        return ()
-    followers = (one["id"] for one in found if one["consequence_of"] == finding["id"])
-    return tuple(dict.fromkeys(followers))
-
-
-def _finding(one: Mapping[str, Any], consequences: tuple[str, ...]) -> WrittenFinding:
-    since = one["since_step"]
-    evidence = [line(text) for text in one["evidence"][:_MOST_EVIDENCE]]
-    more = len(one["evidence"]) - len(evidence)
-    if more > 0:
-        evidence.append(f"{more} more in `check`")
-    return WrittenFinding(
-        one["severity"],
-        one["id"],
-        f"since step {since}" if since is not None else "",
-        line(one["message"]),
-        tuple(evidence),
-        line(one["advice"] or ""),
-        line(one["source"]),
-        consequences,
-    )
+def _primary(run: ReportedRun) -> list[Mapping[str, Any]]:
+    return [one for one in run.described["findings"] if one["consequence_of"] is None]
 
 
 def more_findings(run: ReportedRun) -> str:
     """Return a sentence on findings that are left out, empty where none is."""
-    count = sum(one["consequence_of"] is None for one in run.described["findings"])
-    count -= _MOST_FINDINGS
+    count = len(_primary(run)) - _MOST_FINDINGS
     return f"{counted(count, 'more finding')}: see `check`" if count > 0 else ""
 
 
 def verdict_word(run: ReportedRun) -> str:
     """Return the verdict as a word."""
-    return run.verdict or "no verdict"
+    return run.described["verdict"] or "no verdict"
 
 
 def verdicts_table(report: Report) -> TextTable:
     """Return the verdict on each run and why."""
     rows = tuple(
-        (run_name(report, run), verdict_word(run), run.condition, run.why)
+        (
+            run_name(report, run),
+            verdict_word(run),
+            run.condition,
+            run.described["why"] or "",
+        )
         for run in report.runs
     )
     return TextTable("", ("run", "verdict", "state", "why"), rows, numbers=False)
@@ -121,20 +115,18 @@ def comparison_tables(report: Report) -> list[TextTable]:
 
 def best_table(report: Report) -> TextTable:
     """Return the best steps and their checkpoints."""
-    found = [(run, one) for run in report.runs for one in run.bests]
-    if not found:
+    rows = [
+        (line(run.name), one.metric, number(one.value), str(one.step), *_saved(one))
+        for run in report.runs
+        for one in run.bests
+    ]
+    if not rows:
         return TextTable("", note="no reward and no validation is logged")
-    rows: list[tuple[str, ...]] = []
-    for run, labelled in found:
-        best = labelled.best
-        place = (line(run.name), labelled.label, number(best.value), str(best.step))
-        rows.append((*place, *_saved(best)))
     columns = ("run", "best", "value", "at step", "checkpoint", "newest checkpoint")
     if any(row[-1] for row in rows):
-        return TextTable("", columns, tuple(rows), numbers=False)
-    rows = [row[:4] for row in rows]
+        return TextTable("", columns, rows, numbers=False)
     note = "no checkpoint is known"
-    return TextTable("", columns[:4], tuple(rows), note, numbers=False)
+    return TextTable("", columns[:4], [row[:4] for row in rows], note, numbers=False)
 
 
 def _saved(best: Best) -> tuple[str, str]:
@@ -204,28 +196,19 @@ def sources_table(report: Report) -> TextTable:
     for run in report.runs:
         for one in run.described["sources"]:
             read.setdefault((run.name, one["format"]), []).append(one)
-    rows = [_source(*key, files) for key, files in read.items()]
-    more = len(rows) - _MOST_SOURCES
-    note = f"{counted(more, 'more row')} left out" if more > 0 else ""
+    rows = []
+    for (name, format), files in read.items():
+        more = f" and {len(files) - 1:,} more" if len(files) > 1 else ""
+        records, unreadable = (
+            sum(file[what] for file in files) for what in ("records", "unreadable")
+        )
+        path = f"{line(files[0]['path'])}{more}"
+        odd = f"{unreadable:,}" if unreadable else ""
+        rows.append((line(name), format, path, f"{records:,}", odd))
+    left = len(rows) - _MOST_SOURCES
+    note = f"{counted(left, 'more row')} left out" if left > 0 else ""
     columns = ("run", "format", "files", "records", "unreadable lines")
-    return TextTable(
-        "Files read", columns, tuple(rows[:_MOST_SOURCES]), note, numbers=False
-    )
-
-
-def _source(run: str, format: str, files: list[Mapping[str, Any]]) -> tuple[str, ...]:
-    records = sum(file["records"] for file in files)
-    unreadable = sum(file["unreadable"] for file in files)
-    path = line(files[0]["path"])
-    if len(files) > 1:
-        path += f" and {len(files) - 1:,} more"
-    return (
-        line(run),
-        format,
-        path,
-        f"{records:,}",
-        f"{unreadable:,}" if unreadable else "",
-    )
+    return TextTable("Files read", columns, rows[:_MOST_SOURCES], note, numbers=False)
 
 
 def made_by(report: Report) -> Iterator[tuple[str, str]]:

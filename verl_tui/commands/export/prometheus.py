@@ -105,7 +105,7 @@ def _write(exposition: Exposition, file: Path) -> None:
     """Replace the file in one go, so that no reader sees half of it."""
     from prometheus_client import generate_latest
 
-    from verl_tui.exporters.whole_file import replacing
+    from verl_tui.whole_file import replacing
 
     with writing(file), replacing(file) as out:
         out.write(generate_latest(exposition).decode())

@@ -23,7 +23,9 @@ _SHOWN = 60
 
 
 @contextmanager
-def replacing(path: Path, *, ours: bool = False, new: bool = False) -> Iterator[TextIO]:
+def replacing(
+    path: Path, *, ours: bool = False, new: bool = False, rights: int | None = None
+) -> Iterator[TextIO]:
     """Open a file that takes the place of the target once it is complete.
 
     Until then it lies beside the target under a name that nobody can foresee: in a directory that
@@ -34,6 +36,7 @@ def replacing(path: Path, *, ours: bool = False, new: bool = False) -> Iterator[
         ours: Whether a link there is replaced itself, as its name is one of ours or the user wants
             to have replaced what is there; else it is refused.
         new: Whether whatever is there is refused.
+        rights: Its permissions, if not those that this process gives to new files.
 
     Raises:
         OSError: It cannot be written; its `filename` is the target's. Or it is a pipe that nobody
@@ -53,7 +56,7 @@ def replacing(path: Path, *, ours: bool = False, new: bool = False) -> Iterator[
         temporary = Path(name)
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
             yield file
-        temporary.chmod(usual_rights())
+        temporary.chmod(usual_rights() if rights is None else rights)
         if new:
             path.open("xb").close()  # not by a link: some file systems have none
         temporary.replace(path)
