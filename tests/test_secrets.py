@@ -84,11 +84,6 @@ def test_of_a_line_only_the_secret_is_hidden(line: str, expected: str) -> None:
     assert hide(line) == expected
 
 
-@given(st.text(max_size=200), st.text(max_size=200))
-def test_any_text_is_taken(name: str, text: str) -> None:
-    assert isinstance(hide_setting(name, text), str)
-
-
 def test_a_log_with_keys_shows_none(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -260,12 +255,6 @@ def test_what_is_a_secret_in_one_text_is_hidden_in_all(learnt: str) -> None:
     mask.learn(learnt.format(PLAIN))
     assert mask.text(f"got {PLAIN}, run_{PLAIN}") == "got ***, run_***"
     assert mask.data([{"note": f"with {PLAIN}"}]) == [{"note": "with ***"}]
-
-
-def test_a_phrase_is_hidden_in_all_texts() -> None:
-    mask = Mask({})
-    mask.learn("passphrase: 'correct horse battery'")
-    assert mask.text("it is correct horse battery, says x") == "it is ***, says x"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ and as bins.
 
 from __future__ import annotations
 
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -192,21 +192,17 @@ def quantiles(edges: Sequence[float], counts: Sequence[float]) -> dict[str, floa
         edges: Bounds of the bins, ascending: one more than there are bins.
         counts: How much lies in each bin.
     """
-    bins = len(counts)
-    if len(edges) != bins + 1 or any(count < 0 for count in counts):
+    import numpy as np
+
+    bounds, amounts = np.array(edges, np.float64), np.array(counts, np.float64)
+    below = np.append(0.0, np.cumsum(amounts))
+    if len(bounds) != len(below) or not below[-1] > 0 or amounts.min() < 0:
         return {}
-    below = [0, *accumulate(counts)]
-    if not below[-1] > 0:
-        return {}
-    found = {}
-    at = 0
-    for name, share in QUANTILES.items():
-        wanted = share * below[-1]
-        while at < bins - 1 and below[at + 1] < wanted:
-            at += 1
-        part = (wanted - below[at]) / counts[at] if counts[at] else 0.0
-        found[name] = edges[at] + part * (edges[at + 1] - edges[at])
-    return found
+    wanted = np.array([*QUANTILES.values()]) * below[-1]
+    at = np.searchsorted(below[1:-1], wanted)
+    part = (wanted - below[at]) / amounts[at]
+    found = bounds[at] + part * (bounds[at + 1] - bounds[at])
+    return dict(zip(QUANTILES, found.tolist(), strict=True))
 
 
 def _check(edges: Sequence[float], counts: Sequence[float]) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _MOST_WHOLE = 128
 """Kinds of rows that are kept as they are: devices and workers of a large cluster have one each."""
 _MOST_CORES = 64
-"""Cores in all, those that were found to be too large included."""
+"""How often the core may become smaller."""
 
 
 class KeyGroups(NamedTuple):
@@ -34,14 +34,13 @@ class KeyGrouping:
     """Divides the keys of a log's rows, from some number of kinds on.
 
     Most rows of further kinds have many keys in common, the core. It is learnt as the rows come: at
-    first the core is all keys of such a row, then those of them that similar rows have, too.
+    first it is all keys of such a row, then those of them that similar rows have, too.
     """
 
     def __init__(self) -> None:
         self._whole: set[tuple[str, ...]] = set()
-        self._cores: list[tuple[str, ...]] = []
+        self._core: tuple[str, ...] = ()
         self._left = _MOST_CORES
-        """How often a core may still be made or made smaller."""
 
     def of(self, keys: tuple[str, ...]) -> KeyGroups:
         """Return how the keys of the next row are kept."""
@@ -50,7 +49,7 @@ class KeyGrouping:
         if len(self._whole) < _MOST_WHOLE:
             self._whole.add(keys)
             return KeyGroups(keys)
-        core = self._core(keys)
+        core = self._shared(keys)
         together = frozenset(core)
         return KeyGroups(core, tuple([key for key in keys if key not in together]))
 
@@ -69,31 +68,12 @@ class KeyGrouping:
             for keys in groups
         ]
 
-    def _core(self, keys: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the core that many of these keys belong to, empty where there is none."""
+    def _shared(self, keys: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the core of a row's keys, empty where they have little in common with others."""
         own = frozenset(keys)
-        core = max(filter(own.issuperset, self._cores), key=len, default=())
-        if _is_much(core, keys):
-            return core
-        shared = [tuple(filter(own.__contains__, core)) for core in self._cores]
-        at = max(range(len(shared)), key=lambda i: len(shared[i]), default=-1)
-        if at >= 0 and _is_much(shared[at], keys):
-            if not self._takes(at, shared[at]):
-                return ()
-            return shared[at]
-        if self._takes(len(self._cores), keys):
-            return keys
-        return ()
-
-    def _takes(self, at: int, core: tuple[str, ...]) -> bool:
-        """Put a core in its place, if there may be one more; return whether it was."""
-        if not self._left:
-            return False
-        self._left -= 1
-        self._cores[at : at + 1] = [core]
-        return True
-
-
-def _is_much(core: tuple[str, ...], keys: tuple[str, ...]) -> bool:
-    """Return whether a core is worth keeping together: it is a third of a row at least."""
-    return 3 * len(core) >= len(keys)
+        shared = tuple(filter(own.__contains__, self._core or keys))
+        if 3 * len(shared) < len(keys) or (shared != self._core and not self._left):
+            return ()
+        self._left -= shared != self._core
+        self._core = shared
+        return shared

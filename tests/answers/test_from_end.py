@@ -173,17 +173,6 @@ def test_few_bytes_are_read_for_the_last_points(tmp_path: Path) -> None:
     assert found["bytes_read"] < path.stat().st_size / 10
 
 
-def test_a_metric_that_nobody_logged_is_refused_once_all_was_read(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "verl.jsonl"
-    path.write_text(file_logger(list(range(1, 500))), encoding="utf-8")
-    with pytest.raises(
-        run_reading.RunError, match="no metric actor/ppo_kk; alike: actor/ppo_kl"
-    ):
-        from_end(path, partial(points_of, metric="actor/ppo_kk", count=1))
-
-
 def test_a_mistyped_metric_of_a_long_log_does_not_cost_all_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

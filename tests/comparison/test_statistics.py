@@ -83,7 +83,7 @@ def walk(rng: random.Random, count: int, alike: float) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    ("count", "alike"), [(10, 0.0), (20, 0.5), (50, 0.8), (100, 0.9)]
+    ("count", "alike"), [(10, 0.0), (50, 0.8)]
 )
 def test_runs_of_one_process_seldom_seem_to_differ(count: int, alike: float) -> None:
     rng, found = random.Random(7), 0

@@ -135,19 +135,6 @@ def test_in_any_portions_the_end_is_what_the_files_say(logs, both, shares):
     )
 
 
-@given(cuts=st.lists(st.floats(0, 1), max_size=6), share=st.floats(0, 1))
-@settings(
-    max_examples=examples(0.5),
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-def test_a_moment_is_the_same_whatever_the_way_to_it(both, cuts, share):
-    moment = both.at_share(share)
-    way = sorted(cut * share for cut in cuts)
-    assert known(played(both, [*map(both.at_share, way), moment])) == known(
-        monitor_at(both, moment)
-    )
-
-
 def test_nothing_is_known_before_it_happened(both):
     recorded = both.runs["resumed"]
     for moment, step in zip(recorded.moments, recorded.steps, strict=True):

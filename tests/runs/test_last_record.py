@@ -41,46 +41,36 @@ def run_of(
     return run
 
 
-def test_of_a_copied_event_file_the_records_tell() -> None:
-    run = run_of((EVENTS, rows(range(20), at=T)))
-    assert (run.last_record, run.dated_by_file) == (T + 19, False)
-    assert state(run, COPIED) is State.ENDED
+COPY = (EVENTS, rows(range(20), at=T))
+GROWN = SourceStatus("run/train.log", "verl console", modified=T + 100)
+DUMPS = SourceStatus("run/rollouts/*.jsonl", "rollout dump")
+DUMP = Dump(19, "run/rollouts/x.jsonl", validation=False, size=9, modified=COPIED)
 
 
-def test_they_tell_of_a_console_copied_with_it_too() -> None:
-    for order in (1, -1):
-        run = run_of(
-            *((EVENTS, rows(range(20), at=T)), (CONSOLE, rows(range(20))))[::order]
-        )
-        assert (run.last_record, run.dated_by_file) == (T + 19, False)
-
-
-def test_a_console_that_is_further_holds_by_its_file() -> None:
-    run = run_of((EVENTS, rows(range(20), at=T)), (CONSOLE, rows(range(25))))
-    assert (run.last_record, run.dated_by_file) == (COPIED, True)
-
-
-def test_a_dump_of_a_further_step_holds_by_its_file() -> None:
-    dumps = SourceStatus("run/rollouts/*.jsonl", "rollout dump")
-    for step, reported in ((19, (T + 19, False)), (20, (COPIED, True))):
-        dump = Dump(
-            step,
-            f"run/rollouts/{step}.jsonl",
-            validation=False,
-            size=9,
-            modified=COPIED,
-        )
-        run = run_of((EVENTS, rows(range(20), at=T)), (dumps, dump))
-        assert (run.last_record, run.dated_by_file) == reported
-
-
-@pytest.mark.parametrize(("steps", "last"), [(20, T + 19), (21, T + 100)])
-def test_lines_after_the_last_step_are_no_further_one_but_a_buffer_may_keep_one_back(
-    steps: int, last: float
+@pytest.mark.parametrize(
+    ("reported", "last", "by_file"),
+    [
+        # of a copied event file the records tell, of a console copied with it too
+        ([COPY], T + 19, False),
+        ([COPY, (CONSOLE, rows(range(20)))], T + 19, False),
+        ([(CONSOLE, rows(range(20))), COPY], T + 19, False),
+        # a console, or a dump, that is further holds by its file
+        ([COPY, (CONSOLE, rows(range(25)))], COPIED, True),
+        ([COPY, (DUMPS, DUMP)], T + 19, False),
+        ([COPY, (DUMPS, DUMP._replace(step=20))], COPIED, True),
+        # lines after the last step are no further one, but a buffer may keep one back
+        ([COPY, (GROWN, rows(range(20)))], T + 19, False),
+        ([COPY, (GROWN, rows(range(21)))], T + 100, True),
+        ([], None, False),
+    ],
+)
+def test_the_newest_record(
+    reported: list[tuple[SourceStatus, Record]], last: float | None, by_file: bool
 ) -> None:
-    grown = SourceStatus("run/train.log", "verl console", modified=T + 100)
-    run = run_of((EVENTS, rows(range(20), at=T)), (grown, rows(range(steps))))
-    assert run.last_record == last
+    run = run_of(*reported)
+    assert (run.last_record, run.dated_by_file) == (last, by_file)
+    if last == T + 19:
+        assert state(run, COPIED) is State.ENDED
 
 
 def test_what_comes_while_we_watch_has_its_time_of_arrival() -> None:
@@ -95,7 +85,6 @@ def test_a_console_whose_own_times_agree_with_its_file_is_not_dated_by_that_alon
     assert run.dated_by_file
     run.apply(Batch("r", CONSOLE, (Pulse(COPIED - 3, ""),)), COPIED)
     assert not run.dated_by_file
-    assert (Run("r").last_record, Run("r").dated_by_file) == (None, False)
 
 
 @pytest.mark.parametrize(

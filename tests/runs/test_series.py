@@ -40,33 +40,3 @@ def test_the_highest_and_the_first_beyond_a_value_as_points_come_and_change() ->
     assert series.highest == 0.5
     assert series.first_beyond(1.0) is None
     assert series.first_beyond(0.3, down=True) == (3, 0.1)
-
-
-def test_a_series_made_of_a_long_table_changes_apart_from_others() -> None:
-    run, count = Run("r"), 600
-    rows = MetricRows(
-        keys=("x", "y"),
-        steps=range(1, count + 1),
-        columns=([0.5] * count, [1.5] * count),
-        orders=range(count),
-        times=[1e9 + step for step in range(1, count + 1)],
-    )
-    run.apply(Batch("r", STATUS, (rows,)), now=0.0)
-    series, other = run.series("x"), run.series("y")
-    assert series is not None
-    assert other is not None
-    put(run, 10, 7.0, count)  # of `x` alone
-    put(run, count + 1, 8.0, count + 1)
-    assert run.series("x") is series
-    assert run.series("y") is other
-    assert (len(series), series.values[9], series.values[-1]) == (count + 1, 7.0, 8.0)
-    assert series.orders[9] != other.orders[9]
-    for one, last in ((series, count + 1), (other, count)):
-        assert [*one.steps] == [*range(1, last + 1)]
-        assert [*one.times[:count]] == [*rows.times]
-        assert len(one.orders) == len(one.times) == len(one.values) == last
-    assert [*other.orders] == sorted(other.orders)
-    run.forget_series()
-    again = run.series("x")
-    assert again is not None
-    assert ([*again.values], [*again.orders]) == ([*series.values], [*series.orders])

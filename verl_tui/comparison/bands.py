@@ -165,19 +165,17 @@ def _by_chance(
     spread of the baseline's seeds, else by that of both runs' last values; 0 where neither is
     known.
     """
-    values = [member.figures[kind.id].value for member in base.members]
-    seeds = of_seeds([value for value in values if value is not None])
+    seeds = of_seeds(base.values(kind.id))
     if seeds is not None:
         # A further run varies as the others do, beside the uncertainty of their mean.
         runs = seeds.freedom + 1
         error = seeds.error * math.sqrt(runs + 1)
         return _finite(t_quantile((1 + LEVEL) / 2, seeds.freedom) * error)
-    if not kind.is_mean:
-        if kind.id != "last_validation":
-            return 0.0
+    if kind.id == "last_validation":
         return _single(kind, (mine, *base.members))
     one, other = (
-        within_run(kind, members, count) for members in (base.members, (mine,))
+        within_run(kind, members, count) if kind.is_mean else None
+        for members in (base.members, (mine,))
     )
     if one is None or other is None:
         return 0.0

@@ -77,8 +77,7 @@ def differences(base: RunGroup, other: RunGroup, count: int) -> Iterator[Differe
     for kind in DIFFERING:
         if incomparable(kind, (*base.members, *other.members)):
             continue
-        ours = _values(base, kind)
-        theirs = _values(other, kind)
+        ours, theirs = base.values(kind.id), other.values(kind.id)
         if not ours or not theirs:
             continue
         basis, found, reason = _interval(kind, base, other, count)
@@ -133,15 +132,8 @@ _UNLIKE: Mapping[str, tuple[str, Callable[[MeasuredRun], Any]]] = {
 def direction(kind: FigureKind, runs: Sequence[MeasuredRun]) -> int:
     """Return 1 where more of a figure is better, -1 where less is, 0 where neither is."""
     if kind.indicator in ("reward", "validation"):
-        if not better_low([one.run for one in runs], kind.indicator):
-            return 1
-        return -1
+        return -1 if better_low([one.run for one in runs], kind.indicator) else 1
     return kind.better
-
-
-def _values(group: RunGroup, kind: FigureKind) -> list[float]:
-    found = (member.figures[kind.id].value for member in group.members)
-    return [value for value in found if value is not None]
 
 
 def interval_verdict(found: Interval, better: int) -> str:
@@ -157,8 +149,7 @@ def _interval(
     kind: FigureKind, base: RunGroup, other: RunGroup, count: int
 ) -> tuple[Basis | None, Interval | None, str]:
     """Return the interval of a difference and its evidence, or why there is none."""
-    ours = of_seeds(_values(base, kind))
-    theirs = of_seeds(_values(other, kind))
+    ours, theirs = of_seeds(base.values(kind.id)), of_seeds(other.values(kind.id))
     if ours is not None and theirs is not None:
         return Basis.SEEDS, interval(ours, theirs), ""
     if not kind.is_mean:

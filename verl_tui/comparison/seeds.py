@@ -63,6 +63,11 @@ class RunGroup(NamedTuple):
     figures: Mapping[str, Figure]
     """Means over the runs, with their standard deviation; the figures themselves of one run."""
 
+    def values(self, figure: str) -> list[float]:
+        """Return the values of a figure in the runs that have it."""
+        found = (member.figures[figure].value for member in self.members)
+        return [value for value in found if value is not None]
+
 
 def grouped(measured: Sequence[MeasuredRun]) -> tuple[RunGroup, ...]:
     """Return the runs by what they have in common beside the seed, in the order of the first of

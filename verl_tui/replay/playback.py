@@ -42,22 +42,19 @@ class ReplayStatus(NamedTuple):
         """Describe the state in as much of a line as the other texts leave."""
         speed = f"{self.speed:,g}×"
         mode = "paused" if self.paused else "at its end" * self.over
-        full = self.pace or _local_time(self.moment)
-        brief = self.pace or full[-len("00:00:00") :]
-        how = " estimated" if self.estimated and not self.pace else ""
+        when = self.pace or _local_time(self.moment)
+        how = " estimated" * (self.estimated and not self.pace)
+        brief = self.pace or when[-len("00:00:00") :]
         variants = (
-            (f"replay {speed}", full + how, mode),
-            (f"replay {speed}", brief + how, mode),
+            (f"replay {speed}", when + how, mode),
             (f"replay {speed}", brief, mode),
             (speed, brief, mode),
             (speed, mode),
+            (mode or speed,),
         )
         room = width // 2 - (_OTHERS if width >= _ROOMY else _HELP)
-        for parts in variants:
-            words = " · ".join(filter(None, parts))
-            if len(words) <= room:
-                return words
-        return mode or speed
+        texts = [" · ".join(filter(None, parts)) for parts in variants]
+        return next((text for text in texts if len(text) <= room), texts[-1])
 
 
 def _local_time(moment: float) -> str:
@@ -171,14 +168,14 @@ class Playback:
 
     def faster(self) -> None:
         """Play at the next higher of `SPEEDS`."""
-        self.speed = next(
-            (speed for speed in SPEEDS if speed > self._speed), self._speed
+        self.speed = min(
+            (one for one in SPEEDS if one > self._speed), default=SPEEDS[-1]
         )
 
     def slower(self) -> None:
         """Play at the next lower of `SPEEDS`."""
-        self.speed = next(
-            (speed for speed in reversed(SPEEDS) if speed < self._speed), self._speed
+        self.speed = max(
+            (one for one in SPEEDS if one < self._speed), default=SPEEDS[0]
         )
 
     def go(self, moment: float) -> bool:

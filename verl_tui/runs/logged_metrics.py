@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from verl_tui.distributions import one_each, spreads
 from verl_tui.indicators import dialect, loss_alone, resolve
+from verl_tui.patterns import NamePattern
 from verl_tui.runs.cached import cached_by_keys
 from verl_tui.runs.series import Series, merged
 from verl_tui.runs.table import Table
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from verl_tui.distributions import DistributionKeys
     from verl_tui.records import MetricRows
@@ -32,8 +33,10 @@ class LoggedMetrics:
 
     def __init__(self) -> None:
         self._tables: dict[str, list[tuple[Table, int]]] = {}
-        self._spellings = Spellings()
-        self._names = self._spellings.names
+        self._names: dict[str, str] = {}
+        """Spelling -> the name of its metric: of two spellings the first that came."""
+        self._paths: dict[str, str] = {}
+        """The source in which each spelling came first."""
         self._series: dict[str, Series] = {}
         self._asked: set[str] = set()
         """Keys of the series that were asked for since those that were not were forgotten."""
@@ -42,20 +45,22 @@ class LoggedMetrics:
         self.keys_revision = 0
         """Grows with every new key."""
 
-    def add_table(self, rows: MetricRows, beside: Collection[str], path: str) -> Table:
+    def add_table(self, rows: MetricRows, path: str) -> Table:
         """Return a new table, known by the names of its keys.
 
         Args:
             rows: The first that it will hold.
-            beside: All keys of the records that they are in.
             path: Of their source.
         """
         table = Table(rows.keys, mean=rows.mean, estimated=rows.estimated)
-        beside = frozenset(
-            beside
-        )  # looked up for each key: there may be many thousands
         for column, key in enumerate(rows.keys):
-            name = self._spellings.name(key, beside, path)
+            if key not in self._names:
+                other = _other(key)
+                # A source with both spellings means two metrics.
+                same = self._paths.get(other, path) != path
+                self._names[key] = self._names[other] if same else key
+                self._paths[key] = path
+            name = self._names[key]
             if name not in self._tables:
                 self._tables[name] = []
                 self.keys_revision += 1
@@ -233,64 +238,14 @@ def _is_plain(table: Table) -> bool:
     return table.ascending and not table.estimated
 
 
-_SPLITS = ("eval", "test")
+_TRAIN, _SPLIT = NamePattern(r"train/(.+)"), NamePattern(r"(eval|test)([/_])(.+)")
 
 
-class Spellings:
-    """The names of a run's metrics: of two spellings the first that came."""
-
-    def __init__(self) -> None:
-        self.names: dict[str, str] = {}
-        """Spelling -> the name of its metric."""
-        self._own: set[str] = set()
-        """Spellings in a trainer's own records, which all state their epoch."""
-        self._path: dict[str, str] = {}
-        """The source in which each spelling came first."""
-
-    def name(self, key: str, beside: Collection[str], path: str) -> str:
-        """Return the name of a metric that has come.
-
-        Args:
-            key: As it is spelled.
-            beside: All keys of its record.
-            path: Of the source.
-        """
-        name = self.names.get(key)
-        if name is None:
-            other = self._other(key, beside)
-            # A source with both spellings means two metrics.
-            same = other is not None and self._path[other] != path
-            name = self.names[key] = (
-                self.names[other] if same and other is not None else key
-            )
-            self._path[key] = path
-        return name
-
-    def _other(self, key: str, beside: Collection[str]) -> str | None:
-        """Return the other spelling of the same metric, None where none has come."""
-        own = _own(key)
-        if own is not None:
-            return own if own in self._own else None
-        if "epoch" not in beside:
-            return None
-        self._own.add(key)
-        reported = _reported(key)
-        return reported if reported in self.names else None
-
-
-def _own(key: str) -> str | None:
-    """Return the trainer's own spelling of a key that it reports, None if it reports no such
-    key.
+def _other(key: str) -> str:
+    """Return the other spelling of a metric: trainers report what they call `loss` and `eval_loss`
+    as `train/loss` and `eval/loss`.
     """
-    split, slash, rest = key.partition("/")
-    if not slash or not rest:
-        return None
-    if split in _SPLITS:
-        return f"{split}_{rest}"
-    return rest if split == "train" else None
-
-
-def _reported(key: str) -> str:
-    """Return how a trainer reports a metric."""
-    split, _, rest = key.partition("_")
-    return f"{split}/{rest}" if split in _SPLITS and rest else f"train/{key}"
+    if found := _SPLIT.fullmatch(key):
+        return f"{found[1]}{'_' if found[2] == '/' else '/'}{found[3]}"
+    found = _TRAIN.fullmatch(key)
+    return found[1] if found else f"train/{key}"

@@ -305,9 +305,7 @@ class Run(LoggedMetrics):
         kind = part.keys, part.mean, part.estimated
         table = state.tables.get(kind)
         if table is None:
-            table = state.tables[kind] = self.add_table(
-                part, rows.keys, state.status.path
-            )
+            table = state.tables[kind] = self.add_table(part, state.status.path)
             state.metrics.update(part.keys if rows.progress else ())
         return table
 
