@@ -46,14 +46,14 @@ class Dashboard(DashboardLayout):
         act("escape", "back", "back", "Back"),
         act(
             "left_square_bracket",
-            "switch_run(-1)",
+            "app.switch_run(-1)",
             "run.previous",
             "Previous run",
             COMPARE,
         ),
         act(
             "right_square_bracket",
-            "switch_run(1)",
+            "app.switch_run(1)",
             "run.next",
             "Next run",
             COMPARE,
@@ -131,12 +131,6 @@ class Dashboard(DashboardLayout):
             self.set_focus(None)
 
     # -- runs --------------------------------------------------------------------------------------
-
-    def action_switch_run(self, way: int) -> None:
-        """Show the next or previous run."""
-        other = self.view.beside(way) if self.view is not None else None
-        if other is not None:
-            self.post_message(RunsPanel.Picked(other.name))
 
     @on(RunsPanel.Selected)
     def _selected(self) -> None:

@@ -202,10 +202,8 @@ class Cells:
                 letters = text
                 if not text.isascii():
                     found = _split(text)
-                    if isinstance(found, str):
-                        letters = found
-                    else:
-                        letters = "".join(map(self._letter, found))
+                    whole = isinstance(found, str)
+                    letters = text if whole else "".join(map(self._letter, found))
                 if letters:
                     signs.append(letters)
                     inks.append(ink * len(letters))
