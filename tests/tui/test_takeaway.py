@@ -105,9 +105,7 @@ async def test_every_screen_can_be_taken_and_copied(log: Path, here: Path) -> No
             assert app.screen is front
             (words,) = notices(app)
             expected = (
-                clipping(app.clipboard).says
-                if app.clipboard
-                else "nothing to copy here"
+                clipping(app.clipboard)[1] if app.clipboard else "nothing to copy here"
             )
             assert expected.startswith(words.rstrip("…"))
             assert app.clipboard or screen in ("history", "sources"), (

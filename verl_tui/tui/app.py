@@ -213,6 +213,12 @@ class VerlApp(MonitorApp):
 
     # -- keys --------------------------------------------------------------------------------------
 
+    def action_switch_run(self, way: int) -> None:
+        """Show the next or previous run of the list."""
+        other = self.view_at(self._shown_at).beside(way)
+        if other is not None:
+            self.post_message(RunsPanel.Picked(other.name))
+
     async def action_quit(self) -> None:
         """End without waiting for threads or a slow terminal."""
         self.exit(0)

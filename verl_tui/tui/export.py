@@ -7,14 +7,14 @@ import csv
 import os
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from verl_tui.exporters.csv import csv_rows
 from verl_tui.exporters.new_file import create, named
 from verl_tui.rendering.charts.values import in_sight
-from verl_tui.rendering.text.printable import middle, printable
-from verl_tui.rendering.text.wrap import fit
+from verl_tui.rendering.text.printable import middle
 from verl_tui.tui.frame import screen_svg, screen_text
+from verl_tui.tui.toast import toast
 from verl_tui.tui.widgets.rows import Rows
 from verl_tui.words import counted
 
@@ -37,16 +37,8 @@ BUDGET = 0.005
 """Seconds of writing at a stretch."""
 
 
-class Clipping(NamedTuple):
-    """A text for the clipboard."""
-
-    text: str
-    says: str
-    """The message to the user."""
-
-
-def clipping(text: str) -> Clipping:
-    """Return as much of a text as a terminal accepts."""
+def clipping(text: str) -> tuple[str, str]:
+    """Return as much of a text as a terminal accepts, and the message to the user."""
     data = text.encode("utf-8", "replace")
     copied = data[:_MOST].decode("utf-8", "ignore")
     whole = "" if len(data) <= _MOST else f" of {len(text):,}, terminals take no more"
@@ -55,14 +47,14 @@ def clipping(text: str) -> Clipping:
         what = copied
     else:
         what = f"{len(copied):,} characters{whole}"
-    return Clipping(copied, f"copied {what}{tmux}")
+    return copied, f"copied {what}{tmux}"
 
 
 def copy_text(app: App[Any], text: str) -> None:
     """Copy a text to the clipboard of the terminal, and confirm it."""
-    clip = clipping(text)
-    app.copy_to_clipboard(clip.text)
-    _say(app, clip.says)
+    copied, says = clipping(text)
+    app.copy_to_clipboard(copied)
+    toast(app, says)
 
 
 def copy_here(app: App[Any]) -> None:
@@ -197,10 +189,8 @@ def _remove(paths: Sequence[Path]) -> None:
 
 
 def _say(app: App[Any], sentence: str, path: Path | str = "", end: str = "") -> None:
-    """Notify in one line, in place of earlier notifications; of a path both ends are kept."""
-    width = max(16, app.size.width - 8)
-    words = fit(printable(sentence), width)
+    """Say it in one line; of a path both ends are kept."""
     if path:
-        words += f" {middle(str(path), max(8, width - len(words) - 1 - len(end)))}{end}"
-    app.clear_notifications()
-    app.notify(words, timeout=4, markup=False)
+        room = max(8, app.size.width - 9 - len(sentence) - len(end))
+        sentence += f" {middle(str(path), room)}{end}"
+    toast(app, sentence)

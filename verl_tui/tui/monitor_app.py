@@ -6,7 +6,7 @@ import gc
 import os
 from abc import abstractmethod
 from time import monotonic, time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from textual import on
 from textual.message import Message
@@ -51,17 +51,6 @@ SPARE = 1.0
 """Seconds after loading until work that can wait is done."""
 SWEEP = 60.0
 """Seconds between two searches for garbage among all objects but those that are left out."""
-
-
-class _Taken(NamedTuple):
-    """What kinds of news have been taken in."""
-
-    logs: bool
-    """Of logs."""
-    gpus: bool
-    """A reading of the GPUs."""
-    shown_preview: bool
-    """A preview of the run that is shown."""
 
 
 class MonitorApp(TerminalApp):
@@ -154,49 +143,47 @@ class MonitorApp(TerminalApp):
         if self._reading is None:
             return
         taken = self._take_in(self._reading, monotonic() + _BUDGET)
-        complete = self._complete(taken)
+        complete = "logs" in taken and self._has_loaded()
         if self._reading.waiting and not self._taking:
             self._taking = True
             self.post_message(self.News())
-        if (complete or taken.shown_preview) and not self._paused:
+        if (complete or "preview" in taken) and not self._paused:
             # a small log is seen without a wait, and so is the end of a long one
             self.paint()
-        elif taken.logs:
+        elif "logs" in taken:
             self._soon()
-        elif taken.gpus and not self._paused:
+        elif taken and not self._paused:
             # the first of several messages takes all there is
             self._show()
 
-    def _take_in(self, reading: NewsSource, until: float) -> _Taken:
-        """Apply what waits to the monitor, until a monotonic time; return what kinds there were."""
+    def _take_in(self, reading: NewsSource, until: float) -> set[str]:
+        """Apply what waits to the monitor, until a monotonic time; return what there was: logs, a
+        reading of the GPUs, a preview of the shown run.
+        """
         now = self._clock()
-        logs = gpus = shown_preview = False
+        taken: set[str] = set()
         for news in reading.take():
             self.attempt(self.monitor.apply, news, now, otherwise=None)
+            taken.add("gpus" if isinstance(news, GpuReading) else "logs")
             if isinstance(news, Batch) and not news.live:
                 self._attention.old(news.run, now)
-            if isinstance(news, GpuReading):
-                gpus = True
-            else:
-                logs = True
             if isinstance(news, Preview) and self._picked in (None, news.run):
-                shown_preview = True
+                taken.add("preview")
             if monotonic() > until:
                 break
-        return _Taken(logs, gpus, shown_preview)
+        return taken
 
-    def _complete(self, taken: _Taken) -> bool:
+    def _has_loaded(self) -> bool:
         """Note how far loading is, from the first news of logs on; return True if it has just
         ended, with something to show.
         """
-        if not taken.logs:
-            return False
         was_loading = self._loading
         self._loading = self.monitor.is_loading
-        if was_loading and not self._loading:
-            gc.freeze()  # what was read stays: a search in it delays a key by 50 ms
-            self.set_timer(SPARE, self._after_loading)
-        return was_loading and not self._loading and bool(self.monitor.runs)
+        if not was_loading or self._loading:
+            return False
+        gc.freeze()  # what was read stays: a search in it delays a key by 50 ms
+        self.set_timer(SPARE, self._after_loading)
+        return bool(self.monitor.runs)
 
     def _after_loading(self) -> None:
         """Do once what could wait until everything had been read."""

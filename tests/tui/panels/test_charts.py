@@ -119,7 +119,7 @@ async def test_empty_states() -> None:
         app.panel.show(view_of(make_run(steps=0)))
         await drawn(pilot)
         assert "no step yet" in app.text
-        app.panel.filter = "[red]x"
+        app.panel.narrow("[red]x")
         app.panel.show(view_of(rich_run()))
         await drawn(pilot)
         assert "no metric matches “[red]x”" in app.text

@@ -68,15 +68,11 @@ class ChartsPanel(Panel):
         super().__init__(id=id)
         self.look = ChartLook()
         """How charts are drawn: axis, scale, smoothing."""
-        self.filter = ""
-        """Shows only metrics whose key or label contains this."""
-        self.lenient = False
-        """True if a filter that no metric matches is meant for something else, and leaves all."""
+        self.filter = ChartFilter()
+        """Shows only the metrics that match; `narrow` sets it."""
         self._view: View | None = None
         self._content: object = None
         """The content that was drawn last."""
-        self._filtered = ChartFilter()
-        """The filter of the page."""
         self._page = ChartPage()
         """The page that is shown."""
         self._revealed: str | None = None
@@ -103,7 +99,7 @@ class ChartsPanel(Panel):
     def show(self, view: View) -> None:
         """Draw the page's charts, if any has changed."""
         before = self._view
-        content = page_content(view, self.look, self._filter, self._revealed)
+        content = page_content(view, self.look, self.filter, self._revealed)
         self._show_log(view)
         if content == self._content:
             return  # a reading of the GPUs, or the clock, changes no chart
@@ -113,9 +109,6 @@ class ChartsPanel(Panel):
         self._view = view
         if before is None or view.cursor != before.cursor:
             self.look = with_step_in_sight(self.look, view.run, view.cursor)
-        if self._filter != self._filtered:
-            self._filtered = self._filter
-            self._turn_to(0)
         self._page = self._page._replace(listed=self.listed(view))
         self._draw()
 
@@ -123,7 +116,7 @@ class ChartsPanel(Panel):
         """Show the end of the log instead of the charts of a run that has none."""
         run = view.run
         instead = (
-            run is not None and not self._filter.text and not run.keys and has_log(run)
+            run is not None and not self.filter.text and not run.keys and has_log(run)
         )
         if instead is self._tiles.display:
             self._tiles.display = not instead
@@ -139,16 +132,21 @@ class ChartsPanel(Panel):
 
     def listed(self, view: View) -> tuple[PlannedChart, ...]:
         """Return the charts that the shown run gets, in their order."""
-        return list_charts(view, self._filter, self._revealed)
+        return list_charts(view, self.filter, self._revealed)
+
+    def narrow(self, text: str, *, lenient: bool = False) -> None:
+        """Show only metrics whose key or label contains a text; all where none does and it may be
+        meant for something else.
+        """
+        wanted = ChartFilter(text.strip(), lenient)
+        if wanted != self.filter:
+            self.filter = wanted
+            self._turn_to(0)
 
     def matches(self, view: View) -> Matches:
         """Return how many charts match the filter, of how many."""
-        found = list_charts(view, ChartFilter(self.filter))
+        found = list_charts(view, ChartFilter(self.filter.text))
         return Matches(len(found), len(list_charts(view, ChartFilter())))
-
-    @property
-    def _filter(self) -> ChartFilter:
-        return ChartFilter(self.filter, self.lenient)
 
     def _is_covered(self) -> bool:
         """Return whether another screen is in front that nothing shines through."""
@@ -196,15 +194,15 @@ class ChartsPanel(Panel):
         """Show in each chart what it is of, and say below them how they are drawn."""
         self._tiles.fill(self._data(view), in_layout=in_layout)
         self._give_focus()
-        self._content = page_content(view, self.look, self._filter, self._revealed)
+        self._content = page_content(view, self.look, self.filter, self._revealed)
         if self._tiles.display:
-            self.subtitle(self._page.caption(self.look, view, self.filter))
+            self.subtitle(self._page.caption(self.look, view, self.filter.text))
 
     def _data(self, view: View) -> list[ChartData]:
         """Return what the charts of the page show."""
         page = self._page
         if not page.charts:
-            return [empty_chart(view, self.filter)]
+            return [empty_chart(view, self.filter.text)]
         return page_data(page, self._placed[0], view, self.look)
 
     def _give_focus(self) -> None:
@@ -326,14 +324,14 @@ class ChartsPanel(Panel):
             return planned[slot]
         return None
 
-    def reader(self, *, focus: bool) -> Chart | None:
-        """Return the chart that the cursor's keys mean, given the focus if that is to be; None
+    def reader(self, *, focus: bool) -> list[Chart]:
+        """Return the chart that the cursor's keys mean, given the focus if that is to be; none
         where none is drawn.
         """
-        chart = next(iter(self.charts[self._slot :]), None)
-        if focus and chart is not None:
+        found = self.charts[self._slot :][:1]
+        for chart in found if focus else ():
             chart.focus(scroll_visible=False)
-        return chart
+        return found
 
     @property
     def _focused_slot(self) -> int | None:

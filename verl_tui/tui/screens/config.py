@@ -122,13 +122,13 @@ class ConfigScreen(RowsScreen[None]):
         self._comparing = not self._comparing
         self.redraw()
 
-    def action_other(self, way: int) -> None:
+    async def action_other(self, way: int) -> None:
         """Compare with the next run, or show the next run."""
         if self._comparing:
             self._first_other += way
             self.redraw()
         else:
-            super().action_other(way)
+            await super().action_other(way)
 
     def action_copy(self) -> None:
         """Copy the chosen setting, as one writes it on a command line."""

@@ -46,14 +46,14 @@ class Dashboard(DashboardLayout):
         act("escape", "back", "back", "Back"),
         act(
             "left_square_bracket",
-            "switch_run(-1)",
+            "app.switch_run(-1)",
             "run.previous",
             "Previous run",
             COMPARE,
         ),
         act(
             "right_square_bracket",
-            "switch_run(1)",
+            "app.switch_run(1)",
             "run.next",
             "Next run",
             COMPARE,
@@ -117,15 +117,13 @@ class Dashboard(DashboardLayout):
 
     def action_back(self) -> None:
         """Undo the last of: filter, zoom, focus."""
-        filtered = (
-            self.query_one(ChartsPanel).filter or self.query_one(RunsPanel).filter
-        )
+        charts, runs = self.query_one(ChartsPanel), self.query_one(RunsPanel)
         if self.foot == "filter-bar":
             self._close_filter()
             self._filter("", *self._filtered)
             if len(self._filtered) == 1:
                 self.action_show_panel(*self._filtered)
-        elif filtered:
+        elif charts.filter.text or runs.filter:
             self._filter("")
         elif self.zoomed is not None:
             self._zoom(None)
@@ -133,12 +131,6 @@ class Dashboard(DashboardLayout):
             self.set_focus(None)
 
     # -- runs --------------------------------------------------------------------------------------
-
-    def action_switch_run(self, way: int) -> None:
-        """Show the next or previous run."""
-        other = self.view.beside(way) if self.view is not None else None
-        if other is not None:
-            self.post_message(RunsPanel.Picked(other.name))
 
     @on(RunsPanel.Selected)
     def _selected(self) -> None:
@@ -184,18 +176,13 @@ class Dashboard(DashboardLayout):
 
     def action_read(self, columns: int) -> None:
         """Move the cursor though no chart has the focus."""
-        chart = self._reader()
-        if chart is not None:
+        for chart in self.query_one(ChartsPanel).reader(focus=self.focused is None):
             chart.action_read(columns)
 
     def action_read_end(self, direction: int) -> None:
         """Move the cursor to the first or last point though no chart has the focus."""
-        chart = self._reader()
-        if chart is not None:
+        for chart in self.query_one(ChartsPanel).reader(focus=self.focused is None):
             chart.action_read_end(direction)
-
-    def _reader(self) -> Chart | None:
-        return self.query_one(ChartsPanel).reader(focus=self.focused is None)
 
     def action_reset(self) -> None:
         """Go back to the usual look, no filter, no zoom, no cursor."""
@@ -210,24 +197,11 @@ class Dashboard(DashboardLayout):
         health = self._health()
         finding = health.choose_next(way)
         if finding is None:
-            self._say(f"no finding to go to{self._elsewhere()}")
+            self._say("no finding to go to in this run")
             return
         if not self._reads(health):
             self._say(f"{finding.id}: {finding.message}")
         self._follow(finding)
-
-    def _elsewhere(self) -> str:
-        """Say which other runs have findings."""
-        view = self.view
-        verdicts = view.monitor.verdicts if view is not None else {}
-        shown = view.run.name if view is not None and view.run is not None else ""
-        others = [
-            name for name, one in verdicts.items() if name != shown and one.primary
-        ]
-        if not others:
-            return ""
-        more = f" and {len(others) - 1} more" if len(others) > 1 else ""
-        return f" in this run; {others[0]}{more} ha{'ve' if more else 's'} findings"
 
     @property
     def chosen_finding(self) -> Finding | None:
@@ -286,18 +260,11 @@ class Dashboard(DashboardLayout):
 
     def follow_episode(self, episode: Episode) -> None:
         """Go to the beginning of an episode that was chosen in the history."""
-        self._look_at(self._key(episode), episode.since_step)
-
-    def _key(self, episode: Episode) -> str | None:
-        """Return the metric of an episode; that of a diagnosis is known while it lasts."""
-        found = self.view.verdict.findings if self.view is not None else ()
         begun = episode.id, episode.since_step
-        same = (
-            finding.key
-            for finding in found
-            if (finding.id, finding.since_step) == begun
-        )
-        return episode.key or next(same, None)
+        # the metric of a diagnosis is known while it lasts
+        found = self.view.verdict.findings if self.view is not None else ()
+        keys = [one.key for one in found if (one.id, one.since_step) == begun]
+        self._look_at(episode.key or next(iter(keys), None), episode.since_step)
 
     def _look_at(self, key: str | None, step: int | None) -> None:
         """Take the charts and the samples to a step, and the charts to the metric, if one is
@@ -310,7 +277,7 @@ class Dashboard(DashboardLayout):
             moves = charts.display and step is not None and step != view.cursor
             if not charts.display:
                 charts.show(view)
-            if not charts.reveal(key, soon=moves) and charts.filter:
+            if not charts.reveal(key, soon=moves) and charts.filter.text:
                 self._filter("", "charts")
                 charts.show(view)
                 charts.reveal(key, soon=moves)
@@ -339,7 +306,7 @@ class Dashboard(DashboardLayout):
             self._filtered = (panel.id,)
         else:
             self._filtered = tuple(_FILTERED)
-        text = runs.filter if self._filtered == ("runs",) else charts.filter
+        text = runs.filter if self._filtered == ("runs",) else charts.filter.text
         bar.open(filter_label([_FILTERED[name] for name in self._filtered]), text)
         self._say_matches()
         self.set_foot("filter-bar")
@@ -383,8 +350,7 @@ class Dashboard(DashboardLayout):
         names = names or tuple(_FILTERED)
         charts = self.query_one(ChartsPanel)
         if "charts" in names:
-            charts.filter = text.strip()
-            charts.lenient = len(names) > 1
+            charts.narrow(text, lenient=len(names) > 1)
         if "runs" in names:
             self.query_one(RunsPanel).filter = text.strip()
         self.redraw()

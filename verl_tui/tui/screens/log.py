@@ -77,7 +77,7 @@ class LineScreen(RowsScreen[None]):
         """Return what is copied: all of it."""
         return self._text
 
-    def action_other(self, way: int) -> None:
+    async def action_other(self, way: int) -> None:
         """Do nothing: the line is of this run."""
 
 

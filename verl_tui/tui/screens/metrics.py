@@ -34,7 +34,6 @@ from verl_tui.tui.keys.chart_keys import (
     with_step_in_sight,
 )
 from verl_tui.tui.panels.charts import ChartsPanel
-from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.screens.metric_grid import MetricGrid
 from verl_tui.tui.screens.spec import ScreenSpec
 from verl_tui.tui.screens.zoom import ZoomScreen
@@ -125,8 +124,10 @@ class MetricsScreen(BufferedScreen[None]):
         act("pageup", "grid('page', -1)", "metrics.page_up", "Previous page"),
         act("g", "grid('end', -1)", "metrics.first", "First"),
         act("G", "grid('end', 1)", "metrics.last", "Last"),
-        act("left_square_bracket", "other(-1)", "run.previous", "Previous run"),
-        act("right_square_bracket", "other(1)", "run.next", "Next run"),
+        act(
+            "left_square_bracket", "app.switch_run(-1)", "run.previous", "Previous run"
+        ),
+        act("right_square_bracket", "app.switch_run(1)", "run.next", "Next run"),
     ]
     DEFAULT_CSS = """
     MetricsScreen {
@@ -453,12 +454,6 @@ class MetricsScreen(BufferedScreen[None]):
             )
         if step is not None or position is None:
             self.post_message(MoveCursor(step))
-
-    def action_other(self, way: int) -> None:
-        """Show the next or previous run."""
-        other = self._view.beside(way)
-        if other is not None:
-            self.post_message(RunsPanel.Picked(other.name))
 
     # -- filter ------------------------------------------------------------------------------------
 

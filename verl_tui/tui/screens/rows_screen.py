@@ -16,7 +16,6 @@ from verl_tui.text import one_line
 from verl_tui.tui.keys.act import act
 from verl_tui.tui.keys.bindings import first_keys
 from verl_tui.tui.panels.panel import Panel
-from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.widgets.filter_bar import FilterBar
 from verl_tui.tui.widgets.rows import Entries, Rows
@@ -238,11 +237,9 @@ class RowsScreen(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]
             self._chosen = self._page.names[at]
         self._draw_detail()
 
-    def action_other(self, way: int) -> None:
+    async def action_other(self, way: int) -> None:
         """Look at the next or previous run."""
-        other = self._view.beside(way) if self._view is not None else None
-        if other is not None:
-            self.post_message(RunsPanel.Picked(other.name))
+        await self.app.run_action(f"switch_run({way})")
 
     def action_filter(self) -> None:
         """Open the line to type a filter in."""

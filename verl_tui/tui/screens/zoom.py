@@ -80,11 +80,16 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         act("escape,enter,z,q", "back", "zoom.back", "Back", show=True),
         act(
             "left_square_bracket",
-            "other(-1)",
+            "app.switch_run(-1)",
             "run.previous",
             "Same metric, previous run",
         ),
-        act("right_square_bracket", "other(1)", "run.next", "Same metric, next run"),
+        act(
+            "right_square_bracket",
+            "app.switch_run(1)",
+            "run.next",
+            "Same metric, next run",
+        ),
         act("j,down", "step(1)", "chart.next", "Next metric"),
         act("k,up", "step(-1)", "chart.previous", "Previous metric"),
         *KEYS,
@@ -274,10 +279,6 @@ class ZoomScreen(BufferedScreen[ChartLook]):
             if plan.shows(wanted.key)
         )
         return next(named, None) or next(same, wanted)
-
-    async def action_other(self, way: int) -> None:
-        """Draw the same metric of the next or previous run, as the dashboard lists them."""
-        await self.app.run_action(f"switch_run({way})", self.app.screen_stack[0])
 
     def action_step(self, way: int) -> None:
         """Draw the next or previous metric."""

@@ -107,41 +107,31 @@ class Cells:
         self._joined = Interner(_JOINED)
         self._system = ColorSystem.TRUECOLOR
 
-    def diffed(self, update: Any) -> Any:
-        """Return an equivalent update of fewer bytes; one of an unknown kind as it is."""
+    def diffed(self, update: Any, console: Console) -> str | None:
+        """Return the sequences for all changes of an update; None for one of an unknown kind."""
+        system = COLOR_SYSTEMS.get(console.color_system or "", ColorSystem.TRUECOLOR)
         if isinstance(update, LayoutUpdate):
-            return _Frame(update, self)
+            self._begin(system)
+            return self._write(self._frame(update))
         if isinstance(update, ChopsUpdate):
-            return _Changes(update, self)
-        return update
+            self._begin(system)
+            return self._write(self._changed(update))
+        return None
 
     def forget(self) -> None:
         """Forget all cells: others may have written to the terminal, or it has lost its content."""
         self._rows = []
 
-    def frame(self, update: LayoutUpdate, system: ColorSystem) -> str:
-        """Return the sequences for all changes in a whole frame; for all of it if another size was
-        written last.
-        """
-        self._begin(system)
+    def _frame(self, update: LayoutUpdate) -> Iterator[_Piece]:
+        """Yield what has changed in a whole frame; all of it if another size was written last."""
         before = self._rows
         self._rows = [self.row(strips) for strips in update.strips]
-        if [len(signs) for signs, _ in before] != [
-            len(signs) for signs, _ in self._rows
-        ]:
+        sizes = [[len(row[0]) for row in rows] for rows in (before, self._rows)]
+        if sizes[0] != sizes[1]:
             before = [("", "")] * len(self._rows)
-        pairs = enumerate(zip(before, self._rows, strict=True))
-        return self._write(
-            piece
-            for y, (old, new) in pairs
-            if old != new
-            for piece in _pieces(y, 0, old, new)
-        )
-
-    def changes(self, update: ChopsUpdate, system: ColorSystem) -> str:
-        """Return the sequences for all changes in some regions."""
-        self._begin(system)
-        return self._write(self._changed(update))
+        for y, (old, new) in enumerate(zip(before, self._rows, strict=True)):
+            if old != new:
+                yield from _pieces(y, 0, old, new)
 
     def _begin(self, system: ColorSystem) -> None:
         """Start the interned texts anew where there are too many, or other colours."""
@@ -211,14 +201,9 @@ class Cells:
                 ink = known.get(style) or self._ink(style)
                 letters = text
                 if not text.isascii():
-                    joined, found = _split(text)
-                    if joined and signs:
-                        signs[-1] = self._join(signs[-1], joined)
-                    letters = (
-                        found
-                        if isinstance(found, str)
-                        else "".join(map(self._letter, found))
-                    )
+                    found = _split(text)
+                    whole = isinstance(found, str)
+                    letters = text if whole else "".join(map(self._letter, found))
                 if letters:
                     signs.append(letters)
                     inks.append(ink * len(letters))
@@ -228,15 +213,6 @@ class Cells:
         if len(text) == 1 and text < _JOINED:
             return text
         return self._joined.letter(text)
-
-    def _join(self, signs: str, joined: str) -> str:
-        """Return letters with more characters added to the last one."""
-        at = len(signs) - (2 if signs.endswith(_HALF) else 1)
-        return (
-            signs[:at]
-            + self._joined.letter(self._joined.text(signs[at]) + joined)
-            + signs[at + 1 :]
-        )
 
     def _ink(self, style: Style | None) -> str:
         self._inks[style] = letter = self._colours.letter(_numbers(style, self._system))
@@ -276,30 +252,6 @@ class Cells:
         )
 
 
-class _Frame(CompositorUpdate):
-    """An update of the whole screen."""
-
-    def __init__(self, update: LayoutUpdate, written: Cells) -> None:
-        self._update = update
-        self._written = written
-
-    def render_segments(self, console: Console) -> str:
-        """Write the cells of it that have changed."""
-        return self._written.frame(self._update, _system(console))
-
-
-class _Changes(CompositorUpdate):
-    """An update of some regions of the screen."""
-
-    def __init__(self, update: ChopsUpdate, written: Cells) -> None:
-        self._update = update
-        self._written = written
-
-    def render_segments(self, console: Console) -> str:
-        """Write the cells of them that have changed."""
-        return self._written.changes(self._update, _system(console))
-
-
 class Written(CompositorUpdate):
     """An update whose output is known already."""
 
@@ -311,18 +263,11 @@ class Written(CompositorUpdate):
         return self._text
 
 
-def _system(console: Console) -> ColorSystem:
-    return COLOR_SYSTEMS.get(console.color_system or "", ColorSystem.TRUECOLOR)
-
-
 @lru_cache(maxsize=4096)
-def _split(text: str) -> tuple[str, str | tuple[str, ...]]:
-    """Return the part of a text that belongs to the cell before it, and the content of each of its
-    own cells.
-    """
+def _split(text: str) -> str | tuple[str, ...]:
+    """Return the content of each cell of a text, a letter each if that is all there is."""
     if _SURE.fullmatch(text):
-        return "", text
-    joined = ""
+        return text
     found = list[str]()
     for sign in text:
         wide = get_character_cell_size(sign)
@@ -330,9 +275,7 @@ def _split(text: str) -> tuple[str, str | tuple[str, ...]]:
             found += (sign, _HALF)[:wide]
         elif found:
             found[-2 if found[-1] == _HALF else -1] += sign
-        else:
-            joined += sign
-    return joined, tuple(found)
+    return tuple(found)
 
 
 def _pieces(y: int, x: int, known: CellRow, fresh: CellRow) -> Iterator[_Piece]:

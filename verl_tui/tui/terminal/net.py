@@ -160,7 +160,7 @@ class ContainedApp(Contained, TerminalOutput[ReturnType]):
         """Contain what comes here: of callbacks, layouts and what works beside the screen."""
         error = getattr(error, "error", error)  # a worker's
         self._outside += _part(active_message_pump.get(self)) is None
-        if self._outside > _MANY or not self.contain(error):
+        if self._outside >= _MANY or not self.contain(error):
             debug_log.note_error("app", error)
             super()._handle_exception(error)
 

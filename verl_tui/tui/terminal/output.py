@@ -60,14 +60,15 @@ class TerminalOutput(App[ReturnType]):
     def _display(
         self, screen: Screen[object], renderable: RenderableType | None
     ) -> None:
-        update: Any = self._cells.diffed(renderable)
-        if update is not renderable and self._is_written():
-            text = update.render_segments(self.console)
-            if not text and not self._cursor_moved():
-                # Textual would write where the cursor is, though it is there already
-                return
-            update = Written(text)
-        super()._display(screen, update)
+        text = None
+        if self._is_written():
+            text = self._cells.diffed(renderable, self.console)
+        if text is None:
+            super()._display(screen, renderable)
+        elif text or self._cursor_moved():
+            # else Textual would write where the cursor is, though it is there already
+            known: Any = Written(text)
+            super()._display(screen, known)
 
     def _is_written(self) -> bool:
         """Return whether Textual writes a frame now, or drops it."""
