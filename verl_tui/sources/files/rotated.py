@@ -100,11 +100,6 @@ class RotatedTail:
         """Parts that have been read."""
 
     @property
-    def is_alone(self) -> bool:
-        """True if the log has no older parts now."""
-        return not parts(self.path)
-
-    @property
     def offset(self) -> int:
         """Bytes read so far, of all parts."""
         return self._before + self._tail.offset
@@ -158,16 +153,6 @@ class RotatedTail:
             self._modified = self._tail.modified
             self._begin_next()
         return Chunk(chunk.data, None, more=chunk.more or self._exists, lost=chunk.lost)
-
-    def pass_over(self, start: int, stop: int, last: bytes) -> bool:
-        """Go on behind bytes that were read elsewhere, as a `Tail` does, where there are no older
-        parts.
-        """
-        tail = self._tail
-        if self._before or not self.is_alone or not isinstance(tail, Tail):
-            return False
-        self._waiting = self._waiting or deque()
-        return tail.pass_over(start, stop, last)
 
     @property
     def _exists(self) -> bool:

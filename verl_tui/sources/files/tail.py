@@ -124,32 +124,6 @@ class Tail:
         self.offset += len(data)
         return Chunk(data, restarted, more=bool(data) and self.offset < known.st_size)
 
-    def pass_over(self, start: int, stop: int, last: bytes) -> bool:
-        """Go on behind bytes that were read elsewhere; tell whether that could be done: they are
-        the next of the file that has been read, and still lie there.
-
-        Args:
-            start: Where they begin.
-            stop: The place behind them.
-            last: The last few hundred of them.
-        """
-        try:
-            with opened(self._where()) as file:
-                known = os.fstat(file.fileno())
-                there = os.pread(file.fileno(), len(last), stop - len(last))
-                same = self._same(file.fileno())
-                head = self.head or os.pread(file.fileno(), _PRINT, 0)
-        except OSError:
-            return False
-        same = same and self.identity in (None, _identity(known))
-        if not same or there != last or start != self.offset:
-            return False
-        self.identity, self.head = _identity(known), head
-        self.size, self.modified = known.st_size, known.st_mtime
-        self.offset = stop
-        self.last = last[-_PRINT:]
-        return True
-
     def is_there(self) -> bool:
         """Return whether the file that has been read is still in its place, as far as this shows
         without opening it.
