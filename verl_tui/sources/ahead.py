@@ -2,8 +2,8 @@
 workers.
 
 - First of all comes the run that is shown: with two hundred, it is there at once.
-- Of several large sources each is copied to a worker, reads some turns there, and comes back with what it has
-  read, until it has come to the present end of its file.
+- Of several large sources each is copied to a worker, reads some turns there, and comes back with
+  what it has read, until it has come to the present end of its file.
 - A worker that dies, or a source that cannot be copied, costs time and nothing else: what is
   missing is read here.
 """
