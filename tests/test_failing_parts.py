@@ -126,7 +126,7 @@ def test_reading_goes_on_after_an_error_that_no_source_kept_to_itself(
     monkeypatch.setattr(Writers, "want", fails_once)
     monitor, news = Monitor(Config()), threading.Event()
     reading = ReadingThreads(
-        [str(logs)], gpu_interval=60.0, clock=time.time, notify=news.set
+        [str(logs)], Config(gpu_interval=60.0), clock=time.time, notify=news.set
     )
     reading.start()
     end = time.monotonic() + PATIENCE
@@ -150,7 +150,7 @@ def test_a_part_that_cannot_be_imported_late_is_reported(
     monkeypatch.setitem(sys.modules, "verl_tui.sources.feed", None)
     reported = threading.Event()
     reading = ReadingThreads(
-        [str(logs)], gpu_interval=60.0, clock=time.time, notify=reported.set
+        [str(logs)], Config(gpu_interval=60.0), clock=time.time, notify=reported.set
     )
     reading.start()
     assert reported.wait(PATIENCE)

@@ -59,11 +59,8 @@ class ReadingThreads:
     def __init__(
         self,
         specs: Sequence[str],
+        config: Config,
         *,
-        gpu_interval: float,
-        poll_interval: float | None = None,
-        scrape_engines: bool = False,
-        workers: int | None = 0,
         shown: Callable[[], str | None] = lambda: None,
         clock: Callable[[], float],
         notify: Callable[[], object],
@@ -72,19 +69,13 @@ class ReadingThreads:
 
         Args:
             specs: Paths, directories, globs and addresses.
-            gpu_interval: Seconds between two readings of this machine's GPUs.
-            poll_interval: Seconds between two questions to an address, None for what suits it.
-            scrape_engines: Whether to ask the engines that consoles name for their figures.
-            workers: Processes that may read large logs, None for as many as suit the machine.
+            config: Says how often and with what is read.
             shown: Returns the name of the run that is shown, to be read before all others.
             clock: Seconds since the epoch.
             notify: Called whenever something can be taken.
         """
         self._specs = tuple(specs)
-        self._gpu_interval = gpu_interval
-        self._poll_interval = poll_interval
-        self._scrape_engines = scrape_engines
-        self._workers = workers
+        self._config = config
         self._shown = shown
         self._clock = clock
         self._notify = notify
@@ -152,14 +143,16 @@ class ReadingThreads:
 
         return Feed(
             self._specs,
-            poll_interval=self._poll_interval,
-            scrape_engines=self._scrape_engines,
-            workers=self._workers,
+            poll_interval=self._config.poll_interval,
+            scrape_engines=self._config.scrape_engines,
+            workers=self._config.workers,
             shown=self._shown,
         )
 
     def _poll(self) -> None:
-        GpuSource().poll(self._stop, self._deliver, self._gpu_interval, self._clock)
+        GpuSource().poll(
+            self._stop, self._deliver, self._config.gpu_interval, self._clock
+        )
 
     def _deliver(self, news: News) -> None:
         if isinstance(news, Discovery) and self._trouble:
@@ -191,7 +184,7 @@ def refreshes(
         stop: Ends it.
     """
     news = threading.Event()
-    reading = _threads(specs, monitor.config, clock, news.set)
+    reading = ReadingThreads(specs, monitor.config, clock=clock, notify=news.set)
     reading.start()
     looked = monotonic() - between
     try:
@@ -206,24 +199,6 @@ def refreshes(
                 yield
     finally:
         reading.stop()
-
-
-def _threads(
-    specs: Sequence[str],
-    config: Config,
-    clock: Callable[[], float],
-    notify: Callable[[], None],
-) -> ReadingThreads:
-    """Return threads that read as the user has configured it."""
-    return ReadingThreads(
-        specs,
-        gpu_interval=config.gpu_interval,
-        poll_interval=config.poll_interval,
-        scrape_engines=config.scrape_engines,
-        workers=config.workers,
-        clock=clock,
-        notify=notify,
-    )
 
 
 def _apply(

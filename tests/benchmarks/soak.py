@@ -132,7 +132,7 @@ def watch(folder: Path) -> None:
     threading.Thread(target=hear, daemon=True).start()
     monitor = Monitor(Config())
     reading = ReadingThreads(
-        [str(folder)], gpu_interval=5.0, clock=time.time, notify=news.set
+        [str(folder)], Config(gpu_interval=5.0), clock=time.time, notify=news.set
     )
     reading.start()
     judged, costs = 0.0, [0.0]

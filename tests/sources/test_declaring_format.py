@@ -69,7 +69,6 @@ def test_it_is_found_and_read(run: Callable[..., str], path: str, given: str) ->
 PARTS = """
 import pickle
 from pathlib import Path
-from verl_tui.sources.ahead import decoded_part
 from verl_tui.sources.formats import diary
 from verl_tui.sources.parts import EndSource
 from verl_tui.sources.pool import Pool
@@ -79,8 +78,8 @@ end = EndSource(path, diary, 0, 1000)
 end.read()
 print(end.complete_from > 3900)
 pool = Pool(1)
-part = pool.submit(decoded_part, path, 1000, 2000, diary.reader(path).decoder)
-print(part.result().lines > 30)
+copied = pool.submit(FileSource.read, FileSource(path, diary))
+print(len(copied.result()[0]) > 0)
 print(pickle.loads(pickle.dumps(FileSource(path, diary))).status().format)
 pool.end()
 """

@@ -123,38 +123,6 @@ def test_a_file_that_grows_gives_the_same_rows(
     assert file.generation == 0
 
 
-@EACH
-@given(
-    rows=ROWS,
-    flips=st.lists(
-        st.tuples(st.integers(0, 5000), st.integers(0, 255)), min_size=1, max_size=5
-    ),
-)
-def test_broken_bytes_cost_their_rows_only(
-    tmp_path: Path, rows: list[dict[str, Any]], flips: list[tuple[int, int]]
-) -> None:
-    path = tmp_path / "3.jsonl"
-    data = bytearray(written(rows))
-    hit = set()
-    for at, value in flips if data else ():
-        data[at % len(data)] = value
-        hit.add(bytes(written(rows))[: at % len(data)].count(b"\n"))
-    path.write_bytes(data)
-    file = DumpFile(path, 3)
-    found = read(file, 97)
-    assert all(isinstance(one, (Sample, Unreadable)) for one in found)
-    assert len(file.facts(0, file.count_so_far)) == file.count_so_far
-    assert all(
-        isinstance(text, str)
-        for _, texts in file.texts(0, file.count_so_far)
-        for text in texts
-    )
-    if bytes(data).count(b"\n") == len(rows):
-        untouched = plain([one for i, one in enumerate(rows) if i not in hit])
-        sane = shown([one for one in found if isinstance(one, Sample)])
-        assert all(one in sane for one in untouched)
-
-
 def test_unreadable_rows_say_where_they_stand(tmp_path: Path) -> None:
     path = tmp_path / "3.jsonl"
     path.write_bytes(

@@ -6,11 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from log_reading import NOW, read_run, values
 
-from verl_tui.evaluation import Evaluation
 from verl_tui.records import (
     Batch,
     Dump,
@@ -266,47 +263,3 @@ def test_figures_of_a_part_say_so(home: Path, monkeypatch: pytest.MonkeyPatch) -
     run_of(source, run)
     assert values(run, "samples/score")[10] == 0.5, "what comes later is read whole"
     assert source.status().note == status.note
-
-
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    scores=st.lists(
-        st.tuples(st.integers(0, 5), st.sampled_from([0.0, 0.5, 1.0])),
-        min_size=1,
-        max_size=30,
-    ),
-    cuts=st.lists(st.integers(0, 10_000), max_size=6),
-    block=st.integers(40, 400),
-)
-def test_any_cut_gives_the_figures_of_the_whole(
-    home: Path, scores: list[tuple[int, float]], cuts: list[int], block: int
-) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dumps, "BLOCK", block)
-        data = "".join(
-            row(score, group, f"it is {score} then", acc=score)
-            for group, score in scores
-        )
-        path = write(home, 4, "")
-        source, run = DumpSource(home), Run("r")
-        before = 0
-        for cut in (*sorted(cut % (len(data) + 1) for cut in cuts), len(data)):
-            append(path, data[before:cut])
-            before = cut
-            run_of(source, run)
-    whole = Evaluation()
-    for group, score in scores:
-        whole.add(
-            Sample(
-                4,
-                f"q{group}",
-                f"it is {score} then",
-                score,
-                group=f"g{group}",
-                extras={"acc": score},
-            )
-        )
-    assert {key: values(run, key)[4] for key in run.keys} == {
-        f"samples/{name}": pytest.approx(value)
-        for name, value in whole.figures().items()
-    }

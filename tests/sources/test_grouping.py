@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import struct
 import zlib
 
@@ -11,11 +10,14 @@ from log_reading import read_runs
 
 from verl_tui.sources.discovery.finder import Finder
 
-CONSOLE = "(TaskRunner pid=1) step:1 - a:1\n"
-METRICS = '{"step":1,"data":{"a":1}}\n'
-EVENTS = "events.out.tfevents.1700000000.host.1.0"
+CONSOLE = b"(TaskRunner pid=1) step:1 - a:1\n"
+METRICS = b'{"step":1,"data":{"a":1}}\n'
+STATE = b'{"best_model_checkpoint": null, "global_step": 1, "log_history": [{"loss": 1, "step": 1}]}'
+NAMED = "events.out.tfevents.1700000000.host.1.0"
 BEGUN = bytes.fromhex("4800000000000000fe92489d")
 """The header of an events file's first record."""
+EXP, SMALL, LARGE = (f"tensorboard_log/proj/{one}/{NAMED}" for one in ("exp", "small", "large"))  # fmt: skip
+STARTS = [f"out/runs/{day}_10-00-00_host/{NAMED}" for day in ("Dec01", "Nov30")]
 
 
 def kept(name=""):
@@ -31,22 +33,37 @@ def kept(name=""):
     )
 
 
-KEPT = kept()
+def called(name):
+    """Return a log of TensorBoard that states a name."""
+    return BEGUN + b'{"run_name": "%s"}' % name
+
+
+def wandb(id_, resumed=0):
+    return f"wandb/run-20260101_00000{resumed}-{id_}/run-{id_}.wandb"
+
+
+ABC, DEF, GHI = map(wandb, ("abc", "def", "ghi"))
+COPY = ("run-{}.wandb", "files/output.log", "logs/debug-internal.log")
+
+
+def copy(directory, id_):
+    """Return what W&B keeps of a run, copied to a directory."""
+    contents = (kept("letters"), CONSOLE, CONSOLE)
+    return {
+        f"{directory}/{name.format(id_)}": content
+        for name, content in zip(COPY, contents, strict=True)
+    }
 
 
 @pytest.fixture
 def tree(tmp_path):
-    """Make files from a mapping of paths to contents; a number after the content is its time of
-    change.
-    """
+    """Make files from a mapping of paths to contents; return the runs that they are."""
 
     def make(files):
         for name, content in files.items():
-            text, written = content if isinstance(content, tuple) else (content, 1000)
             path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(text.encode() if isinstance(text, str) else text)
-            os.utime(path, (written, written))
+            path.write_bytes(content)
         return {
             run.name: sorted(str(file.path.relative_to(tmp_path)) for file in run.files)
             for run in Finder([str(tmp_path)]).scan().runs
@@ -55,102 +72,115 @@ def tree(tmp_path):
     return make
 
 
-def test_where_verl_runs_everything_of_one_training_is_one_run(tree, tmp_path):
-    files = {
+ONE = {
+    "all that verl writes": {
         "train.log": CONSOLE,
         "proj/exp.jsonl": METRICS,
-        f"tensorboard_log/proj/exp/{EVENTS}": BEGUN,
-        "wandb/offline-run-20260101_000000-abc/run-abc.wandb": KEPT,
-        "outputs/2026-01-01/00-00-00/.hydra/overrides.yaml": "- a=1\n",
-    }
-    assert tree(files) == {tmp_path.name: sorted(files)}
-
-
-def test_an_experiment_whose_log_alone_names_it(tree):
-    found = tree(
-        {
-            "proj/small.jsonl": METRICS,
-            f"tensorboard_log/proj/small/{EVENTS}": BEGUN,
-            f"tensorboard_log/proj/large/{EVENTS}": BEGUN,
-        }
-    )
-    assert sorted(found.values()) == [
-        ["proj/small.jsonl", f"tensorboard_log/proj/small/{EVENTS}"],
-        [f"tensorboard_log/proj/large/{EVENTS}"],
-    ]
-
-
-STATE = '{"best_model_checkpoint": null, "global_step": 1, "log_history": [{"loss": 1, "step": 1}]}'
-
-
-def test_each_start_of_a_hugging_face_trainer_has_a_folder_of_events(tree, tmp_path):
-    starts = [f"out/runs/{day}_10-00-00_host/{EVENTS}" for day in ("Nov30", "Dec01")]
-    files = {
+        EXP: BEGUN,
+        "wandb/offline-run-20260101_000000-abc/run-abc.wandb": kept(),
+        "outputs/2026-01-01/00-00-00/.hydra/overrides.yaml": b"- a=1\n",
+    },
+    "starts of a Hugging Face trainer": {
         "train.log": CONSOLE,
         "out/trainer_state.json": STATE,
-        **dict.fromkeys(starts, BEGUN),
-    }
-    assert tree(files) == {tmp_path.name: sorted(files)}
+        **dict.fromkeys(STARTS, BEGUN),
+    },
+    "starts that state one name": {
+        "train.log": CONSOLE,
+        **dict.fromkeys(STARTS, called(b"grpo-7b")),
+    },
+    "hyperparameters that torch puts in a folder": {
+        NAMED: BEGUN,
+        f"1700000001.123/{NAMED}": BEGUN,
+    },
+    "resumed under another W&B id": {
+        "proj/exp.jsonl": METRICS,
+        EXP: BEGUN,
+        ABC: kept("exp"),
+        DEF: kept("exp"),
+    },
+}
+
+
+@pytest.mark.parametrize("files", ONE.values(), ids=ONE)
+def test_files_of_one_training_are_one_run(tree, files):
+    assert list(tree(files).values()) == [sorted(files)]
+
+
+SEVERAL = {
+    "an experiment whose log alone names it": (
+        {"proj/small.jsonl": METRICS, SMALL: BEGUN, LARGE: BEGUN},
+        [["proj/small.jsonl", SMALL], [LARGE]],
+    ),
+    "starts of other names in one place": (
+        dict(zip(STARTS, map(called, (b"grpo-7b", b"grpo-32b")), strict=True)),
+        [[one] for one in STARTS],
+    ),
+    "programs started in one place": (
+        dict.fromkeys(STARTS, BEGUN),
+        [[one] for one in STARTS],
+    ),
+    "halves of Slurm's logs": (
+        {"a.out": CONSOLE, "a.err": b"nothing\n", "b.out": CONSOLE, "b.err": CONSOLE},
+        [["a.err", "a.out"], ["b.err", "b.out"]],
+    ),
+    "a W&B run that was resumed": (
+        dict.fromkeys((ABC, wandb("abc", 7), DEF), kept()),
+        [[ABC, wandb("abc", 7)], [DEF]],
+    ),
+    "W&B runs that are called as logs are": (
+        {
+            ABC: kept("large"),
+            DEF: kept("./out/small"),
+            GHI: kept("other"),
+            "proj/small.jsonl": METRICS,
+            "proj/large.jsonl": METRICS,
+        },
+        [["proj/large.jsonl", ABC], ["proj/small.jsonl", DEF], [GHI]],
+    ),
+    "one that has not said its name": (
+        {GHI: kept()[:8], "a.log": CONSOLE, "b.log": CONSOLE},
+        [["a.log"], ["b.log"]],
+    ),
+    "settings of one of W&B's runs": (
+        {
+            ABC: kept(),
+            "wandb/run-20260101_000009-ghi/files/config.yaml": b"a: {value: 1}\n",
+        },
+        [[ABC]],
+    ),
+    "the newest one's copy": (
+        copy("latest-run", "abc"),
+        [["latest-run/files/output.log", "latest-run/run-abc.wandb"]],
+    ),
+    "copies in directories of other names": (
+        {**copy("exp1", "abc"), **copy("exp2", "def")},
+        [
+            ["exp1/files/output.log", "exp1/run-abc.wandb"],
+            ["exp2/files/output.log", "exp2/run-def.wandb"],
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("files", "runs"), SEVERAL.values(), ids=SEVERAL)
+def test_which_files_are_a_run(tree, files, runs):
+    assert sorted(tree(files).values()) == sorted(runs)
+
+
+def test_event_files_of_several_starts_are_one_log(tree, tmp_path):
+    tree(ONE["starts of a Hugging Face trainer"])
     (run,) = read_runs(tmp_path).values()
-    places = [
-        state.status.ordinal
-        for path, state in run.sources.items()
-        if path.endswith(EVENTS)
-    ]
-    assert len(places) == 2
-    assert len(set(places)) == 1, (
+    states = [state for path, state in run.sources.items() if path.endswith(NAMED)]
+    assert len(states) == 2
+    assert len({state.status.ordinal for state in states}) == 1, (
         "of two values for one step that written later holds, whatever the folder is called"
     )
 
 
-def test_starts_that_state_one_name_are_one_training_before_its_first_checkpoint(
-    tree, tmp_path
-):
-    named = BEGUN + b'{"run_name": "grpo-7b"}'
-    starts = [f"out/runs/{day}_10-00-00_host/{EVENTS}" for day in ("Nov30", "Dec01")]
-    files = {"train.log": CONSOLE, **dict.fromkeys(starts, named)}
-    assert tree(files) == {"grpo-7b": sorted(files)}
-
-
-def test_starts_of_other_names_in_one_place_are_runs_of_their_own(tree):
-    starts = [f"out/runs/{day}_10-00-00_host/{EVENTS}" for day in ("Nov30", "Dec01")]
-    named = [BEGUN + b'{"run_name": "%s"}' % name for name in (b"grpo-7b", b"grpo-32b")]
-    assert sorted(tree(dict(zip(starts, named, strict=True)))) == [
-        "grpo-32b",
-        "grpo-7b",
-    ]
-
-
-def test_programs_that_were_started_in_one_place_are_runs_of_their_own(tree):
-    starts = [f"runs/{day}_10-00-00_host/{EVENTS}" for day in ("Nov30", "Dec01")]
-    assert sorted(tree(dict.fromkeys(starts, BEGUN)).values()) == [
-        [start] for start in sorted(starts)
-    ]
-
-
-def test_hyperparameters_that_torch_puts_in_a_folder_of_their_own_are_part_of_the_run(
-    tree, tmp_path
-):
-    files = {EVENTS: BEGUN, f"1700000001.123/{EVENTS}": BEGUN}
-    assert tree(files) == {tmp_path.name: sorted(files)}
-
-
-def test_halves_of_a_slurm_log_are_one_run(tree):
-    files = {
-        "job-1.out": CONSOLE,
-        "job-1.err": "nothing special\n",
-        "job-2.out": CONSOLE,
-        "job-2.err": CONSOLE,
-    }
-    assert tree(files) == {
-        "job-1": ["job-1.err", "job-1.out"],
-        "job-2": ["job-2.err", "job-2.out"],
-    }
-
-
 def test_a_slurm_log_named_by_one_half_or_both(tmp_path):
     for name in ("job.out", "job.err"):
-        (tmp_path / name).write_text(CONSOLE)
+        (tmp_path / name).write_bytes(CONSOLE)
     for specs in (["job.out"], ["job.err"], ["job.err", "job.out"], ["job.*"]):
         runs = Finder([str(tmp_path / spec) for spec in specs]).scan().runs
         assert [
@@ -158,106 +188,13 @@ def test_a_slurm_log_named_by_one_half_or_both(tmp_path):
         ] == [("job", ["job.err", "job.out"])]
 
 
-def wandb(id_, time, *, resumed=0, name=""):
-    return f"wandb/run-20260101_00000{resumed}-{id_}/run-{id_}.wandb", (
-        kept(name),
-        time,
-    )
-
-
-def test_a_wandb_run_that_was_resumed_is_one_run(tree):
-    first = wandb("abc", 5000)
-    second = wandb("abc", 9000, resumed=7)
-    assert list(tree(dict([first, second, wandb("def", 1)])).values()) == [
-        [first[0], second[0]],
-        [wandb("def", 1)[0]],
-    ]
-
-
-def test_wandb_runs_go_to_the_log_that_is_called_as_they_are(tree):
-    files = dict(
-        [
-            wandb("abc", 5000, name="large"),
-            wandb("def", 5001, name="./out/small"),
-            wandb("ghi", 5002, name="other"),
-        ],
-        **{"proj/small.jsonl": METRICS, "proj/large.jsonl": METRICS},
-    )
-    assert sorted(tree(files).values()) == [
-        ["proj/large.jsonl", wandb("abc", 0)[0]],
-        ["proj/small.jsonl", wandb("def", 0)[0]],
-        [wandb("ghi", 0)[0]],
-    ]
-
-
 def test_runs_that_only_wandb_has_are_called_as_they_are_there(tree, tmp_path):
-    runs = [
-        wandb("abc", 1, name="out/base"),
-        wandb("def", 2, name="base"),
-        wandb("ghi", 3, name="large"),
-        wandb("j", 4),
-    ]
-    assert sorted(tree(dict(runs))) == [
+    names = {ABC: "out/base", DEF: "base", GHI: "large", wandb("j"): ""}
+    assert sorted(tree({path: kept(name) for path, name in names.items()})) == [
         "base (abc)",
         "base (def)",
         "large",
         tmp_path.name,
-    ]
-
-
-def test_a_training_that_was_resumed_under_another_wandb_id_is_one_run(tree, tmp_path):
-    files = {
-        "proj/exp.jsonl": METRICS,
-        f"tensorboard_log/proj/exp/{EVENTS}": BEGUN,
-        **dict([wandb("abc", 5000, name="exp"), wandb("def", 5001, name="exp")]),
-    }
-    assert tree(files) == {tmp_path.name: sorted(files)}
-
-
-def test_a_wandb_run_that_has_not_said_its_name_waits_beside_logs_that_it_may_belong_to(
-    tree,
-):
-    young = "wandb/run-20260101_000009-ghi/run-ghi.wandb"
-    logs = {"a.log": CONSOLE, "b.log": CONSOLE}
-    assert tree({young: kept()[:8], **logs}) == {"a": ["a.log"], "b": ["b.log"]}
-
-
-def test_settings_of_a_wandb_run_are_of_no_other(tree):
-    files = dict([wandb("abc", 5000)])
-    assert list(
-        tree(
-            {
-                **files,
-                "wandb/run-20260101_000009-ghi/files/config.yaml": "a: {value: 1}\n",
-            }
-        ).values()
-    ) == [[wandb("abc", 0)[0]]]
-
-
-def test_a_wandb_run_that_was_copied_through_the_link_to_the_newest_one_is_one_run(
-    tree,
-):
-    files = {
-        "latest-run/run-abc.wandb": kept("letters"),
-        "latest-run/files/output.log": CONSOLE,
-        "latest-run/logs/debug-internal.log": CONSOLE,
-    }
-    assert list(tree(files).values()) == [
-        ["latest-run/files/output.log", "latest-run/run-abc.wandb"]
-    ]
-
-
-def test_the_directory_of_a_wandb_run_may_have_another_name(tree):
-    files = {
-        "exp1/run-abc.wandb": kept("letters"),
-        "exp1/files/output.log": CONSOLE,
-        "exp1/logs/debug-internal.log": CONSOLE,
-        "exp2/run-def.wandb": kept("letters"),
-        "exp2/files/output.log": CONSOLE,
-    }
-    assert list(tree(files).values()) == [
-        ["exp1/files/output.log", "exp1/run-abc.wandb"],
-        ["exp2/files/output.log", "exp2/run-def.wandb"],
     ]
 
 

@@ -21,7 +21,6 @@ from log_reading import read_run, values
 
 from verl_tui.records import MetricRows
 from verl_tui.sources import pipe
-from verl_tui.sources.feed import Feed
 from verl_tui.sources.files.binary import PACKED
 from verl_tui.sources.files.tail import Chunk
 from verl_tui.sources.formats import HEAD
@@ -73,19 +72,6 @@ def test_it_is_read_to_its_end(end: int, spec: str) -> None:
     (state,) = run.sources.values()
     assert (state.status.path, state.status.format) == ("/dev/stdin", "tutorial JSONL")
     assert state.status.bytes_read == state.status.size == len(FLAT)
-
-
-def test_a_descriptor_that_is_closed_is_a_problem(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    here, there = os.pipe()
-    os.close(here)
-    os.close(there)
-    monkeypatch.setattr(pipe, "descriptor", here)
-    feed = Feed(["-"])
-    feed.scan()
-    (batch,) = feed.read()
-    assert batch.status.problem == "bad file descriptor"
 
 
 @pytest.mark.parametrize("name", LOGS)

@@ -10,8 +10,7 @@ from log_reading import drain, read_run, values
 
 from verl_tui.records import Record, Sample, Unreadable
 from verl_tui.sources.feed import Feed
-from verl_tui.sources.folders import completion_tables as tables
-from verl_tui.sources.folders.completion_tables import TableFolder, tables_to_read
+from verl_tui.sources.folders.completion_tables import TableFolder
 from verl_tui.sources.formats import parquet
 
 if TYPE_CHECKING:
@@ -135,12 +134,3 @@ def test_without_pyarrow_one_sentence_says_what_to_install(
         source.status().note
         == "needs pyarrow to be read: pip install 'verl-tui[parquet]'"
     )
-
-
-def test_of_very_many_some_are_read_evenly_spread() -> None:
-    few = dict.fromkeys(range(100), 10_000)
-    assert tables_to_read(few) == list(range(99, -1, -1))
-    kept = tables_to_read(dict.fromkeys(range(10_000), 10_000))
-    assert len(kept) * (tables.COST + 10_000) <= tables.BUDGET
-    assert kept == list(range(9999, -1, kept[1] - kept[0]))
-    assert tables_to_read({}) == []

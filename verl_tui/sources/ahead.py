@@ -1,43 +1,31 @@
-"""Read many sources, a little of each in turn; large ones that are read for the first time on all
-cores.
+"""Read many sources, a little of each in turn; large ones that are read for the first time in
+workers.
 
 - First of all comes the run that is shown: with two hundred, it is there at once.
-- A file whose lines mean the same by themselves is decoded in parts, by all workers. Here its
-  source takes what they found, part by part, as if it had decoded it: so rows are counted, and
-  restarts found, in the order of the file.
-- Any other source is copied to a worker, reads some turns there, and comes back with what it has
-  read, until it has come to the present end of its file.
+- Of several large sources each is copied to a worker, reads some turns there, and comes back with
+  what it has read, until it has come to the present end of its file.
 - A worker that dies, or a source that cannot be copied, costs time and nothing else: what is
   missing is read here.
 """
 
 from __future__ import annotations
 
-import os
-from collections import deque
 from contextlib import contextmanager
-from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from verl_tui import debug_log
-from verl_tui.sources.fields.row_batcher import joined
 from verl_tui.sources.files.compressed import is_compressed
 from verl_tui.sources.files.paths import file_size
-from verl_tui.sources.files.tail import CHUNK, opened
-from verl_tui.sources.formats.lines import DecodedPart, items_of, line_begin
 from verl_tui.sources.host.cores import usable_cores
 from verl_tui.sources.pool import Pool
 from verl_tui.sources.preview import LONG
-from verl_tui.sources.source import SMALL, FileSource
+from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-    from concurrent.futures import Future
-    from pathlib import Path
 
     from verl_tui.records import Batch, Record, SourceStatus
-    from verl_tui.sources.formats.format import Decoder
     from verl_tui.sources.source_reader import SourceReader
 
 LEAST = 32 * 2**20
@@ -50,16 +38,8 @@ _WORTH = 2**20
 """Bytes from which on a source is worth copying to a worker."""
 _MOST = 8
 """Workers where the user has set no number: one thread has to take in what they read."""
-_AHEAD = 4
-"""Parts for each worker that are decoded before they are asked for."""
 _TURNS = 8
 """Turns that a source reads in a worker at once."""
-_PART = 2**20
-"""Bytes that a worker decodes at once."""
-_LAST = 256
-"""Bytes by which the end of a part is known again."""
-_LONGEST = 4 * 2**20
-"""Bytes of the last line of a part, at most."""
 _ROUNDS = 8
 """One in so many rounds belongs to all sources: a log that grows faster than it is read must not
 hold up all others.
@@ -67,7 +47,6 @@ hold up all others.
 
 Turn = tuple["SourceReader", "Batch | None", bool]
 """A source, its batch from this turn, and whether more of it waits."""
-ResultT = TypeVar("ResultT")
 _Read = tuple["tuple[Record, ...]", "SourceStatus"]
 """Records, and how the source was doing then."""
 
@@ -138,17 +117,16 @@ def _ahead(readers: Sequence[SourceReader], most: int | None) -> Iterator[None]:
     if most is None:
         cores = usable_cores()
         most = min(cores, _MOST) if cores > 1 else 0
-    workers = min(most, total // _SHARE) if total >= LEAST else 0
-    if not workers:
+    workers = min(most, total // _SHARE, len(sizes)) if total >= LEAST else 0
+    if not workers or len(sizes) < 2:  # a single one is here as soon without
         yield
         return
     pool = Pool(workers)
     debug_log.note("workers", started=workers, sources=len(sizes))
-    parts = max(1, _AHEAD * workers // len(sizes))
     try:
-        for reader, size in sizes.items():
+        for reader in sizes:
             assert isinstance(reader.source, FileSource)
-            turns = _turns(reader.source, size, pool, parts)
+            turns = _turns(reader.source, pool)
             reader.source = _AheadSource(reader, reader.source, turns)
         yield
     finally:
@@ -205,45 +183,18 @@ class _AheadSource:
         return self._status
 
 
-def _turns(
-    source: FileSource, size: int, pool: Pool, parts: int
-) -> Generator[_Read, None, FileSource]:
-    """Yield what a source reads ahead.
-
-    Args:
-        source: Has read nothing yet.
-        size: Bytes of its file.
-        pool: The workers.
-        parts: Parts that are asked for before they are needed.
+def _turns(source: FileSource, pool: Pool) -> Generator[_Read, None, FileSource]:
+    """Yield what a copy of a source, which has read nothing yet, reads in a worker, some turns at a
+    time.
     """
-    if (decoder := source.lone_decoder) is None:
-        return (yield from _by_turns(source, pool))
-    for part in _parts(source.path, decoder, size, pool, parts):
-        records = None if part is None else source.take(part)
-        if records is None:
-            break  # the rest is read here
-        yield records, source.status()
-    return source
-
-
-def _result(future: Future[ResultT], path: Path) -> ResultT | None:
-    """Return what a worker has found out of a file, None where it has not."""
-    try:
-        return future.result()
-    except Exception as error:  # noqa: BLE001 - it is read here
-        debug_log.note_error(f"reading {path} in a worker", error)
-        return None
-
-
-def _by_turns(source: FileSource, pool: Pool) -> Generator[_Read, None, FileSource]:
-    """Yield what a copy of a source reads in a worker, some turns at a time."""
     more = True
     further = pool.submit(_some_turns, source)
     while more:
-        found = _result(further, source.path)
-        if found is None:
-            break  # the source itself has read as far
-        turns, more, source = found
+        try:
+            turns, more, source = further.result()
+        except Exception as error:  # noqa: BLE001 - the source itself has read as far
+            debug_log.note_error(f"reading {source.path} in a worker", error)
+            break
         if more:
             further = pool.submit(_some_turns, source)
         yield from turns
@@ -258,42 +209,3 @@ def _some_turns(source: FileSource) -> tuple[list[_Read], bool, FileSource]:
         records, more = source.read()
         turns.append((records, source.status()))
     return turns, more, source
-
-
-def _parts(
-    path: Path, decoder: Decoder, size: int, pool: Pool, most: int
-) -> Iterator[DecodedPart | None]:
-    """Yield the parts of a file, none where nothing begins; some are decoded ahead."""
-    waiting: deque[Future[DecodedPart | None]] = deque()
-    at = 0
-    while at < size or waiting:
-        while at < size and len(waiting) < most:
-            # As with what is read here: at first all files as much at a time.
-            stop = min(size, at + (CHUNK if at < SMALL else _PART))
-            waiting.append(pool.submit(decoded_part, path, at, stop, decoder))
-            at = stop
-        yield _result(waiting.popleft(), path)
-
-
-def decoded_part(
-    path: Path, begin: int, end: int, decoder: Decoder
-) -> DecodedPart | None:
-    """Return the lines that begin between two places of a file, None where there are none.
-
-    Raises:
-        OSError: The file cannot be read.
-    """
-    with opened(path) as file:
-        read = partial(_read, file.fileno())
-        start = line_begin(read, begin, end) if begin else 0
-        stop = line_begin(read, end, end + _LONGEST)
-        if start is None or stop is None:
-            return None
-        data = read(start, stop - start)
-    items = [*joined(items_of(decoder, data, 1))]
-    lines = data.count(b"\n")
-    return DecodedPart(start, start + len(data), data[-_LAST:], items, lines)
-
-
-def _read(descriptor: int, at: int, count: int) -> bytes:
-    return os.pread(descriptor, count, at)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
-from operator import itemgetter
 from typing import TYPE_CHECKING, TypeGuard
 
 from verl_tui.records import MetricRows, Progress, Restart, Settings
@@ -161,14 +160,8 @@ class EndSource(FileSource):
         self._beginning: tuple[Record, ...] = ()
         self.start = 0
         """The byte at which its end begins; 0 if the whole file is read."""
-        self._first: list[int] = []
-        """The first different steps of the end, in the order of the file."""
-        self._back: int | None = None
-        """The lowest step to which the log went back within the end."""
-        self._is_torn = False
-        """True if the log went back to an earlier step where the end begins."""
-        self._is_anew = False
-        """True from a restart to the first row behind it."""
+        self._segments: list[list[tuple[int, int]]] = [[]]
+        """The order and the step of each row, from restart to restart."""
         self._is_estimated = False
         """True if some steps were found from what stands around the rows."""
 
@@ -180,7 +173,7 @@ class EndSource(FileSource):
     @property
     def has_rows(self) -> bool:
         """True if there were numbers in the part that is read."""
-        return bool(self._first)
+        return any(self._segments)
 
     @property
     def complete_from(self) -> int | None:
@@ -188,21 +181,19 @@ class EndSource(FileSource):
 
         A log that goes back to an earlier step within the part is complete from that step on.
         """
-        if not self._is_cut_off or self._is_torn:
+        first, *later = self._segments
+        steps = list(dict.fromkeys(step for _, step in sorted(first)))
+        cut = self.log.parts.cut
+        if len(steps) <= cut:
             return None
-        whole = max(self._first)
-        return whole if self._back is None else min(whole, self._back)
+        back = [min(step for _, step in segment) for segment in later if segment]
+        return min([max(steps[: cut + 1]), *back])
 
     @property
     def needs_beginning(self) -> bool:
         """True if its steps depend on records before the part that is read."""
         part = self._part
         return self._is_estimated or (part is not None and part.needs_beginning)
-
-    @property
-    def _is_cut_off(self) -> bool:
-        """True behind the steps of which something may lie before the part."""
-        return len(self._first) > self.log.parts.cut
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return the records of the next bytes, and whether more wait."""
@@ -240,29 +231,9 @@ class EndSource(FileSource):
 
     def _note(self, records: Iterable[Record]) -> None:
         """Note the steps of further records."""
-        between: list[MetricRows] = []
         for record in records:
             if isinstance(record, MetricRows) and record.progress:
-                between.append(record)
+                self._is_estimated = self._is_estimated or record.estimated
+                self._segments[-1] += zip(record.orders, record.steps, strict=True)
             elif isinstance(record, Restart) and record.step is None:
-                self._note_rows(between)
-                between = []
-                self._is_torn = self._is_torn or not self._is_cut_off
-                self._is_anew = True
-        self._note_rows(between)
-
-    def _note_rows(self, blocks: Sequence[MetricRows]) -> None:
-        self._is_estimated = self._is_estimated or any(one.estimated for one in blocks)
-        steps = _in_order(blocks)
-        if self._is_anew and steps:
-            lowest = min(steps)
-            self._back = lowest if self._back is None else min(lowest, self._back)
-            self._is_anew = False
-        fresh = [step for step in dict.fromkeys(steps) if step not in self._first]
-        self._first += fresh[: self.log.parts.cut + 1 - len(self._first)]
-
-
-def _in_order(blocks: Iterable[MetricRows]) -> list[int]:
-    """Return the steps of rows in the order in which they were written."""
-    rows = [row for one in blocks for row in zip(one.orders, one.steps, strict=True)]
-    return [step for _, step in sorted(rows, key=itemgetter(0))]
+                self._segments.append([])

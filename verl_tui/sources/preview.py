@@ -8,8 +8,8 @@ nothing of it, so that a run that was previewed ends up like any other.
 
 from __future__ import annotations
 
-from itertools import chain, compress
-from typing import TYPE_CHECKING, NamedTuple, TypeGuard, TypeVar
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from verl_tui import debug_log
 from verl_tui.records import Batch, MetricRows, Preview
@@ -37,7 +37,8 @@ _BLOCK_BYTES = 3 * 2**20
 _STEPS_A_BLOCK = 2.5
 """Steps' worth of bytes in a block: one that is cut at its beginning, and one that is whole."""
 
-NumberT = TypeVar("NumberT", int, float)
+_Row = tuple[int, int, "float | None", "tuple[float, ...]"]
+"""Order, step, time and values of a row."""
 
 
 class PreviewedFile(NamedTuple):
@@ -129,14 +130,16 @@ def _between(source: EndSource, end: Sequence[Record]) -> list[MetricRows]:
     size = int(_STEPS_A_BLOCK * length / max(1, len(steps)))
     count = min(_BLOCKS, _BLOCK_BYTES // size)
     stride = max(size, source.start // (count + 1))
-    alike: dict[tuple[tuple[str, ...], bool], list[MetricRows]] = {}
+    alike: dict[tuple[str, ...], list[_Row]] = {}
     for at in range(0, min(count * stride, source.start), stride):
         block = source.log.block(at, min(at + size, source.start))
         for rows in filter(_is_telling, block):
-            alike.setdefault((rows.keys, bool(rows.times)), []).append(rows)
-    places = set(chain.from_iterable(map(_places, alike.values())))
-    kept = _of_last_attempt(places, source.complete_from or 0)
-    return [rows for one in alike.values() for rows in _joined(one, kept)]
+            times = rows.times or [None] * len(rows.steps)
+            values = zip(*rows.columns, strict=True)
+            found = zip(rows.orders, rows.steps, times, values, strict=True)
+            alike.setdefault(rows.keys, []).extend(found)
+    kept = _of_last_attempt(list(chain(*alike.values())), source.complete_from or 0)
+    return [one for keys, rows in alike.items() for one in _joined(keys, rows, kept)]
 
 
 def _is_telling(record: Record) -> TypeGuard[MetricRows]:
@@ -146,13 +149,7 @@ def _is_telling(record: Record) -> TypeGuard[MetricRows]:
     return record.progress and not record.mean and not record.estimated
 
 
-def _places(blocks: Sequence[MetricRows]) -> Iterator[tuple[int, int]]:
-    """Yield the order and the step of each row."""
-    for rows in blocks:
-        yield from zip(rows.orders, rows.steps, strict=True)
-
-
-def _of_last_attempt(places: Set[tuple[int, int]], end: int) -> set[tuple[int, int]]:
+def _of_last_attempt(rows: Iterable[_Row], end: int) -> set[tuple[int, int]]:
     """Return the places of rows of steps before a step, without those that were made once more
     after a restart.
 
@@ -163,7 +160,7 @@ def _of_last_attempt(places: Set[tuple[int, int]], end: int) -> set[tuple[int, i
     least = end - 1
     widest = 0
     went_back = False
-    for order, step in sorted(places, reverse=True):
+    for order, step in sorted({row[:2] for row in rows}, reverse=True):
         if step <= least:
             kept.add((order, step))
             widest = max(widest, least - step)
@@ -176,25 +173,15 @@ def _of_last_attempt(places: Set[tuple[int, int]], end: int) -> set[tuple[int, i
 
 
 def _joined(
-    blocks: Sequence[MetricRows], kept: Set[tuple[int, int]]
+    keys: tuple[str, ...], rows: Iterable[_Row], kept: Set[tuple[int, int]]
 ) -> Iterator[MetricRows]:
-    """Yield the rows that are kept of blocks with the same keys as one record: event files have one
+    """Yield the rows that are kept of those with the same keys as one record: event files have one
     for each tag in each block.
     """
-    stays = [place in kept for place in _places(blocks)]
-    if not any(stays):
-        return
-
-    def joined(parts: Iterable[Sequence[NumberT]]) -> list[NumberT]:
-        return list(compress(chain.from_iterable(parts), stays))
-
-    columns = zip(*[rows.columns for rows in blocks], strict=True)
-    yield blocks[0]._replace(
-        steps=joined(rows.steps for rows in blocks),
-        columns=tuple(map(joined, columns)),
-        orders=joined(rows.orders for rows in blocks),
-        times=joined(rows.times for rows in blocks),
-    )
+    if left := [row for row in rows if row[:2] in kept]:
+        orders, steps, times, values = zip(*left, strict=True)
+        columns = list(zip(*values, strict=True))
+        yield MetricRows(keys, steps, columns, orders, () if None in times else times)
 
 
 def _is_long(one: PreviewedFile) -> bool:

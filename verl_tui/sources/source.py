@@ -27,15 +27,13 @@ from verl_tui.sources.files.compressed import (
 from verl_tui.sources.files.paths import why
 from verl_tui.sources.files.rotated import RotatedTail, parts
 from verl_tui.sources.files.tail import CHUNK, NEWEST, Follower, NewestTail, Tail
-from verl_tui.sources.formats.lines import LineReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from verl_tui.sources.files.tail import Chunk
-    from verl_tui.sources.formats.format import Decoder, Format
-    from verl_tui.sources.formats.lines import DecodedPart
+    from verl_tui.sources.formats.format import Format
 
 _ROTATED = {".log", ".jsonl", ".out", ".err", ".txt", ""}
 """Suffixes of files that are rotated."""
@@ -114,24 +112,6 @@ class FileSource:
             again = self._reader.restart(chunk.restarted)
         records = (*again, *self._reader.feed(chunk.data))
         return self.counted(records), chunk.more
-
-    @property
-    def lone_decoder(self) -> Decoder | None:
-        """Its decoder where lines mean the same by themselves, else None."""
-        decoder = getattr(self._reader, "decoder", None)
-        return decoder if getattr(decoder, "alone", False) else None
-
-    def take(self, part: DecodedPart) -> tuple[Record, ...] | None:
-        """Go on behind lines that were decoded apart. Return their records as if they had been read
-        here, None where they have to be: the file is another, or has older parts.
-        """
-        tail, reader = self._tail, self._reader
-        assert isinstance(reader, LineReader)
-        if not isinstance(tail, Tail | RotatedTail) or not tail.pass_over(
-            part.start, part.stop, part.last
-        ):
-            return None
-        return self.counted(reader.take(part))
 
     def finish(self) -> tuple[Record, ...]:
         """Return what only waits for its end."""

@@ -125,10 +125,7 @@ class MonitorApp(TerminalApp):
         """Return what the logs are read with; another app may read them otherwise."""
         return ReadingThreads(
             self._specs,
-            gpu_interval=self.config.gpu_interval,
-            poll_interval=self.config.poll_interval,
-            scrape_engines=self.config.scrape_engines,
-            workers=self.config.workers,
+            self.config,
             shown=lambda: self._picked,
             clock=self._clock,
             notify=lambda: self.post_message(self.News()),

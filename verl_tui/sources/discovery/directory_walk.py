@@ -11,7 +11,6 @@ from verl_tui.sources.discovery.directory_entries import (
     HYDRA,
     NameClass,
     classify_name,
-    entries_of,
     is_bookkeeping,
     is_skipped,
     is_worth_reporting,
@@ -95,7 +94,7 @@ class DirectoryWalk:
             return []
         names = {entry.name: entry for entry in entries}
         wandb = wandb_id(Path(directory.name), names) or wandb
-        here = Folder(directory, extras_in(directory, self._probe), wandb=wandb)
+        here = Folder(directory, extras_in(directory, names, self._probe), wandb=wandb)
         if depth and here.files and _holds_no_log(directory, names):
             return [here]
         self.walked.add(directory)
@@ -220,14 +219,13 @@ def settings_file(path: Path) -> FoundFile:
     return FoundFile(path, None, title=title_in(path))
 
 
-def extras_in(directory: Path, probe: Probe) -> list[FoundFile]:
-    """Return the settings in a `.hydra` directory; any other one as a source for each format of
-    dumps or tables that it holds.
+def extras_in(directory: Path, names: Iterable[str], probe: Probe) -> list[FoundFile]:
+    """Return the settings in a `.hydra` directory; any other one, with these entries, as a source
+    for each format of dumps or tables that it holds.
     """
     if directory.name == HYDRA:
         paths = (directory / name for name in ("overrides.yaml", "config.yaml"))
         return [settings_file(path) for path in filter(is_file, paths)]
-    names = [entry.name for entry in entries_of(directory)]
     tables = (directory / one for one in names if parquet.table_step(one) is not None)
     some = ((rollouts, _dumps(directory, names)), (parquet, tables))
     return [FoundFile(directory, one) for one, files in some if probe.any(files, one)]

@@ -6,6 +6,7 @@ import glob
 import os
 import re
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -240,7 +241,8 @@ class Finder:
         for entry in entries_of(file.path.parent):
             path = Path(entry.path)
             if is_folder(entry):
-                found.extend(extras_in(path, self._probe))
+                names = list(map(attrgetter("name"), entries_of(path)))
+                found.extend(extras_in(path, names, self._probe))
                 continue
             logs += is_file(entry) and self._probe.known(path) is not None
             if is_settings(path):

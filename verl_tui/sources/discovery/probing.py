@@ -50,8 +50,6 @@ one.
 """
 _START = 4096
 """Bytes read to tell a binary file from a text."""
-_DEEP_BUDGET = 256 * 2**20
-"""Bytes beyond the beginnings of files that are read in one scan: more waits for the next."""
 MOST_ODD = 500
 """Files of a directory that are opened though they are not called as logs are."""
 _GONE = (None, errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
@@ -166,7 +164,6 @@ class Probe:
         """Files opened in each directory though they are not called as logs are."""
         self.crowded: set[Path] = set()
         """Directories in which there are too many of these."""
-        self._budget = _DEEP_BUDGET
         self.changed: set[Path] = set()
         """Files whose format is another one than it seemed, since `begin`: only a part of their
         beginning had been there.
@@ -176,7 +173,6 @@ class Probe:
         """Begin a scan: what could not be read may be readable now."""
         self.closed.clear()
         self.changed.clear()
-        self._budget = _DEEP_BUDGET
 
     def why_unknown(self, path: Path) -> str | None:
         """Return why a file has no known format, None for one that could not be opened, or was not
@@ -279,17 +275,10 @@ class Probe:
         found = _by_beginning(part, data, called)
         named = called is NameClass.LOG and suffix_of(part.name) in _TEXTS
         if found is None and named and not binary:
-            found = self._as_console(part, status.st_size)
+            found = _as_console(part, status.st_size)
         known = found or before.remains(status, data)
         why = "" if known else _why_none(data)
         return _Look(status.st_size, status.st_ino, first, known, begun, binary, why)
-
-    def _as_console(self, path: Path, size: int) -> FoundFile | None:
-        """Recognise a console by what stands behind its beginning."""
-        if self._budget <= 0:
-            return None
-        self._budget -= min(size, DEEPEST)
-        return _as_console(path, size)
 
 
 def _why_none(begin: bytes) -> str:

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections import deque
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.files.compressed import SUFFIX, CompressedTail, is_compressed
-from verl_tui.sources.files.paths import file_size
+from verl_tui.sources.files.paths import file_size, why
 from verl_tui.sources.files.tail import CHUNK, Chunk, Tail
 
 if TYPE_CHECKING:
@@ -87,22 +86,17 @@ class RotatedTail:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._tail: Tail | CompressedTail = Tail(path)
-        self._waiting: deque[Path] | None = None
-        """Parts to be read before the file that is written; None before the first reading."""
+        self._tails: list[Tail | CompressedTail] = [Tail(path)]
+        """Of the parts, the oldest first, and of the file that is written."""
+        self._at = 0
+        """Which of them is read."""
+        self._is_begun = False
         self._before = 0
         """Bytes of the parts that have been read."""
-        self._behind = 0
-        """Bytes of the files that wait."""
-        self._modified: float | None = None
-        """Time of the last change of the part before."""
-        self._older = 0
-        """Parts that have been read."""
 
     @property
-    def is_alone(self) -> bool:
-        """True if the log has no older parts now."""
-        return not parts(self.path)
+    def _tail(self) -> Tail | CompressedTail:
+        return self._tails[self._at]
 
     @property
     def offset(self) -> int:
@@ -112,21 +106,23 @@ class RotatedTail:
     @property
     def size(self) -> int:
         """Bytes of all parts."""
-        return self._before + self._tail.size + self._behind
+        waiting = self._tails[self._at + 1 :]
+        return (
+            self._before + self._tail.size + sum(file_size(one.path) for one in waiting)
+        )
 
     @property
     def modified(self) -> float | None:
         """Time of the last change of the file that is read."""
-        return self._tail.modified or self._modified
+        return self._tail.modified or self._tails[max(0, self._at - 1)].modified
 
     @property
     def note(self) -> str | None:
         """Say how many older parts of the log there were."""
-        if not self._older:
+        if not self._at:
             return None
-        if self._older > 1:
-            return f"read with its {self._older} older parts"
-        return "read with its older part"
+        parts = "older part" if self._at == 1 else f"{self._at} older parts"
+        return f"read with its {parts}"
 
     def read(self, limit: int = CHUNK) -> Chunk:
         """Read at most `limit` new bytes.
@@ -134,61 +130,30 @@ class RotatedTail:
         Raises:
             OSError: The file that is written is gone or may not be read.
         """
-        if self._waiting is None:
-            self._waiting = deque(parts(self.path))
-            self._begin_next()
-        if self._is_live:
+        if not self._is_begun:
+            self._is_begun = True
+            self._tails = [*map(_tail_of, parts(self.path)), Tail(self.path)]
+        if self._tail is self._tails[-1]:
             self._follow()
-        if self._is_live:
+        tail = self._tail
+        if tail is self._tails[-1]:
             try:
-                return self._tail.read(limit)
+                return tail.read(limit)
             except FileNotFoundError:
                 if not self._before:
                     raise
                 # it has been renamed, and nothing has been written since
                 return Chunk(b"")
         try:
-            chunk = self._tail.read(limit)
+            chunk = tail.read(limit)
         except OSError as error:
-            why = (error.strerror or str(error)).lower()
-            chunk = Chunk(b"", lost=f"{self._tail.path.name}: {why}")
-        if not chunk.more:
-            self._older += 1
-            self._before += self._tail.size
-            self._modified = self._tail.modified
-            self._begin_next()
-        return Chunk(chunk.data, None, more=chunk.more or self._exists, lost=chunk.lost)
-
-    def pass_over(self, start: int, stop: int, last: bytes) -> bool:
-        """Go on behind bytes that were read elsewhere, as a `Tail` does, where there are no older
-        parts.
-        """
-        tail = self._tail
-        if self._before or not self.is_alone or not isinstance(tail, Tail):
-            return False
-        self._waiting = self._waiting or deque()
-        return tail.pass_over(start, stop, last)
-
-    @property
-    def _exists(self) -> bool:
-        return not self._is_live or self.path.exists()
-
-    @property
-    def _is_live(self) -> bool:
-        return not self._waiting and self._tail.path == self.path
-
-    def _begin_next(self) -> None:
-        """Read the next part, or the file that is written."""
-        part = self._waiting.popleft() if self._waiting else self.path
-        packed = part != self.path and is_compressed(part)
-        self._tail = CompressedTail(part) if packed else Tail(part)
-        self._measure()
-
-    def _measure(self) -> None:
-        files = list(self._waiting or ())
-        if self._tail.path != self.path:
-            files.append(self.path)
-        self._behind = sum(map(file_size, files))
+            chunk = Chunk(b"", lost=f"{tail.path.name}: {why(error)}")
+        more = chunk.more
+        if not more:
+            self._before += tail.size
+            self._at += 1
+            more = self._tail is not self._tails[-1] or self.path.exists()
+        return Chunk(chunk.data, None, more=more, lost=chunk.lost)
 
     def _follow(self) -> None:
         """Turn to the part that the file has become, where it was renamed, copied away or
@@ -201,10 +166,13 @@ class RotatedTail:
         for at in reversed(range(len(older))):
             found = _continued(tail, older[at])
             if found is not None:
-                self._tail = found
-                self._waiting = deque(older[at + 1 :])
-                self._measure()
+                later = map(_tail_of, older[at + 1 :])
+                self._tails[-1:] = [found, *later, Tail(self.path)]
                 return
+
+
+def _tail_of(part: Path) -> Tail | CompressedTail:
+    return CompressedTail(part) if is_compressed(part) else Tail(part)
 
 
 def _continued(tail: Tail, part: Path) -> Tail | CompressedTail | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.files.paths import file_size, is_file, status_at
+from verl_tui.sources.files.paths import is_file, status_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -124,42 +124,14 @@ class Tail:
         self.offset += len(data)
         return Chunk(data, restarted, more=bool(data) and self.offset < known.st_size)
 
-    def pass_over(self, start: int, stop: int, last: bytes) -> bool:
-        """Go on behind bytes that were read elsewhere; tell whether that could be done: they are
-        the next of the file that has been read, and still lie there.
-
-        Args:
-            start: Where they begin.
-            stop: The place behind them.
-            last: The last few hundred of them.
-        """
-        try:
-            with opened(self._where()) as file:
-                known = os.fstat(file.fileno())
-                there = os.pread(file.fileno(), len(last), stop - len(last))
-                same = self._same(file.fileno())
-                head = self.head or os.pread(file.fileno(), _PRINT, 0)
-        except OSError:
-            return False
-        same = same and self.identity in (None, _identity(known))
-        if not same or there != last or start != self.offset:
-            return False
-        self.identity, self.head = _identity(known), head
-        self.size, self.modified = known.st_size, known.st_mtime
-        self.offset = stop
-        self.last = last[-_PRINT:]
-        return True
-
     def is_there(self) -> bool:
         """Return whether the file that has been read is still in its place, as far as this shows
         without opening it.
         """
-        return self.has_become(self.path) and file_size(self.path) >= self.offset
-
-    def has_become(self, path: Path) -> bool:
-        """Return whether the file that has been read is the one that lies at another path now."""
-        known = status_at(path)
-        return known is not None and _identity(known) == self.identity
+        known = status_at(self.path)
+        if known is None or _identity(known) != self.identity:
+            return False
+        return known.st_size >= self.offset
 
     def is_continued_by(self, path: Path) -> bool:
         """Return whether another file is the one that has been read, or a copy of it.
@@ -181,24 +153,17 @@ class Tail:
         self, descriptor: int, identity: tuple[int, int], size: int
     ) -> str | None:
         """Return why the file is not the one we have been reading, and start over; None if it
-        is.
+        is. Log shippers replace a file by a longer copy of itself: that is the same.
         """
-        reason = None
-        if self.identity is not None and identity != self.identity:
-            # Log shippers replace a file by a longer copy of itself: the same beginning is the same
-            # file.
-            reason = "file was replaced"
-            if self._same(descriptor) and size >= self.offset:
-                reason = None
-        elif size < self.offset:
-            reason = "file was truncated"
-        elif self.offset and not self._same(descriptor):
-            reason = "file was rewritten"
-        self.identity = identity
-        if reason is not None:
-            self.offset = 0
-            self.head = self.last = b""
-        return reason
+        before, self.identity = self.identity, identity
+        shrunk = size < self.offset
+        if before is None or (not shrunk and self._same(descriptor)):
+            return None
+        self.offset = 0
+        self.head = self.last = b""
+        if before != identity:
+            return "file was replaced"
+        return "file was truncated" if shrunk else "file was rewritten"
 
     def _same(self, descriptor: int) -> bool:
         before = os.pread(descriptor, len(self.last), self.offset - len(self.last))

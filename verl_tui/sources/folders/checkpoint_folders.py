@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import os
 from itertools import chain
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Record
@@ -18,6 +17,7 @@ from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
 _BEST = pattern(r"^best(?:[_-].*?)??(?:[_=-](?:(\d{1,15})|-?\d+\.\d+))?$")
 """Names of the best checkpoint so far: `best_model`, `best_step_120`, `best_2.920`. A whole
@@ -64,13 +64,6 @@ def homes(directory: Path, depth: int = _DEEPEST) -> list[Path]:
     return [home for name in below for home in homes(directory / name, depth - 1)]
 
 
-class _FoundCheckpoint(NamedTuple):
-    path: Path
-    step: int | None
-    best: bool
-    """True if its name says that the trainer thought it the best."""
-
-
 class CheckpointSource(PolledSource):
     """The checkpoints of a run: each is reported once, and again when it has been removed."""
 
@@ -85,22 +78,22 @@ class CheckpointSource(PolledSource):
         """
         super().__init__(directory)
         self.homes = tuple(homes)
-        self._reported: dict[Path, _FoundCheckpoint] = {}
+        self._reported: dict[str, Event] = {}
+        """By their paths."""
         self._saved: int | None = None
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return the checkpoints that appeared, vanished or were completed."""
-        found = list(chain.from_iterable(map(_checkpoints, self.homes)))
-        before = self._reported
-        self._reported = {one.path: one for one in found}
+        found = chain.from_iterable(map(_checkpoints, self.homes))
+        before, self._reported = self._reported, {one.text: one for one in found}
         self._records = len(self._reported)
-        gone = [one for path, one in before.items() if path not in self._reported]
-        fresh = [one for one in found if one.path not in before]
-        records = [_event(EventKind.REMOVED, one) for one in gone]
-        for checkpoint in sorted(fresh, key=_step_or_zero):
-            kind = EventKind.BEST if checkpoint.best else EventKind.CHECKPOINT
-            records.append(_event(kind, checkpoint))
-        return (*records, *self._completed()), False
+        gone = [before[path] for path in before.keys() - self._reported.keys()]
+        fresh = [self._reported[path] for path in self._reported.keys() - before.keys()]
+        return (
+            *(one._replace(kind=EventKind.REMOVED) for one in gone),
+            *sorted(fresh, key=lambda one: (one.step or 0, one.text)),
+            *self._completed(),
+        ), False
 
     def _completed(self) -> list[Event]:
         """Return an event if the tracker files name another step than before."""
@@ -110,10 +103,6 @@ class CheckpointSource(PolledSource):
             return []
         self._saved = saved
         return [Event(EventKind.SAVED, "complete according to " + TRACKER, 0, saved)]
-
-
-def _event(kind: EventKind, found: _FoundCheckpoint) -> Event:
-    return Event(kind, one_line(str(found.path), 1000), 0, found.step)
 
 
 def _number(tracker: Path) -> int | None:
@@ -130,21 +119,21 @@ def _number(tracker: Path) -> int | None:
     return int(text)
 
 
-def _checkpoint(entry: os.DirEntry[str]) -> _FoundCheckpoint | None:
+def _checkpoint(entry: os.DirEntry[str]) -> Event | None:
     """Return a checkpoint by its name, None if it is none; files only count with the suffix of a
     checkpoint.
     """
     name = entry.name if is_folder(entry) else _SUFFIX.sub("", entry.name)
     if name == entry.name and not is_folder(entry):
         return None
-    path = Path(entry.path)
+    path = one_line(entry.path, 1000)
     step = checkpoint_step(name)
     if step is not None:
-        return _FoundCheckpoint(path, step, best=False)
+        return Event(EventKind.CHECKPOINT, path, 0, step)
     best = _BEST.match(name)
     if best is None:
         return None
-    return _FoundCheckpoint(path, int(best[1]) if best[1] else None, best=True)
+    return Event(EventKind.BEST, path, 0, int(best[1]) if best[1] else None)
 
 
 def _entries(directory: Path) -> list[os.DirEntry[str]]:
@@ -156,24 +145,15 @@ def _entries(directory: Path) -> list[os.DirEntry[str]]:
         return []
 
 
-def _checkpoints(home: Path) -> list[_FoundCheckpoint]:
-    """Return the checkpoints that lie right in a directory, without one still being saved."""
-    found = (_checkpoint(entry) for entry in _entries(home))
-    return _without_torso([one for one in found if one is not None])
-
-
-def _without_torso(found: list[_FoundCheckpoint]) -> list[_FoundCheckpoint]:
-    """Leave out the newest checkpoint while the file written last is missing in it alone."""
+def _checkpoints(home: Path) -> list[Event]:
+    """Return the checkpoints that lie right in a directory, without the newest one while the file
+    written last is missing in it alone: it is still being saved.
+    """
+    entries = {entry.name: entry for entry in _entries(home)}
     saved = sorted(
-        (one for one in found if is_checkpoint(one.path.name)), key=_step_or_zero
+        filter(is_checkpoint, entries), key=lambda name: checkpoint_step(name) or 0
     )
-    if len(saved) < 2:
-        return found
-    complete = [is_file(one.path / _WRITTEN_LAST) for one in saved[-2:]]
-    if complete != [True, False]:
-        return found
-    return [one for one in found if one is not saved[-1]]
-
-
-def _step_or_zero(found: _FoundCheckpoint) -> int:
-    return found.step or 0
+    complete = [is_file(home / name / _WRITTEN_LAST) for name in saved[-2:]]
+    if complete == [True, False]:
+        del entries[saved[-1]]
+    return list(filter(None, map(_checkpoint, entries.values())))

@@ -1,9 +1,5 @@
 """A directory of TRL's tables of completions, one a step: one source, read newest first, each table
-once.
-
-A training leaves thousands of tables. Opening one takes longer than reading it, so of very many
-only a part is read: the newest ones, and of those before every second, third, … New tables are read
-as soon as they are complete.
+once, as soon as it is complete.
 """
 
 from __future__ import annotations
@@ -13,27 +9,20 @@ from typing import TYPE_CHECKING
 
 from verl_tui.records import Record, Restart, Unreadable
 from verl_tui.sources.fields.rewards import RewardSum
-from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.files.paths import why
 from verl_tui.sources.files.tail import opened
-from verl_tui.sources.folders.step_files import StepFolder, spread
+from verl_tui.sources.folders.step_files import StepFolder
 from verl_tui.sources.formats import parquet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
 
 ALL = "completions_*.parquet"
 """Stands for all tables of a directory in the name of its source."""
-BUDGET = 2**30
-"""Bytes read of all the tables that are found at once, each with `COST`: some two thousand small
-ones, 4 s.
-"""
-COST = 512 * 1024
-"""Bytes that are read in the time that opening a table takes, 2 ms with pyarrow 26."""
-_AT_ONCE = 4 * COST
-"""Bytes that are read in one go, each table with `COST`."""
+_AT_ONCE = 4
+"""Tables that are read in one go: opening one takes 2 ms with pyarrow 26."""
 
 
 class TableFolder(StepFolder):
@@ -57,15 +46,13 @@ class TableFolder(StepFolder):
     def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return the samples of tables that have come or changed, and whether more wait."""
         if not self._waiting:
-            self._watch()
+            changed = self.changes()
+            self._wait_for([] if self._missing else filter(self._size, changed))
         records: list[Record] = []
-        left = _AT_ONCE
-        while self._waiting and left > 0:
+        for _ in range(min(_AT_ONCE, len(self._waiting))):
             step = self._waiting.pop()
-            size = self._size(step)
             records += self._table(step)
-            self._bytes += size
-            left -= size + COST
+            self._bytes += self._size(step)
         self._pending = sum(map(self._size, self._waiting))
         # One process writes table after table: those before one that is whole are not being written
         # any more.
@@ -78,22 +65,8 @@ class TableFolder(StepFolder):
 
     @property
     def note(self) -> str | None:
-        """Return how rewards were added, or what is missing, and how many tables were read."""
-        rewards = parquet.MISSING if self._missing else self._rewards.note
-        return joined_notes(rewards, self._note)
-
-    def _watch(self) -> None:
-        """Have the tables read that have come or changed."""
-        changed = self.changes()
-        if self._missing:
-            return
-        sizes = {step: size for step in changed if (size := self._size(step))}
-        kept = tables_to_read(sizes)
-        if len(kept) < len(sizes):
-            self._note = (
-                f"{len(kept):,} of {len(sizes):,} tables were read, evenly spread"
-            )
-        self._wait_for(kept)
+        """Return how rewards were added, or what is missing."""
+        return parquet.MISSING if self._missing else self._rewards.note
 
     def _size(self, step: int) -> int:
         stamp = self.stamps.get(step)
@@ -128,9 +101,3 @@ class TableFolder(StepFolder):
             records.append(self._broken.pop(step))
             self._unreadable += 1
         return self._figures.complete(records)
-
-
-def tables_to_read(sizes: Mapping[int, int]) -> list[int]:
-    """Return which of the tables that are found at once are read, given their bytes by step."""
-    cost = sum(sizes.values()) + COST * len(sizes)
-    return spread(sizes, BUDGET * len(sizes) // max(cost, BUDGET) or 1)

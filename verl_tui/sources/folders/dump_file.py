@@ -97,28 +97,20 @@ class DumpFile:
         if self._is_unended and data:
             # the last line was taken without its end: it goes on, unless that is all that came
             self._is_unended = False
-            if data.partition(b"\n")[0].strip():
-                self._tail = Tail(self.path)
-                self._forget()
-                return True
-        at = 0
-        base = self._tail.offset - len(data)
+            self._rows.pop()
+            self.generation += bool(data.partition(b"\n")[0].strip())
+        at, base = 0, self._tail.offset - len(data)
         while (end := data.find(b"\n", at)) >= 0:
-            self._take(data[at:end], base + end)
+            self._take(self._partial + data[at:end], base + end)
+            self._partial = b""
             at = end + 1
             self._at = base + at
             self._line += 1
-        rest = data[at:]
-        self._partial += rest[: max(0, LONGEST_LINE + 1 - len(self._partial))]
+        self._partial += data[at:][: max(0, LONGEST_LINE + 1 - len(self._partial))]
         self.complete = not chunk.more
-        if (
-            self.complete
-            and self._partial.rstrip().endswith(b"}")
-            and _whole(self._partial)
-        ):
-            self._is_unended = True
-            self._take(b"", self._tail.offset)
-            self._at = self._tail.offset
+        whole = self._partial.rstrip().endswith(b"}") and _whole(self._partial)
+        if self.complete and whole and not self._is_unended:
+            self._is_unended = self._take(self._partial, self._tail.offset)
         return chunk.more
 
     def span(self, start: int, size: int = BLOCK) -> int:
@@ -203,15 +195,13 @@ class DumpFile:
     def _no_sample(self, index: int) -> Unreadable:
         return Unreadable(self._rows[index].line, "no prompt and response", "")
 
-    def _take(self, rest: bytes, end: int) -> None:
-        """Note the line that ends here, if it is a row."""
-        line = self._partial + rest
-        self._partial = b""
-        if end - self._at <= LONGEST_LINE and (
-            not line or line.isspace() or _pads(line)
-        ):
-            return
-        self._rows.append(_Row(self._file, self._line, self._at, end))
+    def _take(self, line: bytes, end: int) -> bool:
+        """Note the line that ends here, if it is a row; return whether it is."""
+        length = end - self._at
+        row = length > LONGEST_LINE or not (not line or line.isspace() or _pads(line))
+        if row:
+            self._rows.append(_Row(self._file, self._line, self._at, end))
+        return row
 
     def _forget(self) -> None:
         self.generation += 1

@@ -54,8 +54,6 @@ def reader(path: Path) -> LineReader:
 class FileLoggerDecoder(JsonDecoder):
     """Decodes the file logger's lines."""
 
-    alone = True
-    """Each line says all of it, so that parts of a file can be decoded by several at once."""
     _keys: Sequence[str] = ()
     """Of the newest line, which the next one mostly has as well."""
     _names: tuple[str, ...] | None = None

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from verl_tui.records import Record, Restart, Unreadable
 from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
 from verl_tui.sources.formats.format import BufferingDecoder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable
 
-    from verl_tui.sources.fields.row_batcher import AlikeRows, MetricRow
+    from verl_tui.sources.fields.row_batcher import MetricRow
     from verl_tui.sources.formats.format import Decoder, ReadAt
 
 LONGEST_LINE = 32 * 2**20
@@ -23,20 +23,6 @@ _BOM = b"\xef\xbb\xbf"
 _UNREAD = "its last line has no end and may not be complete: not read"
 _WINDOW = 16 * 1024
 """Bytes in which the next line is looked for at once."""
-
-
-class DecodedPart(NamedTuple):
-    """Whole lines of a file, decoded apart from those before them."""
-
-    start: int
-    stop: int
-    """The place behind them."""
-    last: bytes
-    """Their last bytes."""
-    items: Sequence[MetricRow | AlikeRows | Record]
-    """What they say, with numbers of lines that count from the first of them."""
-    lines: int
-    """How many lines."""
 
 
 class LineReader:
@@ -110,12 +96,6 @@ class LineReader:
         self._batcher.add(self.decoder.restart() or (Restart(reason),))
         return self._batcher.take()
 
-    def take(self, later: DecodedPart) -> tuple[Record, ...]:
-        """Return the records of the next lines, which were decoded apart."""
-        self._batcher.add_many(_numbered_from(self._line, later.items))
-        self._line += later.lines
-        return self._batcher.take()
-
     def _behind_skipped(self, data: bytes) -> bytes:
         """Return what stands behind the end of the line that has been given up."""
         _, end, rest = data.partition(b"\n")
@@ -172,17 +152,6 @@ def items_of(decoder: Decoder, text: bytes, number: int) -> list[MetricRow | Rec
         number += 1
         start = end + 1
     return found
-
-
-def _numbered_from(
-    before: int, items: Sequence[MetricRow | AlikeRows | Record]
-) -> Iterator[MetricRow | AlikeRows | Record]:
-    """Yield items with the numbers of their lines in the file."""
-    for item in items:
-        if isinstance(item, Unreadable):
-            yield item._replace(line=item.line + before)
-        else:
-            yield item
 
 
 def line_begin(read: ReadAt, at: int, stop: int) -> int | None:
