@@ -22,17 +22,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from prometheus_client import CollectorRegistry, Gauge, start_http_server
 
-from verl_tui.config import Config
 from verl_tui.exporters.guide.alerts import alert_rules
 from verl_tui.exporters.guide.grafana import dashboard
 from verl_tui.health.guide_settings import load_guide
-from verl_tui.monitor import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from verl_tui.runs.run import Run
 
 pytestmark = [
     pytest.mark.prometheus,
@@ -215,12 +212,6 @@ def answered(address: str, query: str) -> list[float]:
     return [value for value in found if not math.isnan(value)]
 
 
-def read_back(server: str, step: int) -> Run | None:
-    """Return the run that a server knows, once that step is where it has got to."""
-    runs = load([server], Config(), time.time()).runs.values()
-    return next((run for run in runs if run.step == step), None)
-
-
 def test_prometheus_scrapes_it_and_all_of_the_dashboard_answers(tmp_path: Path) -> None:
     log = tmp_path / "logs" / "gsm8k" / "run.jsonl"
     for path, line in (
@@ -262,55 +253,6 @@ def test_prometheus_scrapes_it_and_all_of_the_dashboard_answers(tmp_path: Path) 
         ]
         assert len(rules) > 60
         assert {rule["lastError"] for rule in rules if "lastError" in rule} == set()
-
-
-def test_a_log_that_grows_comes_back_from_prometheus_step_by_step(
-    tmp_path: Path,
-) -> None:
-    log = tmp_path / "logs" / "run.jsonl"
-    there = tmp_path / "there"
-    log.parent.mkdir()
-    there.mkdir()
-    columns = {
-        "critic/score/mean": [0.5, 0.25, 0.75],
-        "timing_per_token_ms/gen": [3.5, 3.25, 3.0],
-        "val-core/gsm8k/acc/mean@1": [0.0, None, 0.0],
-    }
-    log.touch()
-    with (
-        exporting(log.parent, "--interval", "3600") as metrics,
-        prometheus(there, metrics) as server,
-    ):
-        for step in range(1, 4):
-            said = {
-                key: column[step - 1]
-                for key, column in columns.items()
-                if column[step - 1] is not None
-            }
-            with log.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"step": step, "data": said}) + "\n")
-            assert until(
-                lambda step=step: (
-                    answered(server, "verl_training_steps_total") == [step]
-                )
-            )
-            # One scrape between two points of a range query would be in neither.
-            scrapes = "count_over_time(verl_training_steps_total[10m])"
-            known = answered(server, scrapes)
-            assert until(
-                lambda known=known, scrapes=scrapes: answered(server, scrapes) > known
-            )
-        run = until(lambda: read_back(server, step=3))
-    assert run
-    for key, column in columns.items():
-        series = run.series(key)
-        assert series is not None, key
-        logged = {
-            step: value for step, value in enumerate(column, 1) if value is not None
-        }
-        assert dict(zip(series.steps, series.values, strict=True)) == pytest.approx(
-            logged
-        ), key
 
 
 def test_a_file_for_node_exporter_goes_on_being_whole(tmp_path: Path) -> None:

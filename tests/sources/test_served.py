@@ -323,22 +323,6 @@ def test_a_server_of_something_else_is_said(reply: bytes, why: str) -> None:
     assert why in sentence
 
 
-def test_a_server_that_comes_back_is_read_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    replies = [answer(PAGE % (b"1", b"1")), b"", answer(PAGE % (b"2", b"2"))]
-    clock = iter(range(1000, 2000, 10))
-    with listening(lambda connection, _: connection.sendall(replies.pop(0))) as address:
-        poller = Poller(
-            addresses.parse_address(f"{address}/metrics"), lambda: float(next(clock))
-        )
-        reported = []
-        for _ in range(3):
-            poller.ask()
-            reported.append(poller.problem)
-    assert reported == [None, "closes the connection without an answer", None]
-    assert poller.newest is not None
-    assert poller.newest.time == 1020.0
-
-
 @pytest.mark.parametrize(
     ("every", "pauses"), [(None, [5.0, 10.0]), (30.0, [30.0, 60.0]), (2.0, [2.0, 4.0])]
 )
