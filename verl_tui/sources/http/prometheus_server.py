@@ -205,7 +205,7 @@ class Server:
         name.
         """
         stated = (labels.get(label) for label in ("run", "experiment_name", "job"))
-        own = next(filter(None, stated), self._address.place)
+        own = next(filter(None, stated), self._address.netloc)
         numbered = (f"{own} ({at})" for at in count(2))
         names = chain((own, f"{labels.get('project', '')}/{own}"), numbered)
         shown = (one_line(one, 120) or "run" for one in names)
