@@ -490,22 +490,3 @@ def test_a_run_that_is_over_is_no_hang_though_its_series_and_its_cluster_go_on(
     assert not [
         finding for finding in monitor.verdicts["e"].findings if finding.id == "hang"
     ]
-
-
-def test_what_our_exporter_says_of_a_runs_end_is_believed(tmp_path: Path) -> None:
-    end = now()
-    past = trained("grpo", 20, end)
-    for at in range(20):
-        for word in ("running", "finished"):
-            reported = {"run": "grpo", "job": "j", "instance": "n:1", "state": word}
-            past.append(
-                (
-                    "verl_run_state",
-                    reported,
-                    float((word == "finished") == (at == 19)),
-                    end - (19 - at) * SCRAPE,
-                )
-            )
-    with serving(tmp_path, past) as address:
-        monitor = load([address], Config(), time.time())
-    assert state(monitor.runs["grpo"], time.time()) is State.FINISHED
