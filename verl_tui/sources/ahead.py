@@ -27,7 +27,7 @@ from verl_tui.sources.formats.lines import (
     line_begin,
     standing_of,
 )
-from verl_tui.sources.host.cores import usable_cores
+from verl_tui.sources.host.processes import usable_cores
 from verl_tui.sources.pool import Pool
 from verl_tui.sources.source import SMALL, FileSource
 
