@@ -10,12 +10,6 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 import pytest
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-)
 from prometheus_server import SCRAPE, needs_prometheus, serving
 
 from verl_tui.check import NOTHING_READABLE, exit_code, report
@@ -29,7 +23,7 @@ from verl_tui.sources.http.client import Client
 from verl_tui.sources.http.prometheus_server import Server
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from prometheus_server import Sample
@@ -364,106 +358,6 @@ def test_a_local_log_and_prometheus_are_one_run(tmp_path: Path) -> None:
     assert reward.at(7) == (7, 7.0)  # the log's own value holds
     assert len(logged_devices(run)[0]) == 16
     assert not run.restarts
-
-
-RANKS = [
-    {
-        "model_name": "m",
-        "engine_type": "unified",
-        "tp_rank": "0",
-        "pp_rank": "0",
-        "dp_rank": rank,
-    }
-    for rank in "01"
-]
-"""Labels of SGLang's schedulers; its tokeniser manager has no ranks."""
-LATENCIES = ("e2e_request_latency", "time_to_first_token", "inter_token_latency")
-
-
-def sglang() -> tuple[CollectorRegistry, Callable[[], None]]:
-    """Return what two of SGLang's schedulers and a tokeniser manager write, and what lets them go
-    on.
-    """
-    registry = CollectorRegistry()
-    ranks = list(RANKS[0])
-    model = ["model_name"]
-    levels = {
-        "num_running_reqs": 4,
-        "num_queue_reqs": 1,
-        "token_usage": 0.5,
-        "cache_hit_rate": 0.25,
-    }
-    for name, value in {
-        **levels,
-        "gen_throughput": 800,
-        "num_retracted_reqs": 1,
-    }.items():
-        gauge = Gauge(f"sglang:{name}", "of a scheduler", ranks, registry=registry)
-        for labels in RANKS:
-            gauge.labels(**labels).set(value)
-    retracted = Counter(
-        "sglang:num_retracted_requests_total",
-        "of a scheduler",
-        ranks,
-        registry=registry,
-    )
-    retracted.labels(**RANKS[0]).inc(3)
-    counters = [
-        Counter(f"sglang:{name}_tokens_total", "", model, registry=registry)
-        for name in ("prompt", "generation")
-    ]
-    waits = [
-        Histogram(
-            f"sglang:{name}_seconds", "", model, registry=registry, buckets=(1.0, 2.0)
-        )
-        for name in LATENCIES
-    ]
-
-    def go_on() -> None:
-        for tokens in counters:
-            tokens.labels("m").inc(1500)
-        for wait in waits:
-            wait.labels("m").observe(1.5)
-
-    return registry, go_on
-
-
-SGLANG = {
-    "sglang:num_running_reqs": 8.0,
-    "sglang:num_queue_reqs": 2.0,
-    "sglang:token_usage": 0.5,
-    "sglang:cache_hit_rate": 0.25,
-    "sglang:gen_throughput": 1600.0,
-    "sglang:num_retracted_reqs": 2.0,
-    "sglang:num_retracted_requests_total": 3.0,
-    **{f"sglang:{name}_seconds/p95": pytest.approx(1.95) for name in LATENCIES},
-    **{
-        f"sglang:{name}_tokens_per_second": pytest.approx(100.0)
-        for name in ("prompt", "generation")
-    },
-}
-
-
-def test_sglangs_figures_are_those_of_the_run_that_goes_on(tmp_path: Path) -> None:
-    end = now()
-    registry, go_on = sglang()
-    past = trained("grpo", 20, end)
-    for at in range(20):
-        go_on()
-        samples = [sample for family in registry.collect() for sample in family.samples]
-        past += [
-            (
-                one.name,
-                {**one.labels, "job": "rollout", "instance": "n:30000"},
-                one.value,
-                end - (19 - at) * SCRAPE,
-            )
-            for one in samples
-            if not one.name.endswith("_created")
-        ]
-    with serving(tmp_path, past) as address:
-        (run,) = load([address], Config(), time.time()).runs.values()
-    assert {key: run.tail(key, 1)[0] for key in SGLANG} == SGLANG
 
 
 def test_a_run_that_is_over_is_no_hang_though_its_series_and_its_cluster_go_on(
