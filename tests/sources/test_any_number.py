@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -18,12 +17,7 @@ from verl_tui.check import report
 from verl_tui.check.note import note_text
 from verl_tui.config import Config
 from verl_tui.monitor import load
-from verl_tui.records import Unreadable
 from verl_tui.sources.discovery.finder import Finder
-from verl_tui.sources.folders.setting_files import read_settings
-
-if TYPE_CHECKING:
-    from verl_tui.runs.run import Run
 
 DATA = Path(__file__).parents[1] / "data"
 DOCUMENTS = {
@@ -71,11 +65,6 @@ NUMBERS = st.one_of(
             str(2**64),
         ]
     ),
-)
-HUGE = pytest.mark.parametrize(
-    "number",
-    ["9" * 18, "9" * 25, "9" * 400, "-" + "9" * 5000, "1e999"],
-    ids=["18", "25", "400", "-5000", "1e999"],
 )
 
 
@@ -125,31 +114,6 @@ def test_any_number_anywhere(
     )
 
 
-@pytest.mark.parametrize(
-    "name", ["filelogger_v07.jsonl", "console_sft.log", "progress.csv"]
-)
-@HUGE
-def test_a_line_costs_no_other(tmp_path: Path, name: str, number: str) -> None:
-    lines = DOCUMENTS[name].splitlines(keepends=True)
-    path = tmp_path / name
-    assert len(lines) > 2
-    for changed in range(2, len(lines)):  # the first ones tell what the file is
-        before, after = lines[:changed], lines[changed + 1 :]
-        path.write_text("".join([*before, *after]))
-        without = points(read_run(path))
-        assert without
-        path.write_text("".join([*before, PLACE.sub(number, lines[changed]), *after]))
-        assert without <= points(read_run(path))
-
-
-def points(run: Run) -> set[tuple[str, int, str]]:
-    return {
-        (key, step, repr(value))
-        for key in run.keys
-        for step, value in values(run, key).items()
-    }
-
-
 @pytest.mark.parametrize("digits", [19, 25, 400, 5000])
 def test_whole_numbers_of_any_length(tmp_path: Path, digits: int) -> None:
     huge, value = "9" * digits, float("9" * digits)
@@ -172,16 +136,3 @@ def test_whole_numbers_of_any_length(tmp_path: Path, digits: int) -> None:
             None,
             0 if path.suffix == ".log" else 1,
         ), name
-
-
-@pytest.mark.parametrize("text", ["- a=%s\n- b=2\n", "a: %s\nb: 2\n"])
-@pytest.mark.parametrize(
-    "number",
-    ["9" * 400, "9" * 5000, "0x" + "f" * 5000],
-    ids=["400", "5000", "hexadecimal"],
-)
-def test_settings_of_any_length(text: str, number: str) -> None:
-    found = read_settings((text % number).encode())
-    assert isinstance(found, Unreadable) or (found["b"] == 2 and json.dumps(found)), (
-        "what is reported can be written"
-    )

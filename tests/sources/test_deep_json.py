@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from log_reading import read_run, values
+from log_reading import read_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,12 +43,3 @@ def test_a_dump_is_read_beyond_its_deep_rows(tmp_path: Path, depth: int) -> None
     assert source.status.problem is None
     assert source.status.records + source.status.unreadable == 4
     assert source.status.records == (4 if depth < 200 else 2)
-
-
-@pytest.mark.parametrize("depth", DEPTHS)
-def test_a_log_is_read_beyond_its_deep_records(tmp_path: Path, depth: int) -> None:
-    log = tmp_path / "metrics.jsonl"
-    log.write_text(
-        f'{{"step":1,"data":{{"a":1}}}}\n{{"step":2,"data":{{"a":{nested(depth)}}}}}\n{{"step":3,"data":{{"a":3}}}}\n'
-    )
-    assert values(read_run(log), "a") == {1: 1.0, 3: 3.0}

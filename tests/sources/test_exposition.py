@@ -87,16 +87,6 @@ def test_the_tutorials_names_become_steps_rewards_devices_and_quantiles() -> Non
     }
 
 
-def test_a_page_beyond_the_limit_is_refused_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(exposition, "LARGEST", 100)
-    records = read(TUTORIAL[:90], TUTORIAL[90:], TUTORIAL)
-    assert [record.reason for record in records if isinstance(record, Unreadable)] == [
-        "larger than 0 MiB"
-    ]
-
-
 def test_a_file_that_is_replaced_is_a_further_scrape(tmp_path: Path) -> None:
     file = tmp_path / "run.prom"
     reader = exposition.reader(file)
@@ -210,22 +200,6 @@ def test_figures_of_pages(
     moments: list[dict[str, str]], expected: list[dict[str, float]]
 ) -> None:
     assert metrics(*moments) == expected
-
-
-def test_names_of_rl_insight_lead_back_to_verls_keys() -> None:
-    names = (
-        "actor_entropy",
-        "val_core_openai_gsm8k_acc_mean_at_1",
-        "timing_s_gen",
-        "something_new",
-    )
-    labels = '{project="p",experiment_name="e"}'
-    page = f"rl_insight_monitor_training_global_step{labels} 12\n" + "".join(
-        f"rl_insight_monitor_{name}{labels} 1\n" for name in names
-    )
-    (row,) = rows({"": page})
-    assert row.step == 12
-    assert {"actor/entropy", "timing_s/gen", "something_new"} <= set(row.keys)
 
 
 def test_our_exporters_names_lead_back_to_the_logs_own_keys_and_units() -> None:

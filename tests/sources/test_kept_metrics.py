@@ -62,24 +62,6 @@ def test_the_first_metrics_are_kept_and_the_others_said(
     assert f"only the first {FEW} metrics are kept" in note
 
 
-def test_names_that_are_others_in_each_record(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(kept_metrics, "MOST", FEW)
-    path = tmp_path / "m.jsonl"
-    path.write_text(
-        "".join(
-            json.dumps({"step": n, f"m{n}": 1, "loss": n}) + "\n" for n in range(300)
-        )
-    )
-    run = read_run(path)
-    assert len(run.keys) == FEW
-    assert len(values(run, "loss")) == 300
-    assert run.step == 299
-    note = run.sources[str(path)].status.note or ""
-    assert f"only the first {FEW} metrics are kept" in note
-
-
 def test_a_chart_of_very_many_runs_is_bounded_aloud(tmp_path: Path) -> None:
     path = tmp_path / "chart.csv"
     path.write_text(

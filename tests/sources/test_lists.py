@@ -50,28 +50,6 @@ def test_a_list_is_a_distribution_and_no_number_is_lost(tmp_path):
     assert sum(run.histograms.at("rewards", 2).bins.counts) == 3
 
 
-def test_lists_of_the_tutorials_records(tmp_path):
-    path = written(
-        tmp_path,
-        {
-            "scope": "rollout",
-            "step": 3,
-            "reward_mean": 0.5,
-            "rewards": [[0, 1], [1, 0]],
-        },
-        {"scope": "reward", "step": 3, "parts": [0.0, 2.0]},
-        {"scope": "reward", "step": 3, "parts": [2.0, 4.0]},
-    )
-    run = read_run(path)
-    assert values(run, "rollout/rewards/mean") == {3: 0.5}
-    assert values(run, "reward/parts/mean") == {3: 2.0}, (
-        "measurements of one step are averaged"
-    )
-    assert sum(run.histograms.at("reward/parts", 3).bins.counts) == 4
-    assert run.histograms.at("reward/parts", 3).bins[:2] == (0.0, 4.0)
-    assert run.restarts == []
-
-
 @pytest.mark.parametrize(
     "record",
     [

@@ -100,21 +100,3 @@ def test_a_process_descends_from_all_that_started_it(proc: Proc) -> None:
     found = look()
     assert found.line == {10, 20, 50}
     assert found.cwd == "/work"
-
-
-def test_what_was_seen_holds_for_a_while_and_for_that_process_only(proc: Proc) -> None:
-    processes = Processes()
-    proc.add(50, 1, "first")
-    assert processes.look(50, 7, 0.0).name == "first"
-    (proc.root / "50" / "cmdline").write_bytes(b"second\0")
-    assert [
-        processes.look(50, size, now).name for size, now in ((8, 29.0), (8, 30.0))
-    ] == [
-        "first",
-        "second",
-    ]
-    assert processes.look(50, 9, 31.0).memory == 9
-    stat = (proc.root / "50" / "stat").read_text()
-    (proc.root / "50" / "stat").write_text(stat.replace(" 100 ", " 101 "))
-    (proc.root / "50" / "cmdline").write_bytes(b"third\0")
-    assert processes.look(50, 9, 32.0).name == "third"

@@ -10,14 +10,6 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 import pytest
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    generate_latest,
-    start_http_server,
-)
 from prometheus_server import SCRAPE, needs_prometheus, serving
 
 from verl_tui.check import NOTHING_READABLE, exit_code, report
@@ -26,15 +18,12 @@ from verl_tui.monitor import Monitor, load
 from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.runs.views.devices import logged_devices
 from verl_tui.runs.views.state import State, state
-from verl_tui.sources.formats.prometheus_text.figures import PageFigures
-from verl_tui.sources.formats.prometheus_text.page import read_page
-from verl_tui.sources.formats.prometheus_text.rows import StepRows
 from verl_tui.sources.http import addresses
 from verl_tui.sources.http.client import Client
 from verl_tui.sources.http.prometheus_server import Server
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from prometheus_server import Sample
@@ -42,8 +31,6 @@ if TYPE_CHECKING:
     from verl_tui.sources.http.addresses import Address
 
 pytestmark = [pytest.mark.prometheus, needs_prometheus]
-PATIENCE = 30.0
-"""Seconds that a server may take to scrape."""
 
 
 def now() -> float:
@@ -313,21 +300,6 @@ def test_a_clusters_machines_and_engines_are_those_of_the_run_that_goes_on(
     )
 
 
-def test_of_several_runs_that_go_on_none_is_said_to_use_the_machines(
-    tmp_path: Path,
-) -> None:
-    end = now()
-    with serving(
-        tmp_path, [*trained("a", 20, end), *trained("b", 20, end), *cluster(5, end)]
-    ) as address:
-        monitor = load([address], Config(), time.time())
-    machines = next(run for name, run in monitor.runs.items() if name not in ("a", "b"))
-    assert machines.name == address.removeprefix("http://")
-    assert machines.step is None
-    assert len(logged_devices(machines)[0]) == 16
-    assert not logged_devices(monitor.runs["a"])[0]
-
-
 class Counted(Client):
     """Counts what it asks."""
 
@@ -363,23 +335,6 @@ def test_a_run_is_followed_and_its_points_come_once(tmp_path: Path) -> None:
     assert client.asked == 5 + 5 + 0 + 5
 
 
-def test_a_resumed_run_begins_anew_where_its_steps_go_back(tmp_path: Path) -> None:
-    end = now()
-    past = [*trained("grpo", 30, end - 20 * SCRAPE)]
-    labels = {"run": "grpo", "instance": "n:1", "job": "j"}
-    for at in range(20):
-        moment = end - (19 - at) * SCRAPE
-        past += [
-            ("verl_training_steps_total", labels, 10.0 + at, moment),
-            ("verl_critic_score_mean", labels, 5.0, moment),
-        ]
-    with serving(tmp_path, past) as address:
-        monitor = load([address], Config(), time.time())
-    run = monitor.runs["grpo"]
-    assert run.step == 29
-    assert [mark.step for mark in run.restarts] == [10]
-
-
 def test_a_local_log_and_prometheus_are_one_run(tmp_path: Path) -> None:
     end = now()
     log = tmp_path / "logs" / "grpo.jsonl"
@@ -403,187 +358,6 @@ def test_a_local_log_and_prometheus_are_one_run(tmp_path: Path) -> None:
     assert reward.at(7) == (7, 7.0)  # the log's own value holds
     assert len(logged_devices(run)[0]) == 16
     assert not run.restarts
-
-
-def endpoint() -> tuple[CollectorRegistry, Callable[[], None]]:
-    """Return what DCGM, Ray, vLLM and a training of the tutorials write, and what makes the
-    training go on.
-    """
-    registry = CollectorRegistry()
-    device = ["gpu", "Hostname"]
-    ray = ["GpuIndex", "ip"]
-    engine = ["engine", "model_name"]
-    for name, value in (
-        ("DCGM_FI_DEV_GPU_UTIL", 88.0),
-        ("DCGM_FI_DEV_FB_USED", 3e4),
-        ("DCGM_FI_DEV_FB_FREE", 1e4),
-    ):
-        Gauge(name, "of DCGM", device, registry=registry).labels("0", "node-1").set(
-            value
-        )
-    Gauge("ray_node_gram_used", "of Ray", ray, registry=registry).labels(
-        "0", "10.0.0.1"
-    ).set(1.0)
-    Gauge("ray_node_cpu_utilization", "of Ray", ["ip"], registry=registry).labels(
-        "10.0.0.1"
-    ).set(35.0)
-    waiting = Gauge("vllm:num_requests_waiting", "of vLLM", engine, registry=registry)
-    tokens = Counter("vllm:generation_tokens", "of vLLM", engine, registry=registry)
-    steps = Counter("verl_training_steps", "of the tutorials", registry=registry)
-    reward = Gauge("verl_average_reward", "of the tutorials", registry=registry)
-
-    def go_on() -> None:
-        steps.inc()
-        reward.set(0.75)
-        for number in "01":
-            waiting.labels(number, "m").set(3)
-            tokens.labels(number, "m").inc(1000)
-
-    return registry, go_on
-
-
-RANKS = [
-    {
-        "model_name": "m",
-        "engine_type": "unified",
-        "tp_rank": "0",
-        "pp_rank": "0",
-        "dp_rank": rank,
-    }
-    for rank in "01"
-]
-"""Labels of SGLang's schedulers; its tokeniser manager has no ranks."""
-LATENCIES = ("e2e_request_latency", "time_to_first_token", "inter_token_latency")
-
-
-def sglang() -> tuple[CollectorRegistry, Callable[[], None]]:
-    """Return what two of SGLang's schedulers and a tokeniser manager write, and what lets them go
-    on.
-    """
-    registry = CollectorRegistry()
-    ranks = list(RANKS[0])
-    model = ["model_name"]
-    levels = {
-        "num_running_reqs": 4,
-        "num_queue_reqs": 1,
-        "token_usage": 0.5,
-        "cache_hit_rate": 0.25,
-    }
-    for name, value in {
-        **levels,
-        "gen_throughput": 800,
-        "num_retracted_reqs": 1,
-    }.items():
-        gauge = Gauge(f"sglang:{name}", "of a scheduler", ranks, registry=registry)
-        for labels in RANKS:
-            gauge.labels(**labels).set(value)
-    retracted = Counter(
-        "sglang:num_retracted_requests_total",
-        "of a scheduler",
-        ranks,
-        registry=registry,
-    )
-    retracted.labels(**RANKS[0]).inc(3)
-    counters = [
-        Counter(f"sglang:{name}_tokens_total", "", model, registry=registry)
-        for name in ("prompt", "generation")
-    ]
-    waits = [
-        Histogram(
-            f"sglang:{name}_seconds", "", model, registry=registry, buckets=(1.0, 2.0)
-        )
-        for name in LATENCIES
-    ]
-
-    def go_on() -> None:
-        for tokens in counters:
-            tokens.labels("m").inc(1500)
-        for wait in waits:
-            wait.labels("m").observe(1.5)
-
-    return registry, go_on
-
-
-SGLANG = {
-    "sglang:num_running_reqs": 8.0,
-    "sglang:num_queue_reqs": 2.0,
-    "sglang:token_usage": 0.5,
-    "sglang:cache_hit_rate": 0.25,
-    "sglang:gen_throughput": 1600.0,
-    "sglang:num_retracted_reqs": 2.0,
-    "sglang:num_retracted_requests_total": 3.0,
-    **{f"sglang:{name}_seconds/p95": pytest.approx(1.95) for name in LATENCIES},
-    **{
-        f"sglang:{name}_tokens_per_second": pytest.approx(100.0)
-        for name in ("prompt", "generation")
-    },
-}
-
-
-def test_sglangs_figures_are_those_of_the_run_that_goes_on(tmp_path: Path) -> None:
-    end = now()
-    registry, go_on = sglang()
-    past = trained("grpo", 20, end)
-    for at in range(20):
-        go_on()
-        samples = [sample for family in registry.collect() for sample in family.samples]
-        past += [
-            (
-                one.name,
-                {**one.labels, "job": "rollout", "instance": "n:30000"},
-                one.value,
-                end - (19 - at) * SCRAPE,
-            )
-            for one in samples
-            if not one.name.endswith("_created")
-        ]
-    with serving(tmp_path, past) as address:
-        (run,) = load([address], Config(), time.time()).runs.values()
-    assert {key: run.tail(key, 1)[0] for key in SGLANG} == SGLANG
-
-
-def test_sglangs_own_page_is_read() -> None:
-    registry, go_on = sglang()
-    pages, rows = PageFigures(), StepRows()
-    for at in (SCRAPE, 2 * SCRAPE):
-        go_on()
-        (page,) = read_page(generate_latest(registry)).runs.values()
-        lines, keys = pages.take({"http://n:30000/metrics": (page, at)}, at)
-        (row,) = rows.take(lines, keys)
-    figures = dict(zip(row.keys, row.values, strict=True))
-    assert {key: figures[key] for key in SGLANG} == SGLANG
-
-
-def test_what_a_server_has_just_scraped_is_there(tmp_path: Path) -> None:
-    registry, go_on = endpoint()
-    go_on()
-    served, thread = start_http_server(0, addr="127.0.0.1", registry=registry)
-    target = f"127.0.0.1:{served.server_address[1]}"
-    try:
-        with serving(tmp_path, targets=[target], scrape=1) as address:
-            for name in (address, f"http://{target}/metrics"):
-                end = time.monotonic() + PATIENCE
-                monitor = Monitor(Config())
-                while time.monotonic() < end and not any(
-                    run.step for run in monitor.runs.values()
-                ):
-                    time.sleep(0.1)  # the server needs the processor more
-                    monitor = load([name], Config(), time.time())
-                (run,) = monitor.runs.values()
-                assert run.step == 1
-                figures = {
-                    "verl_average_reward": 0.75,
-                    "vllm:num_requests_waiting": 6.0,
-                    "cluster/cpu/l:10.0.0.1": 35.0,
-                    "cluster/gpu.0.gpu/l:node-1": 88.0,
-                    "cluster/gpu.0.memoryAllocated/l:node-1": 75.0,
-                }
-                assert {key: run.tail(key, 1)[0] for key in figures} == figures
-                assert "cluster/gpu.0.memoryAllocatedBytes/l:10.0.0.1" not in run.keys
-    finally:
-        served.shutdown()
-        served.server_close()
-        thread.join(5)
 
 
 def test_a_run_that_is_over_is_no_hang_though_its_series_and_its_cluster_go_on(
@@ -610,22 +384,3 @@ def test_a_run_that_is_over_is_no_hang_though_its_series_and_its_cluster_go_on(
     assert not [
         finding for finding in monitor.verdicts["e"].findings if finding.id == "hang"
     ]
-
-
-def test_what_our_exporter_says_of_a_runs_end_is_believed(tmp_path: Path) -> None:
-    end = now()
-    past = trained("grpo", 20, end)
-    for at in range(20):
-        for word in ("running", "finished"):
-            reported = {"run": "grpo", "job": "j", "instance": "n:1", "state": word}
-            past.append(
-                (
-                    "verl_run_state",
-                    reported,
-                    float((word == "finished") == (at == 19)),
-                    end - (19 - at) * SCRAPE,
-                )
-            )
-    with serving(tmp_path, past) as address:
-        monitor = load([address], Config(), time.time())
-    assert state(monitor.runs["grpo"], time.time()) is State.FINISHED

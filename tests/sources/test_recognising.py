@@ -56,14 +56,6 @@ def test_a_console_is_known_whatever_it_is_called(tmp_path, name):
     assert names(tmp_path) == [name]
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs.rst", "README", "index.weird"])
-def test_a_document_that_quotes_a_step_is_no_log(tmp_path, name):
-    (tmp_path / name).write_text(
-        "# verl.trainer\n\nIt prints, with (TaskRunner pid=1):\n\n    " + STEP.format(1)
-    )
-    assert names(tmp_path) == []
-
-
 def test_a_first_step_far_behind_samples(tmp_path):
     (tmp_path / "train.log").write_text(PROSE * (3_900_000 // len(PROSE)) + STEPS)
     (run,) = read_runs(tmp_path).values()

@@ -16,23 +16,19 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from verl_tui.config import Config
 from verl_tui.exporters.endpoint import MetricsServer, encryption
 from verl_tui.exporters.prometheus import exposition
 from verl_tui.monitor import Monitor, load
-from verl_tui.records import Batch, MetricRows
+from verl_tui.records import Batch
 from verl_tui.sources.feed import Feed
-from verl_tui.sources.fields.row_batcher import RowBatcher
-from verl_tui.sources.formats.prometheus_text.names import KEY, PrometheusSeries
+from verl_tui.sources.formats.prometheus_text.names import PrometheusSeries
 from verl_tui.sources.formats.prometheus_text.rows import StepRows
 from verl_tui.sources.http import addresses
 from verl_tui.sources.http.addresses import NoAnswerError
 from verl_tui.sources.http.client import AUTHORIZATION, CA_FILE, Client
 from verl_tui.sources.http.poller import Poller
-from verl_tui.sources.http.prometheus_server import parsed_series
 from verl_tui.sources.http.served import Served
 
 if TYPE_CHECKING:
@@ -323,22 +319,6 @@ def test_a_server_of_something_else_is_said(reply: bytes, why: str) -> None:
     assert why in sentence
 
 
-def test_a_server_that_comes_back_is_read_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    replies = [answer(PAGE % (b"1", b"1")), b"", answer(PAGE % (b"2", b"2"))]
-    clock = iter(range(1000, 2000, 10))
-    with listening(lambda connection, _: connection.sendall(replies.pop(0))) as address:
-        poller = Poller(
-            addresses.parse_address(f"{address}/metrics"), lambda: float(next(clock))
-        )
-        reported = []
-        for _ in range(3):
-            poller.ask()
-            reported.append(poller.problem)
-    assert reported == [None, "closes the connection without an answer", None]
-    assert poller.newest is not None
-    assert poller.newest.time == 1020.0
-
-
 @pytest.mark.parametrize(
     ("every", "pauses"), [(None, [5.0, 10.0]), (30.0, [30.0, 60.0]), (2.0, [2.0, 4.0])]
 )
@@ -392,58 +372,6 @@ def test_a_feed_follows_files_while_an_address_hangs(tmp_path: Path) -> None:
 
 
 # -- what a Prometheus server may answer -----------------------------------------------------------
-
-_JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(st.text(max_size=6), inner, max_size=4)
-    ),
-    max_leaves=12,
-)
-_VALUES = st.lists(
-    st.tuples(
-        st.integers(0, 40),
-        st.sampled_from(["1", "NaN", "+Inf", "-1e400", "x", "", None, 7]),
-    ),
-    max_size=8,
-)
-_NAMES = st.sampled_from(
-    [
-        "verl_training_steps_total",
-        "verl_average_reward",
-        "verl_x",
-        "verl_last_step_timestamp_seconds",
-        "",
-        "a{b",
-    ]
-)
-_SERIES = st.fixed_dictionaries(
-    {
-        "metric": st.fixed_dictionaries(
-            {"__name__": _NAMES},
-            optional={KEY: st.just("k"), "run": st.text(max_size=3)},
-        )
-    },
-    optional={"values": _VALUES | _JSON},
-)
-
-
-@given(st.lists(_SERIES, max_size=6))
-def test_any_series_make_rows_or_nothing(series: list[dict[str, object]]) -> None:
-    body = json.dumps({"result": series})
-    rows = StepRows()
-    batcher = RowBatcher()
-    lines = parsed_series(json.loads(body))
-    for _ in range(2):
-        batcher.add(rows.take(lines, {}))
-    for record in batcher.take():
-        if isinstance(record, MetricRows):
-            assert all(step >= 0 for step in record.steps)
 
 
 def test_what_our_exporter_has_found_holds_until_it_is_over() -> None:

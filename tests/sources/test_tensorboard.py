@@ -20,7 +20,6 @@ from plain_events import (
     scalar,
     scalars,
     tensor,
-    text,
     varint,
 )
 
@@ -117,39 +116,6 @@ def test_a_bad_histogram_costs_neither_its_neighbours_nor_its_event():
         "a histogram of 0 limits and 1 counts", "a histogram whose bounds do not ascend", "an empty histogram",
     ]  # fmt: skip
     assert {one.excerpt for one in others} == {"h"}
-
-
-def test_texts_are_samples():
-    generations = (
-        "**Generation Results - Step 5**\n\n### Sample 1\n**Input:** 1+1?\n\n**Output:** It is\n\n---\n\n2\n\n"
-        "**Score:** 1.0\n\n---\n\n### Sample 2\n**Input:** 2+2?\n\n**Output:** ### Sample 1\n5\x1b[31m\n\n"
-        "**Score:** None\n\n---\n\n"
-    )
-    records = [
-        event(5, 1.7e9, text("val/generations/text_summary", generations)),
-        event(5, 1.7e9, text("notes/text_summary", "a **note**")),
-        event(
-            5,
-            1.7e9,
-            text(
-                "rollout/sample_1",
-                "**Prompt:** p\n\n**Response:** r\n\n**Reward:** -0.5",
-            ),
-        ),
-        event(5, 1.7e9, text("val/generations", "nothing of that kind")),
-    ]
-    found = [
-        r
-        for r in tensorboard.reader(Path(NAME)).feed(VERSION + b"".join(records))
-        if isinstance(r, Sample)
-    ]
-    assert found == [
-        Sample(5, "1+1?", "It is\n\n---\n\n2", 1.0, validation=True),
-        Sample(5, "2+2?", "### Sample 1\n5", None, validation=True),
-        Sample(5, "", "a **note**", extras={"tag": "notes"}),
-        Sample(5, "p", "r", -0.5),
-        Sample(5, "", "nothing of that kind", validation=True),
-    ]
 
 
 def test_of_two_files_of_a_run_that_written_later_holds(tmp_path):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plain_events import TAGS, VERSION, event, field, read, tensor
+from plain_events import TAGS, VERSION, event, field, read
 
 from verl_tui.records import Unreadable
 
@@ -126,24 +126,6 @@ def test_histograms_are_those_of_tensorboard():
         assert found == pytest.approx([value for _, value in expected[:5]])
         assert float(numbers["h/min"][0][3]) == proto.min
         assert float(numbers["h/max"][0][3]) == proto.max
-
-
-@pytest.mark.parametrize("kind", ["float32", "float64"])
-@pytest.mark.parametrize("packed", [True, False])
-def test_tensors_of_the_types_that_summaries_are_cast_to(kind, packed):
-    util = imported("tensorboard.util.tensor_util")
-    numpy = imported("numpy")
-    for number in (0, 1, -3, 100):
-        array = numpy.array(number).astype(kind)
-        proto = util.make_tensor_proto(array)
-        assert not proto.tensor_content
-        if packed:
-            proto = type(proto)(dtype=proto.dtype, tensor_content=array.tobytes())
-        numbers, others = read(
-            VERSION + event(1, 1.7e9, tensor("x", proto.SerializeToString(), "scalars"))
-        )
-        assert [float(row[3]) for row in numbers["x"]] == [float(array)]
-        assert others == []
 
 
 def test_histograms_of_tensorflow_2():

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from log_reading import read_run, read_runs, values
 
 from verl_tui.records import MetricRows, Sample
-from verl_tui.sources.feed import Feed
 from verl_tui.sources.formats.trackio.run_follower import TrackioSource
 
 if TYPE_CHECKING:
@@ -219,18 +218,6 @@ def test_a_locked_database_is_said_and_read_later(tmp_path: Path) -> None:
     assert source.status().problem is None
 
 
-def test_a_database_of_another_program_is_no_log(tmp_path: Path) -> None:
-    with closing(sqlite3.connect(tmp_path / "bookmarks.db")) as database:
-        database.execute("CREATE TABLE metrics (id INTEGER)")
-        database.commit()
-    feed = Feed([str(tmp_path / "bookmarks.db")])
-    discovery = feed.scan()
-    assert not discovery.runs
-    assert "is a binary file, not a log" in "; ".join(
-        (*discovery.problems, *discovery.pending)
-    )
-
-
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.binary(min_size=1, max_size=300), at=st.integers(0, 20_000))
 @example(data=b"\x80", at=3579)
@@ -247,53 +234,6 @@ def test_any_damage_does_no_harm(tmp_path: Path, data: bytes, at: int) -> None:
     read_runs(path)
     path.write_bytes(whole[:at])
     drained(TrackioSource(path / "tiny"))
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(
-    cells=st.lists(
-        st.one_of(
-            st.binary(max_size=30),
-            st.text(max_size=10),
-            st.integers(-(2**63), 2**63 - 1),
-            st.none(),
-            st.dictionaries(
-                st.sampled_from(["loss", "train/global_step", "t", "h"]),
-                st.one_of(
-                    st.floats(),
-                    st.integers(),
-                    st.text(max_size=5),
-                    st.just(
-                        {
-                            "_type": "trackio.table",
-                            "_value": [{"prompt": "p", "completion": "c"}, 5],
-                        }
-                    ),
-                    st.just(
-                        {
-                            "_type": "trackio.histogram",
-                            "bins": [0, 1, 2],
-                            "values": [3, 4],
-                        }
-                    ),
-                ),
-            ).map(json.dumps),
-        ),
-        max_size=6,
-    )
-)
-def test_any_cell_does_no_harm(tmp_path: Path, cells: list[Any]) -> None:
-    path = tmp_path / "p.db"
-    path.unlink(missing_ok=True)
-    writer = Writer(path)
-    for cell in cells:
-        sql = "INSERT INTO metrics (timestamp, run_name, step, metrics) VALUES (?, 'tiny', ?, ?)"
-        writer.database.execute(sql, (cell, cell, cell))
-    writer.database.commit()
-    source = TrackioSource(path / "tiny")
-    drained(source)
-    assert source.status().problem is None
-    writer.database.close()
 
 
 @pytest.mark.skipif(not MADE.exists(), reason=f"no {MADE}")

@@ -108,24 +108,6 @@ def test_what_it_says(tmp_path: Path) -> None:
     assert run.outcome is None
 
 
-def test_an_entry_that_another_of_its_step_replaces_is_said(tmp_path: Path) -> None:
-    history = [
-        {"step": 1, "loss": 0.5},
-        {"step": 1, "loss": 0.25},
-        {"step": 1, "eval_loss": 0.5},
-    ]
-    path = tmp_path / "trainer_state.json"
-    path.write_text(
-        json.dumps({"log_history": history, "global_step": 1, "max_steps": 2})
-    )
-    (source,) = [
-        state.status
-        for state in read_run(path).sources.values()
-        if state.status.format == trainer_state.name
-    ]
-    assert (source.note or "").startswith("1 record was replaced")
-
-
 def test_values_that_are_none(tmp_path: Path) -> None:
     history = [
         {"step": 1, "loss": math.nan, "reward": None, "name": "x", "on": True},

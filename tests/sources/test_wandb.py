@@ -7,7 +7,6 @@ from log_reading import drain, drain_all, read_run, values
 from wandb_reading import said, source
 from wandb_writing import field, history, item, stats, written
 
-from verl_tui.distributions import quantiles
 from verl_tui.records import Event, EventKind, Settings
 from verl_tui.runs.views.state import State, state
 
@@ -54,23 +53,6 @@ def test_system_figures_keep_their_keys_beside_metrics_of_the_same_names(tmp_pat
     ]
     found = said(drain_all(source(tmp_path, written(records))))
     assert found == {"cpu": {1: ["1.0"], 2: ["2.0"]}, "system/cpu": {1: ["50.0"]}}
-
-
-def test_quantiles_of_odd_histograms():
-    assert (
-        quantiles((), ())
-        == quantiles((0, 1), (0,))
-        == quantiles((0, 1), (-1,))
-        == quantiles((0,), (1,))
-        == {}
-    )
-    assert quantiles((0, 1, 2, 3), (0, 4, 0)) == {
-        "p05": 1.05,
-        "p25": 1.25,
-        "p50": 1.5,
-        "p75": 1.75,
-        "p95": 1.95,
-    }
 
 
 def test_the_trainers_step_is_the_step(tmp_path):
@@ -162,33 +144,3 @@ def test_the_exit_code_tells_how_it_ended(tmp_path, code, kind, how):
     )
     run = read_run(tmp_path)
     assert state(run, run.last_record or 0.0) is how
-
-
-def test_configuration_and_metadata_beside_it_say_the_same(tmp_path):
-    (tmp_path / "files").mkdir()
-    config = field(1, field(1, "lr") + field(16, "1e-06")) + item(
-        1, "a", '{"value": 3}'
-    )
-    data = written(
-        [
-            field(17, field(1, "x") + field(13, "h") + field(4, config)),
-            history(1, {"l": "1"}),
-        ]
-    )
-    (tmp_path / "run-x.wandb").write_bytes(data)
-    (tmp_path / "files" / "config.yaml").write_text(
-        "wandb_version: 1\n_wandb:\n  desc: null\n  value: {a: 1}\nlr:\n  value: 1e-06\na:\n  value:\n    value: 3\n"
-    )
-    (tmp_path / "files" / "wandb-metadata.json").write_text(
-        '{"host": "h", "os": "Linux", "git": {"commit": "c0ffee"}}'
-    )
-    (tmp_path / "files" / "wandb-summary.json").write_text('{"l": 5, "_step": 900}')
-    run = read_run(tmp_path)
-    assert set(run.settings) == {
-        "wandb.id",
-        "wandb.host",
-        "lr",
-        "a.value",
-        "wandb.git.commit",
-    }
-    assert values(run, "l") == {1: 1.0}

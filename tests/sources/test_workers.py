@@ -21,7 +21,7 @@ from verl_tui.records import MetricRows
 from verl_tui.secrets import Mask
 from verl_tui.sources.ahead import LEAST
 from verl_tui.sources.feed import Feed
-from verl_tui.sources.host.cores import usable_cores
+from verl_tui.sources.host.processes import usable_cores
 from verl_tui.sources.source_reader import source_of
 
 if TYPE_CHECKING:

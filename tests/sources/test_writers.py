@@ -233,11 +233,11 @@ def test_nobody_holds_a_file_only_where_all_who_might_can_be_seen(
     assert writers.held(log).unheld is known
 
 
-def test_ten_thousand_processes_are_looked_through_and_hidden_ones_prove_nothing(
+def test_hidden_processes_prove_nothing(
     tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = tmp_path / "proc"
-    for pid in range(1, 10_001):
+    for pid in range(9_990, 10_001):
         (root / str(pid)).mkdir(parents=True)
     listed = os.listdir
 

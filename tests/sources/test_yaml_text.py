@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 
 from verl_tui.records import Unreadable
 from verl_tui.sources.fields import yaml_text
-from verl_tui.sources.fields.setting_values import scalar
 from verl_tui.sources.folders.setting_files import read_settings
 
 LEVELS = 40
@@ -40,33 +37,6 @@ def test_a_few_lines_never_stand_for_billions(text: str) -> None:
     assert found.reason == "not YAML: its aliases stand for too many values"
 
 
-def test_one_setting_may_be_no_more_either() -> None:
-    text = "{" + ", ".join(laughs("[{}]", "[1, 2]").splitlines()) + "}"
-    assert str(scalar(text)).startswith("{a0: &a0 [1, 2]")
-    assert str(scalar("[" * 10_000)).startswith("[[[")
-
-
-def test_aliases_as_people_use_them() -> None:
-    text = "base: &base {lr: 0.5, clip: 0.2}\nactor: {<<: *base, clip: 0.3}\ncritic: *base\n"
-    assert read_settings(text.encode()) == {
-        "base.lr": 0.5, "base.clip": 0.2, "actor.lr": 0.5, "actor.clip": 0.3, "critic.lr": 0.5, "critic.clip": 0.2,
-    }  # fmt: skip
-
-
 def test_nothing_but_plain_values_is_made() -> None:
     with pytest.raises(yaml.YAMLError):
         yaml_text.load_yaml("!!python/object/apply:os.system ['true']")
-
-
-@given(st.text(alphabet="ab:-[]{}&*!<, \n'\"#|1.", max_size=60))
-def test_it_says_what_the_library_says(text: str) -> None:
-    try:
-        expected = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except (yaml.YAMLError, ValueError):
-        return
-    try:
-        found = yaml_text.load_yaml(text)
-    except ValueError:  # it holds itself
-        assert "&" in text
-    else:
-        assert repr(found) == repr(expected)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _DEEPEST = 40
 """Nesting after which a line is refused: recursion is for logs, not for bombs."""
 _DEEPEST_VALUE = 200
-"""Nesting from which on JSON is refused: orjson writes 254 levels, `repr` some 300."""
+"""Brackets from which on JSON may be too deep: orjson writes 254 levels, `repr` some 300."""
 _TOO_DEEP = "nested too deeply"
 
 
@@ -136,26 +136,14 @@ def _check_depth(value: object, text: bytes) -> None:
     Raises:
         ValueError: It is.
     """
-    if not _may_be_deep(text):
-        return
-    level = [value] if isinstance(value, dict | list) else []
-    for _ in range(_DEEPEST_VALUE):
-        inside: list[Any] = []
-        for outer in level:
-            inside += outer.values() if isinstance(outer, dict) else outer
-        level = [inner for inner in inside if isinstance(inner, dict | list)]
-        if not level:
-            return
-    raise ValueError(_TOO_DEEP)
-
-
-def _may_be_deep(text: bytes) -> bool:
-    """Return whether a text has brackets enough; that none is behind its beginning is found at
-    once.
-    """
     if text.find(b"{", _DEEPEST_VALUE) < 0 and text.find(b"[", _DEEPEST_VALUE) < 0:
-        return False
-    return text.count(b"[") + text.count(b"{") > _DEEPEST_VALUE
+        return  # hardly any has brackets behind its beginning
+    if text.count(b"[") + text.count(b"{") > _DEEPEST_VALUE:
+        try:
+            orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS)
+        except orjson.JSONEncodeError as error:
+            if "recursion" in str(error).lower():
+                raise ValueError(_TOO_DEEP) from None
 
 
 def _only_object(value: object) -> dict[str, Any]:

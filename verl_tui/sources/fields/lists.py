@@ -87,27 +87,41 @@ def split(fields: Mapping[str, Any], joint: str = "/") -> FieldSplit:
     if list not in map(type, fields.values()):
         return FieldSplit(fields)
     rest = dict(fields)
-    found = FieldSplit({})
-    for name in _typed(fields, joint):
-        within = f"{name}{joint}"
-        found.add(name, _of_wandb, fields, within, joint)
-        rest = {key: rest[key] for key in rest if not key.startswith(within)}
-    lists = {key: one for key, one in rest.items() if type(one) is list}
-    for name, bounds, counts in _halves(lists):
-        found.add(_named(name, fields), _histogram, fields, name, bounds, counts, joint)
-        del lists[bounds], lists[counts], rest[bounds], rest[counts]
-    for name, value in lists.items():
-        if _add_list(found, name, value):
+    found = FieldSplit(rest)
+    kind = f"{joint}_type"
+    for typed in [one for one in fields if one.endswith(kind)]:
+        if fields[typed] == "histogram":
+            _take_typed(found, rest, typed.removesuffix(kind), joint)
+    for halves in _halves(rest):
+        _take_halves(found, rest, *halves, joint)
+    for name, value in [*rest.items()]:
+        if type(value) is list and _add_list(found, name, value):
             del rest[name]
-    found.rest = rest
     return found
 
 
-def _typed(fields: Mapping[str, Any], joint: str) -> list[str]:
-    """Return the names of W&B's histograms."""
-    kind = f"{joint}_type"
-    named = [name for name in fields if fields[name] == "histogram"]
-    return [name.removesuffix(kind) for name in named if name.endswith(kind)]
+def _take_typed(found: FieldSplit, rest: dict[str, Any], name: str, joint: str) -> None:
+    """Take the fields of one of W&B's histograms out of a record."""
+    within = f"{name}{joint}"
+    keys = [key for key in rest if key.startswith(within)]
+    parts = {key.removeprefix(within): rest.pop(key) for key in keys}
+    found.add(name, _of_wandb, parts, f"packedBins{joint}")
+
+
+def _take_halves(
+    found: FieldSplit,
+    rest: dict[str, Any],
+    name: str,
+    bounds: str,
+    counts: str,
+    joint: str,
+) -> None:
+    """Take a histogram made of two lists out of a record; its ends may stand beside them."""
+    before = f"{name}{joint}" if name else ""
+    ends = (rest.get(f"{before}{end}", _MISSING) for end in ("min", "max"))
+    halves = rest.pop(bounds), rest.pop(counts)
+    stated = (one for one in map(rest.get, _NAMES) if one and isinstance(one, str))
+    found.add(name or next(stated, "histogram"), _histogram, *halves, *ends)
 
 
 def histograms(
@@ -158,53 +172,35 @@ def _flattened(value: list[Any], depth: int = _DEEPEST) -> Iterator[Any]:
             yield one
 
 
-def _halves(lists: Mapping[str, list[Any]]) -> list[tuple[str, str, str]]:
+def _halves(fields: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """Return the histograms made of two lists: name, list of bounds, list of counts."""
     bounds: dict[str, str] = {}
     counts: dict[str, str] = {}
-    for name in lists:
+    for name in [one for one in fields if type(fields[one]) is list]:
         if half := _HALF.fullmatch(name):
             (bounds if half[2] else counts).setdefault(half[1] or "", name)
     return [(name, of, counts[name]) for name, of in bounds.items() if name in counts]
 
 
-def _named(name: str, fields: Mapping[str, Any]) -> str:
-    if name:
-        return name
-    for stated in map(fields.get, _NAMES):
-        if isinstance(stated, str) and stated:
-            return stated
-    return "histogram"
-
-
 def _histogram(
-    fields: Mapping[str, Any], name: str, bounds: str, counts: str, joint: str
+    bounds: object, counts: object, low: object, high: object
 ) -> Distribution | None:
     """Return the distribution of two lists; with equal lengths, `min` and `max` complete them."""
-    limits = _strictly(fields[bounds])
-    many = _strictly(fields[counts])
-    ends = [
-        number(fields.get(f"{name}{joint}{end}" if name else end, _MISSING))
-        for end in ("min", "max")
-    ]
-    if len(limits) == len(many) and ends[0] is not None and ends[1] is not None:
-        return of_limits(ends[0], ends[1], limits, many)
+    limits, many = _strictly(bounds), _strictly(counts)
+    least, most = number(low), number(high)
+    if len(limits) == len(many) and least is not None and most is not None:
+        return of_limits(least, most, limits, many)
     return of_bins(limits, many)
 
 
-def _of_wandb(
-    fields: Mapping[str, Any], within: str, joint: str
-) -> Distribution | None:
+def _of_wandb(parts: Mapping[str, Any], packed: str) -> Distribution | None:
     """Return the distribution of a W&B histogram: counts with edges, or with start and width."""
-    counts = _strictly(fields.get(f"{within}values"))
-    packed = f"{within}packedBins{joint}"
-    if f"{within}bins" in fields or f"{packed}min" not in fields:
-        return of_bins(_strictly(fields.get(f"{within}bins")), counts)
-    first, width = (
-        number(fields.get(f"{packed}{part}", _MISSING)) for part in ("min", "size")
+    counts = _strictly(parts.get("values"))
+    if "bins" in parts or f"{packed}min" not in parts:
+        return of_bins(_strictly(parts.get("bins")), counts)
+    first, width = _strictly(
+        [parts.get(f"{packed}{one}", "") for one in ("min", "size")]
     )
-    if first is None or width is None:
-        raise ValueError("a histogram of something other than numbers")
     return of_bins([first + at * width for at in range(len(counts) + 1)], counts)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from array import array
 from bisect import bisect_left, insort
 from dataclasses import dataclass, field
@@ -20,18 +21,35 @@ from verl_tui.records import (
     Record,
     Restart,
 )
-from verl_tui.sources.fields.columns import numbers
 from verl_tui.text import safe
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 
 _MOST_HELD = 10_000
 """Rows that are held back at most: those of a step are some hundred."""
 _KEPT = 16
 """Rows of one step that a new one is compared with: a trainer writes a handful."""
+
+
+def packed(values: Collection[float]) -> array[float]:
+    """Return numbers as an array.
+
+    Raises:
+        struct.error: One is no number.
+        OverflowError: One is too large.
+    """
+    # An array takes twice as long to look at one value after the other.
+    return array("d", struct.pack(f"{len(values)}d", *values))
+
+
+def numbers(values: Sequence[float]) -> array[float]:
+    """Return numbers as an array, which they may be already."""
+    if isinstance(values, array) and values.typecode == "d":
+        return values
+    return packed(values)
 
 
 class MetricRow(NamedTuple):

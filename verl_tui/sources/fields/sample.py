@@ -42,15 +42,16 @@ _UID = pattern(r"^(.+)_\d+_\d+$")
 _NOTHING: Mapping[str, float] = {}
 
 
-class _SampleFields(NamedTuple):
-    """The fields of a record that hold the parts of a sample, None for a part without a field."""
+class _Parts(NamedTuple):
+    """The parts of the sample in a record."""
 
-    prompt: str | None
-    response: str | None
-    conversation: str | None
-    """Prompt and response in one; only looked for where no field is the response."""
-    score: str | None
-    truth: str | None
+    names: tuple[str | None, str | None]
+    """The fields of prompt and response, or of a conversation that is both."""
+    prompt: str
+    response: str
+    score: float | None
+    truth: Any
+    extras: list[tuple[str, Any]]
 
 
 def read_sample(
@@ -70,22 +71,20 @@ def read_sample(
         longest: Characters kept of the prompt and of the response.
     """
     record = flat_sample(record)
-    fields = _fields(record)
-    if fields is None:
+    parts = _parts(record)
+    if parts is None:
         return None
-    prompt, response = _texts(record, fields)
-    truth = record[fields.truth] if fields.truth is not None else None
-    stated = _step_of(record)
+    name = _first(record, _STEP, int)
+    stated = integer(record[name]) if name is not None else None
+    truth = parts.truth
     return Sample(
         step=stated if stated is not None else step,
-        prompt=safe(prompt, longest),
-        response=safe(response, longest),
-        score=score_of(record[fields.score]) if fields.score is not None else None,
+        prompt=safe(parts.prompt, longest),
+        response=safe(parts.response, longest),
+        score=parts.score,
         ground_truth=safe(_text(truth), _LONGEST_EXTRA) if truth is not None else None,
         group=_group(record.get("uid")),
-        extras={
-            _safe_name(key): _extra(value) for key, value in _extras(record, fields)
-        },
+        extras={_safe_name(key): _extra(value) for key, value in parts.extras},
         validation=validation,
     )
 
@@ -101,23 +100,51 @@ def read_fact(
         validation: Whether it comes from a validation.
     """
     record = flat_sample(record)
-    fields = _fields(record)
-    if fields is None:
+    parts = _parts(record)
+    if parts is None:
         return None
-    prompt, response = _texts(record, fields)
     numbers = {
         _safe_name(key): float(value)
-        for key, value in _extras(record, fields)
+        for key, value in parts.extras
         if isinstance(value, (int, float)) and -1e300 < value < 1e300
     }
-    return SampleFacts(
-        index,
-        score_of(record[fields.score]) if fields.score is not None else None,
-        _group(record.get("uid")) or group_of(prompt),
-        len(response),
-        numbers or _NOTHING,
-        validation,
-    )
+    group = _group(record.get("uid")) or group_of(parts.prompt)
+    size = len(parts.response)
+    return SampleFacts(index, parts.score, group, size, numbers or _NOTHING, validation)
+
+
+def _parts(record: Mapping[str, Any]) -> _Parts | None:
+    """Return the parts of the sample in a record, None where it holds none."""
+    texts = _texts(record)
+    if texts is None:
+        return None
+    names, prompt, response = texts
+    score = _first(record, SCORE_NAMES, (int, float)) or summed_score(record)
+    truth = _first(record, _TRUTH, object, but=names[1])
+    known = {*names, score, truth, *_KNOWN}
+    extras = [
+        (key, value)
+        for key, value in record.items()
+        if value is not None and key not in known
+    ]
+    scored = score_of(record.get(score or "", ""))
+    return _Parts(names, prompt, response, scored, record.get(truth or ""), extras)
+
+
+def _texts(
+    record: Mapping[str, Any],
+) -> tuple[tuple[str | None, str | None], str, str] | None:
+    """Return prompt and response, behind the fields that they stand in; None where there is no
+    response.
+    """
+    response = next((one for one in _RESPONSE if _is_spoken(record.get(one))), None)
+    if response is not None:
+        prompt = _first(record, _PROMPT, (str, list))
+        asked = _spoken(record.get(prompt or "", ""))
+        return (prompt, response), asked, _spoken(record[response])
+    talks = (one for one in _CONVERSATION if _is_conversation(record.get(one)))
+    talk = next(talks, None)
+    return None if talk is None else ((talk, None), *_split_conversation(record[talk]))
 
 
 def plain_field(name: str) -> str:
@@ -176,13 +203,14 @@ def score_of(value: object) -> float | None:
 def all_text(record: Mapping[str, Any]) -> Iterator[str]:
     """Yield every text of a record as it is shown: prompt, response, ground truth, extras, ids."""
     record = flat_sample(record)
-    fields = _fields(record)
-    if fields is not None:
-        yield from _texts(record, fields)
+    parts = _parts(record)
+    names: tuple[str | None, ...] = ()
+    if parts is not None:
+        names = parts.names
+        yield parts.prompt
+        yield parts.response
     for key, value in record.items():
-        if isinstance(value, (str, list, dict)) and (
-            fields is None or key not in fields[:3]
-        ):
+        if isinstance(value, (str, list, dict)) and key not in names:
             yield _text(value)
 
 
@@ -190,45 +218,6 @@ def is_padding(record: Mapping[str, Any]) -> bool:
     """Return whether a dump's row only pads the batch (verl v0.9: its uid starts with `pad`)."""
     uid = record.get("uid")
     return isinstance(uid, str) and uid.startswith("pad")
-
-
-# -- fields ----------------------------------------------------------------------------------------
-
-
-def _fields(record: Mapping[str, Any]) -> _SampleFields | None:
-    response = next((one for one in _RESPONSE if _is_spoken(record.get(one))), None)
-    conversation = prompt = None
-    if response is None:
-        conversation = _first_conversation(record, _CONVERSATION)
-        if conversation is None:
-            return None
-    else:
-        prompt = _first(record, _PROMPT, (str, list))
-    score = _first(record, SCORE_NAMES, (int, float)) or summed_score(record)
-    return _SampleFields(
-        prompt,
-        response,
-        conversation,
-        score,
-        _first(record, _TRUTH, object, but=response),
-    )
-
-
-def _texts(record: Mapping[str, Any], fields: _SampleFields) -> tuple[str, str]:
-    """Return prompt and response as they stand in the record."""
-    if fields.response is None:
-        return _split_conversation(record[fields.conversation or ""])
-    return _spoken(record.get(fields.prompt or "", "")), _spoken(
-        record[fields.response]
-    )
-
-
-def _extras(
-    record: Mapping[str, Any], fields: _SampleFields
-) -> Iterator[tuple[str, Any]]:
-    for key, value in record.items():
-        if value is not None and key not in _KNOWN and key not in fields:
-            yield key, value
 
 
 @lru_cache(maxsize=4096)
@@ -248,17 +237,6 @@ def _first(
         if value is not None and isinstance(value, kind) and name != but:
             return name
     return None
-
-
-def _first_conversation(record: Mapping[str, Any], names: Sequence[str]) -> str | None:
-    return next((name for name in names if _is_conversation(record.get(name))), None)
-
-
-def _step_of(record: Mapping[str, Any]) -> int | None:
-    name = _first(record, _STEP, int)
-    if name is None:
-        return None
-    return integer(record[name])
 
 
 def _group(uid: object) -> str | None:
@@ -305,8 +283,7 @@ def _conversation(turns: Sequence[Mapping[str, Any]]) -> str:
 
 def _speaker(turn: Mapping[str, Any]) -> str:
     """Return who speaks, with the name of a tool that answers."""
-    role = _role(turn)
-    name = turn.get("name")
+    role, name = _role(turn), turn.get("name")
     named = role in ("tool", "function") and isinstance(name, str)
     return f"{role} {name}" if named else role
 
@@ -320,17 +297,15 @@ def _turn_text(turn: Mapping[str, Any]) -> str:
     calls = turn.get("tool_calls")
     parts = []
     if isinstance(thought, str) and thought:
-        parts = [f"<think>\n{thought}\n</think>"]
-    if isinstance(content, list):
-        parts.append("\n".join(map(_part, content)))
-    elif content not in (None, ""):
-        parts.append(_text(content))
-    parts.extend(map(_call, calls if isinstance(calls, list) else ()))
+        parts.append(f"<think>\n{thought}\n</think>")
+    if content not in (None, ""):
+        parts += map(_part, content if isinstance(content, list) else [content])
+    parts += map(_call, calls if isinstance(calls, list) else ())
     return "\n".join(parts)
 
 
 def _part(part: object) -> str:
-    """Return one part of a content list: its text, or what kind of thing stands there
+    """Return one part of a content: its text, or what kind of thing stands there
     (`[image_url]`).
     """
     if not isinstance(part, Mapping):
@@ -345,18 +320,12 @@ def _call(call: object) -> str:
     """
     function = call.get("function", call) if isinstance(call, Mapping) else call
     if isinstance(function, Mapping):
-        function = {
-            key: _parsed(value) if key == "arguments" else value
-            for key, value in function.items()
-        }
+        written = function.get("arguments")
+        if isinstance(written, str):
+            with suppress(ValueError):
+                arguments = loads(written.encode("utf-8", "replace"))
+                function = {**function, "arguments": arguments}
     return f"<tool_call>\n{_text(function)}\n</tool_call>"
-
-
-def _parsed(value: object) -> object:
-    if isinstance(value, str):
-        with suppress(ValueError):
-            return loads(value.encode("utf-8", "replace"))
-    return value
 
 
 def _is_answer(turn: Mapping[str, Any]) -> bool:

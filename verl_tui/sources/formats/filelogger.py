@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from verl_tui.sources.fields.columns import packed
 from verl_tui.sources.fields.jsonl import (
     Flaw,
     JsonDecoder,
@@ -20,7 +19,7 @@ from verl_tui.sources.fields.jsonl import (
     written_number,
 )
 from verl_tui.sources.fields.lists import histograms, split
-from verl_tui.sources.fields.row_batcher import MetricRow
+from verl_tui.sources.fields.row_batcher import MetricRow, packed
 from verl_tui.sources.formats.format import Parts
 from verl_tui.sources.formats.lines import LineReader, line_begin
 from verl_tui.text import safe

@@ -15,18 +15,34 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from verl_tui.records import Event, EventKind
 from verl_tui.sources.fields.jsonl import Flaw, first_object
+from verl_tui.sources.files.checkpoint_names import checkpoint_step
 from verl_tui.sources.formats.format import Parts
-from verl_tui.sources.formats.hugging_face import best_checkpoint, finished
 from verl_tui.sources.formats.lines import LineReader, line_begin
 from verl_tui.sources.formats.tutorial import TutorialDecoder
+from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from verl_tui.records import Record
     from verl_tui.sources.fields.row_batcher import MetricRow
+
+
+def finished(record: Mapping[str, Any], step: int) -> Iterator[Event]:
+    """Yield the end of a training where a record states how long it took."""
+    if "train_runtime" in record:
+        took = one_line(str(record["train_runtime"]), 40)
+        yield Event(EventKind.FINISHED, f"trained for {took} s", 1, step)
+
+
+def best_checkpoint(path: object) -> Iterator[Event]:
+    """Yield the best checkpoint so far where its path is stated."""
+    if isinstance(path, str) and path:
+        step = checkpoint_step(path.replace("\\", "/").rstrip("/").rpartition("/")[2])
+        yield Event(EventKind.BEST, one_line(path, 1000), 1, step)
 
 
 @dataclass(eq=False)

@@ -17,8 +17,8 @@ from verl_tui.sources.fields.spellings import names
 from verl_tui.sources.files.paths import HOMES, is_file
 from verl_tui.sources.files.tail import NEWEST, is_checkpoint, newest_checkpoint_file
 from verl_tui.sources.formats import tutorial
-from verl_tui.sources.formats.hugging_face import best_checkpoint, finished
 from verl_tui.sources.formats.metrics_json import HistoryReader
+from verl_tui.sources.formats.trainer_logs import best_checkpoint, finished
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:

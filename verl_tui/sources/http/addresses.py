@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from time import localtime, strftime
 from typing import NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from verl_tui.patterns import pattern
 from verl_tui.text import one_line
@@ -37,41 +37,23 @@ def asked_again(since: float | None) -> str:
     return f" (since {strftime('%H:%M:%S', localtime(since))}; it is asked again)"
 
 
-class Address(NamedTuple):
-    """The address of a server or of a page."""
-
-    scheme: str
-    host: str
-    port: int
-    path: str
-    """Begins with `/`; with the query, if there is one."""
+class Address(SplitResult):
+    """The address of a server or of a page, without what gives access: it never holds that."""
 
     @property
-    def origin(self) -> tuple[str, str, int]:
-        """Scheme, host and port: equal for two addresses of one server."""
-        return self.scheme, self.host, self.port
-
-    @property
-    def place(self) -> str:
-        """Host and port, as people write them."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        if self.port == _PORTS[self.scheme]:
-            return host
-        return f"{host}:{self.port}"
+    def origin(self) -> tuple[str, str]:
+        """Equal for two addresses of one server."""
+        return self.scheme, self.netloc
 
     @property
     def text(self) -> str:
-        """The whole, without what gives access: an address never holds that."""
-        return f"{self.scheme}://{self.place}{self.path}"
+        """The whole."""
+        return self.geturl()
 
     def below(self, path: str) -> Address:
         """Return the address of something below this one."""
-        return Address(
-            self.scheme,
-            self.host,
-            self.port,
-            f"{self.path.partition('?')[0].rstrip('/')}{path}",
-        )
+        own = f"{self.path.rstrip('/')}{path}".partition("?")
+        return self._replace(path=own[0], query=own[2])
 
 
 class NoAnswerError(Exception):
@@ -112,11 +94,12 @@ def parse_address(spec: str) -> Address:
         )
     if not parts.hostname:
         raise ValueError("has no host in it")
-    scheme = parts.scheme.lower()
-    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    if not path.isascii():
+    if not f"{parts.path}{parts.query}".isascii():
         raise ValueError("an address has only ASCII letters in its path")
-    return Address(scheme, parts.hostname, port or _PORTS[scheme], path)
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    if port not in (None, _PORTS[parts.scheme]):
+        host = f"{host}:{port}"
+    return Address(parts.scheme, host, parts.path or "/", parts.query, "")
 
 
 def without_login(spec: str) -> str:

@@ -210,7 +210,10 @@ class Client:
         Raises:
             NoAnswerError: There is none that can be used.
         """
-        headers = {"Accept": "*/*", **(_login(address.host) if self._login else {})}
+        headers = {
+            "Accept": "*/*",
+            **(_login(address.hostname or "") if self._login else {}),
+        }
         if form is not None:
             headers["Content-Type"] = "application/x-www-form-urlencoded"
         sent = None if form is None else form.encode()
@@ -243,7 +246,7 @@ def _onward(address: Address, location: str) -> Address:
         raise NoAnswerError("redirects without naming an address") from error
     if onward.origin != address.origin:
         raise NoAnswerError(
-            f"redirects to another server, {onward.place}: name that one if it is meant"
+            f"redirects to another server, {onward.netloc}: name that one if it is meant"
         )
     return onward
 

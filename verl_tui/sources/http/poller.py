@@ -111,7 +111,7 @@ class Poller:
         """Begin to ask until `stop` is set."""
         self.stop = stop
         threading.Thread(
-            target=self._go_on, args=(stop,), name=self.address.place, daemon=True
+            target=self._go_on, args=(stop,), name=self.address.netloc, daemon=True
         ).start()
 
     def _go_on(self, stop: threading.Event) -> None:
@@ -153,7 +153,7 @@ class Poller:
 
     def _body(self) -> bytes:
         """Return the page that is there."""
-        if self.address.path != "/":
+        if self.address.path != "/" or self.address.query:
             return self.client.ask(self.address)
         try:
             return self.client.ask(self.address.below(_METRICS))
@@ -165,8 +165,7 @@ class Poller:
             ) from error
 
     def _may_be_server(self) -> bool:
-        path = self.address.path
-        return not path.endswith(_METRICS) and "?" not in path
+        return not self.address.path.endswith(_METRICS) and not self.address.query
 
 
 def settle(pollers: Iterable[Poller]) -> None:

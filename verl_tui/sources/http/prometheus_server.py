@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from contextlib import suppress
-from itertools import count
+from itertools import chain, count
 from time import localtime, strftime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -205,9 +205,9 @@ class Server:
         name.
         """
         stated = (labels.get(label) for label in ("run", "experiment_name", "job"))
-        own = next(filter(None, stated), self._address.place)
+        own = next(filter(None, stated), self._address.netloc)
         numbered = (f"{own} ({at})" for at in count(2))
-        names = (own, f"{labels.get('project', '')}/{own}", *numbered)
+        names = chain((own, f"{labels.get('project', '')}/{own}"), numbered)
         shown = (one_line(one, 120) or "run" for one in names)
         return next(one for one in shown if one not in self.runs)
 

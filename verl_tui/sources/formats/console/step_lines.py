@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.fields.columns import packed
-from verl_tui.sources.fields.row_batcher import MetricRow
+from verl_tui.sources.fields.row_batcher import MetricRow, packed
 from verl_tui.sources.formats.console.prefixes import ANOTHER, unrepeated
 from verl_tui.sources.formats.console.printed_dicts import read_dict
 from verl_tui.text import safe

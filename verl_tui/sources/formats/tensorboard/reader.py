@@ -6,10 +6,9 @@ samples or settings. Pictures, sound and graphs are passed over.
 
 from __future__ import annotations
 
-from array import array
 from typing import TYPE_CHECKING
 
-from verl_tui.records import Histogram, MetricRows, Restart, Unreadable
+from verl_tui.records import Histogram, Restart, Unreadable
 from verl_tui.sources.fields.row_batcher import replaced_note
 from verl_tui.sources.formats.format import Parts
 from verl_tui.sources.formats.tensorboard.frames import (
@@ -22,6 +21,7 @@ from verl_tui.sources.formats.tensorboard.scalars import (
     STEPS,
     KnownTags,
     Scalars,
+    order_of,
 )
 from verl_tui.sources.formats.tensorboard.texts import read_texts
 from verl_tui.sources.formats.tensorboard.values import (
@@ -58,8 +58,6 @@ NAMED = "events.out.tfevents."
 """A part of the name of every event file."""
 
 _VERSION = "brain.Event:"
-_LATEST = 2.0**40 / 100 - 1
-"""Seconds since the epoch beyond which times make no order of rows any more."""
 _LONGEST_TAG = 1000
 
 
@@ -84,14 +82,15 @@ class EventsReader:
     @property
     def note(self) -> str | None:
         """Return a note on values that were replaced by others of the same tag and step."""
-        return replaced_note(self._replaced)
+        return replaced_note(sum(one.replaced for one in self._scalars.values()))
 
     @property
     def needs_beginning(self) -> bool:
         """True if a tensor was passed over that a record before its part may tell how to read, or
         a tag went back to earlier steps: then values of later ones may stand before the part.
         """
-        return self._start > 0 and (self._unknown or self._went_back)
+        went_back = any(one.went_back for one in self._scalars.values())
+        return self._start > 0 and (self._unknown or went_back)
 
     def _begin(self, at: int = 0) -> None:
         self._start = at
@@ -103,23 +102,15 @@ class EventsReader:
         """Plugin by tag, which only the tag's first record has to name."""
         self._unknown = False
         """True if there was a tensor whose tag no record so far gives a plugin."""
-        self._went_back = False
-        """True if the steps of a tag went back."""
         self._out: list[Record] = []
         self._wrong: list[Unreadable] = []
-        self._replaced = 0
 
     def feed(self, data: bytes) -> Sequence[Record]:
         """Return the contents of the records that these bytes complete."""
         self._wrong.extend(self._splitter.feed(data))
-        filled = [scalars for scalars in self._scalars.values() if scalars.steps]
-        self._went_back = self._went_back or any(map(Scalars.goes_back, filled))
-        self._replaced += sum(map(Scalars.replaced, filled))
-        rows = [_rows(scalars) for scalars in filled]
-        out = self._out
+        rows = [one.rows() for one in self._scalars.values() if one.steps]
         wrong = sorted(self._wrong, key=lambda unreadable: unreadable.line)
-        self._out = []
-        self._wrong = []
+        out, self._out, self._wrong = self._out, [], []
         return (*wrong, *rows, *out)
 
     def finish(self) -> Sequence[Record]:
@@ -131,11 +122,11 @@ class EventsReader:
         far.
         """
         later = EventsReader(self._origin, at)
-        later._went_back = self._went_back
         later._plugins = self._plugins.copy()
-        for tag in self._scalars:  # their rows come in the order in which tags were met
-            later._scalars_of(tag)
-        later._known = self._known.copied(self._scalars, later._scalars)
+        for tag, own in self._scalars.items():
+            # their rows come in the order in which tags were met
+            later._scalars_of(tag).went_back = own.went_back
+        later._known.update(self._known)
         return later
 
     def restart(self, reason: str) -> Sequence[Record]:
@@ -147,7 +138,7 @@ class EventsReader:
         """Take a record with its checksum; return False if that is wrong."""
         if not sound(record):
             return False
-        if self._known.read(record):
+        if self._known.read(record, self._scalars):
             return True
         try:
             self._read(record)
@@ -166,8 +157,7 @@ class EventsReader:
             raise ValueError(f"the step is {event.step}")
         values = event.values
         if len(values) == 1 and (number := values[0].part(SIMPLE)) is not None:
-            scalars = self._scalars_of(values[0].text(TAG))
-            self._known.learn(data, event.summary, number, scalars)
+            self._known.learn(data, event.summary, number, values[0].text(TAG))
         for value in values:
             tag = value.text(TAG)
             try:
@@ -210,8 +200,8 @@ class EventsReader:
             raise ValueError("an empty histogram")
         for figure, value in found.figures.items():
             self._scalars_of(f"{tag}/{figure}").add(event.step, event.time, value)
-        order = _order(event.time)
         key = safe(tag, _LONGEST_TAG)
+        order = order_of(event.time)
         self._out.append(Histogram(key, event.step, *found.bins, order))
 
     def _scalars_of(self, tag: str) -> Scalars:
@@ -225,27 +215,6 @@ def _check_version(event: LoggedEvent) -> None:
     """Raise ValueError if an event is not the first one of a file."""
     if not event.version.startswith(_VERSION):
         raise ValueError(f"the version is {one_line(event.version or 'missing', 40)}")
-
-
-def _rows(scalars: Scalars) -> MetricRows:
-    """Return the scalars of a tag as rows, and clear them.
-
-    Rows are ordered by the hundredth of a second in which they were written: a resumed run writes a
-    new file, and of two values for one step the later one wins.
-    """
-    import numpy as np  # not before the first frame is drawn
-
-    hundredths = np.fmin(np.fmax(scalars.times, 0.0), _LATEST) * 100
-    orders = array("q", hundredths.astype(np.int64).tobytes())
-    rows = MetricRows(
-        (scalars.key,), scalars.steps[:], (scalars.values[:],), orders, scalars.times[:]
-    )
-    del scalars.steps[:], scalars.values[:], scalars.times[:]
-    return rows
-
-
-def _order(time: float) -> int:
-    return int(min(max(0.0, time), _LATEST) * 100)
 
 
 parts = Parts(first_record, EventsReader.later, cut=2, by_time=True)

@@ -8,21 +8,18 @@ remembered by these bytes, and of others only what differs is read.
 from __future__ import annotations
 
 from array import array
-from itertools import pairwise
-from operator import eq, gt
 from struct import Struct
-from typing import TYPE_CHECKING
 
+from verl_tui.records import MetricRows
 from verl_tui.sources.fields.protobuf import signed_varint, varint
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 STEPS = 2**62
 """Steps beyond which no step is meant."""
 _TIME, _STEP, _SUMMARY, _SIMPLE = 0x09, 0x10, 0x2A, 0x15
 """Tags of the fields of an event, which stand in this order, and of the number in its summary."""
 _SECONDS, _NUMBER = Struct("<d").unpack_from, Struct("<f").unpack_from
+_LATEST = 2.0**40 / 100 - 1
+"""Seconds since the epoch beyond which times make no order of rows any more."""
 
 
 class Scalars:
@@ -33,7 +30,11 @@ class Scalars:
         self.steps = array("q")
         self.times = array("d")
         self.values = array("d")
-        self.newest: tuple[int, float] | None = None
+        self.replaced = 0
+        """Values that had another value of the same step right before them."""
+        self.went_back = False
+        """True if steps did not ascend."""
+        self._newest: tuple[list[int], list[float]] = [], []
         """Step and value of the last of those that were handed on."""
 
     def add(self, step: int, time: float, value: float) -> None:
@@ -42,77 +43,61 @@ class Scalars:
         self.times.append(time)
         self.values.append(value)
 
-    def goes_back(self) -> bool:
-        """Return whether new steps do not ascend from those before."""
-        before = self.newest
-        if before is not None and before[0] > self.steps[0]:
-            return True
-        return any(map(gt, self.steps, self.steps[1:]))
+    def rows(self) -> MetricRows:
+        """Return the numbers as rows, and forget them.
 
-    def replaced(self) -> int:
-        """Return how many new values have another value of the same step right before them; keep
-        the last one.
+        Rows are ordered by the hundredth of a second in which they were written: a resumed run
+        writes a new file, and of two values for one step the later one wins.
         """
-        steps = self.steps
-        values = self.values
-        first = steps[0], values[0]
-        count = int(_replaces(self.newest, first))
-        self.newest = steps[-1], values[-1]
-        if any(map(eq, steps, steps[1:])):  # hardly ever, and quickly found out
-            pairs = pairwise(zip(steps, values, strict=True))
-            count += sum(_replaces(before, after) for before, after in pairs)
-        return count
+        import numpy as np  # not before the first frame is drawn
+
+        steps, values, times = self.steps, self.values, self.times
+        further = np.diff([*self._newest[0], *steps])
+        others = np.concatenate((self._newest[1], values))
+        self.went_back |= bool((further < 0).any())
+        self.replaced += int(((further == 0) & (others[1:] != others[:-1])).sum())
+        self._newest = [steps[-1]], [values[-1]]
+        self.steps, self.values, self.times = array("q"), array("d"), array("d")
+        hundredths = np.fmin(np.fmax(times, 0.0), _LATEST) * 100
+        orders = array("q", hundredths.astype(np.int64).tobytes())
+        return MetricRows((self.key,), steps, (values,), orders, times)
 
 
-def _replaces(before: tuple[int, float] | None, after: tuple[int, float]) -> bool:
-    """Return whether a step and its value have another value of the same step right before them."""
-    return before is not None and before[0] == after[0] and before[1] != after[1]
+def order_of(time: float) -> int:
+    """Return the place of what was written at a time among rows."""
+    return int(min(max(0.0, time), _LATEST) * 100)
 
 
-class KnownTags:
-    """Knows how the records of tags seen before are written."""
+class KnownTags(dict[bytes, str]):
+    """Tags seen before, by the bytes between a step and the number in their records."""
 
-    def __init__(self) -> None:
-        self._known: dict[bytes, Scalars] = {}
-        """Scalars by the bytes between a step and the number."""
-
-    def copied(
-        self, own: Mapping[str, Scalars], others: Mapping[str, Scalars]
-    ) -> KnownTags:
-        """Return what is known, for other scalars of the same tags."""
-        tags = {scalars: tag for tag, scalars in own.items()}
-        copied = KnownTags()
-        copied._known = {key: others[tags[one]] for key, one in self._known.items()}
-        return copied
-
-    def read(self, record: bytes) -> bool:
+    def read(self, record: bytes, scalars: dict[str, Scalars]) -> bool:
         """Read a record with its checksum; false where nothing is known of it."""
         step, end = _step(record)
-        scalars = self._known.get(record[end:-8])
-        if scalars is None or abs(step) >= STEPS:
+        tag = self.get(record[end:-8])
+        if tag is None or abs(step) >= STEPS:
             return False
-        scalars.steps.append(step)
-        scalars.times.extend(_SECONDS(record, 1))
-        scalars.values.extend(_NUMBER(record, len(record) - 8))
+        own = scalars[tag]
+        own.steps.append(step)
+        own.times.extend(_SECONDS(record, 1))
+        own.values.extend(_NUMBER(record, len(record) - 8))
         return True
 
-    def learn(
-        self, data: bytes, summary: bytes, number: bytes, scalars: Scalars
-    ) -> None:
+    def learn(self, data: bytes, summary: bytes, number: bytes, tag: str) -> None:
         """Remember how to read records like this one, if it is only a time, a step and one number.
 
         Args:
             data: The record without its checksum, of which nothing is known.
             summary: Its summary, of one value.
             number: The bytes of that.
-            scalars: What is kept of its tag.
+            tag: Its tag.
         """
         _, end = _step(data)
         before = data[end:-4]
         if before[:1] != bytes([_SUMMARY]) or before[-1] != _SIMPLE:
             return
         if before[varint(before, 1)[1] :] + number == summary:
-            self._known[before] = scalars
+            self[before] = tag
 
 
 def _step(record: bytes) -> tuple[int, int]:

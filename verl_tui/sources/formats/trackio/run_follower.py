@@ -132,30 +132,23 @@ class TrackioSource(PolledSource):
             # early versions of trackio had none
             "system_metrics": ("timestamp, NULL, metrics", self._figures_of),
         }
+        which = ("AND run_name = ?", (self._run,)) if self._run else ("", ())
         for table, (columns, read) in kinds.items():
             if self._more or table not in tables:
                 continue
-            rows = self._rows(database, table, columns)
+            sql = (  # the table and its columns are words of ours, all else is bound
+                f"SELECT id, {columns} FROM {table} WHERE id > ? {which[0]} "  # noqa: S608
+                f"ORDER BY id LIMIT {_ROWS}"
+            )
+            rows = database.execute(sql, (self._last[table], *which[1])).fetchall()
             self._more = len(rows) == _ROWS
             for id, time, step, text in rows:
                 self._last[table] = id
                 record = _object(text)
                 if record is None:
-                    reason = f"a row of {table} that is not a JSON object"
-                    yield Unreadable(id, reason, "")
+                    yield _flaw(id, f"a row of {table} that is not a JSON object")
                 else:
                     yield from read(id, parse_time(time), step, record)
-
-    def _rows(
-        self, database: sqlite3.Connection, table: str, columns: str
-    ) -> list[tuple[Any, ...]]:
-        which = "AND run_name = ?" if self._run else ""
-        own = (self._run,) if self._run else ()
-        sql = (  # the table and its columns are words of ours, all else is bound
-            f"SELECT id, {columns} FROM {table} WHERE id > ? {which} "  # noqa: S608
-            "ORDER BY id LIMIT ?"
-        )
-        return database.execute(sql, (self._last[table], *own, _ROWS)).fetchall()
 
     # -- rows --------------------------------------------------------------------------------------
 
@@ -167,11 +160,11 @@ class TrackioSource(PolledSource):
         flat = flatten({key: record[key] for key in record if key not in tables})
         measured = not self._reach(flat, own, time)
         if self._step is None:
-            yield Unreadable(id, "a row of metrics without a step", "")
+            yield _flaw(id, "a row of metrics without a step")
             return
         parts = split({key: _plain_value(value) for key, value in flat.items()})
         yield from histograms(parts.found, self._step, mean=measured)
-        yield from (Unreadable(id, one_line(flaw.reason), "") for flaw in parts.flaws)
+        yield from (_flaw(id, flaw.reason) for flaw in parts.flaws)
         if numbers := parts.numbers():
             yield MetricRow.of(self._step, numbers, time=time, mean=measured)
         for key, table in tables.items():
@@ -221,20 +214,28 @@ class TrackioSource(PolledSource):
     ) -> Iterator[Sample | Unreadable]:
         """Yield the samples of a table that the last one of its name did not have."""
         if not isinstance(rows, list):
-            yield Unreadable(id, one_line(f"the table {key} is not a list of rows"), "")
+            yield _flaw(id, f"the table {key} is not a list of rows")
             return
         known = self._tables.get(key, [])
         self._tables[key] = rows
+        validation = is_validation(key)
         for row in rows[len(known) :] if rows[: len(known)] == known else rows:
-            if not isinstance(row, dict):
-                reason = f"a row of the table {key} is not a JSON object"
-                yield Unreadable(id, one_line(reason), "")
-                continue
-            sample = self._rewards.row_sample(
-                plain_record(row), self._step, validation=is_validation(key)
-            )
-            if sample is not None:
-                yield sample
+            if isinstance(row, dict):
+                record = plain_record(row)
+                yield from filter(
+                    None,
+                    [
+                        self._rewards.row_sample(
+                            record, self._step, validation=validation
+                        )
+                    ],
+                )
+            else:
+                yield _flaw(id, f"a row of the table {key} is not a JSON object")
+
+
+def _flaw(id: int, reason: str) -> Unreadable:
+    return Unreadable(id, one_line(reason), "")
 
 
 def _is_table(value: object) -> bool:
