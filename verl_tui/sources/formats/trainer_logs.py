@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.records import Event, EventKind
 from verl_tui.sources.fields.jsonl import Flaw, first_object
-from verl_tui.sources.files.checkpoint_names import checkpoint_step
+from verl_tui.sources.files.paths import checkpoint_step
 from verl_tui.sources.formats.format import Parts
 from verl_tui.sources.formats.lines import LineReader, line_begin
 from verl_tui.sources.formats.tutorial import TutorialDecoder
