@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from rich.cells import cell_len
 from textual.containers import Container
 
-from verl_tui.rendering.metrics.metric_rows import (
-    layout,
-    metric_heading,
-    metric_row,
-)
+from verl_tui.rendering.metrics.metric_rows import ListedMetric, metric_table
 from verl_tui.rendering.text.family_colours import FAMILIES
 from verl_tui.rendering.text.printable import wrapped
 from verl_tui.tui.terminal.lazy_strips import LazyStrips
@@ -22,8 +18,8 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.strip import Strip
 
-    from verl_tui.rendering.metrics.metric_rows import TableLayout
     from verl_tui.rendering.metrics.shown import ListedMetrics
+    from verl_tui.rendering.text.table import FittedTable
     from verl_tui.tui.widgets.role_styled import Looks
 
 _WITH_HEAD = 6
@@ -82,9 +78,10 @@ class MetricTable(Container, RoleStyled):
         width = self._rows.width if self.is_attached else 0
         if width < 1:
             return
-        columns = layout(width, max(map(cell_len, keys), default=0))
+        longest = max(map(cell_len, keys), default=0)
+        columns = metric_table(width, longest, shown.order)
         self._head.display = bool(keys) and self.size.height >= _WITH_HEAD
-        self._head.set_strips([self.inked(metric_heading(columns, shown.order))])
+        self._head.set_strips([self.inked(columns.heading())])
         if keys:
             self._rows.set_strips(
                 LazyStrips(len(keys), lambda at: self._row(keys[at], shown, columns))
@@ -96,19 +93,19 @@ class MetricTable(Container, RoleStyled):
         if at is not None:
             self._rows.reveal(at)
 
-    def _row(self, key: str, shown: ListedMetrics, columns: TableLayout) -> Strip:
+    def _row(
+        self, key: str, shown: ListedMetrics, columns: FittedTable[ListedMetric]
+    ) -> Strip:
         run = shown.view.run
-        series = run.series(key) if run is not None else None
         named = run.indicators.items() if run is not None else ()
-        row = metric_row(
+        one = ListedMetric(
             key,
-            series,
-            columns,
-            pinned=key in shown.user.pins,
-            end=run.end if run is not None else None,
-            indicator=next((name for name, of in named if of == key), None),
+            run.series(key) if run is not None else None,
+            key in shown.user.pins,
+            run.end if run is not None else None,
+            next((name for name, of in named if of == key), None),
         )
-        return self.inked(row)
+        return self.inked(columns.row(one))
 
 
 def _place(chosen: str | None, keys: tuple[str, ...]) -> int | None:
