@@ -9,9 +9,8 @@ from rich.cells import cell_len
 from verl_tui.means import clamp
 from verl_tui.rendering.choices import next_choice
 from verl_tui.rendering.compare_rows import (
-    fit_columns,
+    fit_table,
     heading_rows,
-    longest,
     reward_row,
     sections,
     table_rows,
@@ -113,9 +112,8 @@ class ComparePanel(TextPanel):
             nothing: list[Pieces] = [[(part, "dim")] for part in wrapped(_NONE, width)]
             self._table.set_strips(self.strips(nothing))
             return
-        seen = fit_columns(len(runs), width, current).seen
-        found = sections(view, runs, alignment, seen)
-        columns = fit_columns(len(runs), width, current, longest(found))
+        found = sections(view, runs, alignment)
+        columns = fit_table(len(runs), width, current, found)
         names = heading_rows(view, runs, columns, current)
         if self.size.height < _FLAT:
             names = names[:1]
