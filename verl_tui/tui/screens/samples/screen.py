@@ -223,7 +223,9 @@ class SamplesScreen(SampleMoves, BufferedScreen[None], RoleStyled):
         if not rows.display or width < 2:
             return
         history = browse.history
-        shown = table.columns(listing, browse.order, width, steps=history is not None)
+        shown = table.sample_table(
+            listing, browse.order, width, steps=history is not None
+        )
         visible = listing.visible
         facts = listing.facts
         found = list(history.found) if history is not None else []
@@ -231,18 +233,16 @@ class SamplesScreen(SampleMoves, BufferedScreen[None], RoleStyled):
         def row(at: int) -> Strip:
             if found:
                 past = found[at]
-                step = past.place.step
-                return self.inked(
-                    table.table_row(past.fact, step, shown, listing, past.excerpt)
-                )
+                one = table.SampleRow(past.fact, past.place.step, past.excerpt)
+                return self.inked(shown.row(one))
             sample = page.sample(visible[at])
             excerpt = table.excerpt(sample.response) if sample is not None else None
             fact = facts[visible[at]]
             return self.inked(
-                table.table_row(fact, page.place.step, shown, listing, excerpt)
+                shown.row(table.SampleRow(fact, page.place.step, excerpt))
             )
 
-        self._titles.set_strips([self.inked(table.heading(shown, browse.order))])
+        self._titles.set_strips([self.inked(shown.heading("dim"))])
         count = len(visible) if history is None else len(found)
         rows.set_strips(LazyStrips(count, row))
         if browse.row != rows.chosen:
