@@ -26,30 +26,26 @@ def sparkline(
     width: int,
     *,
     ends: tuple[int | None, int | None] = (None, None),
-    shared: bool = False,
 ) -> str:
     """Draw a series as a row of blocks, at most `width` characters wide and as long as there are
     points.
 
     Each column stands for the same number of steps, a power of two counted from step 0, so that a
     new point changes only the end of the row. It shows the middle between the least and the
-    greatest value of its steps; `!` where one of them is no number, a space where there is none at
-    all. A single point has no shape, and the row is empty.
+    greatest value of its steps, between points that lie farther apart the last one; `!` where one
+    of them is no number. A single point has no shape, and the row is empty.
 
     Args:
         points: The series; nothing is read beyond what its pyramid knows.
         width: Columns at most.
         ends: Where to begin and to end, the first and the last point by default.
-        shared: Other series stand above or below over the same steps: the columns are those of
-            the steps alone, and between points that lie farther apart the last one is repeated.
     """
     if width < 1 or len(points.steps) < 2:
         return ""
-    start, per, count = _window(points, width, ends, shared=shared)
+    start, per, count = _window(points, width, ends)
     lows, highs, odds = points.pyramid.query(start * per, per, count)
     middles = _middles(lows, highs)
-    if shared:
-        _repeat(middles, odds, -(-_apart(points) // per))
+    _repeat(middles, odds, -(-_apart(points) // per))
     return "".join(_glyphs(middles, odds, _BLOCKS))
 
 
@@ -64,12 +60,11 @@ def spark_column(
     step: int,
     *,
     ends: tuple[int | None, int | None] = (None, None),
-    shared: bool = False,
 ) -> int | None:
     """Return the column of a sparkline that a step falls on, None where it falls beside it."""
     if width < 1 or not points.steps:
         return None
-    start, per, count = _window(points, width, ends, shared=shared)
+    start, per, count = _window(points, width, ends)
     column = step // per - start
     return column if 0 <= column < count else None
 
@@ -88,31 +83,18 @@ def gauge(fraction: float, width: int) -> str:
 
 
 def _window(
-    points: Points, width: int, ends: tuple[int | None, int | None], *, shared: bool
+    points: Points, width: int, ends: tuple[int | None, int | None]
 ) -> tuple[int, int, int]:
     """Return the first column, counted from step 0, how many steps a column stands for, and how
     many columns.
     """
     first = points.steps[0] if ends[0] is None else ends[0]
     last = points.steps[-1] if ends[1] is None else ends[1]
-    per = _stride(points, first, last, width, shared=shared)
-    start = first // per
-    return start, per, min(width, max(0, last // per - start + 1))
-
-
-def _stride(points: Points, first: int, last: int, width: int, *, shared: bool) -> int:
-    """Return the least power of two of steps a column that fits the width, or the usual distance of
-    few points.
-    """
     per = 1
     while last // per - first // per >= width and per <= last - first:
         per *= 2
-    count = len(points.steps)
-    # one point a column rather than a row of holes
-    if 1 < count <= width and not shared:
-        while per < _apart(points):
-            per *= 2
-    return per
+    start = first // per
+    return start, per, min(width, max(0, last // per - start + 1))
 
 
 def _apart(points: Points) -> int:

@@ -269,13 +269,11 @@ def sparkline_row(data: ChartData, width: int) -> Text:
     shown = (data.shown or data.reach) if data.reach else None
     ends = shown or (data.first_step, data.last_step)
     cells = spark_pieces(
-        sparkline(line.points, width, ends=ends, shared=bool(shown)).ljust(width),
+        sparkline(line.points, width, ends=ends).ljust(width),
         line.role,
     )
     for mark in data.marks:
-        column = spark_column(
-            line.points, width, mark.step, ends=ends, shared=bool(shown)
-        )
+        column = spark_column(line.points, width, mark.step, ends=ends)
         if mark.role == "breach" and column is not None:
             cells[column] = (SYMBOLS.breach, mark.style)
     return join(cells)
