@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from verl_tui.rendering.text.ascii_table import in_ascii
-from verl_tui.rendering.text.ascii_terminal import ascii_locale
+from verl_tui.rendering.text.ascii_table import ascii_locale, in_ascii
 from verl_tui.text import one_line
 from verl_tui.words import counted
 

@@ -39,7 +39,7 @@ def _keys(config: Config) -> str:
 
 def ascii_only(config: Config) -> bool:
     """Return whether pages are for a terminal that shows only ASCII."""
-    from verl_tui.rendering.text.ascii_terminal import ascii_locale
+    from verl_tui.rendering.text.ascii_table import ascii_locale
 
     if config.ascii is not None:
         return config.ascii

@@ -16,9 +16,9 @@ from verl_tui.indicators import factor
 from verl_tui.rendering.charts.sparkline import spark_pieces, sparkline
 from verl_tui.rendering.session.selection import LETTERS, without_shared_start
 from verl_tui.rendering.session.shown_state import shown_state
+from verl_tui.rendering.text.hues import RUNS
 from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.rendering.text.printable import middle, printable, wrapped
-from verl_tui.rendering.text.run_colours import RUNS
 from verl_tui.rendering.text.table import GAP, FittedTable, TextColumn
 from verl_tui.rendering.text.wrap import fit, fit_left
 from verl_tui.runs.views.alignment import Alignment, stops
@@ -221,13 +221,13 @@ def _shown(setting: object) -> str:
 # -- columns ---------------------------------------------------------------------------------------
 
 
-Line = Callable[[int | None, int], "Pieces"]
+CellWriter = Callable[[int | None, int], "Pieces"]
 """Writes the cell of the run at an index, None for the label, in so many cells."""
 
 
 def fit_table(
     count: int, width: int, current: int, found: Sequence[ComparisonSection]
-) -> FittedTable[Line]:
+) -> FittedTable[CellWriter]:
     """Return the columns that fit, always with the current run and, if two have room, the baseline.
 
     Args:
@@ -242,7 +242,7 @@ def fit_table(
     fitting = max(1, min(count, room // least))
     size = min(_MOST + GAP, room // fitting)
     label = min(max(map(cell_len, labels), default=0), width - size * fitting)
-    columns: list[TextColumn[Line]] = [
+    columns: list[TextColumn[CellWriter]] = [
         TextColumn("label", lambda line, cells: line(None, cells), max(1, label), 1000)
     ]
     for at in range(count):
@@ -251,7 +251,7 @@ def fit_table(
     return FittedTable(columns, width)
 
 
-def _call(line: Line, cells: int, at: int) -> Pieces:
+def _call(line: CellWriter, cells: int, at: int) -> Pieces:
     return line(at, cells)
 
 
@@ -259,7 +259,7 @@ def _call(line: Line, cells: int, at: int) -> Pieces:
 
 
 def heading_rows(
-    view: View, runs: Sequence[Run], table: FittedTable[Line], current: int
+    view: View, runs: Sequence[Run], table: FittedTable[CellWriter], current: int
 ) -> list[Pieces]:
     """Return a row of run names and one that marks the baseline."""
     names = without_shared_start([run.name for run in runs])
@@ -285,7 +285,10 @@ def heading_rows(
 
 
 def reward_row(
-    view: View, runs: Sequence[Run], table: FittedTable[Line], alignment: Alignment
+    view: View,
+    runs: Sequence[Run],
+    table: FittedTable[CellWriter],
+    alignment: Alignment,
 ) -> Pieces:
     """Return a row with a sparkline of each run's reward, each on its own scale, up to the step
     that is compared. Empty where no run has a reward.
@@ -313,7 +316,7 @@ def _spark(run: Run, step: int | None, cells: int) -> str:
 
 
 def table_rows(
-    found: Sequence[ComparisonSection], table: FittedTable[Line], width: int
+    found: Sequence[ComparisonSection], table: FittedTable[CellWriter], width: int
 ) -> list[Pieces]:
     """Return the rows of the table below its heading."""
     rows: list[Pieces] = []

@@ -10,7 +10,7 @@ from verl_tui.metrics import describe
 from verl_tui.rendering.charts.chart_data import ChartLine
 from verl_tui.rendering.charts.x_axes import kl_key, on_axis
 from verl_tui.rendering.session.selection import LETTERS, without_shared_start
-from verl_tui.rendering.text.run_colours import RUNS
+from verl_tui.rendering.text.hues import RUNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

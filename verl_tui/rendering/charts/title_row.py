@@ -21,10 +21,9 @@ from verl_tui.rendering.charts.downsample import (
 from verl_tui.rendering.charts.picture import signs
 from verl_tui.rendering.charts.sparkline import spark_column, spark_pieces, sparkline
 from verl_tui.rendering.charts.symbols import SYMBOLS, fit
-from verl_tui.rendering.text.numbers import compact
+from verl_tui.rendering.text.numbers import compact, in_words
 from verl_tui.rendering.text.piece import cells_of, text_of
 from verl_tui.rendering.text.printable import middle
-from verl_tui.rendering.text.units import in_words
 
 if TYPE_CHECKING:
     from verl_tui.rendering.charts.braille import Text

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
+from verl_tui.rendering.charts.sparkline import level_glyph
 from verl_tui.rendering.gpus.remarks import (
     busy,
     full,
@@ -21,7 +22,6 @@ from verl_tui.rendering.gpus.remarks import (
     side_by_side,
     throttled,
 )
-from verl_tui.rendering.text.block_levels import level_glyph
 from verl_tui.rendering.text.printable import cut, printable
 from verl_tui.rendering.text.wrap import ELLIPSIS, fit_left
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.rendering.charts.sparkline import spark_pieces, sparkline
 from verl_tui.rendering.charts.symbols import SYMBOLS
 from verl_tui.rendering.metrics.listing import movement
-from verl_tui.rendering.text.family_colours import family_role
+from verl_tui.rendering.text.hues import family_role
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.printable import middle
 from verl_tui.rendering.text.table import FittedTable, TextColumn

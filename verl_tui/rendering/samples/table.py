@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len
 
 from verl_tui.rendering.samples.answers import final_answer
-from verl_tui.rendering.samples.marks import special
 from verl_tui.rendering.samples.query import FILE, GROUP, value_of
+from verl_tui.rendering.samples.signs import special
 from verl_tui.rendering.samples.speakers import parse
 from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.rendering.text.table import FittedTable, TextColumn

@@ -8,7 +8,7 @@ from rich.style import Style
 from rich.text import Text
 from textual.strip import Strip
 
-from verl_tui.rendering.text.family_colours import FAMILIES
+from verl_tui.rendering.text.hues import FAMILIES
 from verl_tui.tui.widgets.role_styled import RoleStyled
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from verl_tui.rendering.compare_rows import (
     table_rows,
     where,
 )
+from verl_tui.rendering.text.hues import HUES
 from verl_tui.rendering.text.printable import wrapped
-from verl_tui.rendering.text.run_colours import HUES
 from verl_tui.runs.views.alignment import Alignment
 from verl_tui.tui.keys.act import act
 from verl_tui.tui.keys.bindings import keys_to

@@ -8,7 +8,7 @@ from textual import on
 from textual.message import Message
 from textual.widgets import Input
 
-from verl_tui.rendering.log import status
+from verl_tui.rendering.log import window as log_window
 from verl_tui.rendering.log.line_kinds import Alarms, LineKind, TextQuery
 from verl_tui.rendering.log.window import LogWindow
 from verl_tui.rendering.text.search import Search
@@ -161,7 +161,7 @@ class LogScreen(BufferedScreen[None], RoleStyled):
         if shown is not None:
             rows.set_strips([self.inked(row) for row in shown])
             rows.chosen = window.marked
-        self._head.show(*status.place_line(window, self.size.width))
+        self._head.show(*log_window.place_line(window, self.size.width))
 
     def _next(self, query: Alarms | TextQuery, way: int) -> None:
         self.window.seek(query, way)
@@ -299,7 +299,7 @@ class LogScreen(BufferedScreen[None], RoleStyled):
         """Say beside the typed text how many of the lines in sight have it."""
         bar = self.query_one(FilterBar)
         view = self.window.view
-        counts = status.hits_in_sight(self.window.lines, bar.input.value)
+        counts = log_window.hits_in_sight(self.window.lines, bar.input.value)
         enter = "searches the whole log"
         bar.say(counts, enter=enter, escape=view.keys["log.back"])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
 
-from verl_tui.rendering.log.json_records import whole_line
+from verl_tui.rendering.log.line_rows import whole_line
 from verl_tui.rendering.text.wrap import wrap
 from verl_tui.tui.keys.act import act
 from verl_tui.tui.panels.panel import TextPanel

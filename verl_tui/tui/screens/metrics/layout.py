@@ -9,9 +9,12 @@ from textual import on
 from verl_tui.rendering.charts.page import keys_in_rows
 from verl_tui.rendering.log.target import has_log
 from verl_tui.rendering.metrics.groups import rows_apart
-from verl_tui.rendering.metrics.header_lines import listed_words, metric_words
-from verl_tui.rendering.metrics.metric_list import MetricList
-from verl_tui.rendering.metrics.shown import ListedMetrics
+from verl_tui.rendering.metrics.listing import (
+    ListedMetrics,
+    MetricList,
+    listed_words,
+    metric_words,
+)
 from verl_tui.rendering.text.printable import printable
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.keys.chart_keys import with_step_in_sight

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from textual.containers import Container
 
 from verl_tui.rendering.metrics.metric_rows import ListedMetric, metric_table
-from verl_tui.rendering.text.family_colours import FAMILIES
+from verl_tui.rendering.text.hues import FAMILIES
 from verl_tui.rendering.text.printable import wrapped
 from verl_tui.tui.terminal.lazy_strips import LazyStrips
 from verl_tui.tui.widgets.role_styled import RoleStyled
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.strip import Strip
 
-    from verl_tui.rendering.metrics.shown import ListedMetrics
+    from verl_tui.rendering.metrics.listing import ListedMetrics
     from verl_tui.rendering.text.table import FittedTable
     from verl_tui.tui.widgets.role_styled import Looks
 
