@@ -151,7 +151,6 @@ def _glyphs(
             yield levels[min(top, int(share * len(levels)))]
 
 
-_HISTOGRAM_ROWS_BLOCKS = " ▁▂▃▄▅▆▇█"
 _WIDEST = 3
 """Cells of a bar at most."""
 _SCALED = 4
@@ -181,22 +180,40 @@ def bars(counts: Sequence[float], width: int, height: int) -> list[str]:
     visible.
     """
     shown = counts if len(counts) <= width else _fewer(counts, width)
-    levels = len(_HISTOGRAM_ROWS_BLOCKS) - 1
-    cells = _cells(len(shown), width)
-    top = max(shown)
+    cells, top = _cells(len(shown), width), max(shown)
+    return [row.rstrip() for row in _upright(shown, top, height, cells)]
+
+
+def _upright(
+    values: Sequence[float], top: float, height: int, cells: int = 1
+) -> list[str]:
+    """Return rows of upright bars of so many cells, as tall as all of them at the top value; what
+    is not 0 is visible.
+    """
+    levels = len(_BLOCKS)
     tall = [
-        max(1, round(count / top * height * levels)) if count > 0 else 0
-        for count in shown
+        max(1, round(value / top * height * levels)) if value > 0 else 0
+        for value in values
+    ]
+    return [
+        "".join(
+            f" {_BLOCKS}"[min(levels, max(0, high - row * levels))] * cells
+            for high in tall
+        )
+        for row in reversed(range(height))
     ]
 
-    def drawn(row: int) -> str:
-        below = row * levels
-        filled = [min(levels, max(0, high - below)) for high in tall]
-        return "".join(
-            _HISTOGRAM_ROWS_BLOCKS[level] * cells for level in filled
-        ).rstrip()
 
-    return [drawn(row) for row in reversed(range(height))]
+def strip(values: Sequence[float], width: int) -> str:
+    """Return the newest percentages as a row of blocks."""
+    return tall(values, width, 1)[0]
+
+
+def tall(values: Sequence[float], width: int, height: int) -> list[str]:
+    """Return the newest percentages as columns of blocks; 0 is a line, as a space means unknown."""
+    shown = values[-width:] if width > 0 else ()
+    known = [0.0 if math.isnan(one) else min(100.0, max(0.1, one)) for one in shown]
+    return _upright(known, 100.0, height)
 
 
 def _cells(count: int, width: int) -> int:
@@ -233,39 +250,3 @@ def histogram_rows(
     if scaled:
         return [*rows, _scale(bins, width)]
     return rows
-
-
-_BLOCK_LEVELS_EIGHTHS = " ▁▂▃▄▅▆▇█"
-
-
-def level_glyph(percent: float) -> str:
-    """Return one block as high as a percentage; 0 is a line, as a space means unknown."""
-    return _block(percent, 0, 1)
-
-
-def strip(values: Sequence[float], width: int) -> str:
-    """Draw the last `width` percentages as a row of blocks, a space where there is no number."""
-    return tall(values, width, 1)[0]
-
-
-def tall(values: Sequence[float], width: int, height: int) -> list[str]:
-    """Draw the last `width` percentages as columns of `height` rows, from top to bottom.
-
-    Args:
-        values: Percentages, oldest first; nan leaves a column empty.
-        width: Columns at most.
-        height: Rows, at least one.
-    """
-    shown = values[-width:] if width > 0 else ()
-    return [
-        "".join(_block(value, row, height) for value in shown)
-        for row in reversed(range(height))
-    ]
-
-
-def _block(percent: float, row: int, height: int) -> str:
-    """Return the block of a column in one row, counted from the bottom."""
-    if not math.isfinite(percent):
-        return " "
-    filled = max(1, round(min(max(percent, 0.0), 100.0) / 100 * height * 8))
-    return _BLOCK_LEVELS_EIGHTHS[min(8, max(0, filled - 8 * row))]
