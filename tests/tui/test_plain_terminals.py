@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from verl_tui.rendering.text.ascii_table import in_ascii
-from verl_tui.rendering.text.ascii_terminal import few_glyphs
+from verl_tui.rendering.text.ascii_table import few_glyphs, in_ascii
 from verl_tui.rendering.text.numbers import percent_done
 
 

@@ -15,7 +15,7 @@ from verl_tui.rendering.session.selection import (
     Selection,
     without_shared_start,
 )
-from verl_tui.rendering.text.run_colours import DARK, LIGHT
+from verl_tui.rendering.text.hues import DARK, LIGHT
 
 if TYPE_CHECKING:
     from verl_tui.runs.run import Run

@@ -15,8 +15,8 @@ from watching import press, settle, showing
 
 from verl_tui.config import Config
 from verl_tui.rendering.session.preferences import StateFile, UserState
-from verl_tui.rendering.text import run_colours
-from verl_tui.rendering.text.family_colours import FAMILIES
+from verl_tui.rendering.text import hues as run_hues
+from verl_tui.rendering.text.hues import FAMILIES
 from verl_tui.tui.terminal import themes
 
 if TYPE_CHECKING:
@@ -287,7 +287,7 @@ def test_curves_of_several_runs_can_be_seen_in_every_theme() -> None:
     for theme in ALL:
         if not theme.ansi:
             ground = Color.parse(variables(theme)["background"])
-            for colour in run_colours.DARK if theme.dark else run_colours.LIGHT:
+            for colour in run_hues.DARK if theme.dark else run_hues.LIGHT:
                 assert contrast(Color.parse(colour), ground) >= LEAST
 
 
@@ -326,7 +326,7 @@ def test_families_and_runs_are_no_severity_and_families_are_distinguished(
     theme: Theme, sight: str
 ) -> None:
     shown, families = variables(theme), hues(theme)
-    runs = run_colours.DARK if theme.dark else run_colours.LIGHT
+    runs = run_hues.DARK if theme.dark else run_hues.LIGHT
     for severity in SEVERITIES:
         for colour in (*families.values(), *runs):
             assert distance(shown[severity], colour, sight) >= SEVERITY_APART, (
@@ -341,7 +341,7 @@ def test_families_and_runs_are_no_severity_and_families_are_distinguished(
 @pytest.mark.parametrize("theme", MOST_USED, ids=lambda theme: theme.name)
 def test_in_256_colours_no_two_families_and_no_two_runs_are_one(theme: Theme) -> None:
     ground = Color.parse(variables(theme)["background"])
-    runs = run_colours.DARK if theme.dark else run_colours.LIGHT
+    runs = run_hues.DARK if theme.dark else run_hues.LIGHT
     for colours in (hues(theme).values(), runs):
         shown = [of_256(Color.parse(colour)).hex for colour in colours]
         for one, other in combinations(shown, 2):
@@ -354,8 +354,8 @@ def test_in_16_colours_no_family_and_no_run_has_the_colour_of_a_severity() -> No
     plain = themes.OURS[2]
     severities = {plain.error, plain.warning, plain.primary}
     assert not severities & {hue.ansi for hue in FAMILIES.values()}
-    assert not severities & {*run_colours.ANSI}
-    assert len({*run_colours.ANSI}) == len(run_colours.RUNS)
+    assert not severities & {*run_hues.ANSI}
+    assert len({*run_hues.ANSI}) == len(run_hues.RUNS)
 
 
 # -- which one is in force -------------------------------------------------------------------------

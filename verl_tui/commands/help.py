@@ -42,8 +42,7 @@ _DIRECTIONS = {
 
 def run(options: argparse.Namespace) -> int:
     """Show a page; return the exit code."""
-    from verl_tui.rendering.text.ascii_table import in_ascii
-    from verl_tui.rendering.text.ascii_terminal import ascii_locale
+    from verl_tui.rendering.text.ascii_table import ascii_locale, in_ascii
 
     try:
         config = configuration(options)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.given_files import is_there
-from verl_tui.rendering.text.ascii_terminal import keeps_to_ascii
+from verl_tui.rendering.text.ascii_table import keeps_to_ascii
 from verl_tui.sources.host.gpus import HANGS, GpuSource, in_time
 from verl_tui.text import one_line
 

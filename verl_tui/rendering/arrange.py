@@ -168,7 +168,7 @@ def cells_for(name: str, width: int) -> int:
 def _column(needs: Mapping[str, Need], all_: Room, names: int) -> int:
     """Return the width of a column of runs, 0 where they do not fill one."""
     runs = needs["runs"].rows if "runs" in needs else 0
-    if all_.width < _WIDE or runs + FRAME < all_.height * _COLUMN:
+    if not runs or all_.width < _WIDE or runs + FRAME < all_.height * _COLUMN:
         return 0
     return max(_LEAST, min(names, all_.width - _SPARED, all_.width * 2 // 7))
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 
 from verl_tui.comparison.differences import direction, incomparable
 from verl_tui.comparison.notes import differing
@@ -15,9 +17,10 @@ from verl_tui.indicators import factor
 from verl_tui.rendering.charts.sparkline import spark_pieces, sparkline
 from verl_tui.rendering.session.selection import LETTERS, without_shared_start
 from verl_tui.rendering.session.shown_state import shown_state
+from verl_tui.rendering.text.hues import RUNS
 from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.rendering.text.printable import middle, printable, wrapped
-from verl_tui.rendering.text.run_colours import RUNS
+from verl_tui.rendering.text.table import GAP, FittedTable, TextColumn
 from verl_tui.rendering.text.wrap import fit, fit_left
 from verl_tui.runs.views.alignment import Alignment, stops
 from verl_tui.runs.views.identity import short
@@ -32,12 +35,10 @@ if TYPE_CHECKING:
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
 
-T = TypeVar("T")
 UNKNOWN = "–"
 _MARKS = {"better": "✓", "worse": "✗", "": "="}
 """Signs of better, worse and the same."""
 _LEGEND = "✓ better, ✗ worse than the baseline; = the same"
-_GAP = 2
 _NUMBER = 7
 """Cells of a value."""
 _USUAL = _NUMBER + 9
@@ -69,7 +70,7 @@ class ComparisonRow(NamedTuple):
 
     label: str
     cells: Sequence[ComparedCell]
-    """One for each run in sight."""
+    """One for each run."""
     better: int = 0
     """1 where more is better, -1 where less is, 0 where neither is, or only the band decides."""
     is_setting: bool = False
@@ -106,19 +107,11 @@ class ComparisonSection(NamedTuple):
 
 
 def sections(
-    view: View, runs: Sequence[Run], alignment: Alignment, seen: Sequence[int]
+    view: View, runs: Sequence[Run], alignment: Alignment
 ) -> list[ComparisonSection]:
-    """Return the comparison of runs for the columns in sight.
-
-    Args:
-        view: The state of the app.
-        runs: All compared runs, the baseline first.
-        alignment: The point up to which each run counts.
-        seen: Indices of the runs in sight.
-    """
+    """Return the comparison of runs, the baseline first, each up to a point."""
     ends = stops(runs, alignment)
-    measured = measure(runs, ends, usual_last(runs, ends), view.monitor.guide)
-    found = [measured[at] for at in seen]
+    found = measure(runs, ends, usual_last(runs, ends), view.monitor.guide)
     now = "" if alignment is Alignment.END else ", now"
     known = [row for row in _figures(view, found, now) if row.is_known]
     judged = any(row.is_judged for row in known)
@@ -128,7 +121,7 @@ def sections(
             ComparisonSection("measured differently", (), sentence)
             for sentence in differing(runs)
         ),
-        _settings(runs, seen),
+        _settings(runs),
     ]
 
 
@@ -199,7 +192,7 @@ def _findings(view: View, run: Run) -> ComparedCell:
     return ComparedCell(str(count), float(count))
 
 
-def _settings(runs: Sequence[Run], seen: Sequence[int]) -> ComparisonSection:
+def _settings(runs: Sequence[Run]) -> ComparisonSection:
     heading = "settings that differ"
     if len(runs) == 1:
         note = "There is only one run, so nothing differs."
@@ -207,7 +200,7 @@ def _settings(runs: Sequence[Run], seen: Sequence[int]) -> ComparisonSection:
     rows = [
         ComparisonRow(
             setting.label,
-            [ComparedCell(_shown(setting.values[at])) for at in seen],
+            [ComparedCell(_shown(value)) for value in setting.values],
             is_setting=True,
         )
         for setting in differing_settings(runs)
@@ -228,98 +221,91 @@ def _shown(setting: object) -> str:
 # -- columns ---------------------------------------------------------------------------------------
 
 
-class ComparisonColumns(NamedTuple):
-    """The columns in sight and their widths."""
-
-    label: int
-    size: int
-    """Cells of a column, with the gap before it."""
-    seen: tuple[int, ...]
-    """Indices of the runs: the baseline, then consecutive others."""
-    hidden: bool = False
-    """True if the baseline has no room; the others are still compared with it."""
-
-    @property
-    def room(self) -> int:
-        """Cells of a column without the gap."""
-        return self.size - _GAP
-
-    def of(self, things: Sequence[T]) -> Sequence[T]:
-        """Return the things of the columns that have room, given one for each in `seen`."""
-        return things[1:] if self.hidden else things
+CellWriter = Callable[[int | None, int], "Pieces"]
+"""Writes the cell of the run at an index, None for the label, in so many cells."""
 
 
-def fit_columns(
-    count: int, width: int, current: int, longest: int = _LABEL
-) -> ComparisonColumns:
-    """Return the columns that fit, always with the baseline and the current one.
+def fit_table(
+    count: int, width: int, current: int, found: Sequence[ComparisonSection]
+) -> FittedTable[CellWriter]:
+    """Return the columns that fit, always with the current run and, if two have room, the baseline.
 
     Args:
         count: Number of runs.
         width: Cells of a row.
         current: Index of the run that must be in sight.
-        longest: Cells of the longest row label, which gets the room that the columns leave.
+        found: The rows, whose labels get the room that the columns leave.
     """
+    labels = [_label(row) for section in found for row in section.rows]
     room = max(1, width - min(_LABEL, max(6, width * 2 // 5)))
-    size = _FULL + _GAP if count * (_FULL + _GAP) <= room else _USUAL + _GAP
-    fitting = max(1, min(count, room // size))
-    size = min(_MOST + _GAP, room // fitting)
-    label = min(longest, width - size * fitting)
-    if fitting == 1:
-        seen = (0, current) if current else (0,)
-        return ComparisonColumns(label, size, seen, bool(current))
-    first = min(max(1, current - (fitting - 2)), count - fitting + 1)
-    return ComparisonColumns(label, size, (0, *range(first, first + fitting - 1)))
+    least = _FULL + GAP if count * (_FULL + GAP) <= room else _USUAL + GAP
+    fitting = max(1, min(count, room // least))
+    size = min(_MOST + GAP, room // fitting)
+    label = min(max(map(cell_len, labels), default=0), width - size * fitting)
+    columns: list[TextColumn[CellWriter]] = [
+        TextColumn("label", lambda line, cells: line(None, cells), max(1, label), 1000)
+    ]
+    for at in range(count):
+        rank = 900 if at == current else 800 if at == 0 else 700 - abs(at - current)
+        columns.append(TextColumn(str(at), partial(_call, at=at), size - GAP, rank))
+    return FittedTable(columns, width)
 
 
-def longest(found: Sequence[ComparisonSection]) -> int:
-    """Return the width of the longest row label with its unit, in cells."""
-    rows = [row for section in found for row in section.rows]
-    return max((cell_len(_label(row)) for row in rows), default=0)
+def _call(line: CellWriter, cells: int, at: int) -> Pieces:
+    return line(at, cells)
 
 
 # -- rows ------------------------------------------------------------------------------------------
 
 
 def heading_rows(
-    view: View, runs: Sequence[Run], columns: ComparisonColumns, current: int
+    view: View, runs: Sequence[Run], table: FittedTable[CellWriter], current: int
 ) -> list[Pieces]:
     """Return a row of run names and one that marks the baseline."""
     names = without_shared_start([run.name for run in runs])
-    row: Pieces = [(" " * columns.label, "")]
-    below: Pieces = [(" " * columns.label, "")]
-    for at in columns.of(columns.seen):
-        letter, colour = "", ""
-        if (place := view.selection.place(runs[at].name)) is not None:
-            letter, colour = f"{LETTERS[place]} ", RUNS[place]
-        pointer, role = ("▸", "current") if at == current else (" ", "label")
-        room = max(1, columns.room - len(letter))
-        name = set_cell_size(middle(names[at], room), room)
-        row += [(f" {pointer}", "current"), (letter, colour), (name, role)]
-        word = "baseline" if at == 0 else ""
-        word = printable(f"against {names[0]}" if columns.hidden else word)
-        below.append((" " * _GAP + _sized(word, columns.room), "dim"))
-    return [row, below]
+    hidden = all(column.title != "0" for column, _ in table.columns)
+
+    def name(at: int | None, cells: int) -> Pieces:
+        if at is None:
+            return []
+        place = view.selection.place(runs[at].name)
+        letter = f"{LETTERS[place]} " if place is not None else ""
+        pointer, role = ("▸", "current") if at == current else ("", "label")
+        text = middle(names[at], max(1, cells - len(letter) - len(pointer)))
+        colour = RUNS[place] if place is not None else ""
+        return [(pointer, "current"), (letter, colour), (text, role)]
+
+    def baseline(at: int | None, cells: int) -> Pieces:
+        words = "baseline" * (at == 0)
+        if hidden and at is not None:
+            words = f"against {names[0]}"
+        return [(fit(printable(words), cells), "dim")]
+
+    return [table.row(name), table.row(baseline)]
 
 
 def reward_row(
-    view: View, runs: Sequence[Run], columns: ComparisonColumns, alignment: Alignment
+    view: View,
+    runs: Sequence[Run],
+    table: FittedTable[CellWriter],
+    alignment: Alignment,
 ) -> Pieces:
     """Return a row with a sparkline of each run's reward, each on its own scale, up to the step
-    that is compared. Empty where no run in sight has a reward.
+    that is compared. Empty where no run has a reward.
     """
     ends = stops(runs, alignment)
-    row: Pieces = [(_sized(_SPARKS, columns.label), "label")]
-    for at in columns.of(columns.seen):
+    if not any(_spark(run, end.step, 1) for run, end in zip(runs, ends, strict=True)):
+        return []
+
+    def spark(at: int | None, cells: int) -> Pieces:
+        if at is None:
+            return [(_SPARKS, "label")]
         place = view.selection.place(runs[at].name)
         role = RUNS[place] if place is not None else "spark"
-        line = _spark(runs[at], ends[at].step, min(columns.room - 1, _WIDEST))
-        row.append((" " * _GAP, ""))
-        row += spark_pieces(line, role, broken="worse")
-        row.append((" " * (columns.room - len(line)), ""))
-    if not any(text.strip() for text, _ in row[1:]):
-        return []
-    return row
+        line = _spark(runs[at], ends[at].step, min(cells, _WIDEST))
+        return spark_pieces(line, role, broken="worse")
+
+    return table.row(spark)
 
 
 def _spark(run: Run, step: int | None, cells: int) -> str:
@@ -330,7 +316,7 @@ def _spark(run: Run, step: int | None, cells: int) -> str:
 
 
 def table_rows(
-    found: Sequence[ComparisonSection], columns: ComparisonColumns, width: int
+    found: Sequence[ComparisonSection], table: FittedTable[CellWriter], width: int
 ) -> list[Pieces]:
     """Return the rows of the table below its heading."""
     rows: list[Pieces] = []
@@ -338,7 +324,7 @@ def table_rows(
         if rows:
             rows.append([])
         rows.append([(fit(section.heading, width), "heading")])
-        rows += [_row(row, columns) for row in section.rows]
+        rows += [table.row(partial(_cell, row)) for row in section.rows]
         rows += [[(part, "dim")] for part in wrapped(section.note, width)]
     return rows
 
@@ -347,24 +333,17 @@ def _label(row: ComparisonRow) -> str:
     return printable(row.label) + (f", {row.unit}" if row.unit else "")
 
 
-def _row(row: ComparisonRow, columns: ComparisonColumns) -> Pieces:
-    label = _label(row)
-    if row.is_setting:  # the end of a dotted name is the most informative part
-        label = fit_left(label, columns.label)
-    elif cell_len(label) > columns.label:
-        label = printable(row.label)
-    pieces: Pieces = [(_sized(label, columns.label), "label")]
-    base = row.cells[0]
-    cells = columns.of(row.cells)
-    for at, cell in zip(columns.of(columns.seen), cells, strict=True):
-        pieces.append((" " * _GAP, ""))
-        if row.is_setting:
-            role = "differs" if cell.text != base.text else "value"
-            text = middle(cell.text, columns.room)
-            pieces.append((_sized(text, columns.room), role))
-        else:
-            pieces += _value_pieces(row, cell if at else base, columns.room)
-    return pieces
+def _cell(row: ComparisonRow, at: int | None, cells: int) -> Pieces:
+    if at is None:
+        label = _label(row)
+        if row.is_setting:  # the end of a dotted name is the most informative part
+            label = fit_left(label, cells)
+        return [(label if cell_len(label) <= cells else printable(row.label), "label")]
+    cell = row.cells[at]
+    if row.is_setting:
+        role = "differs" if cell.text != row.cells[0].text else "value"
+        return [(middle(cell.text, cells), role)]
+    return _value_pieces(row, cell, cells)
 
 
 def _judged(cell: ComparedCell, base: ComparedCell, better: int) -> str | None:
@@ -384,17 +363,16 @@ def _judged(cell: ComparedCell, base: ComparedCell, better: int) -> str | None:
 
 
 def _value_pieces(row: ComparisonRow, cell: ComparedCell, room: int) -> Pieces:
-    """Write a value with its change against the baseline, in exactly `room` cells."""
+    """Write a value with its change against the baseline."""
     base = row.cells[0]
     text = printable(cell.text)
     role = None if cell is base else _judged(cell, base, row.better)
     if role is None:
-        return [(_sized(text, room), "dim" if text == UNKNOWN else "value")]
+        return [(fit(text, room), "dim" if text == UNKNOWN else "value")]
     cells = max(1, min(max(_NUMBER, len(text)), room - 2))
     words = _change_words(row, cell, role)
     fitting = next((one for one in words if len(one) < room - cells), words[-1])
-    value = text[:cells].ljust(cells)
-    return [(value, "value"), (_sized(f" {fitting}", room - cells), role or "dim")]
+    return [(text[:cells].ljust(cells), "value"), (f" {fitting}", role or "dim")]
 
 
 def _change_words(row: ComparisonRow, cell: ComparedCell, role: str) -> list[str]:
@@ -422,8 +400,3 @@ def percentage(change: float, base: float) -> str:
     if abs(percent) >= 1000:
         return ">+999%" if percent > 0 else "<-999%"
     return f"{percent:+.1f}%" if abs(percent) < 99.95 else f"{percent:+.0f}%"
-
-
-def _sized(text: str, cells: int) -> str:
-    """Return text padded or cut to exactly `cells` cells."""
-    return set_cell_size(fit(text, cells), max(0, cells))

@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING
 from verl_tui.health.coverage import coverage_of
 from verl_tui.health.finding import Severity
 from verl_tui.rendering.charts.downsample import TREND_POINTS, trend
-from verl_tui.rendering.charts.plan import plan_charts
+from verl_tui.rendering.charts.plan import newest_and_best, plan_charts
 from verl_tui.rendering.charts.sparkline import sparkline
 from verl_tui.rendering.charts.symbols import SYMBOLS
-from verl_tui.rendering.charts.validation import newest_and_best
 from verl_tui.rendering.session.shown_state import Unread, shown_state
 from verl_tui.rendering.session.source_status import (
     not_reached,
     passed_over,
     source_pieces,
 )
-from verl_tui.rendering.text.family_colours import family_role
+from verl_tui.rendering.text.hues import family_role
 from verl_tui.rendering.text.numbers import compact, exact_step, percent_done
 from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import middle

@@ -57,7 +57,6 @@ def drawing_of(chart: ReportChart) -> ChartDrawing | None:
     if shown is None:
         return None
     data = cache.smoothed_by_noise(data, shown, _CELLS)
-    data = cache.without_flat_envelope(data, *shown)
     smoothing = data.smoothing
     has_values = not smoothing or len(chart.curves) <= _MOST_WITH_VALUES
     if not has_values:

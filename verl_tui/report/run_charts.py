@@ -14,7 +14,7 @@ from verl_tui.rendering.charts.plan import ChartLook, plan_charts, single_metric
 from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.session.selection import LETTERS
 from verl_tui.rendering.session.snapshot import View
-from verl_tui.rendering.text.run_colours import RUNS
+from verl_tui.rendering.text.hues import RUNS
 from verl_tui.text import one_line
 from verl_tui.words import counted
 

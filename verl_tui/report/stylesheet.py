@@ -9,8 +9,8 @@ import base64
 import hashlib
 from pathlib import Path
 
-from verl_tui.rendering.text import run_colours
-from verl_tui.rendering.text.family_colours import FAMILIES
+from verl_tui.rendering.text import hues
+from verl_tui.rendering.text.hues import FAMILIES
 
 _GROUNDS = (
     {
@@ -51,9 +51,7 @@ def grounds() -> tuple[dict[str, str], dict[str, str]]:
     """Return all colours on light grounds and on dark ones, by name."""
     light = dict(_GROUNDS[0])
     dark = dict(_GROUNDS[1])
-    for role, on_light, on_dark in zip(
-        run_colours.RUNS, run_colours.LIGHT, run_colours.DARK, strict=True
-    ):
+    for role, on_light, on_dark in zip(hues.RUNS, hues.LIGHT, hues.DARK, strict=True):
         light[role] = on_light
         dark[role] = on_dark
     for role, hue in FAMILIES.items():
@@ -81,7 +79,7 @@ def _declared(colours: dict[str, str]) -> str:
 
 def _roles() -> str:
     """Return the colours of roles: of runs, of families, of severities."""
-    own = ("healthy", "info", "warning", "critical", *run_colours.RUNS)
+    own = ("healthy", "info", "warning", "critical", *hues.RUNS)
     lines = [f".{role}{{color:var(--{role})}}" for role in own]
     lines += [f".of-{role}{{color:var(--of-{role})}}" for role in FAMILIES]
     return "\n".join([*lines, ".grey{color:var(--grey)}"]) + "\n"

@@ -7,8 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.session.selection import LETTERS
-from verl_tui.rendering.text.family_colours import FAMILIES
-from verl_tui.rendering.text.hues import BEHIND
+from verl_tui.rendering.text.hues import BEHIND, FAMILIES
 from verl_tui.rendering.text.numbers import distinct_texts
 from verl_tui.report.run_charts import OTHER_RUN
 from verl_tui.report.sentences import chart_in_words, line

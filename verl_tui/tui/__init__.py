@@ -59,7 +59,7 @@ def watch(
         OSError: The snapshot cannot be written.
     """
     from verl_tui.rendering.session.preferences import StateFile, state_path
-    from verl_tui.rendering.text.ascii_terminal import keeps_to_ascii
+    from verl_tui.rendering.text.ascii_table import keeps_to_ascii
     from verl_tui.sources import pipe
     from verl_tui.tui.app import VerlApp
 
@@ -83,7 +83,7 @@ def watch(
 def replay(playback: Playback, config: Config) -> int:
     """Show a replay until the user quits; return the exit code."""
     from verl_tui.rendering.session.preferences import StateFile, state_path
-    from verl_tui.rendering.text.ascii_terminal import keeps_to_ascii
+    from verl_tui.rendering.text.ascii_table import keeps_to_ascii
     from verl_tui.tui.replay_app import ReplayApp
 
     _ask_for_size()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from verl_tui.rendering.charts.axes import fit_scale, fit_window
 from verl_tui.rendering.charts.sparkline import gauge
-from verl_tui.rendering.text.ascii_terminal import ascii_locale
+from verl_tui.rendering.text.ascii_table import ascii_locale
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.runs.pyramid import Pyramid
 

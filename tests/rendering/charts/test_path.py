@@ -10,12 +10,11 @@ from run_views import make_run, make_view
 
 from verl_tui.rendering.charts.cache import ChartCache
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
-from verl_tui.rendering.charts.cursor_values import cursor_values
 from verl_tui.rendering.charts.path import neighbour_on_path, path_points
 from verl_tui.rendering.charts.plan import ChartLook, plan_charts
 from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.renderer import ChartRenderer
-from verl_tui.rendering.charts.values import in_sight
+from verl_tui.rendering.charts.values import cursor_values, in_sight
 from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.rendering.session.selection import Selection
 from verl_tui.runs.pyramid import Pyramid

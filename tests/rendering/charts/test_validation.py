@@ -8,7 +8,7 @@ from array import array
 import pytest
 from run_views import make_run
 
-from verl_tui.rendering.charts.validation import (
+from verl_tui.rendering.charts.plan import (
     newest_and_best,
     on_one_scale,
 )

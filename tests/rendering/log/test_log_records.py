@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from verl_tui.rendering.log.json_records import record_summary, whole_line
+from verl_tui.rendering.log.line_rows import record_summary, whole_line
 
 
 def columns(text: str) -> str:

@@ -10,7 +10,7 @@ from run_views import NOW, make_view
 
 from verl_tui.on_demand import worker
 from verl_tui.records import Batch, SourceStatus
-from verl_tui.rendering.log import status
+from verl_tui.rendering.log import window as log_window
 from verl_tui.rendering.log.window import LogWindow
 from verl_tui.runs.run import Run
 
@@ -50,7 +50,7 @@ class Opened:
     def place(self, width: int = 80) -> str:
         """Return the line above the log."""
         return "|".join(
-            text_of(pieces) for pieces in status.place_line(self.window, width)
+            text_of(pieces) for pieces in log_window.place_line(self.window, width)
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from run_views import make_run
 
-from verl_tui.rendering.metrics.metric_list import MetricList
+from verl_tui.rendering.metrics.listing import MetricList
 
 RUN = make_run(
     columns={"actor/kl": [0.1] * 120, "actor/lr": [9.0] * 120, "perf/mfu": [0.3] * 120}

@@ -7,7 +7,7 @@ from array import array
 
 from verl_tui.rendering.metrics.filter import parse_filter
 from verl_tui.rendering.metrics.listing import ORDERS, MetricOrder, listing
-from verl_tui.rendering.metrics.metric_rows import layout, metric_heading, metric_row
+from verl_tui.rendering.metrics.metric_rows import ListedMetric, metric_table
 from verl_tui.runs.series import Series
 
 NAN = math.nan
@@ -62,8 +62,9 @@ def text(*pieces: tuple[str, str]) -> str:
 
 
 def test_a_row_says_it_all() -> None:
-    columns = layout(80, 20)
-    written = text(*metric_row("a/up", series(VALUES["a/up"]), columns, pinned=True))
+    columns = metric_table(80, 20, MetricOrder("last"))
+    one = ListedMetric("a/up", series(VALUES["a/up"]), pinned=True)
+    written = text(*columns.row(one))
     assert written.split() == [
         "★",
         "a/up",
@@ -74,5 +75,5 @@ def test_a_row_says_it_all() -> None:
         "2",
         "▁▁▁▁▁▁▁▁▁▁██████████",
     ]
-    names = text(*metric_heading(columns, MetricOrder("last"))).split()
+    names = text(*columns.heading()).split()
     assert names == ["metric", "last▼", "trend", "min", "max", "all", "steps"]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from verl_tui.rendering.samples import marks
-from verl_tui.rendering.samples.marks import repeated, special
+from verl_tui.rendering.samples import signs
+from verl_tui.rendering.samples.signs import repeated, special
 
 if TYPE_CHECKING:
     from verl_tui.rendering.text.piece import MarkedSpan
@@ -35,7 +35,7 @@ def test_special_tokens_and_tags() -> None:
         ),
         "<tool_call>",
     ]
-    assert [text[a:b] for a, b, role in found if role == marks.TAG] == [
+    assert [text[a:b] for a, b, role in found if role == signs.TAG] == [
         "<think>",
         "</think>",
         "<tool_call>",
@@ -45,7 +45,7 @@ def test_special_tokens_and_tags() -> None:
 def test_a_loop_is_marked_from_its_second_round_on() -> None:
     text = "So it is. the answer is 42, the answer is 42, the answer is 42, the answer is 42. Done here now."
     ((start, end, role),) = repeated(text)
-    assert role == marks.REPEATED
+    assert role == signs.REPEATED
     assert text[start:end] == "the answer is 42, the answer is 42, the answer is 42"
     assert text[:start].endswith("the answer is 42, ")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from verl_tui.rendering.text.family_colours import family_role
+from verl_tui.rendering.text.hues import family_role
 
 
 @pytest.mark.parametrize(

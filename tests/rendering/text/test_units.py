@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from verl_tui.metrics import describe
-from verl_tui.rendering.text.units import in_words, value_text
+from verl_tui.rendering.text.numbers import in_words, value_text
 
 FIGURES = (
     (33.5, "percent", "33.5%"),

@@ -16,9 +16,8 @@ from watching import NOW, Typed, check_layout, loaded, names, press, settle, tex
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.records import Batch, MetricRows, Settings, SourceStatus
 from verl_tui.rendering.compare_rows import (
-    fit_columns,
+    fit_table,
     heading_rows,
-    longest,
     reward_row,
     sections,
     table_rows,
@@ -83,9 +82,8 @@ def table(
     view: View, width: int = 110, alignment: Alignment = Alignment.END, current: int = 0
 ) -> list[str]:
     runs = list(view.monitor.runs.values())
-    seen = fit_columns(len(runs), width, current).seen
-    found = sections(view, runs, alignment, seen)
-    columns = fit_columns(len(runs), width, current, longest(found))
+    found = sections(view, runs, alignment)
+    columns = fit_table(len(runs), width, current, found)
     rows = [
         *heading_rows(view, runs, columns, current),
         *table_rows(found, columns, width),
@@ -336,7 +334,7 @@ def test_the_course_of_each_runs_reward_stands_above_the_figures() -> None:
     rising = run_of("a", [0.1, 0.2, 0.3, 0.4])
     falling = run_of("b", [9.0, 5.0, 1.0, 1.0, 1.0])
     view, runs = view_of(rising, falling), [rising, falling]
-    columns = fit_columns(2, 80, 0)
+    columns = fit_table(2, 80, 0, sections(view, runs, Alignment.END))
     row = "".join(text for text, _ in reward_row(view, runs, columns, Alignment.END))
     assert row.split() == ["reward,", "own", "scales", "▁▃▆█", "█▅▁▁▁"]
     assert cell_len(row) <= 80
@@ -344,6 +342,6 @@ def test_the_course_of_each_runs_reward_stands_above_the_figures() -> None:
     assert row.split()[-1] == "█▅▁▁", "up to where the runs count"
     without = run_of("c", [])
     assert (
-        reward_row(view_of(without), [without], fit_columns(1, 80, 0), Alignment.END)
+        reward_row(view_of(without), [without], fit_table(1, 80, 0, []), Alignment.END)
         == []
     )

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from verl_tui.distributions import BINS, Bins, of_values
-from verl_tui.rendering.charts.histogram_rows import bars, histogram_words
+from verl_tui.rendering.charts.sparkline import bars, histogram_words
 
 
 def test_words():

@@ -5,32 +5,24 @@ quick and pictures stay still.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import Counter
+from itertools import pairwise
+from math import inf, isfinite
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.rendering.charts.axes import Scale, Window, fit_scale
 from verl_tui.rendering.charts.downsample import (
     DotColumns,
-    Downsampled,
     Smoothed,
-    sampled,
+    read_columns,
     usual_range,
     value_range,
 )
-from verl_tui.rendering.charts.noise import ENOUGH, weight_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from verl_tui.rendering.charts.chart_data import ChartData, Points
-
-_ALIKE, _FEW = 0.9, 3
-"""Share of its points that have one of so few values from which on a series behind a curve says
-nothing. A heuristic: scores of 0 and 1 have a 0 and a 1 in nearly every batch, while spreads that
-mean something differ from step to step.
-"""
-_LEAST_SHARE = 0.25
-"""Share of the height below which a curve says too little beside its envelope: a heuristic."""
 
 
 class ChartCache:
@@ -56,8 +48,14 @@ class ChartCache:
 
     def columns(self, points: Points, window: Window) -> DotColumns:
         """Return the dot columns of a series."""
-        found: Downsampled = self._keep(points.pyramid, Downsampled)
-        return found.read(points, window)
+        pyramid = points.pyramid
+        seen = pyramid.seen
+        newest = (seen, *points.values[seen - 1 : seen])
+        found: DotColumns = self._keep(
+            (pyramid, pyramid.revision, newest, window),
+            lambda: read_columns(pyramid, window),
+        )
+        return found
 
     def smoothed(self, points: Points, weight: float) -> Smoothed:
         """Return the moving average of a series, caught up with it."""
@@ -82,9 +80,8 @@ class ChartCache:
         if reach is None:
             return None
         pyramid = data.main.points.pyramid if data.main else None
-        alone = data.envelope is None and not data.spread
         ends = (data.first_step, data.last_step)
-        subject = (data.key, pyramid, alone, data.usual_y, ends)
+        subject = (data.key, pyramid, bool(data.spread), data.usual_y, ends)
         return self.axis("right" if right else "left", subject, reach, log=data.log_y)
 
     def axis(
@@ -103,36 +100,7 @@ class ChartCache:
         self._axes[name] = (subject, scale)
         return scale
 
-    # -- what is drawn at all ----------------------------------------------------------------------
-
-    def without_flat_envelope(
-        self, data: ChartData, first: int, last: int
-    ) -> ChartData:
-        """Return what to draw between two steps: no envelope and no quantiles that say nothing
-        beside the mean, and none that would press the curve flat.
-        """
-        if data.spread and self._say_nothing(data.spread, first, last):
-            data = data._replace(spread=())
-        if data.envelope is not None and (
-            self._say_nothing(data.envelope, first, last)
-            or _presses_flat(data, first, last)
-        ):
-            data = data._replace(envelope=None)
-        return data
-
-    def _say_nothing(self, series: Sequence[Points], first: int, last: int) -> bool:
-        """Return whether each series jumps between a few values; of a single point it is not
-        known.
-        """
-        # To look at thousands of points takes a third of a millisecond.
-        pyramids = [points.pyramid for points in series]
-        state = [(one, one.revision, one.seen) for one in pyramids]
-        return bool(
-            self._keep(
-                ("nothing", first, last, *state),
-                lambda: all(_has_few_values(one, first, last) for one in series),
-            )
-        )
+    # -- smoothing ---------------------------------------------------------------------------------
 
     def smoothed_by_noise(
         self, data: ChartData, shown: tuple[int, int], cells: int
@@ -165,23 +133,6 @@ class ChartCache:
         )
 
 
-def _has_few_values(points: Points, first: int, last: int) -> bool:
-    known = sampled(points, first, last)
-    most = Counter(known).most_common(min(_FEW, len(known) // 2))
-    return len(known) > 1 and sum(n for _, n in most) >= len(known) * _ALIKE
-
-
-def _presses_flat(data: ChartData, first: int, last: int) -> bool:
-    """Return whether the curve would take little of the height beside its envelope."""
-    whole = values_between(data, first, last)
-    curve = values_between(data._replace(envelope=None), first, last)
-    if data.log_y or whole is None or curve is None:
-        return False
-    # halves: the difference of two may be too large
-    height = curve[1] / 2 - curve[0] / 2
-    return 0 < height < _LEAST_SHARE * (whole[1] / 2 - whole[0] / 2)
-
-
 def _is_of_one_metric(data: ChartData) -> bool:
     """Return whether a chart has a single curve, or those of several runs."""
     curves = [line for line in data.all_lines if line.kind == "line"]
@@ -189,32 +140,65 @@ def _is_of_one_metric(data: ChartData) -> bool:
     return len(curves) == 1 or (bool(curves) and of_runs)
 
 
-def values_between(
-    data: ChartData, first: int, last: int
-) -> tuple[float, float] | None:
-    """Return the least and the greatest value of all series between two steps, None without any."""
-    sources = [*[line.points for line in data.lines], *data.around]
-    reach = usual_range if data.usual_y else value_range
-    for positive in (True, False) if data.log_y else (False,):
-        ranges = [reach(points, first, last, positive=positive) for points in sources]
-        known = [one for one in ranges if one]
-        if known:
-            lows, highs = zip(*known, strict=True)
-            return min(lows), max(highs)
-    return None
-
-
 def values_shown(data: ChartData, first: int, last: int) -> tuple[float, float] | None:
-    """Return the least and the greatest value to be shown between two steps, None without any: also
-    the target and the edges of the healthy band where they are near.
+    """Return the least and the greatest value to be shown between two steps, None without any: of
+    lines and quantiles, the target and the edges of the healthy band where they are near. What is
+    least and greatest around a mean would press its curve flat.
     """
-    found = values_between(data, first, last)
+    found = _bounds(data, first, last, positive=data.log_y)
+    if data.log_y and found is None:
+        found = _bounds(data, first, last, positive=False)
     if found is None:
         return None
     lo, hi = found
     reach = (hi / 2 - lo / 2) or max(abs(lo), abs(hi)) / 4
-    known = [edge for edge in (*data.band, data.target) if edge is not None]
-    edges = [edge for edge in known if lo / 2 - reach <= edge / 2 <= hi / 2 + reach]
-    if data.log_y:
-        edges = [edge for edge in edges if edge > 0]
-    return min([lo, *edges]), max([hi, *edges])
+    least = max(lo / 2 - reach, 0.0 if data.log_y else -inf)
+    edges = [edge for edge in (*data.band, data.target) if edge is not None]
+    near = [edge for edge in edges if least < edge / 2 <= hi / 2 + reach]
+    return min([lo, *near]), max([hi, *near])
+
+
+def _bounds(
+    data: ChartData, first: int, last: int, *, positive: bool
+) -> tuple[float, float] | None:
+    """Return the least and the greatest value of lines and quantiles, None without any."""
+    sources = [*[line.points for line in data.lines], *data.spread]
+    reach = usual_range if data.usual_y else value_range
+    found = [reach(points, first, last, positive=positive) for points in sources]
+    known = [one for one in found if one]
+    return (
+        (min(one[0] for one in known), max(one[1] for one in known)) if known else None
+    )
+
+
+WEIGHTS = (0.6, 0.9, 0.97)
+"""Weights of the past to choose from; they average over 4, 19 and 66 values: (1 + w) / (1 - w)."""
+_NOISE = (0.04, 0.1, 0.5)
+"""Noise, as a share of the trend, from which on each is chosen. Below the first it is hardly two of
+the forty dots that a chart is high.
+"""
+_PARTS = 6
+"""A series is at least so many times as long as what is averaged over: else the trend goes, too."""
+_BLOCKS = 16
+_FEWEST = 32
+ENOUGH = 4096
+"""Most values that are looked at, the last ones."""
+
+
+def weight_for(values: Sequence[float]) -> float:
+    """Return the weight of the past that a curve is smoothed with, 0 where it is clean or short."""
+    # Parts: sums and differences of the largest numbers would overflow.
+    known = [value / ENOUGH for value in values[-ENOUGH:] if isfinite(value)]
+    if len(known) < _FEWEST:
+        return 0.0
+    noise = median(abs(b - a) for a, b in pairwise(known))
+    size = -(-len(known) // _BLOCKS)
+    blocks = [known[i : i + size] for i in range(0, len(known), size)]
+    means = [sum(block) / len(block) for block in blocks]
+    trend = max(means) - min(means)
+    weight = 0.0
+    for choice, share in zip(WEIGHTS, _NOISE, strict=True):
+        bears = (1 + choice) / (1 - choice) * _PARTS <= len(known)
+        if noise > trend * share and bears:
+            weight = choice
+    return weight

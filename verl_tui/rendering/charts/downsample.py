@@ -52,48 +52,18 @@ class DotColumns(NamedTuple):
     odds: list[bool]
 
 
-class Downsampled:
-    """The dot columns of one series, read anew only where points have been added since."""
-
-    def __init__(self) -> None:
-        self._key: tuple[Pyramid, int, Window] | None = None
-        self._newest: tuple[int, int, float] | None = None
-        """How many points had been read, and the last of them."""
-        self._drawn = DotColumns([], [], [])
-
-    def read(self, points: Points, window: Window) -> DotColumns:
-        """Return the columns of `points` in `window`; those returned before stay as they are."""
-        pyramid = points.pyramid
-        seen = pyramid.seen
-        last = (points.steps[seen - 1], points.values[seen - 1]) if seen else (0, 0.0)
-        key, newest = (pyramid, pyramid.revision, window), (seen, *last)
-        begin, end = 0, window.buckets
-        if key != self._key:
-            empty: list[float | None] = [None] * window.columns
-            self._drawn = DotColumns(empty, empty, [False] * window.columns)
-        elif newest == self._newest or self._newest is None:
-            return self._drawn
-        else:
-            # The last point read may have been replaced since, so reading begins at its bucket.
-            begin = max(0, (self._newest[1] - window.start) // window.per)
-            end = min(end, (last[0] - window.start) // window.per + 1)
-        self._take(pyramid, window, begin, end)
-        self._key, self._newest = key, newest
-        return self._drawn
-
-    def _take(self, pyramid: Pyramid, window: Window, begin: int, end: int) -> None:
-        """Read the buckets from the first up to another one, each into its dot column."""
-        start = window.start + begin * window.per
-        fresh = pyramid.query(start, window.per, end - begin)
-        known = self._drawn
-        lows, highs, odds = known.lows[:], known.highs[:], known.odds[:]
-        # Whole numbers: to multiply fractions takes as long as all else.
-        apart, of = window.stretch.numerator, window.stretch.denominator
-        for bucket, (low, high, odd) in enumerate(zip(*fresh, strict=True), begin):
-            x = bucket * apart // of
-            if x < window.columns:
-                lows[x], highs[x], odds[x] = low, high, odd
-        self._drawn = DotColumns(lows, highs, odds)
+def read_columns(pyramid: Pyramid, window: Window) -> DotColumns:
+    """Return the dot columns of a series in a window."""
+    empty: list[float | None] = [None] * window.columns
+    lows, highs, odds = empty, empty[:], [False] * window.columns
+    found = pyramid.query(window.start, window.per, window.buckets)
+    # Whole numbers: to multiply fractions takes as long as all else.
+    apart, of = window.stretch.numerator, window.stretch.denominator
+    for bucket, (low, high, odd) in enumerate(zip(*found, strict=True)):
+        x = bucket * apart // of
+        if x < window.columns:
+            lows[x], highs[x], odds[x] = low, high, odd
+    return DotColumns(lows, highs, odds)
 
 
 class Smoothed:

@@ -10,7 +10,7 @@ from verl_tui.metrics import describe
 from verl_tui.rendering.charts.chart_data import ChartLine
 from verl_tui.rendering.charts.x_axes import kl_key, on_axis
 from verl_tui.rendering.session.selection import LETTERS, without_shared_start
-from verl_tui.rendering.text.run_colours import RUNS
+from verl_tui.rendering.text.hues import RUNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -41,8 +41,9 @@ def overlaid(
     shown = view.run
     main = data.main
     found = list(others(data, indicator, view, axis))
-    if shown is None or main is None or not found:
+    if not found:
         return data
+    assert shown is not None and main is not None  # noqa: PT018 - else there is none
     names = [shown.name, *(run.name for run, *_ in found)]
     labels = dict(zip(names, without_shared_start(names), strict=True))
     lacking = [run for run, *_ in found if data.over_kl and kl_key(run) is None]

@@ -14,7 +14,7 @@ from verl_tui.rendering.charts.plan import plan_charts
 from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.title_row import name_cells
 from verl_tui.rendering.session.source_status import nothing_yet
-from verl_tui.rendering.text.short_names import distinct_names
+from verl_tui.rendering.text.short_names import short_names
 from verl_tui.runs.views.state import is_evaluation
 
 if TYPE_CHECKING:
@@ -331,7 +331,7 @@ def _with_short_names(charts: Sequence[ChartData], width: int) -> list[ChartData
     """
     count = Counter(data.title for data in charts)
     names = [data.title if count[data.title] < 2 else data.key for data in charts]
-    short = distinct_names(names, name_cells(width))
+    short = short_names(tuple(names), name_cells(width))
     sparklines = not all(data.in_row for data in charts)
     return [
         data._replace(

@@ -163,7 +163,6 @@ class Painting:
             self._fill("healthy", [rows] * self.size[0] * 2)
         for role, columns in picture.shades:
             self._fill(role, fill_gaps(spans(columns, scale, self.dots)))
-            self._beyond(columns, scale, role)
 
     def _fill(self, role: str, area: Sequence[DotSpan | None]) -> None:
         """Fill the cells at least half of which are in an area, but at least one where it is

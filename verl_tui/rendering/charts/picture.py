@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.rendering.charts.axes import Scale
 from verl_tui.rendering.charts.downsample import DotColumns, best_point
 from verl_tui.rendering.charts.symbols import SYMBOLS
-from verl_tui.rendering.text.family_colours import FAMILIES
-from verl_tui.rendering.text.hues import BEHIND
-from verl_tui.rendering.text.run_colours import RUNS
+from verl_tui.rendering.text.hues import BEHIND, FAMILIES, RUNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

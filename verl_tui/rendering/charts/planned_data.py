@@ -14,9 +14,9 @@ from verl_tui.rendering.charts.chart_data import (
     Mark,
 )
 from verl_tui.rendering.charts.overlaid_runs import overlaid
-from verl_tui.rendering.charts.validation import newest_and_best
+from verl_tui.rendering.charts.plan import newest_and_best
 from verl_tui.rendering.charts.x_axes import kl_key, on_axis
-from verl_tui.rendering.text.family_colours import family_role
+from verl_tui.rendering.text.hues import family_role
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.runs.time.throughput import generation_latency, steps_per_minute
 from verl_tui.runs.views.checkpoints import checkpoints, is_better_low, reached

@@ -99,7 +99,6 @@ class ChartRenderer:
         height -= axes
         if height < _ENVELOPE_FROM and data.around:
             data = data._replace(envelope=None, spread=())
-        data = self.cache.without_flat_envelope(data, *shown)
         scale = self.cache.scale(data, *shown)
         other = self.cache.scale(data.right, *shown, right=True) if data.right else None
         left, right = sides(data, (scale, other), width, height)

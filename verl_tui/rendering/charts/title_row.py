@@ -21,10 +21,9 @@ from verl_tui.rendering.charts.downsample import (
 from verl_tui.rendering.charts.picture import signs
 from verl_tui.rendering.charts.sparkline import spark_column, spark_pieces, sparkline
 from verl_tui.rendering.charts.symbols import SYMBOLS, fit
-from verl_tui.rendering.text.numbers import compact
+from verl_tui.rendering.text.numbers import compact, in_words
 from verl_tui.rendering.text.piece import cells_of, text_of
 from verl_tui.rendering.text.printable import middle
-from verl_tui.rendering.text.units import in_words
 
 if TYPE_CHECKING:
     from verl_tui.rendering.charts.braille import Text
@@ -269,13 +268,11 @@ def sparkline_row(data: ChartData, width: int) -> Text:
     shown = (data.shown or data.reach) if data.reach else None
     ends = shown or (data.first_step, data.last_step)
     cells = spark_pieces(
-        sparkline(line.points, width, ends=ends, shared=bool(shown)).ljust(width),
+        sparkline(line.points, width, ends=ends).ljust(width),
         line.role,
     )
     for mark in data.marks:
-        column = spark_column(
-            line.points, width, mark.step, ends=ends, shared=bool(shown)
-        )
+        column = spark_column(line.points, width, mark.step, ends=ends)
         if mark.role == "breach" and column is not None:
             cells[column] = (SYMBOLS.breach, mark.style)
     return join(cells)

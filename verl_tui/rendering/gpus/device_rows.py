@@ -11,8 +11,7 @@ from rich.cells import cell_len
 
 from verl_tui.patterns import pattern
 from verl_tui.records import POWER_CAP
-from verl_tui.rendering.charts.sparkline import gauge
-from verl_tui.rendering.text.block_levels import strip
+from verl_tui.rendering.charts.sparkline import gauge, strip
 from verl_tui.rendering.text.table import FittedTable, TextColumn
 from verl_tui.rendering.text.wrap import fit
 

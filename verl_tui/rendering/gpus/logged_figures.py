@@ -10,9 +10,9 @@ from rich.cells import cell_len
 from verl_tui.metrics import describe, modern
 from verl_tui.patterns import NamePattern
 from verl_tui.rendering.charts.sparkline import gauge, spark_pieces, sparkline
+from verl_tui.rendering.text.numbers import value_text
 from verl_tui.rendering.text.printable import middle
 from verl_tui.rendering.text.table import FittedTable, TextColumn
-from verl_tui.rendering.text.units import value_text
 from verl_tui.runs.cached import cached_by_keys
 
 if TYPE_CHECKING:

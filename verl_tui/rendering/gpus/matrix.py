@@ -1,7 +1,7 @@
 """Many devices as a matrix: a row for each node, a cell for each device.
 
-A cell is a block with a percentage, a percentage, or the tens digit of one, whichever fits. A mark
-behind it, or in the digit's place, shows what is wrong with the device. Widths are terminal cells.
+A cell is a percentage, or the tens digit of one, whichever fits. A mark behind it, or in the
+digit's place, shows what is wrong with the device. Widths are terminal cells.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from verl_tui.rendering.gpus.remarks import (
     side_by_side,
     throttled,
 )
-from verl_tui.rendering.text.block_levels import level_glyph
 from verl_tui.rendering.text.printable import cut, printable
 from verl_tui.rendering.text.wrap import ELLIPSIS, fit_left
 
@@ -40,8 +39,8 @@ MARKS = {
     "?": "unknown",
 }
 """Marks with their meanings; a device gets the first that applies."""
-_BLOCK, _NUMBER, _DIGIT = 6, 4, 1
-"""Cells of a device as block and percentage, as percentage, as digit."""
+_NUMBER, _DIGIT = 4, 1
+"""Cells of a device as percentage, as digit."""
 _BUSY = 70.0
 _LOW = 30.0
 _LONGEST_NAME = 20
@@ -73,33 +72,21 @@ def matrix(devices: Sequence[Device], width: int, height: int) -> list[Pieces]:
     nodes: defaultdict[str, list[Device]] = defaultdict(list)
     for device in devices:
         nodes[device.node].append(device)
-    layout = _layout(nodes, width, height - 1)
+    plans = [_layout_of(nodes, width, cell) for cell in (_NUMBER, _DIGIT)]
+    layout = plans[plans[0].rows >= height]
     marks = _marks(devices)
-    rows = _header(nodes, layout, width, ELLIPSIS) if layout.rows + 2 <= height else []
+    rows: list[Pieces] = []
     for node, members in nodes.items():
         name = node
         for at in range(0, len(members), layout.across):
             part = members[at : at + layout.across]
-            label = _label(name, part[0].gpu.index, layout)
+            row: Pieces = [(_label(name, part[0].gpu.index, layout), "dim")]
             name = ""  # it stands before the first row of a node only
-            row: Pieces = [(label, "dim")]
             for device in part:
-                sign = marks[id(device)]
-                row += _cell(device, sign, layout.cell)
+                row += _cell(device, marks[id(device)], layout.cell)
             rows.append(cut(row, width, ELLIPSIS))
     legend = _legend(set(marks.values()), layout.cell, width)
     return [*rows, *([(line, "dim")] for line in legend)]
-
-
-def _layout(
-    nodes: Mapping[str, Sequence[Device]], width: int, height: int
-) -> _MatrixLayout:
-    """Return the layout with the richest cells whose rows all fit, else that with fewest rows."""
-    plans = [_layout_of(nodes, width, cell) for cell in (_BLOCK, _NUMBER, _DIGIT)]
-    fitting = [plan for plan in plans if plan.rows <= height]
-    # A node in one row is easier to read than a block in each cell.
-    whole = [plan for plan in fitting if not plan.number and plan.cell != _DIGIT]
-    return next(iter(whole or fitting), min(plans, key=lambda plan: plan.rows))
 
 
 def _layout_of(
@@ -136,22 +123,6 @@ def _label(node: str, number: str, plan: _MatrixLayout) -> str:
     return label
 
 
-def _header(
-    nodes: Mapping[str, Sequence[Device]], plan: _MatrixLayout, width: int, mark: str
-) -> list[Pieces]:
-    """Return the devices' indices above their columns, nothing if they differ between nodes."""
-    if plan.number or plan.cell == _DIGIT:
-        return []
-    numbers = [device.gpu.index for device in max(nodes.values(), key=len)]
-    for members in nodes.values():
-        if [device.gpu.index for device in members] != numbers[: len(members)]:
-            return []
-    before = " " * (plan.name + 1 if plan.name else 0)
-    digits = 4 if plan.cell == _BLOCK else 3
-    columns = "".join(number.rjust(digits).ljust(plan.cell) for number in numbers)
-    return [cut([(before + columns, "dim")], width, mark)]
-
-
 def _marks(devices: Sequence[Device]) -> dict[int, str]:
     """Return the mark of each device by its identity."""
     idlers = {id(device) for device in idle(devices)}
@@ -178,13 +149,9 @@ def _cell(device: Device, mark: str, cell: int) -> Pieces:
     if cell == _DIGIT:
         tens = "?" if percent is None else str(min(9, int(percent // 10)))
         return [(tens if mark == " " else mark, role)]
-    number = f"{mark.strip() or '?':>3} "
-    if percent is not None:
-        number = f"{percent:3.0f}{mark}"
-    if cell == _NUMBER:
-        return [(number, role)]
-    block = " " if percent is None else level_glyph(percent)
-    return [(block, role), (number, role), (" ", "")]
+    if percent is None:
+        return [(f"{mark.strip() or '?':>3} ", role)]
+    return [(f"{percent:3.0f}{mark}", role)]
 
 
 def _role(percent: float | None) -> str:

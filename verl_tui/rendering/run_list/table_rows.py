@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from verl_tui.patterns import pattern
 from verl_tui.rendering.charts.sparkline import gauge, spark_pieces, sparkline
-from verl_tui.rendering.run_list.entry_rows import head_of, naming, state_word
+from verl_tui.rendering.run_list.run_entries import head_of, naming, state_word
 from verl_tui.rendering.text.piece import text_of
 from verl_tui.rendering.text.printable import middle
 from verl_tui.rendering.text.table import GAP, FittedTable, TextColumn
@@ -17,7 +17,7 @@ from verl_tui.rendering.text.table import GAP, FittedTable, TextColumn
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from verl_tui.rendering.run_list.entry_rows import RunEntry
+    from verl_tui.rendering.run_list.run_entries import RunEntry
     from verl_tui.rendering.text.piece import Pieces
 
 _NAME = 18

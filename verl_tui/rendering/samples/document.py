@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.means import clamp
 from verl_tui.rendering.samples.answers import find_answers, truth_text
-from verl_tui.rendering.samples.marks import (
+from verl_tui.rendering.samples.signs import (
     REPEATED,
     TAG,
     TOKEN_ROLE,

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
 from verl_tui.rendering.samples.answers import final_answer
-from verl_tui.rendering.samples.marks import special
 from verl_tui.rendering.samples.query import FILE, GROUP, value_of
+from verl_tui.rendering.samples.signs import special
 from verl_tui.rendering.samples.speakers import parse
 from verl_tui.rendering.text.numbers import compact, exact_step
+from verl_tui.rendering.text.table import FittedTable, TextColumn
 from verl_tui.rendering.text.wrap import fit, fit_left
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from verl_tui.records import SampleFacts
     from verl_tui.rendering.samples.listing import SampleListing
     from verl_tui.rendering.samples.query import SampleOrder
@@ -26,6 +25,7 @@ _NUMBER, _WIDEST = 7, 12
 """Least and most cells of a number: field names are long and differ at their start."""
 _EXCERPT = 24
 """Cells that an excerpt is left by the numbers that come after score and length."""
+_TITLES = {FILE: "#", GROUP: "grp", "length": "len"}
 _READ = 2000
 """Characters at a response's end in which an answer is looked for."""
 _KEPT = 150
@@ -58,18 +58,18 @@ def excerpt(response: str) -> Excerpt:
     return Excerpt(" ".join(end.split())[-_KEPT:], answer=False)
 
 
-class ListColumn(NamedTuple):
-    """A column of the list."""
+class SampleRow(NamedTuple):
+    """A row of the list."""
 
-    field: str
-    """The sort key of the column; empty for the excerpt."""
-    title: str
-    width: int
+    fact: SampleFacts
+    step: int
+    words: Excerpt | None
+    """Words of its response, None while it is being read."""
 
 
-def columns(
+def sample_table(
     listing: SampleListing, order: SampleOrder, width: int, *, steps: bool = False
-) -> list[ListColumn]:
+) -> FittedTable[SampleRow]:
     """Return the columns that fit, the one that the list is sorted by before the other numbers.
 
     Args:
@@ -79,78 +79,51 @@ def columns(
         steps: True for samples of several steps, each named by its step.
     """
     digits = max(2, len(str(len(listing.facts))))
-    first = (
-        ListColumn("step", "step", _NUMBER) if steps else ListColumn(FILE, "#", digits)
-    )
-    more = [ListColumn("length", "len", 5)]
+    numbers = {"step": _NUMBER} if steps else {FILE: digits}
+    numbers |= {"score": _NUMBER + 2, "length": 5}
     if not steps:
-        more.append(ListColumn(GROUP, "grp", max(4, digits)))
-        more += [
-            ListColumn(name, name, min(_WIDEST, max(_NUMBER, cell_len(name))))
-            for name in listing.fields
-        ]
-        more.sort(key=lambda column: column.field != order.field)
-    chosen = [first, ListColumn("score", "score", _NUMBER + 2)]
-    room = width - sum(column.width + 1 for column in chosen)
-    for column in more:
-        least = 0 if column.field == order.field else _EXCERPT
-        if room - column.width - 1 < least:
-            break
-        chosen.append(column)
-        room -= column.width + 1
-    return [*chosen, ListColumn("", "answer or end", room)] if room > 0 else chosen
+        numbers[GROUP] = max(4, digits)
+        numbers |= {
+            name: min(_WIDEST, max(_NUMBER, cell_len(name))) for name in listing.fields
+        }
+    columns = [
+        TextColumn(
+            _title(field, order, size),
+            partial(_cell, field=field, listing=listing),
+            size,
+            99 if field == order.field else 90 - at if at < 2 else 50 - at,
+            right=True,
+            gap=1,
+        )
+        for at, (field, size) in enumerate(numbers.items())
+    ]
+    least = min(_EXCERPT, max(1, width - sum([*numbers.values()][:2]) - 2))
+    excerpt = TextColumn("answer or end", _words, least, 80, most=width, gap=1)
+    return FittedTable([*columns, excerpt], width)
 
 
-def heading(shown: Sequence[ListColumn], order: SampleOrder) -> Pieces:
-    """Return the titles, with an arrow at the column that the list is sorted by."""
-    row: Pieces = []
-    for field, title, width in shown:
-        if not field:
-            row.append((fit(title, width), "dim"))
-            continue
-        arrow = order.arrow if field == order.field else ""
-        words = fit(title, width - len(arrow)) + arrow
-        row.append((f"{words:>{width}} ", "strong" if arrow else "dim"))
-    return row
+def _title(field: str, order: SampleOrder, size: int) -> str:
+    """Return a column's title, with an arrow where the list is sorted by it."""
+    arrow = order.arrow if field == order.field else ""
+    return fit(_TITLES.get(field, field), size - len(arrow)) + arrow
 
 
-def table_row(
-    fact: SampleFacts,
-    step: int,
-    shown: Sequence[ListColumn],
-    listing: SampleListing,
-    words: Excerpt | None,
-) -> Pieces:
-    """Return the row of one sample.
-
-    Args:
-        fact: The sample.
-        step: Its step.
-        shown: The columns.
-        listing: The samples of its step.
-        words: Words of its response, None while it is being read.
-    """
-    row: Pieces = []
-    for field, _, width in shown:
-        if field == "score":
-            glyph, role = listing.scores.mark(fact)
-            row.append((f"{glyph} {_number(fact.score):>{_NUMBER}} ", role))
-        elif field:
-            role = "dim" if field in (FILE, GROUP) else ""
-            row.append((f"{_cell(fact, step, field, listing):>{width}} ", role))
-        else:
-            row.append(words.piece(width) if words is not None else ("…", "dim"))
-    return row
+def _words(row: SampleRow, cells: int) -> Pieces:
+    return [row.words.piece(cells) if row.words is not None else ("…", "dim")]
 
 
-def _cell(fact: SampleFacts, step: int, field: str, listing: SampleListing) -> str:
-    if field == "step":
-        return exact_step(step)
-    if field == FILE:
-        return str(fact.index + 1)
-    if field == GROUP:
-        return str(listing.groups.get(fact.group or "", "-"))
-    return _number(value_of(fact, field))
+def _cell(row: SampleRow, cells: int, field: str, listing: SampleListing) -> Pieces:
+    fact = row.fact
+    if field == "score":
+        glyph, role = listing.scores.mark(fact)
+        return [(f"{glyph} {_number(fact.score):>{cells - 2}}", role)]
+    texts = {
+        "step": exact_step(row.step),
+        FILE: str(fact.index + 1),
+        GROUP: str(listing.groups.get(fact.group or "", "-")),
+    }
+    role = "dim" if field in (FILE, GROUP) else ""
+    return [(texts.get(field) or _number(value_of(fact, field)), role)]
 
 
 def _number(value: float | None) -> str:

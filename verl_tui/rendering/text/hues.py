@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.metrics import describe
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
 
 BEHIND = "-raw"
 """Ending of the role of a metric's values behind their average."""
@@ -33,3 +36,71 @@ class Hue(NamedTuple):
 def with_faint(hues: Mapping[str, Hue]) -> dict[str, Hue]:
     """Return colours by role, and those of the values behind their averages."""
     return {**hues, **{role + BEHIND: hue.faint for role, hue in hues.items()}}
+
+
+FAMILIES = {
+    "reward": Hue("#9CD8E4", "#246C90", "ansi_cyan"),
+    "validation": Hue("#F5F5F5", "#1A1A1A", "ansi_bright_white"),
+    "kl": Hue("#B478B4", "#60246C", "ansi_bright_magenta"),
+    "loss": Hue("#B4CC3C", "#6C7824", "ansi_bright_blue"),
+    "entropy": Hue("#48B478", "#0C786C", "ansi_green"),
+    "length": Hue("#789CFC", "#483C9C", "ansi_magenta"),
+    "time": Hue("#9C909C", "#284050", "ansi_white"),
+    "other": Hue("#CCC0B4", "#6C6048", "ansi_white"),
+}
+"""By role."""
+_GROUPS = {
+    "reward": "reward",
+    "validation": "validation",
+    "kl": "kl",
+    "loss": "loss",
+    "length": "length",
+    "timing": "time",
+    "throughput": "time",
+}
+"""The family of each group of metrics that has one."""
+
+
+_INDICATORS = {
+    "reward": "reward",
+    "validation": "validation",
+    "policy_kl": "kl",
+    "reference_kl": "kl",
+    "policy_loss": "loss",
+    "value_loss": "loss",
+    "entropy": "entropy",
+    "response_length": "length",
+    "step_time": "time",
+    "generation_time": "time",
+    "throughput": "time",
+}
+"""The family of each indicator that has one, whatever a log calls it."""
+
+
+def family_role(key: str, indicator: str | None = None) -> str:
+    """Return the role that colours a metric: its family's, or that of all others."""
+    if indicator in _INDICATORS:
+        return _INDICATORS[indicator]
+    if key.rpartition("/")[2].startswith("entropy"):
+        return "entropy"
+    return _GROUPS.get(describe(key).group, "other")
+
+
+DARK = ("#A8E4F0", "#8490FC", "#3CC090", "#D878B4", "#B4C018", "#F0FCF0")
+"""Sky blue, periwinkle, bluish green, pink, lime, white: for dark grounds."""
+LIGHT = ("#0C6CC0", "#4830A8", "#006C40", "#843078", "#6C7830", "#242424")
+"""Blue, indigo, bluish green, plum, olive, black: for light grounds."""
+ANSI = (
+    "ansi_cyan",
+    "ansi_bright_blue",
+    "ansi_green",
+    "ansi_bright_magenta",
+    "ansi_magenta",
+    "ansi_bright_white",
+)
+"""Colours of the terminal's own sixteen, without its reds and yellows and the bright cyan of the
+chosen row.
+"""
+RUNS = tuple(f"run-{place}" for place in range(1, len(DARK) + 1))
+"""Roles of the runs in their places."""
+HUES = dict(zip(RUNS, map(Hue, DARK, LIGHT, ANSI), strict=True))

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import chain
 from os.path import commonprefix
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.rendering.text.printable import middle, printable
-from verl_tui.rendering.text.wrap import ELLIPSIS, fit, fit_left
+from verl_tui.rendering.text.printable import middle
+from verl_tui.rendering.text.wrap import ELLIPSIS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 
 _LEAST_HEAD = 3
@@ -76,69 +75,6 @@ def _looking_alike(short: Mapping[str, str]) -> list[list[str]]:
     for name, text in short.items():
         groups.setdefault(text, []).append(name)
     return [group for group in groups.values() if len(group) > 1]
-
-
-def distinct_names(names: Sequence[str], cells: int) -> dict[str, str]:
-    """Return each name in at most so many cells; those that would look alike lose the words that
-    they share, as far as they then differ.
-    """
-    short = {name: _plain_cut(name, cells) for name in names}
-    for group in _looking_alike(short):
-        short |= _without_shared_start(group, cells, ELLIPSIS)
-    still = list(chain.from_iterable(_looking_alike(short)))
-    if still:
-        short |= _in_the_middle(still, cells, ELLIPSIS)
-    return short
-
-
-def _without_shared_start(
-    names: Sequence[str], cells: int, mark: str
-) -> dict[str, str]:
-    """Cut names in the words that they share; where their own ones are too long, in these at the
-    end, or else at the beginning.
-    """
-    head = shared(names).head
-    start = max(names[0].rfind(sign, 0, head) for sign in " /_") + 1
-    found: dict[str, str] = {}
-    for cut in (fit, fit_left):
-        found = {
-            name: _joined(name[:start], name[start:], cells, cut, mark)
-            for name in names
-        }
-        if len(set(found.values())) == len(names):
-            break
-    return found
-
-
-def _in_the_middle(names: Sequence[str], cells: int, mark: str) -> dict[str, str]:
-    """Cut names in what they share at the beginning, and in the middle of what is their own."""
-    head = shared(names).head
-    room = max(1, cells - cell_len(mark))
-    found: dict[str, str] = {}
-    for name in names:
-        own = middle(name[head:], room)
-        found[name] = fit(mark + own, cells, "")
-    return found
-
-
-def _joined(
-    head: str, own: str, cells: int, cut: Callable[[str, int, str], str], mark: str
-) -> str:
-    """Return the words of a name's own behind as much of the shared ones as there is room for."""
-    room = cells - cell_len(own) - len(mark)
-    before = fit(head, room, "").rstrip() if room >= _LEAST_HEAD else ""
-    if not head or (room < 0 and cut is fit_left):
-        return cut(own, cells, mark)
-    left = cells - cell_len(before) - len(mark)
-    return before + mark + cut(own, left, mark)
-
-
-def _plain_cut(name: str, cells: int) -> str:
-    """Cut a name: keys often differ at their ends only, words do not."""
-    if "/" in name:
-        return middle(name, cells)
-    shown = printable(name)
-    return fit(shown, cells)
 
 
 def _cut(text: str, cells: int) -> str:

@@ -6,8 +6,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.session.shown_state import shown_state
-from verl_tui.rendering.text.numbers import percent_done
-from verl_tui.rendering.timing.wording import heading, no_step, short_time, wrapped_rows
+from verl_tui.rendering.text.numbers import compact, percent_done
+from verl_tui.rendering.text.piece import cells_of
+from verl_tui.rendering.text.printable import printable, wrapped
+from verl_tui.rendering.text.wrap import fit
 from verl_tui.runs.time.forecast import (
     NextOccasions,
     next_occasions,
@@ -15,15 +17,19 @@ from verl_tui.runs.time.forecast import (
     remaining_steps,
     usual_times,
 )
-from verl_tui.runs.views.state import State, goes_on
+from verl_tui.runs.time.throughput import bubble, waiting
+from verl_tui.runs.views.state import State, goes_on, is_evaluation
 from verl_tui.times import duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
+    from verl_tui.runs.time.step_timing import Breakdown
+    from verl_tui.runs.time.throughput import SpeedFigure
+
 
 _WEEK = 6 * 86400.0
 
@@ -113,3 +119,77 @@ def _at(moment: float, now: float) -> str:
     if then.date() == today.date():
         return f", at {then:%H:%M}"
     return f", {then:%a %H:%M}" if moment - now < _WEEK else f", {then:%d %b %H:%M}"
+
+
+WIDE, NARROW = 72, 34
+"""Widths from which on notes and a bar fit, in cells."""
+
+
+def heading(words: str) -> Pieces:
+    """Return a heading as a row."""
+    return [(words, "heading")]
+
+
+def wrapped_rows(text: str, role: str, width: int) -> list[Pieces]:
+    """Return a text as rows of at most `width` cells, in one role."""
+    return [[(line, role)] for line in wrapped(text, width)]
+
+
+def no_step(run: Run, view: View) -> str:
+    """Say why there is no step."""
+    if is_evaluation(run):
+        return "An evaluation makes no steps."
+    over = shown_state(view, run) in (State.FINISHED, State.CRASHED, State.ENDED)
+    return "It ended before its first step." if over else "No step yet."
+
+
+def short_time(seconds: float) -> str:
+    """Return a time in three digits: `0.95 s`, `187 s`, `21.4 min`; a duration beyond 2 hours."""
+    if seconds >= 7200:
+        return duration(seconds)
+    if seconds >= 1000:
+        return f"{seconds / 60:.1f} min"
+    if seconds >= 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds:.1f} s" if seconds >= 10 else f"{seconds:.2f} s"
+
+
+def waits(run: Run, found: Breakdown | None) -> list[SpeedFigure]:
+    """Return the figures of generating and waiting."""
+    share = bubble(run, found) if found is not None else None
+    figures = list(waiting(run, found))
+    if share is not None:
+        figures.insert(0, share)
+    return figures
+
+
+def speed_rows(
+    title: str, figures: Sequence[SpeedFigure], width: int
+) -> Iterator[Pieces]:
+    """Yield a heading and one row for each figure; nothing without figures."""
+    if not figures:
+        return
+    yield heading(title)
+    label = min(max(len(figure.label) for figure in figures), max(8, width - 12))
+    value = max(len(_value(figure)) for figure in figures)
+    for figure in figures:
+        row: Pieces = [
+            (fit(printable(figure.label), label).ljust(label + 2), "label"),
+            (_value(figure).ljust(value), "value"),
+        ]
+        if width >= WIDE:
+            if figure.label.startswith("MFU") and figure.value == 0:
+                note = "0: unknown model or GPU"
+            else:
+                note = printable(figure.key)
+            left = width - cells_of(row) - 2
+            row.append((f"  {fit(note, left, '…')}", "dim"))
+        yield row
+
+
+def _value(figure: SpeedFigure) -> str:
+    if figure.unit == "share":
+        return f"{figure.value:.1%}"
+    if figure.unit == "s":
+        return short_time(figure.value)
+    return f"{compact(figure.value)} {figure.unit}".rstrip()

@@ -8,19 +8,23 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len
 
 from verl_tui.rendering.text.part_colours import PARTS
-from verl_tui.rendering.text.printable import printable
+from verl_tui.rendering.text.printable import cut, printable, wrapped
 from verl_tui.rendering.text.table import FittedTable, TextColumn
-from verl_tui.rendering.text.wrap import fit
-from verl_tui.rendering.timing.wording import (
+from verl_tui.rendering.text.wrap import ELLIPSIS, fit
+from verl_tui.rendering.timing.progress import (
     NARROW,
     WIDE,
     heading,
     no_step,
+    progress,
     short_time,
+    speed_rows,
+    waits,
     wrapped_rows,
 )
 from verl_tui.runs.time.forecast import pace
-from verl_tui.runs.time.step_timing import newest_steps
+from verl_tui.runs.time.step_timing import breakdown, newest_steps
+from verl_tui.runs.time.throughput import rates, throughput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.text.piece import Piece, Pieces
     from verl_tui.runs.run import Run
     from verl_tui.runs.time.step_timing import Breakdown, StepPart
+
 
 SOLID = "▆"
 """Sign of every part where colours distinguish them: bars with a gap between the rows."""
@@ -227,3 +232,38 @@ def _stacked(
         sign, role = signs[min(at, len(signs) - 1)]
         row.append((sign * cells, role))
     return row
+
+
+_SIGNS = "█▓▄▒▌░"
+"""Signs of the parts where colours do not distinguish them."""
+
+
+def timing_rows(view: View, width: int, *, solid: bool = False) -> list[Pieces]:
+    """Return the rows of the screen.
+
+    Args:
+        view: The state to show.
+        width: Most cells a row may take.
+        solid: Whether colours alone distinguish the parts of a step.
+    """
+    run = view.run
+    if run is None:
+        return [
+            [(line, "dim")]
+            for line in wrapped("No run yet, so nothing has taken any time.", width)
+        ]
+    found = breakdown(run)
+    signs = SOLID * len(_SIGNS) if solid else _SIGNS
+    parts = (
+        step_parts(run, found, view, width, signs),
+        progress(run, view, width),
+        speed_rows("throughput", [*rates(run), *throughput(run, found)], width),
+        speed_rows("generating and waiting", waits(run, found), width),
+        step_by_step(run, found, width, signs),
+    )
+    rows: list[Pieces] = []
+    for part in filter(None, map(list, parts)):
+        if rows:
+            rows.append([])
+        rows += part
+    return [cut(row, width, ELLIPSIS) for row in rows]

@@ -89,9 +89,8 @@ class CompareScreen(RowsScreen[None]):
         if not runs:
             return RowsPage([[(part, "dim")] for part in wrapped(_NONE, width)])
         at, alignment = self._at(runs), self._alignment
-        seen = made.fit_columns(len(runs), width, at).seen
-        found = made.sections(view, runs, alignment, seen)
-        columns = made.fit_columns(len(runs), width, at, made.longest(found))
+        found = made.sections(view, runs, alignment)
+        columns = made.fit_table(len(runs), width, at, found)
         names = made.heading_rows(view, runs, columns, at)
         if self.size.height > _SPARKED:
             names += filter(None, [made.reward_row(view, runs, columns, alignment)])

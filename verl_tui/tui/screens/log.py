@@ -59,7 +59,7 @@ class LineScreen(RowsScreen[None]):
             title: Which line it is.
             view: The state of everything.
         """
-        from verl_tui.rendering.log.json_records import whole_line
+        from verl_tui.rendering.log.line_rows import whole_line
 
         super().__init__(view)
         self._text = whole_line(line)
@@ -232,7 +232,7 @@ class LogScreen(BufferedScreen[None]):
     @on(Read)
     def redraw(self) -> None:
         """Draw the rows in sight, and the lines above and below them."""
-        from verl_tui.rendering.log.status import place_line
+        from verl_tui.rendering.log.window import place_line
 
         if not self.is_mounted or not self.size.width:
             return
@@ -379,7 +379,7 @@ class LogScreen(BufferedScreen[None]):
     @on(Input.Changed)
     def _say_matches(self) -> None:
         """Say beside the typed text how many of the lines in sight have it."""
-        from verl_tui.rendering.log.status import hits_in_sight
+        from verl_tui.rendering.log.window import hits_in_sight
 
         counts = hits_in_sight(self.window.lines, self._bar.input.value)
         escape = self.window.view.keys["log.back"]

@@ -20,8 +20,7 @@ from verl_tui.rendering.metrics.groups import (
     page_rooms,
     shelves,
 )
-from verl_tui.rendering.metrics.header_lines import shelf_words
-from verl_tui.rendering.metrics.shown import BUDGET
+from verl_tui.rendering.metrics.listing import BUDGET, shelf_words
 from verl_tui.tui.terminal.net import ContainedWidget
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.line import Line
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.charts.braille import Text
     from verl_tui.rendering.metrics.groups import Shelf
-    from verl_tui.rendering.metrics.shown import ListedMetrics
+    from verl_tui.rendering.metrics.listing import ListedMetrics
 
 
 class Tile(Chart, can_focus=False, inherit_bindings=False):

@@ -17,11 +17,13 @@ from verl_tui.rendering.charts.values import listed, reading
 from verl_tui.rendering.filter_words import filter_label
 from verl_tui.rendering.metrics.filter import HELP
 from verl_tui.rendering.metrics.groups import rows_apart
-from verl_tui.rendering.metrics.header_lines import listed_words, metric_words
-from verl_tui.rendering.metrics.listing import MetricOrder
-from verl_tui.rendering.metrics.metric_list import MetricList
-from verl_tui.rendering.metrics.metric_rows import layout, metric_heading, metric_row
-from verl_tui.rendering.metrics.shown import ListedMetrics
+from verl_tui.rendering.metrics.listing import (
+    ListedMetrics,
+    MetricList,
+    MetricOrder,
+    listed_words,
+    metric_words,
+)
 from verl_tui.rendering.text.printable import printable, wrapped
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.export import take_table
@@ -246,9 +248,10 @@ class MetricsScreen(BufferedScreen[None]):
         width = self._table.width
         if width < 1:
             return
-        columns = layout(width, max(map(cell_len, keys), default=0))
+        longest = max(map(cell_len, keys), default=0)
+        columns = metric_table(width, longest, self._metrics.order)
         self._head.display = bool(keys) and self.size.height >= _WITH_HEAD
-        self._head.set([metric_heading(columns, self._metrics.order)])
+        self._head.set([columns.heading()])
         if not keys:
             said = wrapped(self._metrics.if_empty(self._view), width)
             self._table.set([[(part, "dim")] for part in said])
@@ -259,14 +262,14 @@ class MetricsScreen(BufferedScreen[None]):
 
         def row(at: int) -> Pieces:
             key = keys[at]
-            return metric_row(
+            one = ListedMetric(
                 key,
                 run.series(key) if run is not None else None,
-                columns,
-                pinned=key in pins,
-                end=run.end if run is not None else None,
-                indicator=named.get(key),
+                key in pins,
+                run.end if run is not None else None,
+                named.get(key),
             )
+            return columns.row(one)
 
         self._table.set(LazyRows(len(keys), row), range(len(keys)))
         at = keys.index(chosen) if chosen in keys else 0

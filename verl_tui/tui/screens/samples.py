@@ -218,7 +218,9 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
         if not rows.display or width < 2:
             return
         history = browse.history
-        shown = table.columns(listing, browse.order, width, steps=history is not None)
+        shown = table.sample_table(
+            listing, browse.order, width, steps=history is not None
+        )
         visible = listing.visible
         facts = listing.facts
         found = list(history.found) if history is not None else []
@@ -226,14 +228,15 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
         def row(at: int) -> Pieces:
             if found:
                 past = found[at]
-                asked = past.fact, past.place.step, shown, listing, past.excerpt
-                return table.table_row(*asked)
+                return shown.row(
+                    table.SampleRow(past.fact, past.place.step, past.excerpt)
+                )
             sample = page.sample(visible[at])
             excerpt = table.excerpt(sample.response) if sample is not None else None
             fact = facts[visible[at]]
-            return table.table_row(fact, page.place.step, shown, listing, excerpt)
+            return shown.row(table.SampleRow(fact, page.place.step, excerpt))
 
-        self._titles.set([table.heading(shown, browse.order)])
+        self._titles.set([shown.heading("dim")])
         count = len(visible) if history is None else len(found)
         rows.set(LazyRows(count, row), range(count))
         if browse.row != rows.chosen:

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 
-from verl_tui.rendering.charts.cursor_values import rows_of
-from verl_tui.rendering.charts.histogram_rows import histogram_rows
 from verl_tui.rendering.charts.plan import (
     ChartLook,
     PlannedChart,
@@ -16,7 +14,8 @@ from verl_tui.rendering.charts.plan import (
     second_metric,
 )
 from verl_tui.rendering.charts.planned_data import chart_data, with_right
-from verl_tui.rendering.charts.values import reading
+from verl_tui.rendering.charts.sparkline import histogram_rows
+from verl_tui.rendering.charts.values import reading, rows_of
 from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.rendering.text.numbers import exact_step
 from verl_tui.rendering.text.short_names import short_names

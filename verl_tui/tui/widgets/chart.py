@@ -11,13 +11,11 @@ from textual.message import Message
 from textual.strip import Strip
 
 from verl_tui.rendering.charts.chart_data import ChartData
-from verl_tui.rendering.charts.cursor_values import cursor_values
 from verl_tui.rendering.charts.downsample import neighbour
 from verl_tui.rendering.charts.path import neighbour_on_path
 from verl_tui.rendering.charts.renderer import ChartRenderer
-from verl_tui.rendering.text.family_colours import FAMILIES
-from verl_tui.rendering.text.hues import with_faint
-from verl_tui.rendering.text.run_colours import HUES
+from verl_tui.rendering.charts.values import cursor_values
+from verl_tui.rendering.text.hues import FAMILIES, HUES, with_faint
 from verl_tui.tui.keys.act import act
 from verl_tui.tui.widgets.role_styled import ROLES, RoleStyled
 

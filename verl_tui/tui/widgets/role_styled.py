@@ -12,8 +12,7 @@ from textual.widget import Widget
 
 from verl_tui.patterns import pattern
 from verl_tui.rendering.text import part_colours, run_colours
-from verl_tui.rendering.text.family_colours import FAMILIES
-from verl_tui.rendering.text.hues import Hue
+from verl_tui.rendering.text.hues import FAMILIES, Hue
 from verl_tui.tui.terminal.net import ContainedWidget
 
 if TYPE_CHECKING:
