@@ -24,6 +24,7 @@ from verl_tui.rendering.metrics.listing import (
     listed_words,
     metric_words,
 )
+from verl_tui.rendering.metrics.metric_rows import ListedMetric, metric_table
 from verl_tui.rendering.text.printable import printable, wrapped
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.export import take_table
