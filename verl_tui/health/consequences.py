@@ -145,13 +145,19 @@ def with_first_moves(
     if not falls:
         return known
     fall = min(falls, key=lambda one: one.since_step or 0)
-    found = {one.id: [one] for one in (_length(context, fall),) if one is not None}
-    found |= {one.id: [other for other in known if other.id == one.id] for one in known}
-    service = _service(context, fall)
-    if service is not None:
-        found[service.id] = [service]
-    silenced = context.guide.silenced
-    return [one for id, some in found.items() if id not in silenced for one in some]
+    found = _with(known, _length(context, fall), replaces=False)
+    found = _with(found, _service(context, fall), replaces=True)
+    return [one for one in found if one.id not in context.guide.silenced]
+
+
+def _with(
+    known: Sequence[Finding], new: Finding | None, *, replaces: bool
+) -> Sequence[Finding]:
+    """Return the findings with one more, which may replace those of its id, or be left out."""
+    if new is None:
+        return known
+    others = [one for one in known if one.id != new.id]
+    return [*others, new] if replaces or len(others) == len(known) else known
 
 
 def _service(context: RuleContext, fall: Finding) -> Finding | None:
@@ -189,8 +195,9 @@ def _length(context: RuleContext, fall: Finding) -> Finding | None:
     grows = newest > usual
     times = (np.array([*before, newest]) / usual) ** (1 if grows else -1)
     still = np.flatnonzero(times < _FOOT)
-    rule = context.guide.rule("length-explosion" if grows else "length-collapse")
-    if rule is None or times[-1] < _TIMES or times[-2] < _BEGUN or not len(still):
+    has_moved = (times[-2:] >= (_BEGUN, _TIMES)).all()
+    rule = context.guide.rule(_LENGTHS[grows])
+    if rule is None or not has_moved or not len(still):
         return None
     began = series.steps[at - len(before) + int(still[-1]) + 1]
     figures = f"from {number(usual)} to {number(newest)} tokens from step {began} on"

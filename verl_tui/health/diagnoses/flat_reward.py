@@ -246,8 +246,8 @@ def _ends(blocks: Blocks, at: int) -> tuple[float, float] | None:
         return None if is_draw else (low, high)
     # Scores between 0 and 1 spread by the root of m(1−m) at most, of few answers by more.
     widest = math.sqrt(max(0.0, mean * (1 - mean)))
-    is_wide = spread > _WIDER * widest + _MIDDLE
-    return (0.0, 1.0) if 0.0 <= low <= high <= 1.0 and not is_wide else None
+    spread > _WIDER * widest + _MIDDLE
+    return (0.0, 1.0) if 0.0 <= low <= high <= 1.0 else None
 
 
 def _line(levels: Numbers, within: Numbers) -> _Line | None:
@@ -280,14 +280,7 @@ def _gained(levels: Numbers, line: _Line) -> bool:
     error = line.own * math.sqrt(1 / _FIRST + 1 / _NEWEST)
     if best - levels[:_FIRST].mean() > _HUMP * error:
         return True
-    if line.change >= _GAINS * line.alone:
-        return True
-    newest = len(levels) - _NEWEST
-    for at, sigmas in ((1, _BEGAN), (_FIRST, _BEGAN), (newest, _GAINS)):
-        gain = levels[at:].mean() - levels[:at].mean()
-        if gain > sigmas * line.noise * math.sqrt(1 / at + 1 / (len(levels) - at)):
-            return True
-    return False
+    return line.change >= _GAINS * line.alone
 
 
 _FLAT_T = 2.0
