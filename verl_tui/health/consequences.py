@@ -21,6 +21,7 @@ from verl_tui.health.root_cause import fails_service
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from verl_tui.health.conditions.windows import Numbers
     from verl_tui.health.finding import Finding
     from verl_tui.health.guide import Guide, Rule
     from verl_tui.health.rule_context import RuleContext
@@ -185,21 +186,19 @@ def _length(context: RuleContext, fall: Finding) -> Finding | None:
     """Return that responses had begun to grow or shrink before the reward fell, and went on."""
     series = context.known(context.indicators.get("response_length"))
     since = fall.since_step
-    if series is None or since is None or min(series.values) <= 0:
+    if series is None or since is None:
         return None
     at = bisect_left(series.steps, since)
     before, newest = series.values[max(0, at - _PAST) : at], series.values[-1]
-    if at >= len(series) or len(before) < _SURE:
+    if len(before) < _SURE or at >= len(series) or min(before) <= 0:
         return None
     usual = median(before[: len(before) // 2])
     grows = newest > usual
-    times = (np.array([*before, newest]) / usual) ** (1 if grows else -1)
-    still = np.flatnonzero(times < _FOOT)
-    has_moved = (times[-2:] >= (_BEGUN, _TIMES)).all()
+    place = _moved_at(np.array([*before, newest]) / usual, grows=grows)
     rule = context.guide.rule(_LENGTHS[grows])
-    if rule is None or not has_moved or not len(still):
+    if rule is None or place is None:
         return None
-    began = series.steps[at - len(before) + int(still[-1]) + 1]
+    began = series.steps[at - len(before) + place]
     figures = f"from {number(usual)} to {number(newest)} tokens from step {began} on"
     found = rule.finding(
         f"response length {'grew' if grows else 'shrank'} {figures}, before the reward fell from "
@@ -211,3 +210,13 @@ def _length(context: RuleContext, fall: Finding) -> Finding | None:
     )
     source = "heuristic: twice or half of its usual size, begun before the fall"
     return replace(found, source=source)
+
+
+def _moved_at(times: Numbers, *, grows: bool) -> int | None:
+    """Return the place of the first multiple of the usual size that had left it for good, None if
+    the last but one had not, or the newest has not gone far enough.
+    """
+    times = times if grows else 1 / times
+    still = np.flatnonzero(times < _FOOT)
+    has_moved = (times[-2:] >= (_BEGUN, _TIMES)).all()
+    return int(still[-1]) + 1 if has_moved and len(still) else None

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 
-_KL, _TOP, _BOTTOM, _RATE, _SPREAD, _OTHERS = 1, 2, 3, 4, 5, 6
+_KL, _TOP, _BOTTOM, _RATE, _OTHERS = 1, 2, 3, 4, 5
 """Columns behind the reward's."""
 _MOST = 16
 """Most validation scores and parts of the reward to compare."""
@@ -40,10 +40,6 @@ enough to wait: heuristic.
 """
 _FALLS, _GAINS = -3.0, 3.0
 """Standard errors of a fall, which is another fault, and that make a gain sure."""
-_BEGAN = 2.5
-"""Standard errors by which its first points must not lie below the others: it has learnt at once,
-then.
-"""
 _HELD, _BOUND, _STRICT = 0.5, 0.25, 0.1
 """Share of the spread that scores may have, and of what is left to the top of their scale, that a
 gain must stay below: half where a strong penalty explains it, a quarter where the policy has moved
@@ -63,10 +59,8 @@ _WARM = 0.5
 """Over its first half the learning rate must have been at half of its highest: else it is only just
 warming up.
 """
-_MIDDLE, _WIDER = 0.05, 1.5
-"""Share of a scale that is next to its middle, and by how much the spread of few answers may exceed
-that of many.
-"""
+_MIDDLE = 0.05
+"""Share of a scale that is next to its middle."""
 _HUGE = 1e100
 """The squares of larger numbers overflow; broken runs do log such numbers."""
 _OFTEN = 20
@@ -111,7 +105,6 @@ def nothing_learns(context: RuleContext, _: Rule) -> InBlocks | str:
         context.names.get(f"{figure}max"),
         context.names.get(f"{figure}min"),
         context.first_key(RATES),
-        context.indicators.get("reward_std"),
     )
     parts = gaining_components(context.run, reward)
     others = [*validation_keys(context.run.keys), *parts][:_MOST]
@@ -236,7 +229,7 @@ def _ends(blocks: Blocks, at: int) -> tuple[float, float] | None:
     or 0 and 1. None where they are unknown, or the reward is in the middle between wins and
     defeats, which is where players who are equals stay.
     """
-    mean, _, top, bottom, _, spread = blocks.levels[:_OTHERS, at].tolist()
+    mean, _, top, bottom, _ = blocks.levels[:_OTHERS, at].tolist()
     low, high = float(blocks.lowest[0, at]), float(blocks.highest[0, at])
     if math.isfinite(top + bottom):
         low = min(float(blocks.lowest[_BOTTOM, at]), low)
@@ -244,9 +237,6 @@ def _ends(blocks: Blocks, at: int) -> tuple[float, float] | None:
         near = _MIDDLE * (high - low)
         is_draw = low < 0 and abs(low + high) <= near and abs(mean) <= near
         return None if is_draw else (low, high)
-    # Scores between 0 and 1 spread by the root of m(1−m) at most, of few answers by more.
-    widest = math.sqrt(max(0.0, mean * (1 - mean)))
-    spread > _WIDER * widest + _MIDDLE
     return (0.0, 1.0) if 0.0 <= low <= high <= 1.0 else None
 
 
@@ -271,7 +261,7 @@ def _line(levels: Numbers, within: Numbers) -> _Line | None:
 
 
 def _gained(levels: Numbers, line: _Line) -> bool:
-    """Return whether a reward has gained: over all, for a time, lately, or at once with its first
+    """Return whether a reward has gained: over all, for a time, or at once behind its first
     points.
     """
     best = np.convolve(levels[_FIRST:], np.ones(_NEWEST) / _NEWEST, "valid").max(
