@@ -67,6 +67,10 @@ _OFTEN = 20
 """Blocks up to which every one is judged; later every second, third … one, as evidence grows with
 the run.
 """
+_BEGAN = 2.5
+"""Standard deviations by which its first block must not lie below the others: it has learnt at
+once, then.
+"""
 _FIRST, _NEWEST, _HUMP = 2, 3, 4.0
 """Blocks that it began with, those in which a gain shows that is not there over all, and standard
 errors by which the best of these must lie above the first.
