@@ -8,7 +8,7 @@ import math
 from typing import TYPE_CHECKING
 
 import pytest
-from planted import OTHER, TUTORIAL, VERL, ids, judge, planted, reason
+from planted import OTHER, TUTORIAL
 from planted_failures import COUNT, FLAT, LOOPS, find, noisy, ramp
 
 if TYPE_CHECKING:
@@ -86,21 +86,6 @@ def test_what_is_no_collapse(reward: list[float], kl: list[float]) -> None:
         )
         is None
     )
-
-
-def test_a_collapse_that_is_made_up_for_is_history() -> None:
-    reward = [*CLIFF[:230], *noisy([2.8] * 70, 0.05)]
-    kl = [*DRIFT[:230], *noisy([0.03] * 70, 0.005)]
-    verdict = judge(
-        planted({"rollout/reward_mean": reward, "ppo/kl_div": kl}, TUTORIAL)
-    )
-    assert "policy-collapse" not in ids(verdict)
-    (episode,) = [one for one in verdict.history if one.id == "policy-collapse"]
-    assert episode.since_step == 201
-    assert episode.raised_step is not None
-    assert episode.cleared_step is not None
-    assert 202 <= episode.raised_step <= 206
-    assert 231 <= episode.cleared_step <= 236
 
 
 # -- entropy-collapse ------------------------------------------------------------------------------
@@ -220,28 +205,7 @@ def test_validation_that_follows_or_is_not_known(every: int) -> None:
 
 # -- length-explosion ------------------------------------------------------------------------------
 
-GROWING = noisy(ramp(400, 1000, begin=180, finish=260), 10)
-CUT = noisy(ramp(0.01, 0.6, begin=190, finish=260), 0.005)
-LOSING = noisy(ramp(0.7, 0.3, begin=190, finish=260), 0.02)
 LENGTH, SHARE = "response_length/mean", "response_length/clip_ratio"
-LIMIT = {"data.max_response_length": 1024}
-
-
-def test_length_that_grows_for_good() -> None:
-    columns = {
-        LENGTH: GROWING,
-        SHARE: CUT,
-        "critic/score/mean": noisy(ramp(0.5, 0.8), 0.02),
-    }
-    assert find("length-explosion", columns, VERL, LIMIT) is None
-    columns = {
-        LENGTH: noisy(ramp(200, 500), 10),
-        SHARE: [0.01] * COUNT,
-        "critic/score/mean": LOSING,
-    }
-    assert find("length-explosion", columns, VERL, LIMIT) is None
-    verdict = judge(planted({LENGTH: GROWING, "critic/score/mean": LOSING}))
-    assert "neither a limit" in (reason(verdict, "length-explosion") or "")
 
 
 # -- engine-mismatch -------------------------------------------------------------------------------

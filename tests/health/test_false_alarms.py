@@ -334,18 +334,6 @@ def test_gspo_clips_by_design(settings: dict[str, object]) -> None:
 # -- not-finite ------------------------------------------------------------------------------------
 
 
-def test_not_finite_names_the_step_that_it_is_marked_at() -> None:
-    broken = [0.1] * 50 + [NAN] + [0.1] * 14
-    again = [0.1] * 60 + [NAN] * 5
-    verdict = judge(planted({"actor/pg_loss": again, "actor/grad_norm": broken}))
-    reported = found(verdict, "not-finite")
-    assert reported is not None
-    assert reported.message.startswith(
-        "actor/pg_loss is not finite at 5 of the last 20 points (steps 61, 62, 63, 64, 65)"
-    )
-    assert reported.since_step == 61
-
-
 def test_not_finite_says_when_it_began() -> None:
     reported = found(
         judge(planted({"actor/pg_loss": [0.1] * 10 + [NAN] * 90})), "not-finite"
@@ -391,16 +379,6 @@ def test_batches_of_few_prompts_score_zero_by_chance(prompts: int) -> None:
         verdict = judge(planted({"critic/score/mean": right}))
         reported += any(one.id == "reward-zero" for one in verdict.history)
     assert reported == 0
-
-
-def test_a_small_batch_that_scores_zero_for_good_is_reported() -> None:
-    chance = random.Random(1)
-    right = [0.75 if chance.random() < 0.7 else 0.5 for _ in range(100)]
-    reported = found(
-        judge(planted({"critic/score/mean": [*right, *[0.0] * 4]})), "reward-zero"
-    )
-    assert reported is not None
-    assert reported.since_step == 101
 
 
 # -- grad-norm-rising ------------------------------------------------------------------------------

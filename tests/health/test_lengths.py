@@ -6,7 +6,7 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
-from planted import OTHER, VERL, judge, planted, reason
+from planted import VERL, judge, planted, reason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -100,32 +100,6 @@ def test_short_responses_that_serve_the_task(
     assert collapse({LENGTH: SHRINKS, **columns}) is None
 
 
-def test_a_part_that_falls_as_brevity_pays() -> None:
-    columns = {
-        "reward": ramp(-0.3, -0.05),
-        "rewards/short/mean": ramp(-0.4, -0.05),
-        "rewards/right/mean": FALLS,
-    }
-    found = collapse({"completions/mean_length": ramp(5.5, 1.05), **columns}, OTHER)
-    assert found is not None
-    assert "rewards/right/mean fell" in found.message
-    assert found.consequence_of == "reward-hacking"
-
-
-@pytest.mark.parametrize(
-    "lengths",
-    [
-        ramp(2.5, 0.5),  # a label from the start
-        ramp(300, 120),
-        [*ramp(300, 10)[:98], *ramp(300, 300)[98:]],  # some steps only
-        ramp(300, 10, begin=190, finish=198),  # it has only just begun
-    ],
-    ids=["tiny", "shorter", "comes back", "begins"],
-)
-def test_what_is_no_collapse_of_length(lengths: Sequence[float]) -> None:
-    assert collapse({LENGTH: lengths, REWARD: FALLS}) is None
-
-
 def test_a_collapse_of_length_that_is_over() -> None:
     columns = {LENGTH: [*SHRINKS[:140], *ramp(300, 300)[140:]], REWARD: FALLS}
     verdict = judged(columns)
@@ -145,16 +119,3 @@ def test_a_run_of_few_points_or_without_scores_is_not_judged() -> None:
         reason(judged({REWARD: FALLS}), "length-collapse")
         == "the log has no response length"
     )
-
-
-def test_a_sharp_rise_is_dated_where_it_begins() -> None:
-    columns = {
-        "completions/mean_length": ramp(200, 1000, begin=120, finish=125),
-        "completions/clipped_ratio": ramp(0.0, 0.8, begin=120, finish=125),
-        "reward": ramp(0.7, 0.1, begin=120, finish=125),
-    }
-    found = next(
-        one for one in judged(columns, OTHER).findings if one.id == "length-explosion"
-    )
-    assert found.since_step is not None
-    assert 110 <= found.since_step <= 125

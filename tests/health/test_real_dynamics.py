@@ -24,7 +24,6 @@ NOT_IN_TIME: dict[str, str] = {
     "shouts": "late (component-imbalance at 141)",
     "loops": "late (reward-hacking at 51)",
     "proxy-and-evaluation": "missed",
-    "narrows": "missed",
     "tied-down": "missed in verl's file logger",
 }
 """Sick trainings that are known to be missed, or named late, by their scalars alone -> what is said

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from planted import (
@@ -22,11 +22,10 @@ from planted import (
 from verl_tui.health.conditions import KINDS, Kind
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.health.judge import Judge
-from verl_tui.health.reward import all_at_top
 from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:
-    from verl_tui.health.conditions.condition import Column, Judged
+    from verl_tui.health.conditions.condition import Judged
 
 
 def test_a_gap_by_design_is_judged_by_verls_own_limit() -> None:
@@ -134,55 +133,6 @@ def test_a_run_that_cannot_be_judged_says_so_for_each_rule(
     assert {one.reason for one in verdict.not_judged} == {
         "failed: OverflowError('no such time')"
     }
-
-
-def test_only_metrics_with_new_points_are_judged_again() -> None:
-    run = planted({"ppo/kl_div": wave(500, 0.03, 0.01)}, TUTORIAL)
-    judge_ = Judge(load_guide(), run)
-    judge_.verdict(1.0)
-    judged: list[Column] = []
-    original = KINDS["above"].judge
-
-    def counting(column: Column, *others: Any) -> Judged:
-        judged.append(column)
-        return original(column, *others)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(KINDS, "above", Kind(counting))
-        run.apply(batch(rows({"rollout/sample_count": [1.0]}, [501], 500)), now=0.0)
-        judge_.verdict(2.0)
-        assert not judged
-        run.apply(batch(rows({"ppo/kl_div": [0.03]}, [501], 501)), now=0.0)
-        judge_.verdict(3.0)
-    assert {len(one) for one in judged} == {501}
-
-
-@pytest.mark.parametrize("count", [1_000, 8_000])
-def test_blocks_are_looked_at_when_one_is_full(
-    count: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    columns = {
-        "ppo/entropy": wave(count, 0.5, 0.1),
-        "rollout/reward_mean": wave(count, 2.5, 0.1),
-    }
-    run = planted(columns, TUTORIAL)
-    judge_ = Judge(load_guide(), run)
-    judge_.verdict(1.0)
-    read: list[int] = []
-    original = all_at_top
-
-    def counting(levels: Any, *others: Any) -> Any:
-        read.append(levels.shape[1])
-        return original(levels, *others)
-
-    monkeypatch.setattr("verl_tui.health.diagnoses.entropy.all_at_top", counting)
-    for i in range(20):
-        more = {key: [values[i]] for key, values in columns.items()} | {
-            "rollout/sample_count": [1.0]
-        }
-        run.apply(batch(rows(more, [count + 1 + i], count + i)), now=0.0)
-        judge_.verdict(2.0)
-    assert read == [count // 10, count // 10 + 1]
 
 
 @pytest.mark.parametrize(

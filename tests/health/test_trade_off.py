@@ -68,16 +68,6 @@ def test_a_part_that_falls_while_the_reward_rises(
     assert 10 <= found.since_step <= 40
 
 
-def test_it_is_reported_as_soon_as_it_is_down() -> None:
-    run = planted({"reward": RISE, "rewards/answer/mean": FALL}, OTHER)
-    raised = [
-        one.raised_step for one in judge(run).history if one.id == "reward-hacking"
-    ]
-    assert len(raised) == 1
-    assert raised[0] is not None
-    assert raised[0] <= 80
-
-
 def test_a_part_may_be_logged_only_from_later_on() -> None:
     part = [*[math.nan] * 35, *noisy([0.6] * 35, 0.08), *noisy([0.02] * 130, 0.02)]
     found = hacking({"reward": RISE, "rewards/answer/mean": part})
@@ -150,19 +140,3 @@ def test_it_is_over_when_the_part_has_come_back() -> None:
     assert "reward-hacking" not in ids(verdict)
     (episode,) = [one for one in verdict.history if one.id == "reward-hacking"]
     assert episode.cleared_step is not None
-
-
-def test_a_row_of_the_past_never_raises_it_later() -> None:
-    columns = {"reward": RISE, "rewards/answer/mean": FALL}
-    whole = [
-        one.raised_step
-        for one in judge(planted(columns, OTHER)).history
-        if one.id == "reward-hacking"
-    ]
-    cut = {key: values[: (whole[0] or 0) + 1] for key, values in columns.items()}
-    then = [
-        one.raised_step
-        for one in judge(planted(cut, OTHER)).history
-        if one.id == "reward-hacking"
-    ]
-    assert whole == then

@@ -21,6 +21,7 @@ from verl_tui.health.root_cause import fails_service
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from verl_tui.health.conditions.windows import Numbers
     from verl_tui.health.finding import Finding
     from verl_tui.health.guide import Guide, Rule
     from verl_tui.health.rule_context import RuleContext
@@ -145,13 +146,19 @@ def with_first_moves(
     if not falls:
         return known
     fall = min(falls, key=lambda one: one.since_step or 0)
-    found = {one.id: [one] for one in (_length(context, fall),) if one is not None}
-    found |= {one.id: [other for other in known if other.id == one.id] for one in known}
-    service = _service(context, fall)
-    if service is not None:
-        found[service.id] = [service]
-    silenced = context.guide.silenced
-    return [one for id, some in found.items() if id not in silenced for one in some]
+    found = _with(known, _length(context, fall), replaces=False)
+    found = _with(found, _service(context, fall), replaces=True)
+    return [one for one in found if one.id not in context.guide.silenced]
+
+
+def _with(
+    known: Sequence[Finding], new: Finding | None, *, replaces: bool
+) -> Sequence[Finding]:
+    """Return the findings with one more, which may replace those of its id, or be left out."""
+    if new is None:
+        return known
+    others = [one for one in known if one.id != new.id]
+    return [*others, new] if replaces or len(others) == len(known) else known
 
 
 def _service(context: RuleContext, fall: Finding) -> Finding | None:
@@ -179,20 +186,19 @@ def _length(context: RuleContext, fall: Finding) -> Finding | None:
     """Return that responses had begun to grow or shrink before the reward fell, and went on."""
     series = context.known(context.indicators.get("response_length"))
     since = fall.since_step
-    if series is None or since is None or min(series.values) <= 0:
+    if series is None or since is None:
         return None
     at = bisect_left(series.steps, since)
     before, newest = series.values[max(0, at - _PAST) : at], series.values[-1]
-    if at >= len(series) or len(before) < _SURE:
+    if len(before) < _SURE or at >= len(series) or min(before) <= 0:
         return None
     usual = median(before[: len(before) // 2])
     grows = newest > usual
-    times = (np.array([*before, newest]) / usual) ** (1 if grows else -1)
-    still = np.flatnonzero(times < _FOOT)
-    rule = context.guide.rule("length-explosion" if grows else "length-collapse")
-    if rule is None or times[-1] < _TIMES or times[-2] < _BEGUN or not len(still):
+    place = _moved_at(np.array([*before, newest]) / usual, grows=grows)
+    rule = context.guide.rule(_LENGTHS[grows])
+    if rule is None or place is None:
         return None
-    began = series.steps[at - len(before) + int(still[-1]) + 1]
+    began = series.steps[at - len(before) + place]
     figures = f"from {number(usual)} to {number(newest)} tokens from step {began} on"
     found = rule.finding(
         f"response length {'grew' if grows else 'shrank'} {figures}, before the reward fell from "
@@ -204,3 +210,13 @@ def _length(context: RuleContext, fall: Finding) -> Finding | None:
     )
     source = "heuristic: twice or half of its usual size, begun before the fall"
     return replace(found, source=source)
+
+
+def _moved_at(times: Numbers, *, grows: bool) -> int | None:
+    """Return the place of the first multiple of the usual size that had left it for good, None if
+    the last but one had not, or the newest has not gone far enough.
+    """
+    times = times if grows else 1 / times
+    still = np.flatnonzero(times < _FOOT)
+    has_moved = (times[-2:] >= (_BEGUN, _TIMES)).all()
+    return int(still[-1]) + 1 if has_moved and len(still) else None

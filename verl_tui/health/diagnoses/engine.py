@@ -111,8 +111,11 @@ _MOST = 8
 """Most validation scores to compare."""
 _COARSE = 100
 """A share of at most so many answers may come again by chance: heuristic."""
-_SINGLE = 1e-6
-"""Single precision, which trainers compute means in, is as close to a share as this."""
+_SINGLE, _DOUBLE = 1e-6, 1e-12
+"""Single and double precision, which trainers compute means in, are as close to a share as this."""
+_MOST_ANSWERS = 5000
+_UNLIKELY = 1e-3
+"""Probability of a row of equal shares below which it is not chance: heuristic."""
 
 
 @diagnosis("weights-not-synced")
@@ -173,7 +176,12 @@ def _same(
     if min(times.values(), default=0) < count:
         return None
     first = next(
-        (one for one in times if not _is_round(one.values[seen[one] - 1])), None
+        (
+            one
+            for one in times
+            if _no_chance(one.values[seen[one] - 1], times[one], seen[one])
+        ),
+        None,
     )
     if first is None:
         return None
@@ -198,8 +206,22 @@ def _same(
 
 
 @lru_cache(1024)
-def _is_round(value: float) -> bool:
-    """Return whether a score is no number, or a share of few answers, which may come again."""
-    if not math.isfinite(value):
+def _no_chance(value: float, times: int, seen: int) -> bool:
+    """Return whether a score came too often in a row to be chance: not if it is no number, or a
+    share of few answers.
+
+    A share p of n answers comes again with a chance of about 1 / (2 √(π n p (1 − p))) where the
+    answers change.
+    """
+    if not math.isfinite(value) or abs(_share(value, _COARSE) - value) < _SINGLE:
+        return False
+    share = _share(value, _MOST_ANSWERS)
+    if abs(share - value) >= _DOUBLE or not 0 <= share <= 1:
         return True
-    return abs(value - Fraction(value).limit_denominator(_COARSE)) < _SINGLE
+    variance = max(1.0, float(share.denominator * share * (1 - share)))
+    chance = 1 / (2 * math.sqrt(math.pi * variance))
+    return seen * chance ** (times - 1) <= _UNLIKELY
+
+
+def _share(value: float, most: int) -> Fraction:
+    return Fraction(value).limit_denominator(most)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 
-_KL, _TOP, _BOTTOM, _RATE, _SPREAD, _OTHERS = 1, 2, 3, 4, 5, 6
+_KL, _TOP, _BOTTOM, _RATE, _OTHERS = 1, 2, 3, 4, 5
 """Columns behind the reward's."""
 _MOST = 16
 """Most validation scores and parts of the reward to compare."""
@@ -40,10 +40,6 @@ enough to wait: heuristic.
 """
 _FALLS, _GAINS = -3.0, 3.0
 """Standard errors of a fall, which is another fault, and that make a gain sure."""
-_BEGAN = 2.5
-"""Standard errors by which its first points must not lie below the others: it has learnt at once,
-then.
-"""
 _HELD, _BOUND, _STRICT = 0.5, 0.25, 0.1
 """Share of the spread that scores may have, and of what is left to the top of their scale, that a
 gain must stay below: half where a strong penalty explains it, a quarter where the policy has moved
@@ -63,15 +59,17 @@ _WARM = 0.5
 """Over its first half the learning rate must have been at half of its highest: else it is only just
 warming up.
 """
-_MIDDLE, _WIDER = 0.05, 1.5
-"""Share of a scale that is next to its middle, and by how much the spread of few answers may exceed
-that of many.
-"""
+_MIDDLE = 0.05
+"""Share of a scale that is next to its middle."""
 _HUGE = 1e100
 """The squares of larger numbers overflow; broken runs do log such numbers."""
 _OFTEN = 20
 """Blocks up to which every one is judged; later every second, third … one, as evidence grows with
 the run.
+"""
+_BEGAN = 2.5
+"""Standard deviations by which its first block must not lie below the others: it has learnt at
+once, then.
 """
 _FIRST, _NEWEST, _HUMP = 2, 3, 4.0
 """Blocks that it began with, those in which a gain shows that is not there over all, and standard
@@ -111,7 +109,6 @@ def nothing_learns(context: RuleContext, _: Rule) -> InBlocks | str:
         context.names.get(f"{figure}max"),
         context.names.get(f"{figure}min"),
         context.first_key(RATES),
-        context.indicators.get("reward_std"),
     )
     parts = gaining_components(context.run, reward)
     others = [*validation_keys(context.run.keys), *parts][:_MOST]
@@ -236,7 +233,7 @@ def _ends(blocks: Blocks, at: int) -> tuple[float, float] | None:
     or 0 and 1. None where they are unknown, or the reward is in the middle between wins and
     defeats, which is where players who are equals stay.
     """
-    mean, _, top, bottom, _, spread = blocks.levels[:_OTHERS, at].tolist()
+    mean, _, top, bottom, _ = blocks.levels[:_OTHERS, at].tolist()
     low, high = float(blocks.lowest[0, at]), float(blocks.highest[0, at])
     if math.isfinite(top + bottom):
         low = min(float(blocks.lowest[_BOTTOM, at]), low)
@@ -244,10 +241,7 @@ def _ends(blocks: Blocks, at: int) -> tuple[float, float] | None:
         near = _MIDDLE * (high - low)
         is_draw = low < 0 and abs(low + high) <= near and abs(mean) <= near
         return None if is_draw else (low, high)
-    # Scores between 0 and 1 spread by the root of m(1−m) at most, of few answers by more.
-    widest = math.sqrt(max(0.0, mean * (1 - mean)))
-    is_wide = spread > _WIDER * widest + _MIDDLE
-    return (0.0, 1.0) if 0.0 <= low <= high <= 1.0 and not is_wide else None
+    return (0.0, 1.0) if 0.0 <= low <= high <= 1.0 else None
 
 
 def _line(levels: Numbers, within: Numbers) -> _Line | None:
@@ -271,7 +265,7 @@ def _line(levels: Numbers, within: Numbers) -> _Line | None:
 
 
 def _gained(levels: Numbers, line: _Line) -> bool:
-    """Return whether a reward has gained: over all, for a time, lately, or at once with its first
+    """Return whether a reward has gained: over all, for a time, or at once behind its first
     points.
     """
     best = np.convolve(levels[_FIRST:], np.ones(_NEWEST) / _NEWEST, "valid").max(
@@ -280,14 +274,7 @@ def _gained(levels: Numbers, line: _Line) -> bool:
     error = line.own * math.sqrt(1 / _FIRST + 1 / _NEWEST)
     if best - levels[:_FIRST].mean() > _HUMP * error:
         return True
-    if line.change >= _GAINS * line.alone:
-        return True
-    newest = len(levels) - _NEWEST
-    for at, sigmas in ((1, _BEGAN), (_FIRST, _BEGAN), (newest, _GAINS)):
-        gain = levels[at:].mean() - levels[:at].mean()
-        if gain > sigmas * line.noise * math.sqrt(1 / at + 1 / (len(levels) - at)):
-            return True
-    return False
+    return line.change >= _GAINS * line.alone
 
 
 _FLAT_T = 2.0
