@@ -192,18 +192,6 @@ def test_what_is_no_number_is_null_and_said_to_be(tmp_path: Path, value: str) ->
     assert re.search(r"policy KL +not finite", note_text(found, monitor, NOW))
 
 
-def test_a_negated_metric_is_the_indicator_it_stands_for(tmp_path: Path) -> None:
-    lines = [
-        {
-            "step": step,
-            "data": {"rollout_corr/rollout_log_ppl": 0.25, "actor/pg_loss": 0.1},
-        }
-        for step in (1, 2)
-    ]
-    found, _ = look(write(tmp_path / "a.jsonl", lines))
-    assert found["runs"][0]["indicators"]["log_prob"]["value"] == -0.25
-
-
 def test_the_best_is_the_highest_finite_reward_with_its_own_checkpoint(
     tmp_path: Path,
 ) -> None:

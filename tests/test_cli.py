@@ -209,41 +209,6 @@ def test_export_of_several_runs(
     ]
 
 
-def test_export_of_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert (
-        main(
-            [
-                "export",
-                "csv",
-                str(tmp_path / "nowhere"),
-                "-o",
-                str(tmp_path / "out.csv"),
-            ]
-        )
-        == 3
-    )
-    assert "no numbers to export" in capsys.readouterr().err
-    assert not (tmp_path / "out.csv").exists()
-
-
-def test_export_where_nothing_can_be_written(
-    log: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert (
-        main(
-            [
-                "export",
-                "csv",
-                str(log(0.02)),
-                "-o",
-                str(tmp_path / "nowhere" / "out.csv"),
-            ]
-        )
-        == 73
-    )
-    assert "no such file or directory" in complaint(capsys)
-
-
 def test_the_guide_is_alerts_and_a_dashboard_too(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -112,18 +112,3 @@ def test_a_full_disk_is_reported_and_changes_no_verdict(tmp_path: Path) -> None:
     assert done.stderr == f"verl-tui: {out}: file too large: the debug log ends early\n"
     assert done.returncode == 0
     assert "no warning at step 5" in done.stdout
-
-
-@pytest.mark.parametrize("link", [False, True])
-def test_no_file_is_overwritten_nor_written_through_a_link(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], link: bool
-) -> None:
-    out = tmp_path / "debug.log"
-    if link:
-        out.symlink_to(tmp_path / "elsewhere")
-    else:
-        out.write_text("mine")
-    assert main(["guide", "--debug-log", str(out)]) == 73
-    assert "exists already, and is not overwritten" in capsys.readouterr().err
-    assert not (tmp_path / "elsewhere").exists()
-    assert link or out.read_text() == "mine"

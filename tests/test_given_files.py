@@ -62,6 +62,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("export prometheus run.log --tls-cert LONG --tls-key x", 64, "no such file"),
         ("bundle run.log --yes -o LONG.zip", 73, "file name too long"),
         ("config --config LONG", 64, "file name too long"),
+        ("check run.log --debug-log run.log", 73, "run.log: exists already"),
     ],
 )
 @pytest.mark.usefixtures("run")

@@ -164,18 +164,6 @@ def test_an_export_that_follows_outlives_a_full_disk(
     assert all(words in line for words, line in zip(said, heard, strict=True))
 
 
-@pytest.mark.usefixtures("kept")
-def test_an_export_that_never_works_ends(
-    log: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        "verl_tui.exporters.following.follow",
-        lambda _, config, write, **__: write(Monitor(config)),
-    )
-    with pytest.raises(OSError, match="No space"):
-        write_until_stopped([str(log)], Config(), Target(*[False]).write, interval=1.0)
-
-
 # -- signals ---------------------------------------------------------------------------------------
 
 

@@ -82,25 +82,6 @@ def test_watch_of_nothing_exits_3(
     assert watched == []
 
 
-def test_a_snapshot_that_cannot_be_written(
-    log: Callable[..., Path],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    def watch(
-        specs: Sequence[str], config: Config, *, snapshot: Path, **how: Any
-    ) -> int:
-        snapshot.write_text("", encoding="utf-8")
-        return 0
-
-    monkeypatch.setattr("verl_tui.tui.watch", watch)
-    assert (
-        main([str(log(0.02)), "--snapshot", str(tmp_path / "nowhere" / "a.txt")]) == 73
-    )
-    assert complaint(capsys).endswith("a.txt: no such file or directory")
-
-
 def test_without_a_terminal_nothing_is_drawn(log: Callable[..., Path]) -> None:
     path = str(log(0.02))
     code = (

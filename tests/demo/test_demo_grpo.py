@@ -58,11 +58,6 @@ def unprefixed(line: str) -> str:
     return PREFIX.sub("", line, count=1)
 
 
-def test_every_line_is_prefixed(lines: list[str]) -> None:
-    assert lines[-1] == ""
-    assert all(PREFIX.match(line) for line in lines[:-1])
-
-
 def test_configuration_is_printed_first_and_equals_the_file(
     run: Path, lines: list[str]
 ) -> None:
@@ -92,26 +87,6 @@ def test_console_and_file_logger_say_the_same(
         assert {piece["k"]: float(piece["v"]) for piece in pieces if piece} == metrics[
             int(match[1])
         ]
-
-
-def test_progress_bars_are_tqdms(lines: list[str]) -> None:
-    bars = [unprefixed(line) for line in lines if "Training Progress" in line]
-    matches = [BAR.fullmatch(bar) for bar in bars]
-    assert all(matches)
-    assert bars[0] == "\rTraining Progress:   0%|          | 0/300 [00:00<?, ?it/s]"
-    assert (
-        bars[3]
-        == "\rTraining Progress:   1%|          | 3/300 [00:03<04:57,  1.00s/it]"
-    )
-    assert (
-        bars[150]
-        == "\rTraining Progress:  50%|█████     | 150/300 [02:30<02:30,  1.00s/it]"
-    )
-    assert (
-        bars[-1]
-        == bars[-2]
-        == "\rTraining Progress: 100%|██████████| 300/300 [05:00<00:00,  1.00s/it]"
-    )
 
 
 def test_dumps_have_v1s_shape(run: Path) -> None:

@@ -151,16 +151,6 @@ def test_a_file_is_replaced_as_a_whole_or_not_at_all(
     assert target.read_text(encoding="utf-8") == "step,a\n1,2.5\n"
 
 
-def test_a_link_that_is_named_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "real.csv").write_text("old\n", encoding="utf-8")
-    link = tmp_path / "link.csv"
-    link.symlink_to("real.csv")
-    with pytest.raises(OSError, match="is a link, and nothing is written through one"):
-        export([run_of(rows("a", (1, 2.5)))], str(link))
-    assert link.is_symlink()
-    assert (tmp_path / "real.csv").read_text(encoding="utf-8") == "old\n"
-
-
 def test_names_of_ours_are_written_through_no_link(tmp_path: Path) -> None:
     theirs = tmp_path / "theirs.txt"
     folder = tmp_path / "out"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 import sys
 from contextlib import closing
@@ -46,27 +45,6 @@ def test_a_file_is_written_whole_and_once(log: str, tmp_path: Path) -> None:
     assert main(["export", "prometheus", log, "--textfile", str(out)]) == 0
     assert 'verl_average_reward{run="run"} 0.5\n' in out.read_text(encoding="utf-8")
     assert [path.name for path in tmp_path.glob("*.prom*")] == ["verl.prom"]
-
-
-def test_a_file_that_cannot_be_replaced_stays_whole(
-    log: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    out = tmp_path / "verl.prom"
-    out.write_text("before\n", encoding="utf-8")
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "replace", full)
-    monkeypatch.setattr(type(out), "replace", full)
-    assert refused(capsys, log, "--textfile", str(out)) == (
-        73,
-        f"verl-tui: {out}: no space left on device\n",
-    )
-    assert out.read_text(encoding="utf-8") == "before\n"
 
 
 @pytest.mark.parametrize(

@@ -105,15 +105,3 @@ def test_tensorboard_shows_what_was_written_while_it_is_written(
         assert command.wait(PATIENCE) == 0
         assert command.stderr is not None
         assert "8 points" in command.stderr.read()
-
-
-def test_what_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
-    log = tmp_path / "run.jsonl"
-    log.write_text(line(1, 0.5), encoding="utf-8")
-    (tmp_path / "board").write_text("a file", encoding="utf-8")
-    with exporting(log, tmp_path / "board") as command:
-        _, said = command.communicate(timeout=PATIENCE)
-    assert command.returncode == 73
-    assert said.count("\n") == 1
-    assert "board" in said
-    assert "Traceback" not in said
