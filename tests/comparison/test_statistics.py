@@ -82,9 +82,7 @@ def walk(rng: random.Random, count: int, alike: float) -> list[float]:
     return found[50:]
 
 
-@pytest.mark.parametrize(
-    ("count", "alike"), [(10, 0.0), (50, 0.8)]
-)
+@pytest.mark.parametrize(("count", "alike"), [(10, 0.0), (50, 0.8)])
 def test_runs_of_one_process_seldom_seem_to_differ(count: int, alike: float) -> None:
     rng, found = random.Random(7), 0
     for _ in range(200):
