@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from verl_tui.means import mean
 
+
 @given(
     st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=20)
 )
