@@ -43,11 +43,11 @@ def metrics_of(reading: Reading, pattern: str | None = None) -> dict[str, Any]:
     """
     run = reading.run
     listed = [key for key in run.keys if pattern is None or fnmatchcase(key, pattern)]
-    metrics: list[dict[str, object]] = []
-    for key in listed:
-        series = run.present(key)
-        if series is not None:
-            metrics.append(_summary(series, run.meanings.get(key)))
+    metrics = [
+        _summary(series, run.meanings.get(key))
+        for key in listed
+        if (series := run.present(key)) is not None
+    ]
     return {
         **reading.part,
         "steps_estimated": has_estimated_steps(run),

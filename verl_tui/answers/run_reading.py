@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from verl_tui.runs.run import Run
@@ -14,9 +15,8 @@ from verl_tui.sources.source_reader import source_of
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
-    from verl_tui.records import Batch
     from verl_tui.sources.discovery.found import FoundFile
     from verl_tui.sources.source import Source
 
@@ -110,7 +110,7 @@ def read_whole(
         RunError: There are several and none of them is named, or none has this name.
         NothingError: There is none.
     """
-    return _read(specs, name, now, _How(None, 0, alive), 0)
+    return _read(specs, name, now, alive=alive)
 
 
 def glance(
@@ -122,7 +122,7 @@ def glance(
         RunError: See `read_whole`.
         NothingError: See `read_whole`.
     """
-    return _read(specs, name, now, _How(FIRST, least, alive=True), 0)
+    return _read(specs, name, now, FIRST, least, alive=True)
 
 
 def from_end(
@@ -153,7 +153,7 @@ def from_end(
     wanted = first
     spent = 0
     while True:
-        reading = _read(specs, name, now, _How(wanted, least, alive), spent)
+        reading = _read(specs, name, now, wanted, least, spent, alive=alive)
         found = None if reading.needs_all else answer(reading)
         if found is not None:
             return found
@@ -162,19 +162,15 @@ def from_end(
         wanted = None if wanted is None or reading.needs_all else wanted * _FURTHER
 
 
-class _How(NamedTuple):
-    """How a run is read."""
-
-    wanted: int | None
-    """Bytes at the end of long logs, None for all."""
-    least: int
-    """Bytes from which on a log is long."""
-    alive: bool
-    """Whether to look up which processes write its logs."""
-
-
 def _read(
-    specs: Sequence[str], name: str | None, now: float, how: _How, spent: int
+    specs: Sequence[str],
+    name: str | None,
+    now: float,
+    wanted: int | None = None,
+    least: int = 0,
+    spent: int = 0,
+    *,
+    alive: bool,
 ) -> Reading:
     """Read a run once.
 
@@ -182,16 +178,16 @@ def _read(
         specs: Paths.
         name: The run.
         now: Seconds since the epoch.
-        how: How much of it is read, and how.
+        wanted: Bytes at the end of long logs, None for all.
+        least: Bytes from which on a log is long.
         spent: Bytes that earlier attempts have read.
+        alive: Whether to look up which processes write its logs.
     """
-    wanted, least, alive = how
     ends: list[EndSource] = []
 
     def chosen(file: FoundFile, ordinal: int) -> Source:
-        if wanted is None or file_size(file.path) <= max(least, wanted):
-            return source_of(file, ordinal)
-        if not has_parts(file.format, file.path):
+        is_long = wanted is not None and file_size(file.path) > max(least, wanted)
+        if wanted is None or not (is_long and has_parts(file.format, file.path)):
             return source_of(file, ordinal)
         ends.append(EndSource(file.path, file.format, ordinal, wanted))
         return ends[-1]
@@ -201,7 +197,10 @@ def _read(
     discovery = feed.scan()
     said = (*discovery.problems, *discovery.waiting, *sentences(discovery.passed))
     run = Run(_chosen(feed, name, said))
-    for batch in _batches(feed, run.name, now, alive=alive):
+    feed.keep(run.name)
+    for batch in chain(feed.read(), feed.finish()):
+        run.apply(batch, now)
+    for batch in feed.update_writers(now) if alive else ():
         run.apply(batch, now)
     partial = [end for end in ends if end.start and str(end.path) in run.sources]
     return Reading(
@@ -222,26 +221,13 @@ def _cost(run: Run, partial: Sequence[EndSource]) -> int:
     return sum({**costs, **{str(end.path): end.cost for end in partial}}.values())
 
 
-def _batches(feed: Feed, name: str, now: float, *, alive: bool) -> Iterator[Batch]:
-    feed.keep(name)
-    yield from feed.read()
-    yield from feed.finish()
-    if alive:
-        yield from feed.update_writers(now)
-
-
 def _complete_from(ends: Sequence[EndSource]) -> int | None:
     """Return the first step from which on the numbers are complete."""
-    if not ends:
-        return 0
-    found: list[int] = []
-    for end in ends:
-        if not end.has_rows:
-            continue
-        if end.complete_from is None:
-            return None
-        found.append(end.complete_from)
-    return max(found, default=None)
+    found = [end.complete_from for end in ends if end.has_rows]
+    known = [step for step in found if step is not None]
+    if len(known) < len(found):
+        return None
+    return max(known, default=None) if ends else 0
 
 
 def _chosen(feed: Feed, name: str | None, said: Sequence[str]) -> str:

@@ -4,38 +4,17 @@ from __future__ import annotations
 
 from functools import wraps
 from operator import attrgetter
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-
-class Revised(Protocol):
-    """Anything with a number that grows with each change."""
-
-    @property
-    def revision(self) -> int:
-        """Grows with every change."""
-        ...
-
-
-class Keyed(Protocol):
-    """Anything with a number that grows with each new metric."""
-
-    @property
-    def keys_revision(self) -> int:
-        """Grows with every new key."""
-        ...
-
-
-R = TypeVar("R", bound=Revised)
-K = TypeVar("K", bound=Keyed)
 S = TypeVar("S")
 T = TypeVar("T")
 
 
-def cached_by_revision(function: Callable[[R], T]) -> Callable[[R], T]:
+def cached_by_revision(function: Callable[[S], T]) -> Callable[[S], T]:
     """Make a function answer from memory until its argument's revision changes.
 
     A screen with two hundred runs asks each of them for its pace many times between two records.
@@ -43,7 +22,7 @@ def cached_by_revision(function: Callable[[R], T]) -> Callable[[R], T]:
     return _cached(function, attrgetter("revision"))
 
 
-def cached_by_keys(function: Callable[[K], T]) -> Callable[[K], T]:
+def cached_by_keys(function: Callable[[S], T]) -> Callable[[S], T]:
     """Make a function answer from memory until its argument has a new metric: keys hardly ever
     change.
     """

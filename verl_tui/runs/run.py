@@ -117,10 +117,12 @@ class Run(LoggedMetrics):
     @cached_by_revision
     def reach(self) -> tuple[int, int] | None:
         """First and last step of all that was logged, None before the first."""
-        tables: list[Table] = []
-        for state in self.sources.values():
-            tables += state.tables.values()
-        spans = [table.span for table in tables if len(table)]
+        spans = [
+            table.span
+            for state in self.sources.values()
+            for table in state.tables.values()
+            if len(table)
+        ]
         if not spans:
             return None
         firsts, lasts = zip(*spans, strict=True)
@@ -151,12 +153,8 @@ class Run(LoggedMetrics):
     @property
     @cached_by_revision
     def _planned_steps(self) -> int | None:
-        lengths = [
-            state.per_epoch
-            for state in self.sources.values()
-            if state.per_epoch is not None
-        ]
-        return planned_steps(self.config, self.series, lengths[-1] if lengths else None)
+        lengths = filter(None, [one.per_epoch for one in self.sources.values()][::-1])
+        return planned_steps(self.config, self.series, next(lengths, None))
 
     def present(self, key: str | None) -> Series | None:
         """Return the values up to the run's `end`, None where the log has none."""
@@ -287,11 +285,7 @@ class Run(LoggedMetrics):
         stated = dated(rows.times)
         if stated is not rows.times:
             rows = rows._replace(times=stated)
-        times = (
-            array("d", rows.times)
-            if rows.times
-            else _arrivals(state, rows, arrival, newest)
-        )
+        times = array("d", rows.times or _arrivals(state, rows, arrival, newest))
         order = _precedence(state, estimated=rows.estimated)
         for part in state.grouping.parts(rows):
             self._table(state, part, rows).extend(part, order, times)
@@ -342,11 +336,9 @@ class Run(LoggedMetrics):
     def _apply_sample(
         self, state: SourceState, sample: Sample, arrival: float | None
     ) -> None:
-        step = (
-            sample.step
-            if sample.step is not None
-            else (state.step or self._reached() or 0)
-        )
+        step = sample.step
+        if step is None:
+            step = state.step or self._reached() or 0
         self.samples.add(sample, step, state.status.format, state.status.rank)
         state.life.progress(arrival, None, state.status.modified)
 
@@ -433,12 +425,9 @@ def _written(dump: Dump, status: SourceStatus) -> float | None:
 
 def _arrivals(
     state: SourceState, rows: MetricRows, arrival: float | None, newest: int | None
-) -> array[float]:
+) -> list[float]:
     """Return when rows without times arrived, nan if that does not date their steps."""
-    arrived = arrival if arrival is not None else _NAN
     # Lines far behind the progress bar were kept in a buffer for long.
-    least = newest
-    if newest is not None and state.step is not None:
-        least = max(newest, state.step - 1)
-    times = [arrived if step == newest == least else _NAN for step in rows.steps]
-    return array("d", times)
+    behind = newest is not None and newest < (state.step or newest) - 1
+    arrived = _NAN if arrival is None or behind else arrival
+    return [arrived if step == newest else _NAN for step in rows.steps]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING
 
 from verl_tui.key_groups import KeyGrouping
@@ -111,14 +112,8 @@ class SourceState:
         self.first = rows.steps[0] if self.first is None else self.first
         self.top = top if self.top is None else max(top, self.top)
         if rows.times:
-            self.began = (
-                rows.times[0] if self.began is None else min(rows.times[0], self.began)
-            )
-            self.ended = (
-                rows.times[-1]
-                if self.ended is None
-                else max(rows.times[-1], self.ended)
-            )
+            self.began = min(rows.times[0], self.began or inf)
+            self.ended = max(rows.times[-1], self.ended or -inf)
         self._reach(top, still=closes)
 
     def advance(self, progress: Progress) -> bool:

@@ -30,17 +30,16 @@ class SampleBrowser(Worker[SamplePage]):
         """Return the page of a step without reading or waiting."""
         dump = samples.dump(place)
         with self._wake:
-            page: SamplePage
-            if dump is not None:
-                page = self._recall(dump.path, lambda: DumpPage(dump, self._wake))
-                if isinstance(page, DumpPage):
-                    page.show(dump)
-            else:
+            if dump is None:
                 page = self._recall(
                     (id(samples), place), lambda: MemoryPage(place, self._wake)
                 )
-                if isinstance(page, MemoryPage):
-                    page.show(samples.kept(place))
+            else:
+                page = self._recall(dump.path, lambda: DumpPage(dump, self._wake))
+            if isinstance(page, MemoryPage):
+                page.show(samples.kept(place))
+            elif isinstance(page, DumpPage) and dump is not None:
+                page.show(dump)
             self._wake.notify()
         return page
 
