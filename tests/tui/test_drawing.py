@@ -18,7 +18,6 @@ from watching import (
     quiet,
     settle,
     showing,
-    start,
     until,
     write_run,
 )
@@ -43,23 +42,6 @@ async def frames_of_ticks(app: VerlApp, pilot: Pilot[int], frames: Counter[str])
         app.tick()
         await settle(pilot)
     return frames["frames"]
-
-
-async def test_nothing_new_draws_nothing(
-    demo: Monitor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    frames = count_frames(monkeypatch)
-    app = showing(demo)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await start(pilot)
-        for size in ((120, 40), (40, 12)):
-            if tuple(app.size) != size:
-                await pilot.resize_terminal(*size)
-            await quiet(pilot)
-            assert frames["frames"] > 0
-            assert await frames_of_ticks(app, pilot, frames) == 0, size
-            await press(pilot, "right_square_bracket")
-            assert frames["frames"] > 0, size
 
 
 @pytest.mark.parametrize(
