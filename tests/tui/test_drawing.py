@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from textual.pilot import Pilot
 
     from verl_tui.monitor import Monitor
-    from verl_tui.tui.app import VerlApp
-
+    from verl_tui.tui import monitor_app
+from verl_tui.tui.app import VerlApp
 
 # -- when it draws ---------------------------------------------------------------------------------
 
@@ -111,3 +111,14 @@ async def test_screens_that_were_closed_are_forgotten(
             return sum(one() is not None for one in opened) < 4
 
         await until(pilot, few_are_left)
+
+
+async def test_garbage_is_searched_for(
+    demo: Monitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(monitor_app, "SWEEP", 0.01)
+    app = showing(demo)
+    async with app.run_test() as pilot:
+        await press(pilot)
+        await pilot.pause(0.05)
+        assert app.is_running

@@ -107,7 +107,7 @@ class MonitorApp(TerminalApp):
     def on_mount(self) -> None:
         """Begin to read."""
         self.set_interval(_TICK, self.tick)
-        self.set_interval(SWEEP, gc.collect)
+        self.set_interval(SWEEP, self._sweep)
         # after the first frame, which its threads would delay
         if self._reading is not None:
             self.call_after_refresh(self._reading.start)
@@ -115,6 +115,10 @@ class MonitorApp(TerminalApp):
             self.notify(_NOTIFYING, timeout=8, markup=False)
         # with the user's keys, and still before the first frame
         self.call_next(self.paint)
+
+    def _sweep(self) -> None:
+        """Collect garbage, which is not done automatically any more (see `tui.watch`)."""
+        gc.collect()
 
     def on_unmount(self) -> None:
         """Stop reading."""
