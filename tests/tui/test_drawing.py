@@ -22,6 +22,8 @@ from watching import (
     write_run,
 )
 
+from verl_tui.tui import monitor_app
+
 if TYPE_CHECKING:
     from collections import Counter
     from pathlib import Path
@@ -29,8 +31,7 @@ if TYPE_CHECKING:
     from textual.pilot import Pilot
 
     from verl_tui.monitor import Monitor
-    from verl_tui.tui import monitor_app
-from verl_tui.tui.app import VerlApp
+    from verl_tui.tui.app import VerlApp
 
 # -- when it draws ---------------------------------------------------------------------------------
 
