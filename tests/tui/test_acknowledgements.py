@@ -116,25 +116,6 @@ def test_what_is_found_while_watching_is_reported_once() -> None:
     assert look(acknowledgements, 18.0, finding("crash")) == []
 
 
-def test_what_lay_on_disk_is_no_news() -> None:
-    acknowledgements = Acknowledgements()
-    acknowledgements.old("run", 0.0)
-    assert look(acknowledgements, 0.0, finding()) == []
-    assert look(acknowledgements, 0.5, finding(), finding("hang")) == [], (
-        "another file of the run has been read"
-    )
-    acknowledgements.old("run", 1.0)
-    acknowledgements.old("run", 20.0)
-    assert look(acknowledgements, 30.0, finding("repetition")) == [], (
-        "the first look at what came last"
-    )
-    assert look(acknowledgements, 30.5, finding("crash")) == ["crash"]
-    acknowledgements.old("run", 31.0)
-    assert look(acknowledgements, 31.0, finding("late")) == ["late"], (
-        "a last line without an end is live all the same"
-    )
-
-
 def test_an_end_is_reported_once_and_again_after_a_restart() -> None:
     acknowledgements = watching("run")
     assert look(acknowledgements, 11.0, finished=True) == ["finished"]
@@ -174,18 +155,6 @@ def test_notices(config: Config, tmux: str, said: str) -> None:
         "a warning, and only criticals are asked for"
     )
     assert notices([], config, {}) == ""
-
-
-def test_an_end_is_reported_whatever_the_severity() -> None:
-    ended = Occurrence("run", "finished", "step 300/300")
-    assert (
-        notices([ended], Config(desktop="osc9"), {})
-        == "\x1b]9;run: finished: step 300/300\a"
-    )
-    assert (
-        notices([Occurrence("run", "finished")], Config(desktop="osc9"), {})
-        == "\x1b]9;run: finished\a"
-    )
 
 
 def test_notices_never_come_in_heaps_and_are_not_long() -> None:

@@ -4,21 +4,18 @@ done.
 
 from __future__ import annotations
 
-import asyncio
-from asyncio import Event
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import pytest
 from textual.events import Key, Paste
-from textual.widgets import Input, Static
+from textual.widgets import Input
 from watching import dashboard, press, settle, showing, text, until
 
 from verl_tui.text import safe
 from verl_tui.tui.terminal.key_queue import KeyQueue
 
 if TYPE_CHECKING:
-    from textual.app import App, ComposeResult
-    from textual.binding import BindingType
+    from textual.app import App
     from textual.pilot import Pilot
 
     from verl_tui.monitor import Monitor
@@ -80,39 +77,3 @@ async def test_what_comes_with_the_key_that_opens_a_box_is_typed_into_it(
             assert typed(app) == "kl ␇␀�", keys
             assert safe(text(app)) == text(app)
             await press(pilot, "escape", "escape")
-
-
-class Slow(Static, can_focus=True):
-    """Takes its time with the first key."""
-
-    async def on_key(self, event: Key) -> None:
-        if event.key == "a":
-            assert isinstance(self.app, OfOne)
-            await self.app.enough.wait()
-
-
-class OfOne(KeyQueue[int]):
-    """An app of one widget."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [("b,c,d", "count", "Count")]
-    heard = 0
-
-    def __init__(self, one: Static) -> None:
-        super().__init__()
-        self.one, self.enough = one, Event()
-
-    def compose(self) -> ComposeResult:
-        yield self.one
-
-    def action_count(self) -> None:
-        self.heard += 1
-
-
-async def test_a_key_that_takes_long_is_waited_for() -> None:
-    app = OfOne(Slow())
-    async with app.run_test() as pilot:
-        type_in(app, *"abcd")
-        await asyncio.sleep(0.1)
-        assert app.heard == 0
-        app.enough.set()
-        await until(pilot, lambda: app.heard == 3)

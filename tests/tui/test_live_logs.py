@@ -56,33 +56,6 @@ async def test_a_run_that_appears_later(tmp_path: Path) -> None:
         check_layout(app)
 
 
-async def test_an_empty_directory_says_what_is_looked_for_and_what_to_do(
-    tmp_path: Path,
-) -> None:
-    app = live(tmp_path)
-    async with app.run_test(size=(140, 40)) as pilot:
-        await until(pilot, lambda: "no run yet" in lines(app)[0])
-        await until(pilot, lambda: "looking for *.jsonl" in text(app))
-        assert "a run appears here as soon as it writes a log" in text(app)
-        write_run(tmp_path, "run_a", 30)
-        await until(pilot, lambda: "step 30" in lines(app)[0])
-
-
-async def test_a_truncated_file_begins_a_new_segment(tmp_path: Path) -> None:
-    log = write_run(tmp_path, "a", 30)
-    app = live(log.parent)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: "step 30" in text(app))
-        log.write_text(records(11, 12, reward_mean=9.75), encoding="utf-8")
-        await until(pilot, lambda: "step 12" in lines(app)[0])
-        run = app.monitor.runs["a"]
-        series = run.series("rollout/reward_mean")
-        assert series is not None
-        assert list(series.steps) == list(range(1, 31))
-        assert series.values[10] == 9.75
-        assert run.restarts
-
-
 async def test_a_failing_source_hides_nothing_of_the_good_one(tmp_path: Path) -> None:
     log = write_run(tmp_path, "a", 30)
     other = write_run(tmp_path, "b", 2000)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 from inside_textual import count_frames
 from watching import (
-    NOW,
     lines,
     press,
     settle,
@@ -113,20 +112,6 @@ async def test_the_charts_cursor_leads_to_its_step(tmp_path, monkeypatch):
         wall.now += 100
         await pilot.pause(0.25)
         assert not frames["frames"]
-
-
-async def test_speed_changes_and_a_pause_holds_over_every_screen(tmp_path):
-    app, _ = replaying(write_run(tmp_path, "run_7"), at=20, paused=False)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await press(pilot, "greater_than_sign")
-        assert "20×" in first(app)
-        await press(pilot, "less_than_sign", "less_than_sign")
-        assert "5×" in first(app)
-        await press(pilot, "i", "f8")
-        assert app.view_at(NOW).replay.paused
-        await press(pilot, "f9", "escape")
-        assert "paused" in first(app)
-        assert "step 21" in first(app)
 
 
 def newest(app: ReplayApp) -> int:

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 from textual.color import Color
-from textual.theme import BUILTIN_THEMES
 
 from verl_tui.rendering.session.run_order import ORDERS, matching, ordered
 from verl_tui.rendering.session.selection import (
     Selection,
-    without_shared_start,
 )
 from verl_tui.rendering.text.hues import DARK, LIGHT
 
@@ -50,11 +48,6 @@ def linear(colour: str) -> list[float]:
     ]
 
 
-def luminance(colour: str) -> float:
-    red, green, blue = linear(colour)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
 def lab(colour: str, sight: str) -> tuple[float, float, float]:
     """Return CIE L*a*b* of a colour as somebody sees it."""
     seen = linear(colour)
@@ -87,18 +80,6 @@ def test_no_two_colours_look_alike_to_anybody(
             ** 0.5
         )
         assert apart_by > 15, (one, other)  # a difference of 2.3 can just be seen
-
-
-@pytest.mark.parametrize(
-    "name", sorted(name for name in BUILTIN_THEMES if "ansi" not in name)
-)
-def test_every_colour_stands_out_from_the_ground_of_every_theme(name: str) -> None:
-    theme = BUILTIN_THEMES[name]
-    grounds = theme.to_color_system().generate()
-    for colour in DARK if theme.dark else LIGHT:
-        for ground in (grounds["background"], grounds["surface"]):
-            low, high = sorted((luminance(colour), luminance(ground)))
-            assert (high + 0.05) / (low + 0.05) >= 3, (colour, ground)
 
 
 def test_a_run_keeps_its_place_while_it_is_selected_and_gets_it_back() -> None:
@@ -138,22 +119,6 @@ def test_six_are_the_most() -> None:
     assert selection.place("6") == 3
     selection.clear()
     assert not len(selection)
-
-
-def test_names_are_distinguished_by_their_ends() -> None:
-    assert without_shared_start(["gsm8k-grpo-lr1e-6", "gsm8k-grpo-lr1e-5"]) == [
-        "lr1e-6",
-        "lr1e-5",
-    ]
-    assert without_shared_start(["gsm8k-grpo", "gsm8k-ppo"]) == ["grpo", "ppo"]
-    assert without_shared_start(["run_10", "run_11"]) == ["10", "11"]
-    assert without_shared_start(["letters (v061_a)", "letters (v061_b)"]) == [
-        "(v061_a)",
-        "(v061_b)",
-    ]
-    assert without_shared_start(["run", "run-2"]) == ["run", "run-2"]
-    assert without_shared_start(["same", "same"]) == ["same", "same"]
-    assert without_shared_start([]) == []
 
 
 def run_of(name: str, reward: float | None = None, last: float | None = None) -> Run:

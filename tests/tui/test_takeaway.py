@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import csv
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from inside_textual import notices
-from textual.app import App
 from watching import (
     loaded,
     press,
@@ -20,8 +18,7 @@ from watching import (
     write_run,
 )
 
-from verl_tui.exporters.csv import CsvColumn
-from verl_tui.tui.export import clipping, write_table
+from verl_tui.tui.export import clipping
 from verl_tui.tui.frame import screen_text
 
 if TYPE_CHECKING:
@@ -191,19 +188,3 @@ async def test_the_explorer_writes_what_is_listed(log: Path, here: Path) -> None
         await press(pilot, "slash", "x", "x", "enter", "W")
         assert notices(app) == ["nothing to write"]
         assert len(list(here.iterdir())) == 1
-
-
-async def test_half_a_table_is_never_left(
-    here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # every row at a stretch of its own
-    monkeypatch.setattr("verl_tui.tui.export.BUDGET", -1.0)
-    task = asyncio.create_task(
-        write_table(App(), "a", [CsvColumn("b", [1, 2, 3], [0.1, 0.2, 0.3])])
-    )
-    await asyncio.sleep(0)
-    assert [path.name for path in here.iterdir()] == ["a.csv"]
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert list(here.iterdir()) == []

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyte
 import pytest
 from emulated import emulated, emulator
-from textual.command import CommandList, CommandPalette
+from textual.command import CommandPalette
 from textual.events import AppFocus, Resize
 from textual.geometry import Size
 from watching import (
@@ -218,14 +218,6 @@ def test_the_terminal_is_asked_for_its_size(
 # -- the end ---------------------------------------------------------------------------------------
 
 
-def test_a_failure_is_no_success(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(VerlApp, "run", lambda _app, **_options: None)
-    monkeypatch.setattr(VerlApp, "return_code", 1)
-    assert watch([str(tmp_path)], Config()) == 1
-
-
 # -- the palette -----------------------------------------------------------------------------------
 
 
@@ -250,21 +242,3 @@ async def test_the_palette_is_for_screens_that_have_room_for_it(tmp_path: Path) 
             await settle(pilot)
             await press(pilot, "escape")
             assert app.screen is dashboard(app), width
-
-
-async def test_pages_of_the_themes_may_be_turned_before_they_are_shown(
-    demo: Monitor,
-) -> None:
-    app = showing(demo)
-    async with app.run_test(size=(120, 40)) as pilot:
-        app.action_change_theme()
-        await settle(pilot)
-        found = app.screen.query_one(CommandList)
-        found.display = False
-        await settle(pilot)
-        found.clear_options().add_options(["one", "two"])
-        found.highlighted = 0
-        await app.run_action("command_list('page_up')", app.screen)
-        assert isinstance(app.screen, CommandPalette)
-        await press(pilot, "escape")
-        assert app.screen is dashboard(app)

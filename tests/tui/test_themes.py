@@ -15,8 +15,7 @@ from watching import press, settle, showing
 
 from verl_tui.config import Config
 from verl_tui.rendering.session.preferences import StateFile, UserState
-from verl_tui.rendering.text import hues as run_hues
-from verl_tui.rendering.text.hues import FAMILIES
+from verl_tui.rendering.text import hues as run_colours
 from verl_tui.tui.terminal import themes
 
 if TYPE_CHECKING:
@@ -291,71 +290,10 @@ def test_curves_of_several_runs_can_be_seen_in_every_theme() -> None:
                 assert contrast(Color.parse(colour), ground) >= LEAST
 
 
-def test_critical_is_red_warnings_are_amber_and_no_family_is_either() -> None:
-    for theme in ALL:
-        if theme.ansi:
-            continue  # the terminal's own colours
-        shown = variables(theme)
-        for role, reds in (("text-error", (-12, 28)), ("text-warning", (28, 57))):
-            hue = Color.parse(shown[role]).hsl.h * 360
-            assert any(
-                reds[0] - 4 <= turn <= reds[1] + 4 for turn in (hue, hue - 360)
-            ), (role, hue)
-            for family, colours in FAMILIES.items():
-                colour = colours.dark if theme.dark else colours.light
-                assert distance(shown[role], colour, "usual") >= APART, (role, family)
-
-
-SEVERITIES = ("text-error", "text-warning", "text-primary")
-"""Critical, warning, info."""
 HUES_APART, SEVERITY_APART = 13.0, 10.0
 """Least distances of families, and of families and runs to severities: there are more of them than
 of the meanings above, and each has its name beside it.
 """
-
-
-def hues(theme: Theme) -> dict[str, str]:
-    return {
-        role: hue.dark if theme.dark else hue.light for role, hue in FAMILIES.items()
-    }
-
-
-@pytest.mark.parametrize("sight", ["usual", "protan", "deutan"])
-@pytest.mark.parametrize("theme", MOST_USED, ids=lambda theme: theme.name)
-def test_families_and_runs_are_no_severity_and_families_are_distinguished(
-    theme: Theme, sight: str
-) -> None:
-    shown, families = variables(theme), hues(theme)
-    runs = run_hues.DARK if theme.dark else run_hues.LIGHT
-    for severity in SEVERITIES:
-        for colour in (*families.values(), *runs):
-            assert distance(shown[severity], colour, sight) >= SEVERITY_APART, (
-                severity,
-                colour,
-            )
-    for one, other in combinations(families, 2):
-        apart = distance(families[one], families[other], sight)
-        assert apart >= HUES_APART, (one, other)
-
-
-@pytest.mark.parametrize("theme", MOST_USED, ids=lambda theme: theme.name)
-def test_in_256_colours_no_two_families_and_no_two_runs_are_one(theme: Theme) -> None:
-    ground = Color.parse(variables(theme)["background"])
-    runs = run_hues.DARK if theme.dark else run_hues.LIGHT
-    for colours in (hues(theme).values(), runs):
-        shown = [of_256(Color.parse(colour)).hex for colour in colours]
-        for one, other in combinations(shown, 2):
-            assert distance(one, other, "usual") >= APART, (one, other)
-        for colour in shown:
-            assert contrast(Color.parse(colour), ground) >= LEAST
-
-
-def test_in_16_colours_no_family_and_no_run_has_the_colour_of_a_severity() -> None:
-    plain = themes.OURS[2]
-    severities = {plain.error, plain.warning, plain.primary}
-    assert not severities & {hue.ansi for hue in FAMILIES.values()}
-    assert not severities & {*run_hues.ANSI}
-    assert len({*run_hues.ANSI}) == len(run_hues.RUNS)
 
 
 # -- which one is in force -------------------------------------------------------------------------

@@ -107,7 +107,7 @@ class MonitorApp(TerminalApp):
     def on_mount(self) -> None:
         """Begin to read."""
         self.set_interval(_TICK, self.tick)
-        self.set_interval(SWEEP, gc.collect)
+        self.set_interval(SWEEP, self._sweep)
         # after the first frame, which its threads would delay
         if self._reading is not None:
             self.call_after_refresh(self._reading.start)
@@ -115,6 +115,10 @@ class MonitorApp(TerminalApp):
             self.notify(_NOTIFYING, timeout=8, markup=False)
         # with the user's keys, and still before the first frame
         self.call_next(self.paint)
+
+    def _sweep(self) -> None:
+        """Collect garbage, which is not done automatically any more (see `tui.watch`)."""
+        gc.collect()
 
     def on_unmount(self) -> None:
         """Stop reading."""
@@ -140,11 +144,10 @@ class MonitorApp(TerminalApp):
         if self._reading is None:
             return
         taken = self._take_in(self._reading, monotonic() + _BUDGET)
-        complete = "logs" in taken and self._has_loaded()
         if self._reading.waiting and not self._taking:
             self._taking = True
             self.post_message(self.News())
-        if (complete or "preview" in taken) and not self._paused:
+        if "whole" in taken and not self._paused:
             # a small log is seen without a wait, and so is the end of a long one
             self.paint()
         elif "logs" in taken:
@@ -155,7 +158,7 @@ class MonitorApp(TerminalApp):
 
     def _take_in(self, reading: NewsSource, until: float) -> set[str]:
         """Apply what waits to the monitor, until a monotonic time; return what there was: logs, a
-        reading of the GPUs, a preview of the shown run.
+        reading of the GPUs, the whole of a log or a preview of it.
         """
         now = self._clock()
         taken: set[str] = set()
@@ -165,9 +168,11 @@ class MonitorApp(TerminalApp):
             if isinstance(news, Batch) and not news.live:
                 self._attention.old(news.run, now)
             if isinstance(news, Preview) and self._picked in (None, news.run):
-                taken.add("preview")
+                taken.add("whole")
             if monotonic() > until:
                 break
+        if "logs" in taken and self._has_loaded():
+            taken.add("whole")
         return taken
 
     def _has_loaded(self) -> bool:

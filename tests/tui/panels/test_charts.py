@@ -45,39 +45,6 @@ async def drawn(pilot: Pilot[None]) -> None:
     await pilot.pause()
 
 
-async def test_looks() -> None:
-    app = Charts()
-    async with app.run_test(size=(120, 40)) as pilot:
-        app.panel.show(view_of(rich_run()))
-        for what, words in [
-            *(
-                ("axis", "x: time"),
-                ("axis", "x: relative"),
-                ("axis", "x of rewards: KL"),
-                ("axis", ""),
-                ("log", "log y"),
-                ("log", ""),
-            ),
-            *(
-                ("smoother", "smoothing 0.6"),
-                ("smoother", "smoothing 0.9"),
-                ("rougher", "smoothing 0.6"),
-                ("rougher", ""),
-                ("rougher", "raw values"),
-                ("rougher", "raw values"),
-            ),
-        ]:
-            app.panel.change_look(what)
-            await drawn(pilot)
-            assert words in app.text
-            assert tuple(app.panel.look.words()) == ((words,) if words else ())
-        for _ in range(9):
-            app.panel.change_look("smoother")
-        assert app.panel.look.smoothing == 0.97
-        app.panel.change_look("reset")
-        assert app.panel.look == ChartLook()
-
-
 async def test_each_finding_has_a_mark_at_its_step_on_every_axis() -> None:
     run = rich_run()
     found = tuple(
@@ -108,21 +75,6 @@ async def test_each_finding_has_a_mark_at_its_step_on_every_axis() -> None:
     times = [int(NOW - (60 - step) * 30.0) for step in (20, 45)]
     assert [mark.step for mark in timed.marks] == times
     assert (stepped.cursor, timed.cursor) == (45, times[1])
-
-
-async def test_empty_states() -> None:
-    app = Charts()
-    async with app.run_test(size=(80, 20)) as pilot:
-        app.panel.show(view_of(None))
-        await drawn(pilot)
-        assert "no run yet" in app.text
-        app.panel.show(view_of(make_run(steps=0)))
-        await drawn(pilot)
-        assert "no step yet" in app.text
-        app.panel.narrow("[red]x")
-        app.panel.show(view_of(rich_run()))
-        await drawn(pilot)
-        assert "no metric matches “[red]x”" in app.text
 
 
 async def test_what_is_constant_has_a_row_until_it_varies() -> None:

@@ -14,8 +14,6 @@ from verl_tui.records import (
     Gpu,
     GpuProcess,
     GpuReading,
-    MetricRows,
-    Restart,
     Settings,
     SourceStatus,
     Writer,
@@ -108,34 +106,6 @@ async def test_what_the_run_has_logged() -> None:
     assert "█" in text
 
 
-async def test_after_a_restart_what_the_run_has_logged_is_of_its_newest_segment() -> (
-    None
-):
-    key = "perf/max_memory_allocated_gb"
-    run = make_run(columns={key: [40.0] * 200})
-    path, *_ = run.paths
-    again = MetricRows((key,), range(1, 10), [[50.0] * 9], range(1000, 1009))
-    run.apply(
-        Batch(
-            run.name,
-            run.sources[path].status,
-            (Restart("steps went back"), again),
-        ),
-        NOW,
-    )
-    text = await shown(make_view(run), (60, 10))
-    assert "50 GiB" in text
-    assert "40 GiB" not in text
-
-
-async def test_a_utilisation_of_zero_means_that_verl_knows_none() -> None:
-    text = await shown(
-        make_view(make_run(columns={"perf/mfu/actor": [0.0] * 200})), (60, 10)
-    )
-    assert "unknown" in text
-    assert "0%" not in text
-
-
 async def test_an_old_reading_is_called_old() -> None:
     app = Host(GpusPanel())
     view = make_view(gpus=READING)
@@ -145,14 +115,6 @@ async def test_an_old_reading_is_called_old() -> None:
         assert app.subtitle_words == ""
         app.panel.show(replace(view, now=NOW + 200))
         assert app.subtitle_words == "read 3m ago"
-
-
-async def test_wandbs_figures_of_the_host_are_percentages_with_names() -> None:
-    columns = {"system/memory_percent": [3.23] * 200, "system/cpu": [0.4] * 200}
-    text = await shown(make_view(make_run(columns=columns)), (60, 12))
-    assert "host memory" in text
-    assert "3.23%" in text
-    assert "0.4%" in text, "no share of 1, however small"
 
 
 def many(count: int, **more: Any) -> GpuReading:
@@ -244,22 +206,8 @@ async def test_zoomed_each_device_has_its_past_and_its_processes() -> None:
     assert "+3 processes" in await zoomed(watched(crowded, make_run()))
 
 
-async def test_this_host_and_that_of_the_run_are_distinguished() -> None:
-    text = await shown(watched(many(2), of_wandb(2)), (60, 16))
-    assert text.index("newest logged on node1") < text.index("this host, login")
-    text = await shown(watched(many(2), of_wandb(2, host="")), (60, 16))
-    assert text.index("this host, login") < text.index("newest logged by the run")
-
-
 async def test_devices_of_this_host_are_not_shown_twice() -> None:
     run = of_wandb(2, host="login")
     text = await shown(watched(many(2), run), (60, 16))
     assert "91%" not in text
     assert "process CPU" in text
-
-
-async def test_an_ended_run_does_not_use_what_its_host_does_now() -> None:
-    run = of_wandb(2, host="login")
-    text = await shown(watched(many(2), run, now=NOW + 1e6), (60, 16))
-    assert "newest logged on login" in text
-    assert "this host, login" in text

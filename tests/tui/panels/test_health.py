@@ -12,8 +12,6 @@ from verl_tui.health.finding import Finding, NotJudged, Severity, Verdict
 from verl_tui.tui.panels.health import HealthPanel
 
 if TYPE_CHECKING:
-    import pytest
-
     from verl_tui.rendering.session.snapshot import View
 
 COLLAPSE = Finding(
@@ -162,45 +160,6 @@ async def test_the_app_can_choose_in_a_circle() -> None:
         assert app.said == []
 
 
-def previewed(*findings: Finding) -> View:
-    """Return a view of a run of which a preview is shown, with what its end shows."""
-    shown = replace(view(*findings, skipped=()), loading=True)
-    assert shown.run is not None
-    shown.run.preview = True
-    return shown
-
-
-async def test_the_edge_says_that_findings_are_of_the_end_and_how_far_reading_is(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    app = Host(HealthPanel())
-    async with app.run_test(size=(60, 12)) as pilot:
-        shown = previewed(replace(KL_HIGH, since_step=None))
-        app.panel.show(shown)
-        await pilot.pause()
-        assert "kl-high" in app.text
-        assert "since" not in app.text
-        assert app.subtitle_words == "found at the end of its log; reading 45%"
-        monkeypatch.setattr(shown.monitor, "loaded", lambda: 0.5)
-        app.panel.show(shown)
-        assert app.subtitle_words == "found at the end of its log; reading 50%"
-
-
-async def test_the_edge_counts() -> None:
-    app = Host(HealthPanel())
-    async with app.run_test(size=(60, 12)) as pilot:
-        app.panel.show(view(COLLAPSE, KL_HIGH, replace(KL_HIGH, key="other")))
-        await pilot.pause()
-        assert (
-            app.subtitle_words == "1 critical · 2 warnings · 2 not applicable (v: why)"
-        )
-        await pilot.resize_terminal(34, 12)
-        await pilot.pause()
-        assert app.subtitle_words == "✖ 1 · ▲ 2 · 2 not applicable"
-        app.panel.show(make_view())
-        assert app.subtitle_words == ""
-
-
 CLIFF = Finding(
     "reward-cliff",
     Severity.WARNING,
@@ -231,24 +190,3 @@ async def test_what_only_follows_is_counted_and_unfolds() -> None:
         < unfolded.index("response-long")
     )
     assert "1 critical · 1 info" in unfolded
-
-
-async def test_stepping_through_findings_passes_over_what_is_folded() -> None:
-    app = Host(HealthPanel())
-    async with app.run_test(size=(60, 24)) as pilot:
-        app.panel.show(view(COLLAPSE, FOLLOWS, CLIFF, LONG))
-        await pilot.pause()
-        steps = [app.panel.choose_next(1) for _ in range(3)]
-        assert [one and one.id for one in steps] == [
-            "policy-collapse",
-            "response-long",
-            "policy-collapse",
-        ]
-        app.panel.action_unfold()
-        await pilot.pause()
-        steps = [app.panel.choose_next(1) for _ in range(3)]
-        assert [one and one.id for one in steps] == [
-            "kl-high",
-            "reward-cliff",
-            "response-long",
-        ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from inside_textual import notices
 from panel_host import Host
 from run_views import NOW, make_run, make_view
@@ -47,13 +46,6 @@ def three(**more: Any) -> tuple[Run, Run, Run]:
     return make_run("x-grpo", 60), make_run("x-ppo", 90), make_run("x-dapo", 30, **more)
 
 
-@pytest.mark.parametrize("selected", ["", "x-grpo", "x-ppo"])
-def test_with_fewer_than_two_selected_a_chart_is_as_ever(selected: str) -> None:
-    assert lines(reward(view_of(*three(), selected=selected))) == [
-        ("", "reward", "reward")
-    ]
-
-
 def test_the_shown_run_comes_first_and_each_has_the_letter_of_its_place() -> None:
     data = reward(view_of(*three(), selected="x-ppo x-grpo x-dapo"))
     assert lines(data) == [
@@ -77,14 +69,6 @@ def test_the_same_meaning_under_another_name_is_the_same_metric() -> None:
     assert found is not None
     assert set(found.values) == {2.0}
     assert counterpart(plain, "only/here", None, other) is None
-
-
-def test_what_is_counted_in_another_unit_is_not_held_against_it() -> None:
-    one = make_run("one", 9, columns={"perf/throughput": [100.0] * 9})
-    other = make_run("two", 9, columns={"reward/tps": [5.0] * 9})
-    assert one.indicators["throughput"] == "perf/throughput"
-    if "throughput" in other.indicators:
-        assert counterpart(one, "perf/throughput", "throughput", other) is None
 
 
 def test_letters_stand_on_the_lines_and_in_the_legend() -> None:
@@ -120,44 +104,3 @@ async def test_a_seventh_run_is_refused() -> None:
         await pilot.pause()
         assert len(view.selection) == 6
         assert notices(app) == ["6 runs are compared at most"]
-
-
-async def test_s_sorts_and_the_cursor_stays_with_its_run() -> None:
-    app = Host(RunsPanel())
-    runs = (make_run("b", 50), make_run("a", 9), make_run("c", 500, quiet=9000.0))
-    async with app.run_test(size=(80, 6)) as pilot:
-        app.panel.show(view_of(*runs))
-        orders = []
-        for _ in range(5):
-            await pilot.pause()
-            orders.append("".join(line.split()[2] for line in app.lines[1:4]))
-            await pilot.press("s")
-        assert orders == ["bac", "bac", "abc", "cba", "bac"]
-        await pilot.press("s", "s")
-        await pilot.pause()
-        assert "by name" in app.subtitle_words
-        await pilot.press("j")
-        assert app.said == ["c"], "the list is gone through as it is shown"
-
-
-@pytest.mark.parametrize(
-    ("width", "displayed"),
-    [
-        (40, "m  @ 150  A 0 0  B 1 1  C 2 2  D 3 3"),
-        (30, "m  @ 150  A 0  B 1  C 2  D 3"),
-        (24, "m  0 @ 150  A 0  B 1 …"),
-        (14, "m  0 @ 150"),
-    ],
-)
-def test_the_cursor_reads_as_many_runs_as_fit(width: int, displayed: str) -> None:
-    runs = [
-        make_run(f"run-{n}", 200, columns={"m": [float(n)] * 200}) for n in range(4)
-    ]
-    view = view_of(*runs, selected=" ".join(run.name for run in runs), cursor=150)
-    found = next(one for one in plan_charts(runs[0], ()) if one.key == "m")
-    (title, *_) = ChartRenderer().rows(
-        chart_data(found, view, ChartLook()), width, 8, cursor=150
-    )
-    text = "".join(words for words, _ in title)
-    assert text.split() == displayed.split()
-    assert len(text) <= width

@@ -9,15 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 from panel_host import Host, count_paints
 from run_views import make_run, make_view
-from watching import check_layout, dashboard, loaded, press, settle, text, write_run
 
 from verl_tui.health.finding import Finding, NotJudged, Severity, Verdict
 from verl_tui.tui.panels.runs import RunsPanel
-from verl_tui.tui.widgets.rows import Entries
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from verl_tui.rendering.session.snapshot import View
 
 WARNED = Verdict((Finding("kl-high", Severity.WARNING, "too high"),))
@@ -103,45 +99,10 @@ async def test_one_row_each_where_there_is_room() -> None:
     assert first.index("120/500") == second.index("480/500") == third.index("500/500")
 
 
-async def test_the_panel_over_the_full_screen_is_a_table(tmp_path: Path) -> None:
-    for n in range(30):
-        write_run(tmp_path, f"run-{n:02}", 3)
-    app = loaded(tmp_path)
-    async with app.run_test(size=(80, 24)) as pilot:
-        for size, there in (
-            ((80, 24), True),
-            ((60, 20), True),
-            ((40, 12), False),
-            ((140, 45), True),
-        ):
-            await pilot.resize_terminal(*size)
-            await press(pilot, "f2")
-            if not dashboard(app).zoomed:
-                await press(pilot, "z")
-            await settle(pilot)
-            check_layout(app)
-            seen = text(app)
-            assert there is ("reward" in seen and "KL" in seen), size
-            assert "run-00" in seen
-            await press(pilot, "G")
-            assert "run-29" in text(app)
-            assert there is ("reward" in text(app)), "the heading stays"
-            await press(pilot, "g")
-
-
 async def test_a_narrow_list_keeps_state_and_step() -> None:
     lines = (await shown(three(), (36, 10))).split("\n")
     assert lines[1][1:].split()[:5] == ["1", "✖1", "grpo", "running", "120/500"]
     assert lines[2][1:].split()[:5] == ["2", "▲1", "ppo", "running", "480/500"]
-
-
-async def test_a_long_name_keeps_both_ends() -> None:
-    text = await shown(
-        make_view(make_run("gsm8k-grpo-" + "very-" * 20 + "lr1e-6")), (36, 6)
-    )
-    assert "gsm8k-g" in text
-    assert "lr1e-6" in text
-    assert "…" in text
 
 
 @pytest.mark.parametrize(
@@ -168,26 +129,6 @@ async def test_badge(verdict: Verdict | None, badge: str) -> None:
     assert f"1 {badge:2} grpo" in await shown(
         make_view(make_run(), verdicts=verdicts), (80, 5)
     )
-
-
-async def test_what_the_user_knows_of_is_not_counted() -> None:
-    worse = (
-        *CRITICAL.findings,
-        *WARNED.findings,
-        Finding("plateau", Severity.INFO, "no progress"),
-    )
-    view = make_view(
-        make_run(),
-        make_run("other"),
-        verdicts={"grpo": Verdict(worse), "other": Verdict()},
-    )
-    assert "1 ✖2 grpo" in await shown(view, (80, 5)), "what only informs is no trouble"
-    view.acknowledgements.toggle("grpo", CRITICAL.findings[0])
-    text = await shown(view, (80, 5))
-    assert "1 ▲1 grpo" in text
-    assert "2 ●  other" in text, "names stand in one column"
-    view.acknowledgements.toggle("grpo", WARNED.findings[0])
-    assert "1 ●  grpo" in await shown(view, (80, 5))
 
 
 async def test_keys_and_mouse_pick_runs() -> None:
@@ -244,28 +185,3 @@ async def test_one_new_step_repaints_the_rows_of_its_run_only(
         app.panel.show(view)
         await pilot.pause()
         assert counts["render"] == 1
-
-
-@pytest.mark.parametrize(
-    "theme", ["textual-dark", "textual-light", "ansi-dark", "ansi-light"]
-)
-async def test_the_chosen_run_can_be_read_in_every_theme(theme: str) -> None:
-    app = Host(RunsPanel())
-    async with app.run_test(size=(60, 8)) as pilot:
-        app.theme = theme
-        await pilot.pause()
-        app.panel.show(three())
-        await pilot.pause()
-        chosen, other = (app.panel.query_one(Entries).render_line(y) for y in (0, 1))
-        look = [
-            next(segment.style for segment in strip if "po" in segment.text)
-            for strip in (chosen, other)
-        ]
-        assert look[0] != look[1]
-        for style in look:
-            assert style is not None
-            plain = style.color is not None and style.color.is_default
-            assert style.color != style.bgcolor or plain
-            assert not (
-                plain and style.bgcolor is not None and not style.bgcolor.is_default
-            )

@@ -105,16 +105,6 @@ def view_of(run: Run | None, **more: Any) -> View:
     return View(monitor, run, 1000.0, browser=BROWSER, **more)
 
 
-async def test_the_number_of_a_step_and_its_place_are_distinguished() -> None:
-    app = Host(view_of(steps_of_three(1, 2, 3)))
-    async with app.run_test(size=(100, 14)) as pilot:
-        await pilot.pause()
-        await pilot.press("N")
-        assert app.subtitle_words == "step 2, 2 of 3 · f follows · o opens"
-        app.panel.show(view_of(steps_of_three(1, 2, 3, 5)))
-        assert app.subtitle_words == "step 2, 2 of 4 · f follows · o opens"
-
-
 async def test_follows_the_newest_step_until_the_user_moves() -> None:
     run = steps_of_three(10)
     app = Host(view_of(run))
@@ -189,16 +179,6 @@ async def test_best_and_worst() -> None:
         assert [index for _, index in seen if index is not None] == [2, 4, 2, 5, 1, 5]
 
 
-async def test_goes_to_the_nearest_step() -> None:
-    app = Host(view_of(steps_of_three(10, 20, 30)))
-    async with app.run_test(size=(100, 14)) as pilot:
-        app.panel.go_to(18)
-        assert app.shown == (20, 0)
-        assert not app.panel.browse.chosen.follow
-        await pilot.pause()
-        assert "step 20" in app.text
-
-
 @pytest.mark.parametrize("key", ["j", "k", "down", "pagedown", "pageup"])
 async def test_a_folded_sample_unfolds_for_who_scrolls_on(key: str) -> None:
     run = Run("grpo")
@@ -225,32 +205,6 @@ async def test_a_folded_sample_unfolds_for_who_scrolls_on(key: str) -> None:
         await pilot.press("n")
         await pilot.pause()
         assert "u unfolds" in app.text, "the next one is folded again"
-
-
-async def test_each_run_keeps_its_place() -> None:
-    one, other = steps_of_three(10, 20), Run("other")
-    add(other, sample(5, 0))
-    app = Host(view_of(one))
-    async with app.run_test(size=(100, 14)) as pilot:
-        await pilot.press("N")
-        app.panel.show(view_of(other))
-        assert app.shown == (5, 0)
-        assert app.panel.browse.chosen.follow
-        app.panel.show(view_of(one))
-        assert app.shown == (10, 0)
-
-
-async def test_unfolds_the_prompt() -> None:
-    run = Run("grpo")
-    add(run, sample(1, 0, prompt="\n".join(f"line {n}" for n in range(29))))
-    app = Host(view_of(run))
-    async with app.run_test(size=(100, 24)) as pilot:
-        await pilot.pause()
-        assert "characters, u unfolds" in app.text
-        for unfolded in (True, False):
-            await pilot.press("u")
-            await pilot.pause()
-            assert ("line 0" in app.text) is unfolded
 
 
 async def test_says_why_there_are_no_samples() -> None:
@@ -298,25 +252,3 @@ async def test_hostile_text(text: str) -> None:
         await pilot.pause()
         assert len(app.lines) == 20
         assert not {"\x1b", "\x9b", "\u202e", "\u200d"} & set(app.text)
-
-
-async def test_every_size() -> None:
-    run = steps_of_three(10, 20)
-    add(run, sample(30, 0, prompt="汉字" * 200, response="🙂 and words " * 50))
-    app = Host(view_of(run))
-    async with app.run_test(size=(80, 20)) as pilot:
-        for size in [
-            (1, 1),
-            (2, 2),
-            (3, 3),
-            (5, 2),
-            (10, 4),
-            (40, 8),
-            (200, 12),
-            (140, 45),
-            (20, 1),
-        ]:
-            await pilot.resize_terminal(*size)
-            await pilot.pause()
-            assert len(app.lines) == size[1]
-            assert app.shown == (30, 0)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from run_views import make_run
 
-from verl_tui.rendering.charts.plan import ChartLook, plan_charts, second_metric
+from verl_tui.rendering.charts.plan import ChartLook
 from verl_tui.rendering.charts.zoom_window import ZoomSpan, holding, panned, zoomed
 from verl_tui.tui.keys.chart_keys import (
     KEYS,
@@ -18,7 +16,6 @@ from verl_tui.tui.keys.chart_keys import (
     why_unchanged,
 )
 
-WHOLE = (1, 1000)
 wholes = st.tuples(st.integers(-50, 10**6), st.integers(0, 10**6)).map(
     lambda pair: (pair[0], pair[0] + pair[1])
 )
@@ -54,28 +51,6 @@ def test_whatever_is_pressed_something_of_the_run_is_shown(
                 first, last = span.shown(reach)
                 assert reach[0] <= first <= last <= reach[1]
                 assert last - first <= span.length + max(1, span.length // 4)
-
-
-def test_zooming_keeps_the_cursor_where_it_is() -> None:
-    span = zoomed(None, WHOLE, 0.5, at=251)
-    assert span is not None
-    first, last = span.shown(WHOLE)
-    assert abs((251 - first) / (last - first) - 0.25) < 0.01
-    near_the_end = zoomed(None, WHOLE, 0.5, at=990)
-    assert near_the_end is not None
-    assert near_the_end.follows
-    out_of_sight = zoomed(span, WHOLE, 0.5, at=900)
-    assert out_of_sight is not None
-    assert sum(out_of_sight.shown(WHOLE)) == pytest.approx(first + last, abs=2)
-
-
-def test_a_step_out_of_sight_is_brought_into_it() -> None:
-    span = zoomed(None, WHOLE, 0.1)
-    assert holding(span, WHOLE, 950) == span
-    moved = holding(span, WHOLE, 300)
-    assert moved is not None
-    assert moved.shown(WHOLE) == (250, 350)
-    assert holding(None, WHOLE, 300) is None
 
 
 # -- the look --------------------------------------------------------------------------------------
@@ -121,32 +96,4 @@ def test_at_an_end_moving_on_says_why_nothing_moves() -> None:
     assert not why_unchanged(first, "later", run)
 
 
-def test_a_run_reaches_over_all_its_metrics() -> None:
-    assert make_run(steps=0).reach is None
-    assert make_run(steps=12).reach == (1, 12)
-
-
 # -- partners --------------------------------------------------------------------------------------
-
-
-def test_the_loss_goes_with_the_kl() -> None:
-    run = make_run(
-        steps=3,
-        columns={
-            "actor/pg_loss": [1.0] * 3,
-            "actor/ppo_kl": [0.1] * 3,
-            "my/own": [1.0] * 3,
-        },
-    )
-    plans = {found.key: found for found in plan_charts(run, ())}
-    every = list(plans.values())
-    assert second_metric(plans["actor/pg_loss"], every) == plans["actor/ppo_kl"]
-    assert second_metric(plans["actor/ppo_kl"], every) == plans["actor/pg_loss"]
-    assert second_metric(plans["my/own"], every) == plans["critic/score/mean"]
-    assert second_metric(plans["actor/pg_loss"], [plans["my/own"]]) is None
-    assert (
-        second_metric(
-            cast("Any", SimpleNamespace(key="x", indicator="unheard of")), every
-        )
-        == plans["critic/score/mean"]
-    )

@@ -5,13 +5,11 @@ screen at any size.
 from __future__ import annotations
 
 import json
-from math import sqrt
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from inside_textual import count_frames
 from rich.cells import cell_len
-from watching import NOW, Typed, check_layout, loaded, names, press, settle, text
+from watching import NOW, Typed, loaded, names, press, settle, text
 
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.records import Batch, MetricRows, Settings, SourceStatus
@@ -36,9 +34,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    import pytest
+
 from types import SimpleNamespace
 
-SIZES = [(220, 60), (140, 45), (80, 24), (60, 20), (40, 12), (20, 6)]
 REWARD, KL, LR = "critic/score/mean", "actor/ppo_kl", "actor_rollout_ref.actor.optim.lr"
 
 
@@ -171,55 +170,6 @@ def test_kl_is_worse_where_it_leaves_its_band() -> None:
     ]
 
 
-def test_rewards_of_different_scales_are_not_held_against_each_other() -> None:
-    scores = [0.2, 0.3, 0.4, 0.5] * 10
-    binary = run_of("binary", scores)
-    open_ = run_of("open", [2.1, 2.4, 3.0, 3.9] * 10)
-    columns = [scores, [sqrt(m * (1 - m)) for m in scores]]
-    with_spread = MetricRows(
-        ("reward/mean", "reward/std"), range(1, 41), columns, range(40)
-    )
-    labelled = Run("labelled")
-    labelled.apply(
-        Batch("labelled", SourceStatus("labelled", "verl console"), (with_spread,)), NOW
-    )
-    assert row(table(view_of(labelled, open_)), "final reward") == ["0.37", "2.97"]
-    assert row(table(view_of(binary, open_)), "final reward")[2] == "✓", (
-        "nothing tells that scales differ"
-    )
-
-
-def test_validation_that_counts_failed_sessions_is_held_against_none_that_does_not_in_silence() -> (
-    None
-):
-    core = "val-core/gsm8k/acc/mean@1"
-    successful = "val-aux/gsm8k/acc_success_only/mean@1"
-    new = run_of("new", [0.5] * 3, **{core: 0.4, successful: 0.5})
-    old = run_of("old", [0.5] * 3, **{core: 0.5})
-    said = " ".join(table(view_of(new, old)))
-    assert "acc of new counts failed sessions as 0 (verl 0.9.1" in said
-    assert "measured differently" not in " ".join(table(view_of(new, new)))
-    assert "measured differently" not in " ".join(
-        table(view_of(new, run_of("other", [0.5] * 3)))
-    )
-
-
-def test_gspo_losses_of_two_scales_are_reported() -> None:
-    gspo = {"actor_rollout_ref.actor.policy_loss.loss_mode": "gspo"}
-    by_token = {**gspo, "actor_rollout_ref.actor.loss_agg_mode": "token-mean"}
-    both = {"num_turns/mean": 2.0, "training/num_turns/mean": 2.0}
-    new = run_of("new", [0.5] * 3, said=by_token, **both)
-    old = run_of("old", [0.5] * 3, said=by_token)
-    said = " ".join(table(view_of(new, old)))
-    assert (
-        "GSPO goes by loss_agg_mode since verl 0.9.1, which keys of new show; old may be older"
-        in said
-    )
-    assert "GSPO goes" not in " ".join(
-        table(view_of(new, run_of("usual", [0.5] * 3, said=gspo)))
-    )
-
-
 # -- on the screen ---------------------------------------------------------------------------------
 
 
@@ -242,33 +192,6 @@ def write(directory: Path, count: int = 5, steps: int = 12) -> Path:
             "".join(json.dumps(line) + "\n" for line in lines)
         )
     return directory
-
-
-@pytest.mark.parametrize(
-    ("sizes", "ascii_only", "count"),
-    [
-        (SIZES[1::3], False, 0),
-        (SIZES[2::3], True, 1),
-        (SIZES[1::2], False, 5),
-        *(
-            pytest.param(SIZES[::step], step < 0, count, marks=pytest.mark.thorough)
-            for step in (1, -1)
-            for count in (0, 1, 5)
-        ),
-    ],
-)
-async def test_any_size(
-    tmp_path: Path, sizes: list[tuple[int, int]], ascii_only: bool, count: int
-) -> None:
-    app = loaded(write(tmp_path, count), ascii_only=ascii_only)
-    async with app.run_test(size=sizes[0]) as pilot:
-        for size in sizes:
-            await pilot.resize_terminal(*size)
-            await press(pilot, "C", "right", "x", "x", "b", "right", "j", "G")
-            check_layout(app)
-            assert isinstance(app.screen, CompareScreen)
-            assert not ascii_only or text(app).isascii()
-            await press(pilot, "escape")
 
 
 async def test_selected_runs_are_compared_and_keys_do_what_they_say(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
 from dashboard_layouts import LAYOUTS
 from watching import (
     NOW,
@@ -225,29 +224,3 @@ async def test_a_chart_s_cursor_takes_the_others_along(collapse: Monitor) -> Non
 
 
 # -- filter ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "size", [(80, 24), pytest.param((40, 12), marks=pytest.mark.thorough)]
-)
-async def test_filter(demo: Monitor, size: tuple[int, int]) -> None:
-    app = showing(demo)
-    async with app.run_test(size=size) as pilot:
-        await press(pilot, "slash", *"or/entropy")
-        charts = app.screen.query_one(ChartsPanel)
-        assert "or/entropy" in lines(app)[-1] + lines(app)[-2]
-        assert {chart.data.key for chart in charts.charts if chart.display} == {
-            "actor/entropy"
-        }
-        await press(pilot, "enter")
-        assert {chart.data.key for chart in charts.charts if chart.display} == {
-            "actor/entropy"
-        }
-        check_layout(app)
-        await press(pilot, "slash", Typed("xyz"))
-        assert "no metric matches" in text(app)
-        assert "esc clears the filter" in text(app), "a sentence, and a way on"
-        await press(pilot, "escape")
-        assert len([chart for chart in charts.charts if chart.display]) > 1
-        await press(pilot, "1")
-        assert "run_grpo_gsm8k" in lines(app)[0]

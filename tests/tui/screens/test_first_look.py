@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from inside_textual import close_screens
-from textual.events import Resize
 from watching import (
     NOW,
     check_layout,
@@ -113,11 +111,3 @@ async def test_the_run_that_needs_a_look_is_shown_first_and_never_again(
         app.tick()
         await settle(pilot)
         assert app.view_at(NOW).run.name == next(iter(demo.runs))
-
-
-async def test_what_comes_when_no_screen_is_left_is_no_error(demo: Monitor) -> None:
-    app = showing(demo)
-    async with app.run_test(size=(80, 24)):
-        await close_screens(app)
-        app.post_message(app.Read())
-        app.post_message(Resize(app.size, app.size))

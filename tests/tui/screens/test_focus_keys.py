@@ -11,12 +11,9 @@ from watching import (
     dashboard,
     in_sight,
     lines,
-    loaded,
     press,
     settle,
     showing,
-    text,
-    write_run,
 )
 
 from verl_tui.tui.panels.charts import ChartsPanel
@@ -25,8 +22,6 @@ from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.widgets.chart import Chart
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from verl_tui.monitor import Monitor
     from verl_tui.tui.app import VerlApp
 
@@ -127,27 +122,6 @@ async def test_a_zoomed_chart_goes_from_run_to_run_and_from_metric_to_metric(
         assert "actor" in zoomed(app)
         await press(pilot, "k")
         assert zoomed(app) == first
-
-
-async def test_a_run_without_the_metric_says_so(tmp_path: Path) -> None:
-    write_run(tmp_path, "one", own_metric=1.0)
-    write_run(tmp_path, "two")
-    app = loaded(tmp_path)
-    async with app.run_test(size=WIDE) as pilot:
-        await press(
-            pilot,
-            "f3",
-            "slash",
-            Typed("own_metric"),
-            "enter",
-            "enter",
-            "right_square_bracket",
-        )
-        assert "two has no rollout/own_metric" in text(app)
-        check_layout(app)
-        await press(pilot, "left_square_bracket")
-        assert "has no" not in text(app)
-        assert zoomed(app) == "rollout/own_metric"
 
 
 # -- the help --------------------------------------------------------------------------------------

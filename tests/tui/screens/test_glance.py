@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,15 +17,10 @@ from watching import (
     text,
 )
 
-from verl_tui.config import Config
-from verl_tui.monitor import load
 from verl_tui.records import Gpu, GpuReading
 from verl_tui.rendering.one_row import one_row
-from verl_tui.rendering.run_list.run_entries import health_badge
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from verl_tui.monitor import Monitor
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.tui.widgets.line import Piece
@@ -99,40 +92,6 @@ def test_the_most_important_is_said_at_every_width(
 ) -> None:
     row = words(one_row(view, width, alone=True))
     assert [part for part in expected if part not in row] == [], row
-
-
-FIGURES = {
-    "reward": 0.4,
-    "kl": 0.01,
-    "entropy": 0.5,
-    "completions/mean_length": 200.0,
-}
-
-
-@pytest.mark.parametrize(
-    ("figures", "said", "badge"),
-    [
-        (FIGURES, ("✓ nothing found", "good"), "ok"),
-        ({"reward": 0.4, "kl": 0.01}, ("○ nothing found", "dim"), "dim"),
-        ({"my_number": 0.4}, ("○ nothing to judge", "dim"), "nothing"),
-    ],
-)
-def test_green_is_what_was_judged_in_all(
-    figures: dict[str, float], said: tuple[str, str], badge: str, tmp_path: Path
-) -> None:
-    path = tmp_path / "log.jsonl"
-    steps = [
-        {"step": i, **{key: value + i % 7 / 100 for key, value in figures.items()}}
-        for i in range(1, 90)
-    ]
-    path.write_text("".join(json.dumps(step) + "\n" for step in steps))
-    os.utime(path, (NOW, NOW))
-    view = showing(load([str(path)], Config(), NOW)).view_at(NOW)
-    row = one_row(view, 120, alone=True)
-    assert said in row
-    assert ("good" in [role for _, role in row]) is (badge == "ok")
-    assert view.run is not None
-    assert health_badge(view, view.run).badge == badge
 
 
 async def test_few_rows_look_designed(collapse: Monitor) -> None:

@@ -239,23 +239,6 @@ async def test_from_a_crash_to_its_line(log: Path) -> None:
         assert "too bad" in marked(pilot) or "Error executing" in marked(pilot)
 
 
-async def test_from_a_step_to_its_line(log: Path) -> None:
-    log.write_text(console(4000))
-    app = loaded(log.parent)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await press(pilot)
-        app.cursor = 321
-        await opened(pilot)
-        assert "TaskRunner step:321 - " in marked(pilot)
-        await pilot.press("l")
-        await settle(pilot)
-        app.cursor = 77_777
-        await opened(pilot)
-        await until(
-            pilot, lambda: "no line of step 77777 in train.log" in displayed(pilot)
-        )
-
-
 async def test_other_files_and_other_runs(log: Path, tmp_path: Path) -> None:
     (log.parent / "metrics.jsonl").write_text(
         '{"step": 1, "data": {"critic/score/mean": 0.5}}\n'

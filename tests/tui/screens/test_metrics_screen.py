@@ -133,27 +133,6 @@ async def test_opens_and_closes(demo: Monitor) -> None:
         assert [found.key for found in plans].count(key) == 1
 
 
-async def test_what_is_constant_takes_a_row_of_text_each_below_the_charts(
-    tmp_path: Path,
-) -> None:
-    constant = tuple(f"actor/same{n}" for n in range(5))
-    app = loaded(write_metrics(tmp_path, keys=KEYS[:4], constant=constant))
-    async with app.run_test(size=(90, 40)) as pilot:
-        await opened(pilot, "G")
-        assert tiles(app)[-5:] == [*constant]
-        at = next(
-            row
-            for row, line in enumerate(lines(app))
-            if line.startswith("constants and counters  5")
-        )
-        below = [line.split()[0] for line in lines(app)[at + 1 : at + 4]]
-        assert below == ["actor/same0", "actor/same2", "▸"]
-        await press(pilot, "k")
-        assert screen(app).chosen == "actor/same2"
-        await press(pilot, "k", "k")
-        assert screen(app).chosen in KEYS
-
-
 async def test_columns_and_rows(tmp_path: Path) -> None:
     file = StateFile(tmp_path / "state.json")
     app = loaded(write_metrics(tmp_path), state_file=file)
@@ -253,34 +232,6 @@ async def test_pinned_metrics_come_first_on_the_dashboard(
     assert StateFile(tmp_path / "state.json").state.pins == ("timing_s/gen",)
 
 
-async def test_says_what_cannot_be_remembered(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    app = loaded(
-        write_metrics(tmp_path), state_file=StateFile(tmp_path / "file" / "state.json")
-    )
-    async with app.run_test(size=(100, 30), notifications=True) as pilot:
-        await opened(pilot, "space")
-        await until(pilot, lambda: "not remembered" in text(app))
-        assert app.state_file.state.pins == (screen(app).chosen,)
-
-
-async def test_follows_the_shown_run(tmp_path: Path) -> None:
-    write_metrics(tmp_path, "one", keys=("a/x", "a/y"))
-    write_metrics(tmp_path, "two", keys=("b/x", "b/y", "b/z"))
-    app = loaded(tmp_path)
-    async with app.run_test(size=(100, 30)) as pilot:
-        await opened(pilot)
-        assert tiles(app) == ["a/x", "a/y"]
-        await press(pilot, "right_square_bracket")
-        await drawn(pilot)
-        assert tiles(app) == ["b/x", "b/y", "b/z"]
-        assert "two" in lines(app)[0]
-        await press(pilot, "v", "left_square_bracket")
-        await drawn(pilot)
-        assert "a/y" in text(app)
-        assert "b/y" not in text(app)
-
-
 async def test_a_new_step_shows_and_nothing_new_writes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -377,41 +328,3 @@ async def test_one_cursor_reads_all_charts(
         assert {
             chart.cursor for chart in dashboard(app).query_one(ChartsPanel).charts
         } == {20}
-
-
-async def test_one_window_for_all_charts(tmp_path: Path) -> None:
-    app = loaded(write_metrics(tmp_path, steps=400))
-    async with app.run_test(size=(120, 40)) as pilot:
-        await opened(pilot, "plus", "plus", "H")
-        await drawn(pilot)
-        ends = {
-            (tile.data.first_step, tile.data.last_step)
-            for tile in app.screen.query(Tile)
-            if tile.drawn
-        }
-        ((first, last),) = ends
-        assert first is not None
-        assert last == first + 100
-        assert f"steps {first}–{last}" in lines(app)[0]
-        await press(pilot, "q")
-        charts = dashboard(app).query_one(ChartsPanel)
-        assert {
-            (chart.data.first_step, chart.data.last_step) for chart in charts.charts
-        } == ends
-        await press(pilot, "m", "0")
-        await drawn(pilot)
-        assert charts.look.span is None
-        # Charts of a column line up.
-        for keys in (
-            (),
-            ("greater_than_sign",),
-            ("right_parenthesis", "less_than_sign"),
-        ):
-            await press(pilot, *keys)
-            await drawn(pilot)
-            lefts: dict[int, set[int]] = {}
-            for tile in app.screen.query(Tile):
-                if tile.drawn is not None and tile.display:
-                    lefts.setdefault(tile.region.x, set()).add(tile.drawing.left)
-            assert lefts
-            assert all(len(found) == 1 for found in lefts.values()), lefts

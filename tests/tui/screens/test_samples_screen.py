@@ -21,8 +21,6 @@ from watching import (
 
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.samples import SamplesScreen
-from verl_tui.tui.screens.zoom import ZoomScreen
-from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.document_rows import DocumentRows
 
 if TYPE_CHECKING:
@@ -113,61 +111,7 @@ async def test_opens_where_the_panel_is_and_comes_back_to_where_one_was(
         assert (panel.shown[0].step, panel.shown[1]) == (1, 2)
 
 
-async def test_the_charts_cursor_leads_to_the_samples_of_its_step(run: Path) -> None:
-    app = loaded(run)
-    async with app.run_test(size=(80, 24)) as pilot:  # the panel is out of sight
-        await press(pilot, "f3", "left", "left", "o")
-        assert app.cursor is not None
-        await until(pilot, lambda: at(app) == (app.cursor, False, 0))
-        # So does the cursor of a zoomed chart.
-        await press(pilot, "q", "escape", "escape")
-        await pilot.resize_terminal(100, 30)
-        await press(pilot, "f3", "enter", "left", "left", "left", "o")
-        assert isinstance(app.screen_stack[-2], ZoomScreen)
-        step = app.screen_stack[-2].query_one(Chart).cursor
-        assert step is not None
-        assert step < 4
-        await until(pilot, lambda: at(app) == (step, False, 0))
-        await press(pilot, "q")
-        assert isinstance(app.screen, ZoomScreen)
-
-
 # -- moving ----------------------------------------------------------------------------------------
-
-
-async def test_walks_through_samples_and_steps(run: Path) -> None:
-    app = loaded(run)
-    async with app.run_test(size=(120, 30)) as pilot:
-        await start(pilot, app)
-        for key, place in [
-            *(
-                ("n", (4, False, 1)),
-                ("p", (4, False, 0)),
-                ("N", (3, False, 0)),
-                ("b", (3, False, 1)),
-            ),
-            *(
-                ("b", (3, False, 3)),
-                ("w", (3, False, 4)),
-                ("N", (2, False, 4)),
-                ("P", (3, False, 4)),
-            ),
-            *(
-                ("n", (3, False, 5)),
-                ("n", (2, False, 0)),
-                ("p", (3, False, 5)),
-                ("v", (4, True, 0)),
-            ),
-            *(
-                ("N", (2, True, 0)),
-                ("N", (2, True, 0)),
-                ("v", (2, False, 0)),
-                ("f", (4, False, 0)),
-            ),
-        ]:
-            await pilot.press(key)
-            await until(pilot, lambda place=place: at(app) == place)
-        await until(pilot, lambda: "answer 4-0" in text(app))
 
 
 async def test_scrolls_long_texts_to_their_end(run: Path) -> None:

@@ -8,7 +8,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from watching import check_layout, dashboard, loaded, press, settle, text
+from watching import dashboard, loaded, press, settle, text
 
 from verl_tui.distributions import QUANTILES
 from verl_tui.rendering.charts.renderer import ChartRenderer
@@ -103,27 +103,3 @@ async def test_the_histogram_at_the_cursor(log: Path) -> None:
         assert "25–75% 0.133 to 0.378" in text(app)
         await press(pilot, "escape", "j")
         assert "values from" not in text(app), "the policy loss is no distribution"
-
-
-@pytest.mark.parametrize(
-    ("size", "ascii_only"),
-    [
-        ((80, 24), False),
-        ((40, 12), True),
-        *(
-            pytest.param(size, ascii_only, marks=pytest.mark.thorough)
-            for size in ((140, 45), (80, 24), (40, 12), (20, 6))
-            for ascii_only in (False, True)
-        ),
-    ],
-)
-async def test_it_fits_everywhere(
-    log: Path, size: tuple[int, int], ascii_only: bool
-) -> None:
-    app = loaded(log, ascii_only=ascii_only)
-    async with app.run_test(size=size) as pilot:
-        await press(pilot, "enter", "home")
-        check_layout(app)
-        assert ("values from" in text(app)) is (size[1] >= 14)
-        if ascii_only:
-            assert text(app).isascii()

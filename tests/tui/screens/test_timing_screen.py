@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
-from watching import NOW, check_layout, press, settle, showing, text
+from watching import NOW
 
 from verl_tui.records import (
     SAMPLES,
@@ -26,7 +26,6 @@ from verl_tui.records import (
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.rendering.timing.step_parts import timing_rows
 from verl_tui.runs.run import Run
-from verl_tui.tui.screens.timing import TimingScreen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -130,45 +129,6 @@ def test_progress_with_the_pace_of_each_kind_and_the_end() -> None:
     assert shown[start + 6] == "next validation at step 50"
 
 
-def test_what_it_yields() -> None:
-    shown = texts(view_of(validating()), 110)
-    start = shown.index("throughput")
-    assert shown[start + 1 : start + 6] == [
-        "steps per minute         1.5 steps/min     timing_s/step",
-        "generation latency, p95  20.0 s            timing_s/gen, of the last 43",
-        "throughput per GPU       100 tokens/s/GPU  perf/throughput",
-        "throughput of all GPUs   800 tokens/s      perf/throughput × 8 GPUs",
-        "MFU actor                0.0%              0: unknown model or GPU",
-    ]
-    start = shown.index("generating and waiting")
-    assert shown[start + 1] == "time spent generating  43.5%  timing_s/gen"
-
-
-def test_each_of_the_newest_steps() -> None:
-    shown = texts(view_of(validating()), 60)
-    start = shown.index("step by step")
-    assert len(shown) == start + 9
-    assert shown[start + 5].startswith("40 █")
-    assert shown[start + 5].endswith("100 s")
-    assert shown[start + 5].count("▄") == pytest.approx(
-        2 * shown[start + 5].count("█") * 1.5, abs=3
-    )
-    assert shown[start + 6].endswith("40.0 s")
-    assert "▄" not in shown[start + 6]
-
-
-def test_overlap_is_said() -> None:
-    run = timed(
-        {"time/step": [10.0] * 9, "time/generate": [9.0] * 9, "time/train": [8.0] * 9}
-    )
-    shown = texts(view_of(run), 100)
-    assert (
-        "Some parts run in parallel: together they take 7.00 s more than the step."
-        in shown
-    )
-    assert not any(line.startswith("  unaccounted") for line in shown)
-
-
 @pytest.mark.parametrize(
     ("run", "words"),
     [
@@ -230,29 +190,3 @@ def test_numbers_of_any_kind_raise_nothing(
 
 
 # -- on a screen -----------------------------------------------------------------------------------
-
-
-async def test_opens_and_closes(demo: Monitor) -> None:
-    app = showing(demo)
-    async with app.run_test(size=(140, 45)) as pilot:
-        for key in ("escape", "q", "t"):
-            await press(pilot, "t")
-            assert "timing of run_grpo_gsm8k" in text(app)
-            assert "update actor" in text(app)
-            await press(pilot, key)
-            assert not isinstance(app.screen, TimingScreen), key
-        # Other runs are a key away.
-        await press(pilot, "t", "left_square_bracket")
-        assert "timing of run_grpo_seed_8" in text(app)
-
-
-async def test_any_size(demo: Monitor) -> None:
-    app = showing(demo)
-    async with app.run_test(size=(140, 45)) as pilot:
-        await press(pilot, "t")
-        for size in [(80, 24), (40, 12), (20, 6), (1, 1), (5, 3), (200, 60)]:
-            await pilot.resize_terminal(*size)
-            await settle(pilot)
-            if size > (1, 1):  # a frame alone takes two cells
-                check_layout(app)
-        assert "update actor" in text(app)

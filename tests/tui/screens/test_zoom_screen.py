@@ -8,7 +8,6 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from inside_textual import notices
 from textual.widgets import Input
 from watching import (
     NOW,
@@ -18,7 +17,6 @@ from watching import (
     press,
     sample,
     settle,
-    text,
 )
 
 from verl_tui.tui.panels.charts import ChartsPanel
@@ -71,10 +69,6 @@ def charts(app: VerlApp) -> list[Chart]:
     ]
 
 
-def windows(app: VerlApp) -> set[tuple[int | None, int | None]]:
-    return {(chart.data.first_step, chart.data.last_step) for chart in charts(app)}
-
-
 def zoomed(app: VerlApp) -> Chart:
     return app.screen.query_one(Chart)
 
@@ -84,39 +78,6 @@ def displayed(app: VerlApp) -> str:
 
 
 # -- the window ------------------------------------------------------------------------------------
-
-
-async def test_all_charts_show_one_window(log: Path) -> None:
-    app = loaded(log)
-    async with app.run_test(size=(140, 45), notifications=True) as pilot:
-        # Without a zoom there is nothing to move.
-        await press(pilot, "L")
-        assert any(words.endswith("+ zooms in") for words in notices(app))
-        assert windows(app) == {(None, None)}
-        # What is zoomed in on the dashboard is so over the full screen, and the other way round.
-        await press(pilot, "plus")
-        assert windows(app) == {(200, None)}
-        assert "from step 200" in text(app)
-        await press(pilot, "plus", "H", "H")
-        ((first, last),) = windows(app)
-        assert first is not None
-        assert last == first + 100
-        assert f"steps {first}–{last}" in text(app)
-        await press(pilot, "enter")
-        assert isinstance(app.screen, ZoomScreen)
-        assert (zoomed(app).data.first_step, zoomed(app).data.last_step) == (
-            first,
-            last,
-        )
-        assert f"steps {first}–{last}" in text(app)
-        await press(pilot, "minus", "y", "escape")
-        assert app.screen is dashboard(app)
-        ((wider, _),) = windows(app)
-        assert wider is not None
-        assert wider < first, "what was done over the full screen holds for all"
-        assert all(chart.data.log_y for chart in charts(app))
-        await press(pilot, "0")
-        assert windows(app) == {(None, None)}
 
 
 # -- the cursor ------------------------------------------------------------------------------------
@@ -168,19 +129,6 @@ async def test_there_is_one_cursor_on_every_axis(log: Path, axes: list[str]) -> 
 
 
 # -- a second metric -------------------------------------------------------------------------------
-
-
-async def test_the_loss_gets_the_kl_beside_it(log: Path) -> None:
-    app = loaded(log)
-    async with app.run_test(size=(140, 45)) as pilot:
-        await press(pilot, "slash", Typed("policy_loss"), "enter", "enter", "2")
-        data = zoomed(app).data
-        assert data.right is not None
-        assert data.right.key == "rollout/kl_div"
-        await press(pilot, "end")
-        assert "policy KL" in displayed(app)
-        await press(pilot, "2")
-        assert zoomed(app).data.right is None
 
 
 async def test_any_metric_can_be_the_second(log: Path) -> None:

@@ -155,70 +155,6 @@ def test_values_that_are_no_numbers_are_marked():
     )
 
 
-def test_marks_stand_on_the_axis():
-    marks = (
-        Mark(20, "breach"),
-        Mark(60, "restart"),
-        Mark(100, "checkpoint"),
-        Mark(100, "breach"),
-        Mark(999, "breach"),
-    )
-    data = ChartData("kl", lines=(ChartLine(ramp()),), marks=marks)
-    axis = rows(data)[-2]
-    assert [axis.count(glyph) for glyph in "▲↻■"] == [2, 1, 0]
-
-
-@pytest.mark.parametrize("height", [1, 2])
-def test_breaches_stand_in_sparklines_too(height):
-    marks = (
-        Mark(20, "breach"),
-        Mark(100, "breach"),
-        Mark(150, "checkpoint"),
-        Mark(999, "breach"),
-        Mark(-5, "breach"),
-    )
-    (row,) = rows(ChartData("kl", lines=(ChartLine(ramp()),), marks=marks), 60, height)[
-        height - 1 :
-    ]
-    assert [row.count(glyph) for glyph in "▲↻■"] == [2, 0, 0]
-    plain = rows(ChartData("kl", lines=(ChartLine(ramp()),)), 60, height)[height - 1]
-    differing = [x for x, (a, b) in enumerate(zip(row, plain, strict=True)) if a != b]
-    assert len(differing) == 2
-
-
-def test_a_target_is_a_dashed_line_unlike_the_band():
-    points = Column(range(200), [0.5 + (i % 7) / 1000 for i in range(200)])
-    data = ChartData("kl", lines=(ChartLine(points),), band=(0.502, None))
-    drawing = ChartRenderer()
-    styled = drawing.rows(data._replace(target=0.507), 60, 12)
-    dashes = [text for row in styled for text, role in row if role == "target"]
-    assert dashes
-    band = {text for row in styled for text, role in row if role == "band"}
-    assert not band & set(dashes)
-    assert not {in_ascii(dash) for dash in dashes} & {in_ascii(text) for text in band}
-
-
-def test_the_axis_reaches_for_a_target_that_is_near_and_points_at_one_that_is_far():
-    def drawn(target, **more):
-        return rows(
-            ChartData(
-                "reward",
-                lines=(ChartLine(ramp()),),
-                target=target,
-                note=f"target {target}",
-                **more,
-            )
-        )
-
-    assert "2┤" in drawn(1.9)[1], "no more than twice the range"
-    assert "↑" not in "".join(drawn(1.9)[1:])
-    assert "1┤↑30" in drawn(30)[1]
-    assert "0┤↓-30" in drawn(-30)[-3]
-    assert "↓-30" in "".join(drawn(-30, log_y=True))
-    assert all(len(row) == 60 for row in drawn(30))
-    assert "target 30" in drawn(30)[0]
-
-
 def test_several_lines_are_distinguished_without_colour():
     lines = (
         ChartLine(ramp(), label="one"),
@@ -248,15 +184,6 @@ async def test_the_cursor_reads_values_point_by_point():
         await pilot.press("home", "left", "end", "escape", "escape")
         assert app.moves == [9, 5, 1, 9, None]
         assert "@" not in app.lines[0]
-
-
-async def test_a_click_puts_the_cursor():
-    app = Screen(Chart(ChartData("kl", lines=(ChartLine(ramp()),))))
-    async with app.run_test(size=(60, 12)) as pilot:
-        await pilot.click(Chart, offset=(20, 5))
-        assert app.moves[-1] is not None
-        await pilot.click(Chart, offset=(59, 5))
-        assert app.moves[-1] == 199
 
 
 async def test_the_focus_shows_without_colour():

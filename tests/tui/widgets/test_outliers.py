@@ -12,8 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from textual.app import App
 
-from verl_tui.rendering.charts.cache import ChartCache
-from verl_tui.rendering.charts.chart_data import Axis, ChartData, ChartLine, Mark
+from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Mark
 from verl_tui.rendering.charts.downsample import Smoothed, usual_range, value_range
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.charts.values import cursor_values, rows_of
@@ -135,19 +134,6 @@ async def test_outliers_are_arrows_at_the_edge_of_the_large_chart():
 # -- windows of the past ---------------------------------------------------------------------------
 
 
-async def test_a_zoom_into_the_past_shows_its_steps_from_side_to_side():
-    app = Screen(Chart(chart_of(wave(1000), first_step=203, last_step=311)))
-    async with app.run_test(size=(90, 24)) as pilot:
-        await pilot.press("tab", "home")
-        window, left = app.chart.drawing.window, app.chart.drawing.left
-        assert window.start == 203
-        assert window.column(311) == window.columns - 1
-        assert app.chart.cursor == 203
-        await pilot.press("end", "right")
-        assert app.chart.cursor > 311, "the reader may go on"
-        assert left
-
-
 # -- smoothing -------------------------------------------------------------------------------------
 
 
@@ -196,48 +182,4 @@ def both(points=None, **changes):
     return chart_of(points or wave(s100=900.0), right=other, marks=marks, **changes)
 
 
-def test_each_line_has_the_axis_of_its_unit():
-    drawing = ChartRenderer()
-    drawn = ["".join(text for text, _ in row) for row in drawing.rows(both(), 80, 16)]
-    assert drawn[1].lstrip().startswith("1k┤")
-    assert drawn[1].endswith("├0.005")
-    assert "right" in drawn[0]
-    assert {"a", "b"} <= {glyph for row in drawn[1:] for glyph in row}
-
-
 # -- readings --------------------------------------------------------------------------------------
-
-
-def test_everything_in_a_chart_is_read():
-    points = wave()
-    validation = ChartLine(
-        Column([0, 200], [0.25, 0.75]), "points", "validation", "gsm8k"
-    )
-    data = both(points, envelope=(points, points), smoothing=0.6)
-    data = data._replace(lines=(*data.lines, validation))
-    labelled = [*cursor_values(data, 210, ChartCache())]
-    assert labelled[0] == "step 210"
-    assert labelled[1].startswith("a loss 0.625 (smooth 0.")
-    assert labelled[2] == "◆ gsm8k 0.75 @ 200"
-    assert labelled[3].startswith("b policy KL 0.001 nats (smooth ")
-    assert labelled[4] == "min 0.625 max 0.625"
-    assert [*cursor_values(data, -5, ChartCache())][1] == "a loss -"
-
-
-def test_what_does_not_fit_says_so():
-    labelled = [f"metric {number} 0.123" for number in range(9)]
-    assert rows_of(labelled, 40, 9)[0] == "metric 0 0.123   metric 1 0.123"
-    assert len(rows_of(labelled, 40, 9)) == 5
-    short = rows_of(labelled, 40, 2)
-    assert len(short) == 2
-    assert short[1].endswith(" …")
-    assert rows_of(labelled, 6, 1) == ["metr …"] or rows_of(labelled, 6, 1)[0].endswith(
-        "…"
-    )
-
-
-def test_of_a_moment_step_and_time_are_read():
-    axis = Axis("time", time=True, exact=lambda second: f"{second}s")
-    data = both()._replace(axis=axis)
-    assert next(cursor_values(data, 210, ChartCache(), at=7)) == "step 7 · 210s"
-    assert next(cursor_values(data, 210, ChartCache())) == "210s"

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from verl_tui.rendering.filter_words import Matches, filter_label
 from verl_tui.rendering.last_result import LastResult
-from verl_tui.tui.export import copy_text
 from verl_tui.tui.keys.act import WHY, HelpSection, act
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
 from verl_tui.tui.screens.spec import ScreenSpec
@@ -34,7 +33,7 @@ class ConfigScreen(RowsScreen[None]):
         act("q,c", "dismiss", "config.close", "Close"),
         act("slash", "filter", "config.filter", "Filter"),
         act("d", "difference", "config.difference", "Differences from other runs"),
-        act("y", "copy", "config.copy", "Copy the setting"),
+        act("y", "app.copy_here", "config.copy", "Copy the setting"),
     ]
     EDGE = (
         ("config.filter", "filter"),
@@ -129,12 +128,6 @@ class ConfigScreen(RowsScreen[None]):
             self.redraw()
         else:
             await super().action_other(way)
-
-    def action_copy(self) -> None:
-        """Copy the chosen setting, as one writes it on a command line."""
-        text = self.clip()
-        if text:
-            copy_text(self.app, text)
 
     def clip(self) -> str:
         """Return the chosen setting as it is copied."""

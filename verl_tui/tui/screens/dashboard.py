@@ -159,7 +159,7 @@ class Dashboard(DashboardLayout):
         if view is not None:
             reason = chart_keys.why_unchanged(charts.look, what, view.run, view.keys)
             if reason:
-                self._say(reason)
+                toast(self.app, reason)
         charts.change_look(what)
 
     def action_write_table(self) -> None:
@@ -197,10 +197,10 @@ class Dashboard(DashboardLayout):
         health = self._health()
         finding = health.choose_next(way)
         if finding is None:
-            self._say("no finding to go to in this run")
+            toast(self.app, "no finding to go to in this run")
             return
         if not self._reads(health):
-            self._say(f"{finding.id}: {finding.message}")
+            toast(self.app, f"{finding.id}: {finding.message}")
         self._follow(finding)
 
     @property
@@ -220,9 +220,6 @@ class Dashboard(DashboardLayout):
         seen = health.display and (health.size.height > 1 or not health.findings)
         return bool(self.zoomed in (None, health) and seen)
 
-    def _say(self, sentence: str) -> None:
-        toast(self.app, sentence)
-
     @on(HealthPanel.Followed)
     def _followed(self, event: HealthPanel.Followed) -> None:
         self._follow(event.finding)
@@ -239,11 +236,13 @@ class Dashboard(DashboardLayout):
         finding = health.chosen_or_first()
         view = self.view
         if finding is None or view is None or view.run is None:
-            self._say("no finding to acknowledge")
+            toast(self.app, "no finding to acknowledge")
             return
         known = view.acknowledgements.toggle(view.run.name, finding)
         if not self._reads(health):
-            self._say(f"{'' if known else 'no longer '}acknowledged: {finding.id}")
+            toast(
+                self.app, f"{'' if known else 'no longer '}acknowledged: {finding.id}"
+            )
         self.redraw()
 
     def action_not_judged(self) -> None:
@@ -256,7 +255,7 @@ class Dashboard(DashboardLayout):
             self.redraw()
         else:
             key = first_keys(self.app, (DashboardLayout,), "panel.health")
-            self._say(f"the health panel is out of sight: {key} shows it")
+            toast(self.app, f"the health panel is out of sight: {key} shows it")
 
     def follow_episode(self, episode: Episode) -> None:
         """Go to the beginning of an episode that was chosen in the history."""

@@ -179,10 +179,10 @@ def _means(found: ActiveBinding | None, binding: Binding) -> bool:
     """Return True if a key has the meaning of a binding, also where another screen passes it on to
     the app.
     """
-    return (
-        found is not None
-        and found.binding.action.removeprefix("app.") == binding.action
-    )
+    if found is None:
+        return False
+    actions = found.binding.action, binding.action
+    return len({one.removeprefix("app.") for one in actions}) == 1
 
 
 def _sorted_by_task(places: Sequence[_Place]) -> list[_Place]:

@@ -11,7 +11,6 @@ from textual.widgets import Input
 
 from verl_tui.rendering.log.target import log_target
 from verl_tui.rendering.text.wrap import wrap
-from verl_tui.tui.export import copy_text
 from verl_tui.tui.keys.act import WHY, HelpSection, act
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
@@ -161,7 +160,7 @@ class LogScreen(BufferedScreen[None]):
         act(
             "enter", "whole", "log.whole", "The whole line, or every field of a record"
         ),
-        act("y", "copy", "log.copy", "Copy the line"),
+        act("y", "app.copy_here", "log.copy", "Copy the line"),
         act("tab", "source(1)", "log.next_source", "Next file"),
         act("shift+tab", "source(-1)", "log.previous_source", "Previous file"),
         act("left_square_bracket", "other(-1)", "log.previous", "Previous run"),
@@ -324,12 +323,6 @@ class LogScreen(BufferedScreen[None]):
         if other is not None and other is not view.run:
             self.window.forget()
             self.post_message(RunsPanel.Picked(other.name))
-
-    def action_copy(self) -> None:
-        """Copy the marked line, else the newest one if followed, else the one at the top."""
-        text = self.clip()
-        if text:
-            copy_text(self.app, text)
 
     def clip(self) -> str:
         """Mark the line that is copied, and return it."""

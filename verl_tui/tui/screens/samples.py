@@ -88,8 +88,8 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
         ),
         act("4", "fold('fields')", "samples.fold_fields", "Fold or unfold the fields"),
         act("R", "raw", "samples.raw", "Raw text, without margin and colours"),
-        act("y", "copy(False)", "samples.copy", "Copy the sample"),
-        act("Y", "copy(True)", "samples.copy_response", "Copy the response"),
+        act("y", "app.copy_here", "samples.copy", "Copy the sample"),
+        act("Y", "copy_response", "samples.copy_response", "Copy the response"),
         act("x", "export(False)", "samples.export", "Write the sample to a file"),
         act(
             "X",
@@ -429,11 +429,11 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
 
     # -- out of here -------------------------------------------------------------------------------
 
-    def action_copy(self, response: bool) -> None:
-        """Copy the sample, or only its response, to the clipboard of the terminal."""
+    def action_copy_response(self) -> None:
+        """Copy the response to the clipboard of the terminal."""
         sample = self._browse.sample
         if sample is not None:
-            copy_text(self.app, sample.response if response else self.clip())
+            copy_text(self.app, sample.response)
 
     def action_export(self, everything: bool) -> None:
         """Write the sample, or all listed ones, to a JSONL file in the current directory."""

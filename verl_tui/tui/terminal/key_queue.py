@@ -33,14 +33,21 @@ class KeyQueue(ContainedApp[ReturnType]):
     handles_key = False
     """True while a key does its work."""
 
-    def on_mount(self) -> None:
-        """Make the task that handles keys, and the queue of those that wait."""
+    def __init__(self, *, ascii_only: bool = False) -> None:
+        super().__init__(ascii_only=ascii_only)
         self._typed: asyncio.Queue[Event] = asyncio.Queue()
+        """Keys that wait for the one before."""
+        self._hearing: asyncio.Task[None] | None = None
+        """Handles them."""
+
+    def on_mount(self) -> None:
+        """Begin to handle keys, also those that came before."""
         self._hearing = asyncio.create_task(self._hear())
 
     def on_unmount(self) -> None:
         """End with the app."""
-        self._hearing.cancel()
+        if self._hearing is not None:
+            self._hearing.cancel()
 
     async def on_event(self, event: Event) -> None:
         """Take a key, to be handled when the one before is done; forwarded keys pass."""
