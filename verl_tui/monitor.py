@@ -21,7 +21,7 @@ from verl_tui.sources.discovery.passed_over import sentences
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from verl_tui.config import Config
     from verl_tui.health.finding import Verdict
@@ -269,22 +269,29 @@ class Monitor:
             most.give_way()
 
     def _show_preview(self, preview: Preview, now: float) -> None:
-        """Show a run as a preview until all of it has been read; judge its end."""
+        """Show a run as a preview, or as a fuller one, until all of it has been read; judge its
+        end.
+        """
         name = preview.run
-        if name in self.runs:
+        before = self.runs.get(name)
+        if before is not None and name not in self._behind:
             return
+        shown = Run(name)
         try:
-            shown = _run_of(name, (*preview.between, *preview.end), now)
-            end = _run_of(name, preview.end, now)
+            for batch in (*preview.between, *preview.end):
+                shown.apply(batch, now)
         except Exception as error:  # noqa: BLE001 - reading all of it says what is wrong
             debug_log.note_error(f"preview of {name}", error)
             return
-        shown.preview = True
-        self._behind[name] = Run(name)
-        self._show(shown)
-        from verl_tui.health.judge import verdict_on_end
+        if before is None:  # of the end alone
+            from verl_tui.health.judge import verdict_on_end
 
-        self.verdicts[name] = verdict_on_end(self.guide, end, now)
+            self._behind[name] = Run(name)
+            self.verdicts[name] = verdict_on_end(self.guide, shown, now)
+        else:
+            shown.revision += before.revision
+        shown.preview = True
+        self._show(shown)
 
     def _show_whole(self, name: str) -> None:
         """Show a run that has been read in place of its preview."""
@@ -319,13 +326,6 @@ class Monitor:
         self.runs[run.name] = run
         run.gpus = self.gpus
         return run
-
-
-def _run_of(name: str, batches: Iterable[Batch], now: float) -> Run:
-    run = Run(name)
-    for batch in batches:
-        run.apply(batch, now)
-    return run
 
 
 def _broken(batch: Batch, why: str) -> Batch:

@@ -398,7 +398,7 @@ class Preview(NamedTuple):
     end: tuple[Batch, ...]
     """The beginnings and ends of its logs."""
     between: tuple[Batch, ...] = ()
-    """Rows at strides over what lies between."""
+    """Rows at strides over what lies between, once they have been read."""
 
 
 @dataclass(frozen=True, slots=True)

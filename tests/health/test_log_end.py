@@ -43,9 +43,8 @@ def test_a_preview_finds_what_is_at_the_end_and_says_not_since_when(
     path = _long_log(tmp_path / "run.jsonl")
     monitor = Monitor(Config())
     monkeypatch.setattr(preview, "LONG", LONG)
-    previews = preview.Previews()
-    previews.add("run", FoundFile(path, filelogger), 0)
-    for found in previews.take():
+    file = preview.PreviewedFile(FoundFile(path, filelogger), 0)
+    for found in preview.previews({"run": [file]}):
         monitor.apply(found, NOW)
     early = monitor.verdicts["run"]
     assert [(one.id, one.since_step) for one in early.findings] == [

@@ -93,12 +93,22 @@ def test_a_preview_has_the_end_and_the_shape_until_all_is_read(
     monitor.apply(feed.scan(), NOW)
     other.apply(again.scan(), NOW)
 
-    (whole,) = previewed(FoundFile(path, format), run=feed.names[0])
+    end, whole = previewed(FoundFile(path, format), run=feed.names[0])
+    monitor.apply(end, NOW)
+    (shown,) = monitor.runs.values()
+    newest = _points(shown)
+    assert shown.preview
+    assert shown.step == _steps()[-1]
+    assert min(newest) > _steps()[-1] // 2
+    judged, revision = monitor.verdicts[shown.name], shown.revision
+
     monitor.apply(whole, NOW)
     (shown,) = monitor.runs.values()
     early = _points(shown)
     assert shown.preview
-    assert shown.name in monitor.verdicts
+    assert shown.revision > revision
+    assert monitor.verdicts[shown.name] is judged
+    assert newest.items() <= early.items()
     assert monitor.loaded() < 0.9
     assert shown.step == _steps()[-1]
     assert len(early) > 100

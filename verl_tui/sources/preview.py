@@ -1,14 +1,14 @@
 """A preview of a run with long logs, long before they have been read whole.
 
 The beginning of each long log and half a megabyte at its end are read and shown: the state and the
-last steps are there as soon for a gigabyte as for a megabyte. For the first few runs, blocks at
-regular strides show the shape of the curves. The exact reading goes on behind it and uses
+last steps are there as soon for a gigabyte as for a megabyte. Then, for the first few runs, blocks
+at regular strides show the shape of the curves. The exact reading goes on behind it and uses
 nothing of it, so that a run that was previewed ends up like any other.
 """
 
 from __future__ import annotations
 
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from verl_tui import debug_log
@@ -64,20 +64,15 @@ def previews(
     )
     for at, run in enumerate(long):
         try:
-            found = _preview(run, fresh[run], shaped=at < _SHAPED)
-        except Exception as error:  # noqa: BLE001 - a net at the border
+            yield from islice(_previews(run, fresh[run]), 1 + (at < _SHAPED))
+        except Exception as error:  # noqa: BLE001, PERF203 - a net at the border
             debug_log.note_error(f"preview of {run}", error)
-            continue
-        if found is not None:
-            yield found
 
 
-def _preview(
-    run: str, files: Sequence[PreviewedFile], *, shaped: bool
-) -> Preview | None:
-    """Return a preview of a run, of the ends of its logs and, if it is shaped, of what lies
-    between; None if the ends do not show its steps, or if it takes all rows between to decide which
-    of several event files holds at a step.
+def _previews(run: str, files: Sequence[PreviewedFile]) -> Iterator[Preview]:
+    """Yield a preview of the ends of a run's logs, and one with what lies between; none if the ends
+    do not show its steps, or if it takes all rows between to decide which of several event files
+    holds at a step.
 
     The status of each source says how much of it has been read.
 
@@ -85,9 +80,10 @@ def _preview(
         OSError: A log cannot be read.
     """
     if sum(map(_is_long_by_time, files)) > 1:
-        return None
+        return
     ends: list[Batch] = []
-    between: list[Batch] = []
+    later: list[tuple[EndSource, Batch]] = []
+    """Those with something between."""
     for file, ordinal in files:
         if not has_parts(file.format, file.path):
             if file_size(file.path) <= _END:
@@ -99,12 +95,13 @@ def _preview(
             ends.append(end)
             continue
         if source.needs_beginning or source.complete_from is None:
-            return None  # its steps are known only with what lies before them
+            return  # its steps are known only with what lies before them
         placed = source.log.placed(end.records, source.start)
-        if shaped:
-            between.append(_of_part(end, source, _between(source, placed)))
         ends.append(_of_part(end, source, placed))
-    return Preview(run, tuple(ends), tuple(between))
+        later.append((source, ends[-1]))
+    yield Preview(run, tuple(ends))
+    between = [_of_part(end, one, _between(one, end.records)) for one, end in later]
+    yield Preview(run, tuple(ends), tuple(between))
 
 
 def _of_part(end: Batch, source: EndSource, records: Sequence[Record]) -> Batch:
