@@ -18,7 +18,7 @@ from property_examples import examples
 from verl_tui.records import MetricRows, Restart
 from verl_tui.sources.ahead import decoded_part
 from verl_tui.sources.files.tail import CHUNK, Chunk, Tail
-from verl_tui.sources.formats import filelogger, metrics_csv, tutorial
+from verl_tui.sources.formats import filelogger, tutorial
 from verl_tui.sources.formats.trainer_logs import llama_factory, swift
 from verl_tui.sources.source import FileSource
 
@@ -33,7 +33,6 @@ FORMATS: dict[str, PartedFormat] = {
     "tutorial.jsonl": tutorial,
     "logging.jsonl": swift,
     "trainer_log.jsonl": llama_factory,
-    "metrics.csv": metrics_csv,
 }
 
 
@@ -94,12 +93,6 @@ def llama_factory_line(step: int, kind: int) -> str:
     return json.dumps(data | ({"eval_loss": 0.5} if kind in (1, 3) else {}))
 
 
-def csv_line(step: int, kind: int) -> str:
-    if kind == 3:
-        return "step,loss,kl"
-    return ",".join([str(step), str(step / 7), "" if kind in (1, 2) else "0.5"])
-
-
 ODD = (
     "",
     "no JSON",
@@ -108,14 +101,12 @@ ODD = (
     '{"step": 3, "data": {"a": 1}}' * 2,
     "\0\0\0",
     "{",
-    "1,2",
 )
 LINES = {
     "verl.jsonl": file_log_line,
     "tutorial.jsonl": tutorial_line,
     "logging.jsonl": swift_line,
     "trainer_log.jsonl": llama_factory_line,
-    "metrics.csv": csv_line,
 }
 
 
@@ -135,8 +126,6 @@ def logs(draw: st.DrawFn) -> tuple[str, bytes]:
     made = [line(step, kind) for step, kind in zip(steps, kinds, strict=False)]
     for at in draw(st.sets(st.integers(1, len(made)), max_size=3)):
         made.insert(at, draw(st.sampled_from(ODD)))
-    if name == "metrics.csv":
-        made.insert(0, "step,loss,kl")
     end = draw(st.sampled_from(("\n", "", '\n{"step": 9')))
     return name, ("\n".join(made) + end).encode()
 

@@ -46,7 +46,6 @@ LOGS = {
     "swift.jsonl": log_writing.swift_log,
     "trainer_log.jsonl": log_writing.llama_factory_log,
     "console.log": log_writing.console_log,
-    "metrics.csv": log_writing.csv_log,
     "events.out.tfevents.1.host": log_writing.event_log,
     "run-x.wandb": log_writing.wandb_log,
 }
