@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from log_writing import csv_log, event_log, wandb_log
+from log_writing import event_log, wandb_log
 
 from verl_tui.answers import run_reading
 from verl_tui.answers.metrics import points_of
@@ -65,7 +65,6 @@ def console(steps: list[int]) -> str:
 BINARY = {
     "events": ("events.out.tfevents.1.host", event_log),
     "W&B": ("run-x.wandb", wandb_log),
-    "CSV": ("metrics.csv", csv_log),
 }
 """Name and writer of a log, by its format."""
 
@@ -217,7 +216,7 @@ def test_the_state_from_the_end_has_the_length_from_the_beginning_and_no_verdict
 
 
 @pytest.mark.parametrize("kind", BINARY)
-def test_the_state_of_events_wandb_and_csv_is_that_of_the_whole_log(
+def test_the_state_of_events_and_wandb_is_that_of_the_whole_log(
     kind: str, tmp_path: Path
 ) -> None:
     name, write = BINARY[kind]

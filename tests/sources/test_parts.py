@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from log_reading import drain
 from log_writing import (
     console_log,
-    csv_log,
     event_log,
     file_log,
     llama_factory_log,
@@ -29,7 +28,6 @@ from wandb_writing import field, history, written
 from verl_tui.records import MetricRows, Progress, Restart, Settings, Unreadable
 from verl_tui.sources.formats import (
     filelogger,
-    metrics_csv,
     tutorial,
 )
 from verl_tui.sources.formats.console import reader as console
@@ -49,10 +47,6 @@ REAL = [
     (
         wandb,
         "JOY-SWang__R1-AQA-Omni/wandb/run-20250612_083819-asc2sncx/run-asc2sncx.wandb",
-    ),
-    (
-        metrics_csv,
-        "HappynessI__verl-for-AgentGym/results/training/babyai/dapo/training_metrics_dapo.csv",
     ),
 ]
 Cell = tuple[str, int, str, str]
@@ -77,7 +71,6 @@ LOGS: dict[str, tuple[Any, str, Any]] = {
     "ms-swift": (swift, "logging.jsonl", swift_log),
     "LLaMA-Factory": (llama_factory, "trainer_log.jsonl", llama_factory_log),
     "console": (console, "train.log", console_log),
-    "CSV": (metrics_csv, "metrics.csv", csv_log),
     "events": (tensorboard, "events.out.tfevents.1.host", event_log),
     "W&B": (wandb, "run-x.wandb", wandb_log),
     "W&B, trainer's steps": (wandb, "run-x.wandb", lambda steps: wandb_log(steps, 1)),
@@ -171,19 +164,13 @@ def test_steps_of_wandb_count_as_the_beginning_of_the_history_counts_them(
     assert end_of(path, wandb, 70_000)[0].needs_beginning
 
 
-def test_rows_of_a_csv_are_counted_where_it_has_no_steps(tmp_path: Path) -> None:
-    path = tmp_path / "metrics.csv"
-    path.write_text("epoch,loss\n" + "".join(f"{at / 10},{at}\n" for at in range(2000)))
-    assert end_of(path, metrics_csv, 3000)[0].needs_beginning
-
-
 # -- real logs -------------------------------------------------------------------------------------
 
 
 @pytest.mark.skipif(
     not SHARED.is_dir(), reason="no logs of others here: set VERL_TUI_LOGS"
 )
-@pytest.mark.parametrize(("format_", "name"), REAL, ids=["W&B", "CSV"])
+@pytest.mark.parametrize(("format_", "name"), REAL)
 def test_parts_of_real_logs_are_those_of_the_whole(format_: Any, name: str) -> None:
     path = SHARED / name
     end, records = end_of(path, format_, path.stat().st_size // 3)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.fields import yaml_text
-from verl_tui.sources.fields.jsonl import loads, number
+from verl_tui.sources.fields.jsonl import number
 from verl_tui.sources.fields.sample import (
     SCORE_NAMES,
     pop_step,
@@ -32,7 +32,12 @@ _NO_PART = ending("no_reward")
 _SETTINGS = ("args.json", "config.yaml")
 """Settings beside a file: ms-swift's, and W&B's of its run."""
 _LARGEST = 2**20
-"""Bytes; a larger file is no configuration."""
+"""Bytes of such a file that are looked through."""
+_WEIGHTS = pattern(
+    rb'\breward_weights"?\s*:\s*(?:desc:\s*\S*\s*)?(?:value:\s*)?([][\s,.\deE+-]{1,1000})'
+)
+"""As both write them: a list of JSON, or of YAML, with W&B's own words around it."""
+_WEIGHT = pattern(rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _HIGHEST = 4
 """Folders searched for settings, from the file's own up: W&B's tables are three below them."""
 
@@ -154,7 +159,7 @@ def _part_names(names: list[str]) -> list[str]:
     )
     if _COMPLETION in names and end is not None:
         return names[names.index(_COMPLETION) + 1 : end]
-    return list(filter(_PART.fullmatch, names))
+    return [name for name in names if _PART.fullmatch(name)]
 
 
 def _is_number(value: object) -> bool:
@@ -165,38 +170,16 @@ def weights_beside(path: Path) -> list[float] | None:
     """Return the `reward_weights` in the settings beside a file, None if there are none."""
     for folder in list(path.parents)[:_HIGHEST]:
         for name in _SETTINGS:
-            weights = weights_of(_settings(folder / name))
-            if weights is not None:
-                return weights
+            with suppress(OSError), opened(folder / name) as file:
+                found = _WEIGHTS.search(file.read(_LARGEST))
+                if found and (weights := _WEIGHT.findall(found[1])):
+                    return list(map(float, weights))
     return None
 
 
 def weights_of(settings: Mapping[str, Any]) -> list[float] | None:
     """Return the `reward_weights` that settings state."""
     weights = settings.get("reward_weights")
-    weights = weights.get("value") if isinstance(weights, dict) else weights
-    if not isinstance(weights, list):
-        return None
-    found = [value for value in map(number, weights) if value is not None]
-    if found and len(found) == len(weights):
-        return found
-    return None
-
-
-def _settings(path: Path) -> Mapping[str, Any]:
-    try:
-        if path.stat().st_size > _LARGEST:
-            return {}
-        with opened(path) as file:
-            text = file.read()
-    except OSError:
-        return {}
-    if b"reward_weights" not in text:
-        return {}
-    import yaml  # 20 ms, only where there are weights to be read
-
-    try:
-        loaded = loads(text) if path.suffix == ".json" else yaml_text.load_yaml(text)
-    except (ValueError, RecursionError, yaml.YAMLError):
-        return {}
-    return loaded if isinstance(loaded, dict) else {}
+    found = [number(one) for one in weights] if isinstance(weights, list) else []
+    known = [one for one in found if one is not None]
+    return known if known and len(known) == len(found) else None

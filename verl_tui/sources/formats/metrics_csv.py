@@ -27,8 +27,7 @@ from verl_tui.sources.fields.steps import (
     step_fields,
 )
 from verl_tui.sources.files.paths import escaped, file_and_part
-from verl_tui.sources.formats.format import Parts
-from verl_tui.sources.formats.lines import LineReader, line_begin
+from verl_tui.sources.formats.lines import LineReader
 from verl_tui.sources.formats.tutorial import TutorialDecoder
 from verl_tui.text import safe
 
@@ -125,22 +124,22 @@ class CsvDecoder(TutorialDecoder):
     words would be.
     """
 
-    def __init__(
-        self, header: Sequence[str] = (), *, tag: str = "", run: str | None = None
-    ) -> None:
+    standing = None
+    """Nothing that could be compared: it is decoded from its header on."""
+
+    def __init__(self, *, tag: str = "", run: str | None = None) -> None:
         """Begin a file.
 
         Args:
-            header: Its header, where it is known already: lines before were left out.
             tag: TensorBoard's name of the metric, if the file is called after one.
             run: The run to read, of several in the file; None for the first.
         """
-        super().__init__(skipped=bool(header))
+        super().__init__()
         self.tag = tag
         self.run = run
         self._written: list[str] = []
         """The header as the file has it, with columns of one name."""
-        self._begin(list(header))
+        self._begin([])
 
     def _begin(self, header: list[str]) -> None:
         self.header = header
@@ -287,13 +286,3 @@ def _number(field: str) -> float | None:
     """Return a value; None for an empty field and for words."""
     known = written_number(field)
     return _TRUTH.get(field.strip().lower()) if known is None else known
-
-
-def _later(opening: LineReader, at: int) -> LineReader:
-    """Return a reader of rows that knows the header at the beginning of their file."""
-    known = opening.decoder
-    assert isinstance(known, CsvDecoder)
-    return LineReader(CsvDecoder(known.header, tag=known.tag, run=known.run))
-
-
-parts = Parts(line_begin, _later)

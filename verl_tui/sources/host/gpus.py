@@ -33,31 +33,28 @@ PATIENCE = 10.0
 HANGS = "the NVIDIA driver does not answer"
 """The message if it takes longer."""
 
-# Return codes of NVML, written out because pynvml is imported only when the first reading is
-# wanted.
-_NO_PERMISSION, _NOT_FOUND, _LIBRARY_NOT_FOUND, _FUNCTION_NOT_FOUND = 4, 6, 12, 13
-_UNINITIALIZED, _DRIVER_NOT_LOADED, _VERSION_MISMATCH = 1, 9, 18
-_GPU_IS_LOST, _RESET_REQUIRED, _GPU_NOT_FOUND = 15, 16, 28
-
+_LOST, _NO_LIBRARY, _NO_DEVICE = 15, 12, 28
 _PROBLEMS = {
-    _NO_PERMISSION: "no permission to read the NVIDIA devices",
-    _NOT_FOUND: "the NVIDIA driver finds no device",
-    _DRIVER_NOT_LOADED: "the NVIDIA driver is installed but not loaded",
-    _LIBRARY_NOT_FOUND: "no NVIDIA driver here",
-    _FUNCTION_NOT_FOUND: "the NVIDIA driver is too old to be read",
-    _GPU_IS_LOST: "an NVIDIA device fell off the bus",
-    _VERSION_MISMATCH: "the NVIDIA driver and its library have different versions:"
+    4: "no permission to read the NVIDIA devices",
+    6: "the NVIDIA driver finds no device",
+    9: "the NVIDIA driver is installed but not loaded",
+    _NO_LIBRARY: "no NVIDIA driver here",
+    13: "the NVIDIA driver is too old to be read",
+    _LOST: "an NVIDIA device fell off the bus",
+    18: "the NVIDIA driver and its library have different versions:"
     " reload the driver or reboot",
-    _GPU_NOT_FOUND: "the NVIDIA driver finds no device",
+    _NO_DEVICE: "the NVIDIA driver finds no device",
 }
-# These say that no query of any device can work, whichever query met them first.
-_NOTHING_WORKS = frozenset({_UNINITIALIZED, _DRIVER_NOT_LOADED, _VERSION_MISMATCH})
-_FAULTS = {_GPU_IS_LOST: "fell off the bus", _RESET_REQUIRED: "needs a reset"}
+"""By NVML's return codes, written out because pynvml is imported only when the first reading is
+wanted.
+"""
+_NOTHING_WORKS = frozenset({1, 9, 18})
+"""No query of any device can work: NVML is not started, there is no driver, or another version."""
+_FAULTS = {_LOST: "fell off the bus", 16: "needs a reset"}
 """The possible faults of a device that the driver lists and no longer reaches."""
 
 _LIBRARY = "libnvidia-ml.so.1"
 _MEMORY_V2 = 0x2000028  # nvmlMemory_v2
-_SENSOR_OF_THE_CHIP = 0  # NVML_TEMPERATURE_GPU
 _MIG_ENABLED = 1
 
 _HW_SLOWDOWN = 0x8
@@ -75,34 +72,26 @@ def _throttle(reasons: int) -> tuple[str, ...]:
     return (*slowed, *(word for bits, word in _THROTTLED.items() if reasons & bits))
 
 
-def _watts(milliwatts: int) -> float:
-    return milliwatts / 1000
-
-
 _Query = tuple[Any, ...]
 """Name of a function of pynvml behind `nvmlDevice`, and its arguments behind the device."""
-# The first version counts what the driver keeps for itself as used, so an idle device seems to
-# hold 600 MiB.
+_Field = tuple[tuple[_Query, ...], "Callable[[Any], object]"]
+# The first version of the memory counts what the driver keeps for itself as used, so an idle device
+# seems to hold 600 MiB. NVML drops the old call for the temperature in CUDA 14, while drivers from
+# before 2025 know no other; before 535, reasons had another name.
 _MEMORY: tuple[_Query, ...] = (("GetMemoryInfo", _MEMORY_V2), ("GetMemoryInfo",))
-_FIELDS: dict[str, tuple[tuple[_Query, ...], Callable[[Any], object]]] = {
+_HEAT = ("GetTemperatureV", 0), ("GetTemperature", 0)
+_REASONS = ("GetCurrentClocksEventReasons",), ("GetCurrentClocksThrottleReasons",)
+_FIELDS: dict[str, _Field] = {
     "utilization": ((("GetUtilizationRates",),), lambda rates: float(rates.gpu)),
     "memory_used": (_MEMORY, lambda memory: int(memory.used)),
     "memory_total": (_MEMORY, lambda memory: int(memory.total)),
-    # NVML drops the old call in CUDA 14, while drivers before 2025 know no other.
-    "temperature": (
-        (
-            ("GetTemperatureV", _SENSOR_OF_THE_CHIP),
-            ("GetTemperature", _SENSOR_OF_THE_CHIP),
-        ),
-        float,
+    "temperature": (_HEAT, float),
+    "power": ((("GetPowerUsage",),), lambda milliwatts: milliwatts / 1000),
+    "power_limit": (
+        (("GetEnforcedPowerLimit",),),
+        lambda milliwatts: milliwatts / 1000,
     ),
-    "power": ((("GetPowerUsage",),), _watts),
-    "power_limit": ((("GetEnforcedPowerLimit",),), _watts),
-    # The second is what drivers before 535 call the first.
-    "throttle": (
-        (("GetCurrentClocksEventReasons",), ("GetCurrentClocksThrottleReasons",)),
-        _throttle,
-    ),
+    "throttle": (_REASONS, _throttle),
 }
 """Fields of a `Gpu`: the queries of which the first that answers counts, and what makes the field
 of its answer.
@@ -222,7 +211,7 @@ class GpuSource:
         count = self._nvml.nvmlDeviceGetCount()
         if not count:
             # Treated like a failed start, because NVML lists the devices only when it starts.
-            raise self._nvml.NVMLError(_GPU_NOT_FOUND)
+            raise self._nvml.NVMLError(_NO_DEVICE)
         gpus = tuple(gpu for index in range(count) for gpu in self._device(index, now))
         if any(gpu.fault for gpu in gpus) and not self._waits(now):
             # A device that was reset comes back only to a fresh NVML. Paced, since a start can take
@@ -263,14 +252,12 @@ class GpuSource:
         answer = self._first(_PROCESSES, handle)
         if answer is None:
             return None
-        held: dict[int, int | None] = {}
-        for process in answer:
-            sizes = filter(None, (held.get(process.pid), process.usedGpuMemory))
-            held[process.pid] = sum(map(int, sizes)) or process.usedGpuMemory
-        found = [self._processes.look(pid, size, now) for pid, size in held.items()]
-        return tuple(
-            sorted(found, key=lambda process: (-(process.memory or 0), process.pid))
-        )
+        held: dict[int, int] = {}
+        for one in answer:
+            held[one.pid] = held.get(one.pid, 0) + int(one.usedGpuMemory or 0)
+        largest = sorted(held, key=lambda pid: (-held[pid], pid))
+        look = self._processes.look
+        return tuple(look(pid, held[pid] or None, now) for pid in largest)
 
     def _first(self, queries: tuple[_Query, ...], handle: Any) -> Any:
         """Answer of the first query that has one."""
@@ -336,11 +323,8 @@ def _sentence(error: Any) -> str:
     """Return what an error means to a user."""
     if isinstance(error, ImportError):
         return "the Python package nvidia-ml-py is not installed"
-    code = (
-        _LIBRARY_NOT_FOUND
-        if isinstance(error, OSError)
-        else getattr(error, "value", None)
-    )
+    no_library = isinstance(error, OSError)
+    code = _NO_LIBRARY if no_library else getattr(error, "value", None)
     if code in _PROBLEMS:
         return _PROBLEMS[code]
     if code is not None:

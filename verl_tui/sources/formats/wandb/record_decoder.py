@@ -27,6 +27,7 @@ from verl_tui.sources.formats.wandb.items import (
     number_of,
     values_of,
 )
+from verl_tui.sources.formats.wandb.kept_console import KeptConsole
 from verl_tui.text import one_line, safe
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 # Field numbers, by message.
 _HISTORY, _CONFIG, _STATS, _RUN, _EXIT, _ENVIRONMENT = 2, 5, 7, 17, 18, 26  # Record
+_OUTPUT, _OUTPUT_RAW = 4, 13  # Record: a line of the console, a piece of it
+_OUTPUT_TEXT = 3  # OutputRecord, OutputRawRecord
 _HISTORY_STEP = 2  # HistoryRecord; a message whose first field is the step
 _STATS_TIME = 2  # StatsRecord
 _UPDATE = 1  # ConfigRecord
@@ -104,12 +107,15 @@ class RecordDecoder:
         """Number of the current record."""
         self._schemas: dict[tuple[str, frozenset[str]], _Schema] = {}
         """By what begins their keys, and their names."""
+        self._console = KeptConsole()
         self._read: dict[int, Callable[[bytes], Iterable[MetricRow | Record]]] = {
             _HISTORY: self._history,
             _STATS: self._stats,
             _CONFIG: self._config,
             _RUN: self._run,
             _ENVIRONMENT: self._environment,
+            _OUTPUT: self._output,
+            _OUTPUT_RAW: self._output,
             _EXIT: self._exit,
         }
 
@@ -161,6 +167,8 @@ class RecordDecoder:
             values = tuple(map(numbers.__getitem__, schema.names))
             done = schema.is_step
             time = numbers.get("_timestamp")
+            if done:
+                self._console.step()
             yield MetricRow(
                 self._step, schema.keys, values, time, mean=not done, progress=done
             )
@@ -233,15 +241,28 @@ class RecordDecoder:
         if values := _texts(message(record), _ENVIRONMENT_TEXTS):
             yield Settings(flatten_settings({"wandb": values}), self._origin)
 
+    def _output(self, record: bytes) -> Iterable[Event]:
+        """Take a piece of the console, whose words on an end count once there is one."""
+        if self._console.concerns(record):
+            for text in message(record).parts(_OUTPUT_TEXT):
+                self._console.read(text, self._number)
+        return ()
+
     def _exit(self, record: bytes) -> Iterator[Event]:
-        """Yield the end of the run with its exit code; its cause is in the console beside it."""
+        """Yield the end of the run with its exit code, and its cause where the console has it."""
         code = message(record).integer(_EXIT_CODE)
         said = f"W&B: the run exited with code {code}"
+        self._console.read(b"\n", self._number)
+        cause = self._console.last
         kind = EventKind.FATAL if code else EventKind.EXITED
-        if code == _CTRL_C:
+        if code == _CTRL_C and cause is None:
             kind = EventKind.STOPPED
             said += ", that of a KeyboardInterrupt"
         yield Event(kind, said, self._number, bare=bool(code))
+        if code and cause is not None:
+            stopped = cause.kind is EventKind.STOPPED
+            kind = cause.kind if stopped else EventKind.FATAL
+            yield cause._replace(kind=kind, bare=not stopped)
 
 
 def _is_step(names: Iterable[str]) -> bool:
