@@ -77,7 +77,7 @@ def _fitting_value(data: ChartData, cursor: int | None, room: int) -> Pieces:
     runs' values stand beside their names.
     """
     value = value_pieces(data, cursor)
-    where = value[-1:]
+    where = [(text.strip(), role) for text, role in value[-1:]]
     names = _names(data, cursor, room - cells_of(where) - 2)
     if cursor is not None and names and names[-1] != _MORE:
         return where
@@ -196,7 +196,8 @@ def _names(data: ChartData, cursor: int | None, room: int) -> Pieces:
         name = (middle if line.sign else fit)(line.label, letters)
         said = f" {name} {word}".rstrip().replace("  ", " ")
         piece = [("  " * bool(names) + sign, line.role), (said, "value")]
-        if cells_of([*names, *piece]) > room:
+        rest = 2 * (line is not lines[-1][0])  # for the ellipsis
+        if cells_of([*names, *piece]) + rest > room:
             return [*names, _MORE] * bool(names)
         names += piece
     return names
@@ -209,8 +210,7 @@ def _named(data: ChartData, *, at_cursor: bool) -> list[tuple[ChartLine, str]]:
     lines = sorted(signs(data), key=lambda pair: pair[0].sign or "~")
     if not any(sign and line.kind == "line" for line, sign in lines):
         return []
-    said_alone = at_cursor and bool(data.beside)
-    return [one for one in lines if not (said_alone and one[0].kind == "points")]
+    return [one for one in lines if not (at_cursor and one[0].kind == "points")]
 
 
 def _number_at(data: ChartData, line: ChartLine, cursor: int | None) -> str:
