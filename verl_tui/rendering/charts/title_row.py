@@ -85,11 +85,14 @@ def _fitting_value(data: ChartData, cursor: int | None, room: int) -> Pieces:
 
 
 def _said(data: ChartData, cursor: int | None) -> list[Pieces]:
-    """Return how a curve is smoothed that nobody chose, the score beside it, and the note."""
-    said = [score_beside_curve(data, cursor)]
+    """Return the score beside a curve, the note, and how it is smoothed that nobody chose."""
+    said = [
+        score_beside_curve(data, cursor),
+        [(fit(data.note, len(data.note)), "target")],
+    ]
     if data.by_noise and data.smoothing:
-        said.insert(0, [(f"smoothed {data.smoothing:g}", "key")])
-    return [*said, [(fit(data.note, len(data.note)), "target")]] if data.note else said
+        said.append([(f"smoothed {data.smoothing:g}", "key")])
+    return [words for words in said if text_of(words)]
 
 
 def _named_value(data: ChartData, width: int, mark: str, value: Pieces) -> Pieces:
