@@ -85,13 +85,13 @@ def _fitting_value(data: ChartData, cursor: int | None, room: int) -> Pieces:
 
 
 def _said(data: ChartData, cursor: int | None) -> list[Pieces]:
-    """Return the score beside a curve, the note, and how it is smoothed that nobody chose."""
+    """Return how a curve is smoothed that nobody chose, the score beside it, and the note."""
     said = [
         score_beside_curve(data, cursor),
         [(fit(data.note, len(data.note)), "target")],
     ]
     if data.by_noise and data.smoothing:
-        said.append([(f"smoothed {data.smoothing:g}", "key")])
+        said.insert(0, [(f"~{data.smoothing:g}", "key")])
     return [words for words in said if text_of(words)]
 
 
