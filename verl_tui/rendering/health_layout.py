@@ -139,7 +139,7 @@ class FindingList:
                 return layout
         if findings and height <= (_BADGES_ONLY if self._is_detailed else _BADGE_ROWS):
             first = sorted(findings, key=lambda one: name_of(one) != self.chosen_name)
-            messages = [_cut(one, writer, 1).message for one in self._blocks(writer)]
+            messages = [_cut(writer.finding(one), writer, 1).message for one in first]
             return HealthLayout([writer.badges(first), *chain(*messages)][:height])
         beside_scroll_bar = FindingWriter(view, width - 1, self.unfolded)
         rules = self._rules(beside_scroll_bar, counted=counted)

@@ -105,5 +105,5 @@ async def test_a_target_is_drawn_and_says_when_it_was_reached(tmp_path: Path) ->
             assert "reached at step 1" in text(app) or "@ 1" in text(app)
             await press(pilot, "enter")
             await settle(pilot)
-            assert "target 2.51 reached at step 1" in text(app)
+            assert "target 2.51 @ 1" in text(app)
             await press(pilot, "escape")

@@ -104,29 +104,15 @@ class Scale(NamedTuple):
 
     def _log_ticks(self, count: int) -> list[float]:
         """Return powers of ten; where they are few 1, 2 and 5 times these, or else the ends."""
-        first = ceil(log10(self.lo) - _ROUNDING)
-        last = floor(log10(self.hi) + _ROUNDING)
-        if self.hi / _DECADES > self.lo * (1 + _ROUNDING):
-            stride = max(1, ceil((last - first) / max(1, count - 1)))
-            return [_power(e) for e in range(first, last + 1, stride)]
-        fine = self._fine_log_ticks(first, last)
-        powers = [_power(e) for e in range(first, last + 1)]
-        most = 2 * max(2, count)
-        for values in (fine, powers):
-            if 2 <= len(values) <= most:
-                return values
-        return [self.lo, self.hi]
-
-    def _fine_log_ticks(self, first: int, last: int) -> list[float]:
-        """Return 1, 2 and 5 times the powers of ten that are on the axis."""
         top = min(_HUGE, self.hi * (1 + _ROUNDING))
-        found: list[float] = []
-        for exponent in range(first - 1, last + 1):
-            for factor in (1, 2, 5):
-                value = factor * _power(exponent)
-                if self.lo <= value * (1 + _ROUNDING) and value <= top:
-                    found.append(value)
-        return found
+        fine = [v for v in _nice(self.lo, self.hi) if self.lo <= v * (1 + _ROUNDING)]
+        fine = [v for v in fine if v <= top]
+        powers = [v for v in fine if f"{v:e}".startswith("1.0")]
+        if self.hi / _DECADES > self.lo * (1 + _ROUNDING):
+            return powers[:: max(1, ceil((len(powers) - 1) / max(1, count - 1)))]
+        most = 2 * max(2, count)
+        ways = (values for values in (fine, powers) if 2 <= len(values) <= most)
+        return next(ways, [self.lo, self.hi])
 
     def _project(self, value: float) -> float:
         if not self.log:
@@ -171,19 +157,20 @@ def _round_log(lo: float, hi: float) -> Scale:
         linear = _round_linear(lo, hi)
         if linear.lo > 0:
             return Scale(linear.lo, linear.hi, log=True)
-    below = _power(floor(log10(lo) + _ROUNDING))
-    low = below
-    for factor in (2, 5):
-        if factor * below <= lo * (1 + _ROUNDING):
-            low = factor * below
-    low = min(lo, low)
-    above = _power(floor(log10(hi) + _ROUNDING))
-    high = above * 10
-    for factor in (5, 2, 1):
-        if factor * above >= hi * (1 - _ROUNDING):
-            high = factor * above
-    high = min(high, _HUGE)
-    return Scale(low, max(hi, high, low * 2), log=True)
+    nice = _nice(lo, hi)
+    low = max((v for v in nice if v <= lo * (1 + _ROUNDING)), default=lo)
+    high = min((v for v in nice if v >= hi * (1 - _ROUNDING)), default=_HUGE)
+    return Scale(min(lo, low), max(hi, min(high, _HUGE), low * 2), log=True)
+
+
+def _nice(lo: float, hi: float) -> list[float]:
+    """Return 1, 2 and 5 times the powers of ten from below one value to above another."""
+    first, last = floor(log10(lo) - _ROUNDING), ceil(log10(hi) + _ROUNDING)
+    return [
+        min(_HUGE, factor * _power(exponent))
+        for exponent in range(first, last + 1)
+        for factor in (1, 2, 5)
+    ]
 
 
 def _power(exponent: int) -> float:

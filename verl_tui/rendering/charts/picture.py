@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 HealthyRange = tuple[float | None, float | None]
 _SOME = 3
 """Fewest points for one to be marked as the best."""
+_FULL = 0.85
+"""Share of the height from which on an area fills the plot: a heuristic."""
 _LOOK_BACK = 100
 """A line that ended in so many values that are no numbers has no sign at its end."""
 
@@ -93,7 +95,9 @@ def picture_of(
 ) -> Picture:
     """Return what to draw of a chart between its y axes at the left and at the right."""
     scale = scales[0]
-    shades = [*_shades(data, window, cache)] if scale else []
+    shades = [
+        one for one in _shades(data, window, cache) if scale and _tells(one, scale)
+    ]
     lines: list[DrawnLine] = []
     for line, sign in layered(data):
         own = scales[line.right] or Scale(0.0, 1.0)  # without a number any will do
@@ -222,6 +226,19 @@ def _shades(data: ChartData, window: Window, cache: ChartCache) -> Iterator[Draw
     for role, pair in edges:
         low, high = (cache.columns(points, window) for points in pair)
         yield DrawnShade(role, DotColumns(low.lows, high.highs, low.odds))
+
+
+def _tells(shade: DrawnShade, scale: Scale) -> bool:
+    """Return whether an area leaves room: one that mostly fills the plot, as of scores of 0 and 1,
+    says nothing.
+    """
+    ends = zip(shade.columns.lows, shade.columns.highs, strict=True)
+    shares = [
+        scale.fraction(high) - scale.fraction(low)
+        for low, high in ends
+        if low is not None and high is not None
+    ]
+    return sum(share >= _FULL for share in shares) * 2 <= len(shares)
 
 
 # -- marks -----------------------------------------------------------------------------------------

@@ -92,6 +92,7 @@ def legend() -> Iterator[tuple[str, str]]:
     yield "⠒⠒⠒⠐⠒⠒⠂", "a target of the configuration"
     yield "⠅", "the step of a restart"
     yield "⡠⠒⠢", "values as they are, faint behind the smoothed ones"
+    yield "~0.9", "smoothed, as noise asks for: weight of the past"
     yield "░░░", "from the least to the greatest value of a step, else shaded"
     yield "▒▒▒", "middle half of a distribution, faint: 5 to 95%, else shaded"
     yield "a b", "on a line: the run that has this letter in the run list"

@@ -26,6 +26,8 @@ from verl_tui.rendering.text.piece import cells_of, text_of
 from verl_tui.rendering.text.printable import middle
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from verl_tui.rendering.charts.braille import Text
     from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
     from verl_tui.rendering.text.piece import Pieces
@@ -59,12 +61,8 @@ def title_row(
     room = width - cells_of(left) - 2
     if room < -2:
         return ((fit(text_of(left), width), "value"),)
-    said: list[Pieces | None] = [*_said(data, cursor)]
-    # the values of several runs come first, the key last
-    said.insert(0 if cursor is not None else len(said), None)
     aside: Pieces = []
-    for way in said:
-        words = way if way is not None else _names_or_key(data, cursor, room)
+    for words in _ways(data, cursor, room):
         if words and cells_of(words) <= room:
             aside += [_GAP] * bool(aside) + words
             room -= cells_of(words) + 2
@@ -77,19 +75,33 @@ def _fitting_value(data: ChartData, cursor: int | None, room: int) -> Pieces:
     runs' values stand beside their names.
     """
     value = value_pieces(data, cursor)
-    where = value[-1:]
+    where = [(text.strip(), role) for text, role in value[-1:]]
     names = _names(data, cursor, room - cells_of(where) - 2)
     if cursor is not None and names and names[-1] != _MORE:
         return where
     return value if cells_of(value) <= room else value_pieces(data, cursor, unit=False)
 
 
+def _ways(data: ChartData, cursor: int | None, room: int) -> Iterator[Pieces]:
+    """Yield what stands at the right, the most important first: the values of several runs, how a
+    curve is smoothed that nobody chose, the score beside it, the note, names or the metric's key.
+    """
+    names, said = _names(data, cursor, room), _said(data, cursor)
+    if cursor is not None:
+        yield names
+    yield from said
+    if names and cursor is None:
+        yield _names(data, None, room - sum(cells_of(words) + 2 for words in said))
+    elif not names and data.title != data.key:
+        yield [(fit(data.key, len(data.key)), "key")]
+
+
 def _said(data: ChartData, cursor: int | None) -> list[Pieces]:
-    """Return how a curve is smoothed that nobody chose, the score beside it, and the note."""
     said = [score_beside_curve(data, cursor)]
     if data.by_noise and data.smoothing:
-        said.insert(0, [(f"smoothed {data.smoothing:g}", "key")])
-    return [*said, [(fit(data.note, len(data.note)), "target")]] if data.note else said
+        said.insert(0, [(f"~{data.smoothing:g}", "key")])
+    said.append([(fit(data.note, len(data.note)), "target")])
+    return [words for words in said if text_of(words)]
 
 
 def _named_value(data: ChartData, width: int, mark: str, value: Pieces) -> Pieces:
@@ -173,13 +185,6 @@ def score_beside_curve(data: ChartData, cursor: int | None) -> Pieces:
 # -- the names of lines ----------------------------------------------------------------------------
 
 
-def _names_or_key(data: ChartData, cursor: int | None, room: int) -> Pieces:
-    """Name the lines of a chart; where they need no names write the metric's key."""
-    if names := _names(data, cursor, room):
-        return names
-    return [] if data.title == data.key else [(fit(data.key, len(data.key)), "key")]
-
-
 def _names(data: ChartData, cursor: int | None, room: int) -> Pieces:
     """Write the signs of several curves in their colours, and as much of their names as fits, as
     text, which needs more contrast than hues of curves have on every ground; with the values at the
@@ -196,7 +201,8 @@ def _names(data: ChartData, cursor: int | None, room: int) -> Pieces:
         name = (middle if line.sign else fit)(line.label, letters)
         said = f" {name} {word}".rstrip().replace("  ", " ")
         piece = [("  " * bool(names) + sign, line.role), (said, "value")]
-        if cells_of([*names, *piece]) > room:
+        rest = 2 * (line is not lines[-1][0])  # for the ellipsis
+        if cells_of([*names, *piece]) + rest > room:
             return [*names, _MORE] * bool(names)
         names += piece
     return names
@@ -209,8 +215,7 @@ def _named(data: ChartData, *, at_cursor: bool) -> list[tuple[ChartLine, str]]:
     lines = sorted(signs(data), key=lambda pair: pair[0].sign or "~")
     if not any(sign and line.kind == "line" for line, sign in lines):
         return []
-    said_alone = at_cursor and bool(data.beside)
-    return [one for one in lines if not (said_alone and one[0].kind == "points")]
+    return [one for one in lines if not (at_cursor and one[0].kind == "points")]
 
 
 def _number_at(data: ChartData, line: ChartLine, cursor: int | None) -> str:

@@ -6,11 +6,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from rich.cells import cell_len
-
 from verl_tui.rendering.gpus.logged_figures import figure_rows, figures
 from verl_tui.rendering.gpus.place_rows import detail_rows, panel_rows
-from verl_tui.rendering.text.piece import text_of
 from verl_tui.rendering.text.printable import middle, wrapped
 from verl_tui.runs.views.devices import (
     Device,
@@ -107,43 +104,15 @@ def device_places(view: View, width: int) -> list[DevicePlace]:
     here = _this_host(view, width)
     name = _host_name(view)
     logged, run_host = _logged_place(view, width, name if here.devices else "")
-    if not here.devices:
-        return _without_own_devices(here, logged, width)
     if not logged.devices:
-        if logged.below:
-            return [here, logged]
-        return [here]
+        return [here, logged] if logged.below else [here]
+    if not here.devices:
+        return [logged, here]
     here = here._replace(heading=f"this host, {name}" if name else "this host")
     elsewhere = run_host and name and not same_host(run_host, name)
     if elsewhere:
         return [logged, here]
     return [here, logged]
-
-
-def _without_own_devices(
-    here: DevicePlace, logged: DevicePlace, width: int
-) -> list[DevicePlace]:
-    """Return the places where this host has no device, as one where that fits."""
-    if not (logged.devices or logged.below):
-        return [here]
-    joined = _joined(logged, here, width)
-    if joined is not None:
-        return [joined]
-    if logged.devices:
-        return [logged, here]
-    return [here, logged]
-
-
-def _joined(logged: DevicePlace, here: DevicePlace, width: int) -> DevicePlace | None:
-    """Return the devices that a run has logged under a heading that also explains why this host has
-    none; None if that takes more than a row.
-    """
-    if len(here.below) != 1:
-        return None
-    heading = f"{logged.heading}; {text_of(here.below[0])}"
-    if cell_len(heading) <= width:
-        return logged._replace(heading=heading)
-    return None
 
 
 def _host_name(view: View) -> str:

@@ -54,7 +54,9 @@ def metric_table(
 
     columns: list[TextColumn[ListedMetric]] = [
         TextColumn("", lambda one, _: [("★" * one.pinned, "pin")], 1, 8),
-        TextColumn(title("metric", "key"), _name, name, 9, longest, gap=1),
+        TextColumn(
+            title("metric", "key"), _name, name, 9, min(longest, width // 2), gap=1
+        ),
         TextColumn(title("last", "last"), _last, 7, 10, right=True, gap=1),
         TextColumn(title("trend", "trend"), _trend, 7, 7, gap=1),
         TextColumn("min", lambda one, _: [_bound(one, 0)], 7, 5, right=True, gap=1),

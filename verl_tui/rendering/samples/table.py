@@ -12,7 +12,7 @@ from verl_tui.rendering.samples.query import FILE, GROUP, value_of
 from verl_tui.rendering.samples.signs import special
 from verl_tui.rendering.samples.speakers import parse
 from verl_tui.rendering.text.numbers import compact, exact_step
-from verl_tui.rendering.text.table import FittedTable, TextColumn
+from verl_tui.rendering.text.table import GAP, FittedTable, TextColumn
 from verl_tui.rendering.text.wrap import fit, fit_left
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def sample_table(
             size,
             99 if field == order.field else 90 - at if at < 2 else 50 - at,
             right=True,
-            gap=1,
+            gap=1 if at else GAP,
         )
         for at, (field, size) in enumerate(numbers.items())
     ]
