@@ -4,8 +4,7 @@ without Unicode.
 
 from __future__ import annotations
 
-from verl_tui.rendering.charts.symbols import SIGNS
-from verl_tui.rendering.charts.symbols import Symbols
+from verl_tui.rendering.charts.symbols import SIGNS, Symbols
 
 FRAME = {
     "ellipsis",

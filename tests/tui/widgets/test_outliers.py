@@ -15,7 +15,6 @@ from textual.app import App
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Mark
 from verl_tui.rendering.charts.downsample import Smoothed, usual_range, value_range
 from verl_tui.rendering.charts.renderer import ChartRenderer
-from verl_tui.rendering.charts.values import cursor_values, rows_of
 from verl_tui.runs.pyramid import Pyramid
 from verl_tui.tui.widgets.chart import Chart
 
