@@ -15,6 +15,7 @@ from watching import press, settle, showing
 
 from verl_tui.config import Config
 from verl_tui.rendering.session.preferences import StateFile, UserState
+from verl_tui.rendering.text import hues as run_hues
 from verl_tui.tui.terminal import themes
 
 if TYPE_CHECKING:
@@ -285,7 +286,7 @@ def test_curves_of_several_runs_can_be_seen_in_every_theme() -> None:
     for theme in ALL:
         if not theme.ansi:
             ground = Color.parse(variables(theme)["background"])
-            for colour in hues.DARK if theme.dark else hues.LIGHT:
+            for colour in run_hues.DARK if theme.dark else run_hues.LIGHT:
                 assert contrast(Color.parse(colour), ground) >= LEAST
 
 

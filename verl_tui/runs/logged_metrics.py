@@ -90,11 +90,12 @@ class LoggedMetrics:
     @property
     def odd(self) -> Sequence[str]:
         """Keys that may have had a value that is not finite; all others have not."""
-        return tuple(
-            key
-            for key, tables in self._tables.items()
-            if any(table.odd and table.keys[at] in table.odd for table, at in tables)
-        )
+        found: dict[str, None] = {}
+        for key, tables in self._tables.items():
+            for table, column in tables:
+                if table.odd and table.keys[column] in table.odd:
+                    found[key] = None
+        return tuple(found)
 
     @property
     def constants(self) -> frozenset[str]:
@@ -179,10 +180,12 @@ class LoggedMetrics:
         if key in self._series or not all(_is_plain(table) for table, _ in parts):
             series = self.series(key)
             return series.until(end).tail(count) if series is not None else ()
+        if count < 1:
+            return ()
         # None of the last `count` steps lies before the last `count` rows of each table.
         stops = [(table.steps, _stop(table.steps, end)) for table, _ in parts]
         firsts = [steps[max(0, stop - count)] for steps, stop in stops if stop > 0]
-        if not firsts or count < 1:
+        if not firsts:
             return ()
         found = merged(parts, min(firsts))
         stop = _stop(found.steps, end)

@@ -56,7 +56,7 @@ class Series:
         """
         self._parts: Sequence[tuple[Table, int]] = ()
         self._rows: Sequence[int] = ()
-        """Rows of each table when it was made of them."""
+        """Rows of each table that have been taken over."""
         self._pyramid: Pyramid | None = None
         self._cut: tuple[tuple[int, int], Series] | None = None
         """What `until` returned last, with its revision and number of points."""
@@ -67,13 +67,19 @@ class Series:
     @property
     def last(self) -> Point | None:
         """The newest point, finite or not."""
-        return Point(self.steps[-1], self.values[-1]) if self.steps else None
+        if not self.steps:
+            return None
+        return Point(self.steps[-1], self.values[-1])
 
     @property
     def last_finite(self) -> Point | None:
         """The newest point whose value is a number."""
-        points = map(Point, reversed(self.steps), reversed(self.values))
-        return next((point for point in points if math.isfinite(point.value)), None)
+        for step, value in zip(
+            reversed(self.steps), reversed(self.values), strict=True
+        ):
+            if math.isfinite(value):
+                return Point(step, value)
+        return None
 
     @property
     def highest(self) -> float:
@@ -113,7 +119,9 @@ class Series:
     def at(self, step: int) -> Point | None:
         """Return the newest point at or before `step`."""
         i = bisect_right(self.steps, step) - 1
-        return Point(self.steps[i], self.values[i]) if i >= 0 else None
+        if i >= 0:
+            return Point(self.steps[i], self.values[i])
+        return None
 
     def since(self, step: int) -> dict[int, float]:
         """Return the values from a step on, by step, ascending."""
@@ -141,25 +149,43 @@ class Series:
 
     def tail(self, count: int) -> Sequence[float]:
         """Return the last `count` values, oldest first."""
-        return self.values[-count:] if count > 0 else self.values[:0]
+        if count > 0:
+            return self.values[-count:]
+        return self.values[:0]
 
     def catch_up(self, parts: Sequence[tuple[Table, int]]) -> None:
-        """Make it anew of the tables that hold this metric, if these have new rows.
+        """Take over the new rows of the tables that hold this metric.
 
         Args:
             parts: The order and identity of tables never change, new ones are added at the end.
         """
         rows = [len(table) for table, _ in parts]
-        if rows == self._rows:
+        known = [*self._rows, *[0] * (len(rows) - len(self._rows))]
+        if rows == known:
             return
-        self._parts, self._rows = parts, rows
-        settled = max(0, len(self) - 1)
-        before = self.steps[:settled].tobytes(), self.values[:settled].tobytes()
-        found = merged(parts)
-        self.steps[:], self.values[:] = found.steps, found.values
-        self.times, self.counts = found.times, found.counts
-        after = self.steps[:settled].tobytes(), self.values[:settled].tobytes()
-        if before != after:
+        first = min(
+            table.least_step(start)
+            for (table, _), start in zip(parts, known, strict=True)
+        )
+        if any(table.estimated for table, _ in parts):
+            first = -math.inf  # whether a stated step supersedes it may show only now
+        self._lay_over(first, merged(parts, first))
+        self._parts = parts
+        self._rows = rows
+
+    def _lay_over(self, first: float, new: MergedPoints) -> None:
+        """Put points in the place of those from a step on."""
+        at = bisect_left(self.steps, first)
+        settled = max(at, len(self) - 1)
+        before = self.steps[at:settled], self.values[at:settled].tobytes()
+        if new.counts or self.counts:
+            one = array("q", [1])
+            self.counts = (self.counts or one * len(self))[:at]
+            self.counts += new.counts or one * len(new.steps)
+        self.steps[at:] = new.steps
+        self.values[at:] = new.values
+        self.times[at:] = new.times
+        if before != (self.steps[at:settled], self.values[at:settled].tobytes()):
             self.revision += 1
             if self._pyramid is not None:
                 self._pyramid.rebuild()

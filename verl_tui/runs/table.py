@@ -91,11 +91,13 @@ class Table:
         """
         import numpy as np  # not before the first frame is drawn
 
-        known = max(0, len(self) - 1)
+        before = self.steps[-1] if self.steps else None
+        for step in rows.steps:
+            if before is not None and step <= before:
+                self.ascending = False
+                break
+            before = step
         self.steps.extend(rows.steps)
-        if self.ascending:
-            new = np.array(self.steps[known:])
-            self.ascending = bool((new[1:] > new[:-1]).all())
         self.orders.extend(map(precedence.__add__, rows.orders))
         self.times.extend(times)
         for column, values in zip(self.columns, rows.columns, strict=True):
@@ -110,6 +112,12 @@ class Table:
         if self.ascending:
             return self.steps[0], self.steps[-1]
         return min(self.steps), max(self.steps)
+
+    def least_step(self, start: int) -> float:
+        """Return the least step of the rows from an index on, `inf` without any."""
+        if self.ascending:
+            return self.steps[start] if start < len(self) else inf
+        return min(self.steps[start:], default=inf)
 
     def rows_from(self, step: float) -> slice:
         """Return the rows that hold all those from a step on; others may be among them."""
