@@ -7,10 +7,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from verl_tui.sources.fields.token_gap import token_gap
 from verl_tui.trainers import trainers
 
+GAP = "trainer − engine log-prob"
+"""Name of what is shown of the tokens' log-probabilities."""
 _FORMS = tuple(
-    (files.has, files.fields)
+    (files.has, files.fields, files.log_probs)
     for one in trainers()
     for files in one.samples
     if files.fields
@@ -21,9 +24,11 @@ def flat_sample(record: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a record with the fields that verl writes; as it is where no trainer is known to
     write it.
     """
-    for has, fields in _FORMS:
+    for has, fields, log_probs in _FORMS:
         if has <= record.keys():
             found = {name: _at(record, path) for name, path in fields.items()}
+            if log_probs:
+                found[GAP] = token_gap(*(_at(record, path) for path in log_probs))
             return {name: value for name, value in found.items() if value is not None}
     return record
 
