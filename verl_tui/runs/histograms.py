@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left, bisect_right, insort
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.distributions import Bins, added
@@ -27,7 +26,8 @@ class Histograms:
     def __init__(self, budget: int = 100_000) -> None:
         self.budget = budget
         """Histograms kept at most, of 400 bytes each."""
-        self._of: dict[str, _OfKey] = {}
+        self._of: dict[str, dict[int, tuple[int, Bins]]] = {}
+        """Metric -> step -> the precedence of its histogram, and the histogram."""
         self._count = 0
 
     @property
@@ -43,53 +43,34 @@ class Histograms:
             precedence: The precedence of that source and segment, see
                 `verl_tui.runs.table.precedence`.
         """
-        self._count += self._of.setdefault(found.key, _OfKey()).add(found, precedence)
+        kept = self._of.setdefault(found.key, {})
+        order = precedence + found.order
+        bins = Bins(found.low, found.high, found.counts)
+        known, before = kept.get(found.step, (-1, bins))
+        if order < known:
+            return
+        if found.mean and order == known:
+            bins = added(before, bins)
+        self._count += known < 0
+        kept[found.step] = order, bins._replace(counts=array("f", bins.counts))
         if self._count > self.budget:
-            for one in self._of.values():
-                one.thin_out()
-            self._count = sum(len(one.steps) for one in self._of.values())
+            self._thin_out()
+
+    def _thin_out(self) -> None:
+        """Drop every second one of each metric, but never the newest."""
+        for kept in self._of.values():
+            for step in sorted(kept)[-2::-2]:
+                del kept[step]
+        self._count = sum(map(len, self._of.values()))
 
     def at(self, key: str, step: int) -> BinsAt | None:
         """Return the newest histogram at or before a step, None where there is none."""
-        one = self._of.get(key)
-        at = -1 if one is None else bisect_right(one.steps, step) - 1
-        if one is None or at < 0:
-            return None
-        return BinsAt(one.steps[at], one.kept[one.steps[at]][1])
+        kept = self._of.get(key, {})
+        at = max((one for one in kept if one <= step), default=None)
+        return None if at is None else BinsAt(at, kept[at][1])
 
     def since(self, key: str, step: int) -> Iterator[BinsAt]:
         """Yield the histograms at a step and behind it, ascending."""
-        one = self._of.get(key)
-        if one is not None:
-            for at in one.steps[bisect_left(one.steps, step) :]:
-                yield BinsAt(at, one.kept[at][1])
-
-
-class _OfKey:
-    """The histograms of one key."""
-
-    def __init__(self) -> None:
-        self.steps: list[int] = []
-        """Ascending."""
-        self.kept: dict[int, tuple[int, Bins]] = {}
-        """The precedence and the histogram of each."""
-
-    def add(self, found: Histogram, precedence: int) -> bool:
-        """Keep a histogram at its step; return whether there is one more now."""
-        order = precedence + found.order
-        bins = Bins(found.low, found.high, found.counts)
-        known, before = self.kept.get(found.step, (-1, bins))
-        if order < known:
-            return False
-        if found.mean and order == known:
-            bins = added(before, bins)
-        self.kept[found.step] = order, bins._replace(counts=array("f", bins.counts))
-        if known < 0:
-            insort(self.steps, found.step)
-        return known < 0
-
-    def thin_out(self) -> None:
-        """Drop every second one, but never the newest."""
-        for step in self.steps[-2::-2]:
-            del self.kept[step]
-        self.steps = self.steps[::-2][::-1]
+        kept = self._of.get(key, {})
+        for at in sorted(one for one in kept if one >= step):
+            yield BinsAt(at, kept[at][1])
