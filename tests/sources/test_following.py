@@ -229,20 +229,6 @@ def unreadable(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     monkeypatch.setattr(tail.os, "pread", fails)
 
 
-@pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.ENOTCONN])
-def test_a_file_server_that_fails_for_a_while_costs_nothing(log, monkeypatch, number):
-    append(log.path, line(1))
-    log.read()
-    append(log.path, line(2))
-    with monkeypatch.context() as broken:
-        unreadable(broken, number)
-        assert log.read() == []
-        assert log.source.status().problem == os.strerror(number).lower()
-    log.read()
-    assert log.values() == {1: 0.5, 2: 0.5}
-    assert log.source.status().problem is None
-
-
 def test_a_restart_is_reported_though_reading_failed_at_that_moment(log, monkeypatch):
     append(log.path, line(1) + line(2))
     log.read()

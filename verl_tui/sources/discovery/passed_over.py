@@ -34,7 +34,7 @@ _DIGITS = pattern(r"\d+")
 EMPTY = "empty so far"
 UNKNOWN = "of no known format"
 UNSURE = "holds no step, unlike the log beside it"
-NO_STEP = "has no step so far, and no log beside it is said to be of it"
+NO_STEP = "has no step so far: shown from its first one on"
 NO_LOG = "no log in it"
 
 
