@@ -90,15 +90,6 @@ def validated(
     return run
 
 
-def test_the_same_validation_three_times() -> None:
-    found = find("weights-not-synced", validated([0.61, *[0.5178165276724791] * 3]))
-    assert found is not None
-    assert (found.since_step, found.step, found.key) == (10, 30, CORE)
-    assert "0.5178165276724791 to the last digit in 3 validations" in found.message
-    assert any("1e-06" in sentence for sentence in found.evidence)
-    assert "other score" not in found.message
-
-
 @pytest.mark.parametrize(
     "run",
     [

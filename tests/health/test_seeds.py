@@ -92,11 +92,6 @@ def test_devices_that_all_work_or_all_idle_are_even() -> None:
     assert "mean utilisation of the GPUs" in one.message
 
 
-def test_a_device_that_the_run_does_not_use_is_left_out() -> None:
-    verdict = judge(planted(eight([4, 5, 6, 7], 0.0, held=0.4)))
-    assert not ids(verdict) & {"gpu-uneven", "gpu-idle", "gpu-low"}
-
-
 def test_what_never_worked_and_holds_other_memory_may_be_another_ones() -> None:
     verdict = judge(planted(eight([4, 5], 0.0, held=55.0)))
     assert not ids(verdict) & {"gpu-uneven", "gpu-idle", "gpu-low"}

@@ -76,13 +76,13 @@ def _find_collapse(blocks: Blocks, of: InBlocks) -> Shown:
     parts = blocks.levels[2:], blocks.highest[2:], blocks.lowest[2:] < 0
     low = (opening > 0) & (entropy >= 0) & (entropy <= _LEFT * opening)
     low &= ~all_at_top(*parts, np.array(of.of), reward) & ~_converged(blocks)
-    begins = np.zeros(blocks.size, bool)
-    for lag in _LAGS if low.any() else ():
+    lags = np.zeros(blocks.size, np.int64)
+    for lag in reversed(_LAGS) if low.any() else ():
         counts, _, t = blocks.slopes(0, lag + 1)
         falls = (counts >= 4) & (t <= _FALL_T)
         falls &= entropy <= _FALL * blocks.before(0, lag)
         falls[:lag] = False
-        begins |= low & falls & ~_risen(blocks, lag + 1)
+        lags[low & falls & ~_risen(blocks, lag + 1)] = lag
 
     def told(at: int, since: int) -> Told:
         start = int(np.searchsorted(blocks.last, since))
@@ -101,9 +101,9 @@ def _find_collapse(blocks: Blocks, of: InBlocks) -> Shown:
         )
 
     return Shown(
-        begins,
-        begins | (low & ~_risen(blocks, 10)),
-        lambda at: int(blocks.last[blocks.brink(0, at, _NEAR, _LAGS[-1])]),
+        lags > 0,
+        (lags > 0) | (low & ~_risen(blocks, 10)),
+        lambda at: int(blocks.last[blocks.brink(0, at, _NEAR, int(lags[at]))]),
         told,
     )
 

@@ -167,14 +167,14 @@ def _fallen(
     around = _Surroundings(_PAST, _WRECK)
     out = _departures(context, reward, edge, around)
     out = out or _departures(context, reward, edge, around._replace(out=1))
-    signs = [*out[:1], *_loops(context, reward, edge, around)]
+    loops = _loops(context, reward, edge, around)
     return Told(
         {
             "level": facts["level"],
             "foot": facts.get("foot", reward.values[-1]),
-            "signs": ", ".join(one.brief for one in signs),
+            "signs": ", ".join(one.brief for one in (*out[:1], *loops)),
         },
-        [one.words for one in signs],
+        [one.words for one in (*out, *loops)],
         case="kl-term" if weak_kl_term(context.run) else "",
         since=edge,
         step=step,
