@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from textual.binding import Binding
 
-from verl_tui.rendering.session.hint_keys import HINT_KEYS
+from verl_tui.rendering.session.snapshot import HINT_KEYS
 from verl_tui.tui.keys.key_names import key_name
 
 if TYPE_CHECKING:

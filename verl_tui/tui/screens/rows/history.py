@@ -32,7 +32,7 @@ class HistoryScreen(RowsScreen["Episode | None"]):
 
     def page(self, view: View, width: int) -> RowsPage:
         """Return the rows of all episodes."""
-        from verl_tui.rendering.history_rows import history_page
+        from verl_tui.rendering.health_layout import history_page
 
         return RowsPage(*history_page(view, self._listed(view), width))
 
