@@ -12,7 +12,7 @@ from inside_textual import notices
 from watching import NOW, loaded, press, text, write_run
 
 from verl_tui.config import Config
-from verl_tui.rendering.session.hint_keys import HINT_KEYS
+from verl_tui.rendering.session.snapshot import HINT_KEYS
 from verl_tui.tui.keys.bindings import action_names, all_kinds, bindings, key_name
 from verl_tui.tui.keys.keymap import keymap
 

@@ -16,7 +16,7 @@ from verl_tui.comparison.setting_differences import ABSENT, differing_settings
 from verl_tui.indicators import factor
 from verl_tui.rendering.charts.sparkline import spark_pieces, sparkline
 from verl_tui.rendering.session.selection import LETTERS, without_shared_start
-from verl_tui.rendering.session.shown_state import shown_state
+from verl_tui.rendering.session.source_status import shown_state
 from verl_tui.rendering.text.hues import RUNS
 from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.rendering.text.printable import middle, printable, wrapped

@@ -12,10 +12,11 @@ from verl_tui.rendering.charts.downsample import TREND_POINTS, trend
 from verl_tui.rendering.charts.plan import newest_and_best, plan_charts
 from verl_tui.rendering.charts.sparkline import sparkline
 from verl_tui.rendering.charts.symbols import SYMBOLS
-from verl_tui.rendering.session.shown_state import Unread, shown_state
 from verl_tui.rendering.session.source_status import (
+    Unread,
     not_reached,
     passed_over,
+    shown_state,
     source_pieces,
 )
 from verl_tui.rendering.text.hues import family_role

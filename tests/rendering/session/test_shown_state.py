@@ -8,8 +8,7 @@ from run_views import NOW, make_run, make_view
 
 from verl_tui.records import Batch, Event, EventKind, SourceStatus
 from verl_tui.rendering.one_row import one_row
-from verl_tui.rendering.session.shown_state import Unread, shown_state
-from verl_tui.rendering.session.source_status import nothing_yet
+from verl_tui.rendering.session.source_status import Unread, nothing_yet, shown_state
 from verl_tui.rendering.timing.step_parts import timing_rows
 from verl_tui.runs.run import Run
 from verl_tui.runs.views.state import State

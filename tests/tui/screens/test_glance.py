@@ -23,7 +23,7 @@ from verl_tui.rendering.one_row import one_row
 if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.tui.widgets.line import Piece
+    from verl_tui.rendering.text.piece import Piece
 
 GPUS = GpuReading(NOW, (Gpu("0", "H100", 97.0), Gpu("1", "H100", 91.0)))
 

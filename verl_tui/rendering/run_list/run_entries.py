@@ -13,7 +13,7 @@ from verl_tui.health.coverage import coverage_of
 from verl_tui.health.finding import Severity
 from verl_tui.indicators import factor
 from verl_tui.rendering.session.selection import LETTERS
-from verl_tui.rendering.session.shown_state import Unread, shown_state
+from verl_tui.rendering.session.source_status import Unread, shown_state
 from verl_tui.rendering.text import hues
 from verl_tui.rendering.text.numbers import compact, exact_step, percent_done
 from verl_tui.rendering.text.short_names import short_names

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.health.finding import Verdict
 from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.rendering.session.acknowledgements import Acknowledgements
-from verl_tui.rendering.session.hint_keys import HINT_KEYS
 from verl_tui.rendering.session.run_order import RunListing
 from verl_tui.rendering.session.selection import Selection
 
@@ -89,3 +88,28 @@ class View:
         if self.run:
             return self.monitor.verdicts.get(self.run.name, Verdict())
         return Verdict()
+
+
+HINT_KEYS: Mapping[str, str] = {
+    "help": "?",
+    "quit": "q",
+    "pause": "p",
+    "reload": "r",
+    "back": "esc",
+    "config.back": "esc",
+    "metrics.back": "esc",
+    "samples.back": "esc",
+    "sources": "i",
+    "samples.open": "o",
+    "panel.samples": "f6",
+    "samples.follow": "f",
+    "samples.unfold": "u",
+    "health.not_judged": "v",
+    "chart.page_down": "pgdn",
+    "chart.page_up": "pgup",
+    "look.in": "+",
+    "log.back": "esc",
+}
+"""Names of actions, as the configuration has them -> their key unless the user has given them
+another one.
+"""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from verl_tui.rendering.session.hint_keys import HINT_KEYS
-from verl_tui.rendering.session.shown_state import Unread, shown_state
+from verl_tui.rendering.session.snapshot import HINT_KEYS
 from verl_tui.rendering.text.printable import size_text
-from verl_tui.runs.views.state import State, unread_form
+from verl_tui.runs.views.state import State, state, unread_form
 from verl_tui.text import one_line
 from verl_tui.times import age
 from verl_tui.words import counted
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from verl_tui.records import SourceStatus
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
+
 
 _COMES = (
     "a run appears here as soon as it writes a log; {help} for help, {quit} to quit"
@@ -163,3 +164,18 @@ def _problem(statuses: Sequence[SourceStatus], keys: Mapping[str, str]) -> str:
     name = one_line(PurePath(down[0].path).name, 24)
     more = f", {len(down) - 1} more" if len(down) > 1 else ""
     return f"{name}: {one_line(down[0].problem or '', 40)}{more} ({keys['sources']})"
+
+
+class Unread(Enum):
+    """Takes the place of a state while a run is still being read: an error found so far may turn
+    out to be over by the end of its log.
+    """
+
+    READING = "reading"
+
+
+def shown_state(view: View, run: Run) -> State | Unread:
+    """Return the state of a run; of a preview the one that the ends of its logs show."""
+    if view.loading and not run.preview and not run.read_once:
+        return Unread.READING
+    return state(run, view.now)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from verl_tui.rendering.session.shown_state import shown_state
+from verl_tui.rendering.session.source_status import shown_state
 from verl_tui.rendering.text.numbers import compact, percent_done
 from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import printable, wrapped

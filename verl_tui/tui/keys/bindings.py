@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from textual.dom import DOMNode
 from textual.keys import key_to_character
 
-from verl_tui.rendering.session.hint_keys import HINT_KEYS
+from verl_tui.rendering.session.snapshot import HINT_KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from verl_tui.rendering.charts import zoom_window
 from verl_tui.rendering.charts.cache import WEIGHTS
 from verl_tui.rendering.charts.x_axes import on_axis
-from verl_tui.rendering.session.hint_keys import HINT_KEYS
+from verl_tui.rendering.session.snapshot import HINT_KEYS
 from verl_tui.tui.keys.act import LEARN, TAKE, act
 
 if TYPE_CHECKING:
