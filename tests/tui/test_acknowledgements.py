@@ -47,16 +47,6 @@ def test_what_was_cleared_is_no_longer_acknowledged_though_it_comes_back_at_the_
     assert not acknowledgements.acknowledged("run", crash)
 
 
-def test_a_log_that_is_read_again_clears_nothing() -> None:
-    acknowledgements = watching("run")
-    acknowledgements.toggle("run", finding())
-    acknowledgements.start_over()
-    look(acknowledgements, 20.0)
-    assert acknowledgements.acknowledged("run", finding()), (
-        "half of the log may have been read"
-    )
-
-
 @pytest.mark.parametrize("key", ["k", None])
 def test_history_marks_what_was_acknowledged_even_when_it_is_over(
     key: str | None,

@@ -117,9 +117,9 @@ async def test_screens_that_were_closed_are_forgotten(
 async def test_garbage_is_searched_for(
     demo: Monitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(monitor_app, "SWEEP", 0.01)
+    monkeypatch.setattr(monitor_app, "SWEEP", 0.3)
     app = showing(demo)
     async with app.run_test() as pilot:
         await press(pilot)
-        await pilot.pause(0.05)
+        await pilot.pause(0.5)
         assert app.is_running

@@ -12,14 +12,9 @@ from verl_tui.tui.terminal.output import screen_rows
 from verl_tui.tui.widgets import rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pytest
 
-    from verl_tui.rendering.session.snapshot import View
     from verl_tui.tui.panels.panel import Panel
-
-SIZES = [(120, 20), (40, 12), (28, 16), (20, 5), (5, 2), (1, 1)]
 
 
 class Host(App[None]):
@@ -58,20 +53,6 @@ class Host(App[None]):
     @property
     def subtitle_words(self) -> str:
         return str(self.panel.border_subtitle or "")
-
-
-async def show_at_sizes(
-    panel: Panel, sizes: Sequence[tuple[int, int]], *views: View
-) -> None:
-    """Show each view at each size in one app, whose rows must be as wide as its screen."""
-    app = Host(panel)
-    async with app.run_test(size=sizes[0]) as pilot:
-        for size in sizes:
-            await pilot.resize_terminal(*size)
-            for view in views:
-                panel.show(view)
-                await pilot.pause()
-                assert app.lines
 
 
 def count_paints(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import pytest
-from panel_host import SIZES, Host, show_at_sizes
-from run_views import HOSTILE, NOW, make_run, make_view
+from panel_host import Host
+from run_views import NOW, make_run, make_view
 
 from verl_tui.records import (
     Batch,
     Gpu,
     GpuProcess,
     GpuReading,
-    Settings,
     SourceStatus,
     Writer,
 )
@@ -133,51 +131,6 @@ def watched(reading: GpuReading, *runs: Run, times: int = 1, **more: Any) -> Vie
     return view
 
 
-def of_wandb(count: int, nodes: tuple[str, ...] = ("",), host: str = "node1") -> Run:
-    """Return a run that has logged its devices as W&B does."""
-    columns = {}
-    for node in nodes:
-        for i in range(count):
-            for field, value in (
-                ("gpu", 90.0 + i % 8),
-                ("memoryAllocatedBytes", 60.0 * GIB),
-                ("memoryAllocated", 75.0),
-            ):
-                columns[f"system/gpu.{i}.{field}{node and '/l:'}{node}"] = [value] * 200
-        columns[f"system/cpu{node and '/l:'}{node}"] = [12.0] * 200
-    run = make_run(columns=columns)
-    run.apply(
-        Batch(
-            run.name,
-            SourceStatus("/logs/grpo", "verl"),
-            (Settings({"wandb.host": host}, "w.wandb"),),
-        ),
-        NOW,
-    )
-    return run
-
-
-@pytest.mark.parametrize("zoomed", [False, True])
-async def test_any_number_of_devices_at_any_size(zoomed: bool) -> None:
-    process = GpuProcess(4711, HOSTILE[1], 60 * GIB, "/", frozenset({4711}))
-    nodes = tuple(f"worker-{n}" for n in range(8))
-    views = []
-    for count, run in (
-        (0, of_wandb(8, nodes)),
-        (1, of_wandb(8)),
-        (8, make_run()),
-        (64, make_run()),
-    ):
-        reading = many(
-            count, processes=(process,) * 12, throttle=("thermal",), temperature=90.0
-        )
-        views.append(watched(reading, run, times=30))
-    panel = GpusPanel()
-    panel.set_class(zoomed, "-zoomed")
-    sizes = [(220, 58), (80, 22), *SIZES]
-    await show_at_sizes(panel, sizes[:: -1 if zoomed else 1], *views)
-
-
 async def zoomed(view: View, size: tuple[int, int] = (100, 40)) -> str:
     app = Host(GpusPanel())
     async with app.run_test(size=size) as pilot:
@@ -204,10 +157,3 @@ async def test_zoomed_each_device_has_its_past_and_its_processes() -> None:
     assert "█" * 15 in text
     crowded = many(1, processes=tuple(GpuProcess(i, "x") for i in range(11)))
     assert "+3 processes" in await zoomed(watched(crowded, make_run()))
-
-
-async def test_devices_of_this_host_are_not_shown_twice() -> None:
-    run = of_wandb(2, host="login")
-    text = await shown(watched(many(2), run), (60, 16))
-    assert "91%" not in text
-    assert "process CPU" in text

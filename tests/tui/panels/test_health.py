@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from panel_host import SIZES, Host
-from run_views import HOSTILE, make_run, make_view
+from panel_host import Host
+from run_views import make_run, make_view
 
 from verl_tui.health.finding import Finding, NotJudged, Severity, Verdict
 from verl_tui.tui.panels.health import HealthPanel
@@ -60,34 +60,6 @@ async def shown(what: View, size: tuple[int, int], *keys: str) -> str:
         await pilot.press(*keys)
         await pilot.pause()
         return app.text
-
-
-async def test_any_size_and_any_text() -> None:
-    findings = [
-        Finding(
-            text,
-            Severity(i % 3),
-            text,
-            i,
-            i * 10**8,
-            (text, text),
-            text,
-            text,
-            key=text,
-        )
-        for i, text in enumerate(HOSTILE)
-    ]
-    what = view(*findings, skipped=tuple(NotJudged(text, text) for text in HOSTILE))
-    app = Host(HealthPanel())
-    async with app.run_test(size=SIZES[0]) as pilot:
-        for size in SIZES:
-            await pilot.resize_terminal(*size)
-            for seen in (what, view(), make_view(), replace(view(), loading=True)):
-                app.panel.show(seen)
-                await pilot.press("j", "space", "v", "G", "enter", "k")
-                assert app.lines, size
-                await pilot.press("v", "pagedown")
-                assert app.lines, size
 
 
 async def test_findings_with_their_message_and_step() -> None:

@@ -99,12 +99,6 @@ async def test_one_row_each_where_there_is_room() -> None:
     assert first.index("120/500") == second.index("480/500") == third.index("500/500")
 
 
-async def test_a_narrow_list_keeps_state_and_step() -> None:
-    lines = (await shown(three(), (36, 10))).split("\n")
-    assert lines[1][1:].split()[:5] == ["1", "✖1", "grpo", "running", "120/500"]
-    assert lines[2][1:].split()[:5] == ["2", "▲1", "ppo", "running", "480/500"]
-
-
 @pytest.mark.parametrize(
     ("verdict", "badge"),
     [

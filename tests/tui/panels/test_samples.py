@@ -15,7 +15,6 @@ from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.records import Batch, Sample, SourceStatus
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.runs.run import Run
-from verl_tui.text import safe
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.terminal.output import screen_rows
 from verl_tui.tui.widgets.rows import Rows
@@ -23,16 +22,6 @@ from verl_tui.tui.widgets.rows import Rows
 if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
 
-HOSTILE = (
-    "[red]not red[/red] [/INST] [@click=app.quit]quit[/] [/",
-    "\x1b[31mred\x1b[0m \x1b]0;title\x07 \x9b2J \x00\x07\x08 a\rb\tc",
-    "\u202ereversed\u202c \u2066isolated\u2069 \u200f",
-    "👨\u200d👩\u200d👧\u200d👦 ☀\ufe0f 👍🏽 🇩🇪 e\u0301\u0301\u0301 各種文字 한국어 ไทย",
-    "x" * 100_000,
-    "汉" * 50_000,
-    "\n" * 20_000,
-    "",
-)
 BROWSER = SampleBrowser(lambda: None)
 """What the samples are looked at through: these lie in memory, nothing is read."""
 STATUS = SourceStatus("/logs/rollouts/1.jsonl", "rollout dump", modified=900.0)
@@ -228,27 +217,3 @@ async def test_says_why_there_are_no_samples() -> None:
         app.panel.show(view_of(run))
         await pilot.pause()
         assert "response 1-0" in app.text
-
-
-@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-async def test_hostile_text(text: str) -> None:
-    run = Run("[/red]")
-    text = safe(text)
-    add(
-        run,
-        sample(
-            1,
-            0,
-            prompt=text,
-            response=text,
-            ground_truth=text[:2000],
-            group=text[:100],
-            extras={text[:50]: text[:2000]},
-        ),
-    )
-    app = Host(view_of(run))
-    async with app.run_test(size=(80, 20)) as pilot:
-        await pilot.press("u", "G", "pageup", "n", "b")
-        await pilot.pause()
-        assert len(app.lines) == 20
-        assert not {"\x1b", "\x9b", "\u202e", "\u200d"} & set(app.text)

@@ -13,14 +13,8 @@ from watching import NOW, Typed, loaded, names, press, settle, text
 
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.records import Batch, MetricRows, Settings, SourceStatus
-from verl_tui.rendering.compare_rows import (
-    fit_table,
-    heading_rows,
-    reward_row,
-    sections,
-    table_rows,
-    where,
-)
+from verl_tui.rendering.compare_rows import fit_table, heading_rows, sections, table_rows, where
+from verl_tui.rendering.compare_rows import longest
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.runs.run import Run
 from verl_tui.runs.views.alignment import (
@@ -251,20 +245,3 @@ async def test_of_many_runs_the_shown_one_and_those_next_to_it_are_compared(
         )
         await press(pilot, *["right_square_bracket"] * 15)
         assert app.screen.runs[0] is app.view_at(NOW).run, "as long as it is among them"
-
-
-def test_the_course_of_each_runs_reward_stands_above_the_figures() -> None:
-    rising = run_of("a", [0.1, 0.2, 0.3, 0.4])
-    falling = run_of("b", [9.0, 5.0, 1.0, 1.0, 1.0])
-    view, runs = view_of(rising, falling), [rising, falling]
-    columns = fit_table(2, 80, 0, sections(view, runs, Alignment.END))
-    row = "".join(text for text, _ in reward_row(view, runs, columns, Alignment.END))
-    assert row.split() == ["reward,", "own", "scales", "▁▃▆█", "█▅▁▁▁"]
-    assert cell_len(row) <= 80
-    row = "".join(text for text, _ in reward_row(view, runs, columns, Alignment.STEP))
-    assert row.split()[-1] == "█▅▁▁", "up to where the runs count"
-    without = run_of("c", [])
-    assert (
-        reward_row(view_of(without), [without], fit_table(1, 80, 0, []), Alignment.END)
-        == []
-    )

@@ -83,19 +83,6 @@ def test_what_was_asked_for_on_the_command_line_is_marked_in_words() -> None:
     assert ".hydra/overrides.yaml says 1e-6" in entry.about
 
 
-def test_says_what_would_be_needed_where_nothing_is_stated() -> None:
-    assert texts(settings_page(None), 80) == ["No run yet, so there are no settings."]
-    shown = " ".join(texts(settings_page(Run("new")), 60))
-    assert "This run's settings are unknown" in shown
-    assert ".hydra/overrides.yaml" in shown
-    assert "name several paths" in " ".join(texts(difference_page([Run("new")]), 60))
-    shown = " ".join(texts(difference_page([configured("a", GRPO), Run("new")]), 60))
-    assert "The settings of new are unknown." in shown
-    assert texts(
-        difference_page([configured("a", {"x": 1}), configured("b", {"x": 1})]), 60
-    ) == ["All known settings are the same."]
-
-
 def test_difference() -> None:
     one = configured("one", {**GRPO, "only.one": 3})
     two = configured("two", PPO)

@@ -8,13 +8,7 @@ import pytest
 from rich.cells import cell_len
 from watching import (
     NOW,
-    check_layout,
-    in_sight,
-    lines,
-    press,
-    settle,
     showing,
-    text,
 )
 
 from verl_tui.records import Gpu, GpuReading
@@ -92,38 +86,3 @@ def test_the_most_important_is_said_at_every_width(
 ) -> None:
     row = words(one_row(view, width, alone=True))
     assert [part for part in expected if part not in row] == [], row
-
-
-async def test_few_rows_look_designed(collapse: Monitor) -> None:
-    app = showing(collapse)
-    async with app.run_test(size=(20, 1)) as pilot:
-        for size in [
-            *((20, 1), (60, 1), (220, 1), (40, 2), (20, 3)),
-            *((120, 3), (80, 6), (20, 6), (40, 12)),
-        ]:
-            await pilot.resize_terminal(*size)
-            await settle(pilot)
-            check_layout(app)
-            shown = lines(app)
-            assert "300" in shown[0]
-            assert not {"╭", "╰"} & set(text(app)), (
-                "frames take the rows that there are"
-            )
-            assert any("reward" in row for row in shown) or size[1] == 1
-            assert "✖" in text(app) or size == (40, 2)
-            for row in shown[1:]:
-                assert row.strip(), "no row is wasted"
-        # In a single row tab goes through the panels.
-        await pilot.resize_terminal(80, 1)
-        await settle(pilot)
-        assert "run_grpo_high_lr" in text(app)
-        await press(pilot, "tab")
-        await settle(pilot)
-        assert in_sight(app) == {"charts"}
-        assert "reward" in text(app)
-        await press(pilot, "tab")
-        await settle(pilot)
-        assert "policy-collapse" in text(app)
-        await press(pilot, "escape")
-        await settle(pilot)
-        assert "300" in text(app)

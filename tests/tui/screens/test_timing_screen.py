@@ -7,9 +7,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
-from rich.cells import cell_len
 from watching import NOW
 
 from verl_tui.records import (
@@ -164,29 +161,6 @@ def test_progress_with_the_pace_of_each_kind_and_the_end() -> None:
 )
 def test_says_what_is_missing(run: Run | None, words: str) -> None:
     assert words in texts(view_of(run), 100)
-
-
-NAMES = st.sampled_from(["timing_s/gen", "timing_s/step", "timing_s/数学", "timing_s/" + "x" * 80, "perf/throughput",
-                         "trainer/idle_ratio", "perf/total_num_tokens", "timing_s/testing"])  # fmt: skip
-
-
-@given(
-    st.dictionaries(NAMES, st.lists(st.floats(), min_size=6, max_size=6), min_size=1),
-    st.integers(1, 130),
-)
-@example(
-    {
-        "timing_s/gen": [0, 0, 9e307, 0, 0, 0],
-        "timing_s/step": [0.0] * 6,
-        "timing_s/数学": [0, 0, 9e307, 0, 0, 0],
-    },
-    34,
-)
-def test_numbers_of_any_kind_raise_nothing(
-    columns: dict[str, list[float]], width: int
-) -> None:
-    for row in timing_rows(view_of(timed(columns, 50)), width):
-        assert cell_len("".join(text for text, _ in row)) <= width
 
 
 # -- on a screen -----------------------------------------------------------------------------------

@@ -255,8 +255,3 @@ def count_frames(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         lambda _app, _screen, frame: counts.update(frames=frame is not None),
     )
     return counts
-
-
-async def close_screens(app: Any) -> None:
-    """Close all screens of an app, as it does when it ends."""
-    await app._close_all()

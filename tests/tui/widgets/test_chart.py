@@ -6,8 +6,6 @@ from array import array
 from math import inf, nan
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from textual.app import App
 
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Mark
@@ -122,24 +120,6 @@ def test_every_size_is_filled_exactly(points):
             assert all(in_ascii(row).isascii() for row in drawn)
 
 
-@given(
-    values=st.lists(
-        st.floats() | st.sampled_from([nan, inf, -inf, 1e308, -1e308, 5e-324]),
-        max_size=50,
-    ),
-    gap=st.sampled_from([1, 7, 1000]),
-    log_y=st.booleans(),
-    smoothing=st.sampled_from([0.0, 0.9]),
-)
-def test_any_number_can_be_drawn(values, gap, log_y, smoothing):
-    points = Column(range(0, len(values) * gap, gap), values)
-    data = everything(points)._replace(
-        log_y=log_y, smoothing=smoothing, band=(1e308, -1e308)
-    )
-    for width, height in ((80, 15), (30, 5), (20, 1)):
-        rows(data, width, height)
-
-
 def test_values_that_are_no_numbers_are_marked():
     values = [i / 200 for i in range(200)]
     values[100], values[199] = nan, -inf
@@ -153,25 +133,6 @@ def test_values_that_are_no_numbers_are_marked():
             ChartData("kl", lines=(ChartLine(Column(range(5), [nan] * 5)),))
         )
     )
-
-
-def test_several_lines_are_distinguished_without_colour():
-    lines = (
-        ChartLine(ramp(), label="one"),
-        ChartLine(Column(range(200), [0.2] * 200), role="line-2", label="two"),
-    )
-    drawn = rows(
-        ChartData(
-            "reward",
-            lines=(
-                *lines,
-                ChartLine(Column([50, 150], [0.9, 0.8]), "points", label="val"),
-            ),
-        )
-    )
-    assert drawn[0].rstrip().endswith("a one  b two  ◆ val")
-    assert all(sum(row.count(sign) for row in drawn[1:]) > 1 for sign in "ab")
-    assert sum(row.count("◆") for row in drawn[1:]) == 2
 
 
 async def test_the_cursor_reads_values_point_by_point():

@@ -10,13 +10,11 @@ from math import inf, isfinite, isnan, nan
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from textual.app import App
 
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Mark
 from verl_tui.rendering.charts.downsample import Smoothed, usual_range, value_range
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.runs.pyramid import Pyramid
-from verl_tui.tui.widgets.chart import Chart
 
 
 class Column:
@@ -32,22 +30,6 @@ class Column:
     def pyramid(self):
         self._pyramid.catch_up()
         return self._pyramid
-
-
-class Screen(App):
-    def __init__(self, chart):
-        super().__init__()
-        self.chart = chart
-
-    def compose(self):
-        yield self.chart
-
-    @property
-    def lines(self):
-        return [
-            "".join(segment.text for segment in strip)
-            for strip in self.chart.render_lines(self.chart.size.region)
-        ]
 
 
 def wave(count=400, **spikes):
@@ -114,20 +96,6 @@ def test_no_spike_is_hidden(values, usual, log, smoothing):
     if scale.beyond(min(values)) < 0:
         low = drawing.window.column(values.index(min(values))) // 2 + drawing.left
         assert drawn[9][low] == "↓"
-
-
-async def test_outliers_are_arrows_at_the_edge_of_the_large_chart():
-    points = wave(s100=1000.0, s250=-1000.0)
-    app = Screen(Chart(chart_of(points, usual_y=True)))
-    async with app.run_test(size=(100, 30)) as pilot:
-        await pilot.pause()
-        lines = app.lines
-        assert [
-            number for number, line in enumerate(lines) if "↑" in line[1:] and number
-        ] == [1]
-        assert sum(line.count("↓") for line in lines[1:]) == 1
-        app.chart.show(chart_of(points))
-        assert not any(sign in "".join(app.lines[1:]) for sign in "↑↓")
 
 
 # -- windows of the past ---------------------------------------------------------------------------
