@@ -232,7 +232,7 @@ def test_no_secret_and_no_home_survives_in_any_file(
     for file in masked_files(
         found.pieces, Mask({"MY_TOKEN": secrets[-1]}), found.words
     ):
-        text = file.data.decode()
+        text = file.content.decode()
         assert not [one for one in (*secrets, owner, str(tmp_path)) if one in text], (
             file.name
         )

@@ -6,7 +6,6 @@ import io
 import json
 import os
 import zipfile
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -21,17 +20,20 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 _MODE = 0o600
 
 
-class BundleFile(NamedTuple):
-    """A file of the archive, masked."""
+class BundledFile(NamedTuple):
+    """A file of a bundle."""
 
     name: str
+    """Its path in the archive."""
     about: str
-    data: bytes
+    """A few words for the list of contents."""
+    content: Any
+    """A text; else mappings, lists, texts and numbers, which become JSON; bytes once masked."""
 
 
 def masked_files(
     pieces: Sequence[BundledFile], mask: Mask, words: Iterable[str] = ()
-) -> list[BundleFile]:
+) -> list[BundledFile]:
     """Return the files with everything hidden that gives access or names people.
 
     Args:
@@ -41,21 +43,24 @@ def masked_files(
     """
     mask.spare(words)
     for piece in pieces:
-        mask.learn(piece.raw)
+        mask.learn(_as_text(piece.content))
     return [_masked(piece, mask) for piece in pieces]
 
 
-def _masked(piece: BundledFile, mask: Mask) -> BundleFile:
-    if isinstance(piece.content, str):
-        content = as_text(mask.text(piece.content))
-    else:
-        content = as_text(mask.data(piece.content))
-    return BundleFile(
-        mask.text(piece.name), piece.about, content.encode("utf-8", "replace")
-    )
+def _masked(piece: BundledFile, mask: Mask) -> BundledFile:
+    hide = mask.text if isinstance(piece.content, str) else mask.data
+    data = _as_text(hide(piece.content)).encode("utf-8", "replace")
+    return BundledFile(mask.text(piece.name), piece.about, data)
 
 
-def zipped(files: Iterable[BundleFile]) -> bytes:
+def _as_text(content: Any) -> str:
+    """Return a text as it is, data as JSON, which knows neither NaN nor infinity."""
+    if isinstance(content, str):
+        return content
+    return json.dumps(content, indent=2, ensure_ascii=False, default=str) + "\n"
+
+
+def zipped(files: Iterable[BundledFile]) -> bytes:
     """Return the files as a zip archive, in the order given and without times."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
@@ -64,7 +69,7 @@ def zipped(files: Iterable[BundleFile]) -> bytes:
             info.compress_type = zipfile.ZIP_DEFLATED
             info.create_system = 3  # Unix, whose file modes follow
             info.external_attr = (0o100000 | _MODE) << 16
-            archive.writestr(info, file.data)
+            archive.writestr(info, file.content)
     return out.getvalue()
 
 
@@ -84,27 +89,3 @@ def write_private(path: Path, data: bytes) -> None:
         except OSError:
             path.unlink()
             raise
-
-
-@dataclass(frozen=True, slots=True)
-class BundledFile:
-    """A file of a bundle: a text, or data that become JSON."""
-
-    name: str
-    """Its path in the archive."""
-    about: str
-    """A few words for the list of contents."""
-    content: Any
-    """A text; else mappings, lists, texts and numbers."""
-
-    @property
-    def raw(self) -> str:
-        """The text as it is, unmasked: names are learnt from it."""
-        return as_text(self.content)
-
-
-def as_text(content: Any) -> str:
-    """Return a text as it is, data as JSON, which knows neither NaN nor infinity."""
-    if isinstance(content, str):
-        return content
-    return json.dumps(content, indent=2, ensure_ascii=False, default=str) + "\n"

@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
     data = zipped(files)
     wide = max(len(file.name) for file in files)
     for file in files:
-        print(f"{len(file.data):>11,}  {file.name:<{wide}}  {file.about}")
+        print(f"{len(file.content):>11,}  {file.name:<{wide}}  {file.about}")
     print(f"{len(data):>11,}  bytes as an archive", flush=True)
     if options.list:
         return 0

@@ -4,8 +4,7 @@ alike.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.health.finding import Severity, Verdict
 from verl_tui.notify.message import Message, of_finding, safe_key, safe_name
@@ -26,8 +25,7 @@ _SEVERITIES = {State.CRASHED: Severity.CRITICAL, State.STALLED: Severity.WARNING
 """Severity of a state; of the others it is info."""
 
 
-@dataclass(slots=True)
-class _LastMessage:
+class _Last(NamedTuple):
     """The last notification about a finding."""
 
     since: int | None
@@ -36,13 +34,17 @@ class _LastMessage:
     silent: bool = False
     """True if it was there before anything was to be sent."""
 
-    def covers(self, finding: Finding) -> bool:
-        """Return whether a finding of this name is the same one, and no worse."""
-        return self.since == finding.since_step and self.severity >= finding.severity
 
-    def is_due(self, now: float, again: float | None) -> bool:
-        """Return whether a reminder is due, `again` seconds after the last message."""
-        return again is not None and not self.silent and now - self.at >= again
+def _known(
+    last: _Last | None, finding: Finding, now: float, again: float | None
+) -> tuple[bool, bool]:
+    """Return whether a finding is the one of the last notification, and no worse; and whether a
+    reminder is due, `again` seconds after it.
+    """
+    if last is None:
+        return False, False
+    same = last.since == finding.since_step and last.severity >= finding.severity
+    return same, again is not None and not last.silent and now - last.at >= again
 
 
 class Changes:
@@ -53,7 +55,7 @@ class Changes:
 
     def __init__(self, settings: NotifySettings) -> None:
         self._settings = settings
-        self._sent: dict[str, dict[tuple[str, str | None], _LastMessage]] = {}
+        self._sent: dict[str, dict[tuple[str, str | None], _Last]] = {}
         """Id of a run, whose name may change -> rule and metric of a finding, whose numbers may ->
         the last message.
         """
@@ -78,24 +80,28 @@ class Changes:
         """
         messages: list[Message] = []
         for id, run in _by_id(monitor.runs.values()):
-            verdict = monitor.verdicts.get(run.name, Verdict())
+            findings = monitor.verdicts.get(run.name, Verdict()).findings
             choice = self._settings.choice_for(run.name)
             wanted = [
                 one
-                for one in verdict.primary
-                if choice.wants(one.id, one.severity) and not is_seen(run.name, one)
+                for one in findings
+                if one.consequence_of is None
+                and choice.wants(one.id, one.severity)
+                and not is_seen(run.name, one)
             ]
             current = state(run, now)
             found = [
-                *self._raised(id, run, wanted, current, now),
-                *self._cleared(id, run, verdict.findings, now),
+                *self._raised(id, run.name, wanted, current, now),
+                *self._cleared(id, run, findings, now),
                 *self._of_state(id, run, current, now),
             ]
             if is_news(run.name):
                 messages += found
             else:
-                for last in self._sent.get(id, {}).values():
-                    last.silent = True
+                known = self._sent[id]
+                known.update(
+                    (name, known[name]._replace(silent=True)) for name in known
+                )
         return messages
 
     def forget(self, message: Message) -> None:
@@ -109,39 +115,34 @@ class Changes:
             self._states.pop(id, None)
 
     def _raised(
-        self, id: str, run: Run, found: Sequence[Finding], current: State, now: float
+        self, id: str, name: str, found: Sequence[Finding], current: State, now: float
     ) -> Iterator[Message]:
         """Yield findings that are new, worse, or due for a reminder."""
-        choice = self._settings.choice_for(run.name)
         again = self._settings.repeat_after
         sent = self._sent.setdefault(id, {})
-        was_sent = self._states.get(id) is current and current.value in choice.states
-        for finding in found:
-            last = sent.get((finding.id, finding.key))
-            is_known = last is not None and last.covers(finding)
-            is_due = last is not None and last.is_due(now, again)
-            if is_known and not is_due:
+        told = self._states.get(id) is current
+        told &= current.value in self._settings.choice_for(name).states
+        for one in found:
+            known, due = _known(sent.get((one.id, one.key)), one, now, again)
+            if known and not due:
                 continue
-            sent[finding.id, finding.key] = _LastMessage(
-                finding.since_step, finding.severity, now
-            )
-            by_state = was_sent and _SAME.get(finding.id) is current
-            if is_due or not by_state:
-                yield of_finding(run.name, finding, now, run_id=id, repeated=is_known)
+            sent[one.id, one.key] = _Last(one.since_step, one.severity, now)
+            by_state = told and _SAME.get(one.id) is current
+            if due or not by_state:
+                yield of_finding(name, one, now, run_id=id, repeated=known)
 
     def _cleared(
-        self, id: str, run: Run, findings: Iterable[Finding], now: float
+        self, id: str, run: Run, findings: Sequence[Finding], now: float
     ) -> Iterator[Message]:
         """Yield findings that are over, if that is wanted."""
-        cleared = self._settings.choice_for(run.name).cleared
+        wanted = self._settings.choice_for(run.name).cleared
         sent = self._sent[id]
-        present = {(one.id, one.key) for one in findings}
-        for rule, key in [name for name in sent if name not in present]:
+        for rule, key in sent.keys() - {(one.id, one.key) for one in findings}:
             last = sent[rule, key]
-            if last.since is None or cleared:
+            if last.since is None or wanted:
                 # a step distinguishes other findings from those that blink
                 del sent[rule, key]
-            if cleared and not last.silent:
+            if wanted and not last.silent:
                 at = "" if run.step is None else f" at step {run.step:,}"
                 yield Message(
                     "cleared",
@@ -159,12 +160,11 @@ class Changes:
         self, id: str, run: Run, current: State, now: float
     ) -> Iterator[Message]:
         """Yield a new state, if it is wanted and no finding says it."""
-        if self._states.get(id) is current:
-            return
+        before = self._states.get(id)
         self._states[id] = current
-        if current.value not in self._settings.choice_for(run.name).states:
-            return
-        if any(_SAME.get(rule) is current for rule, _ in self._sent[id]):
+        said = any(_SAME.get(rule) is current for rule, _ in self._sent[id])
+        wanted = current.value in self._settings.choice_for(run.name).states
+        if before is current or said or not wanted:
             return
         of = "" if run.total_steps is None else f" of {run.total_steps:,}"
         at = ", without a step" if run.step is None else f" at step {run.step:,}{of}"
@@ -199,7 +199,7 @@ class Changes:
         for id, rule, key, since, severity, at, silent in data["findings"]:
             name = (str(rule), None if key is None else str(key))
             first = None if since is None else int(since)
-            known = _LastMessage(first, Severity(severity), float(at), bool(silent))
+            known = _Last(first, Severity(severity), float(at), bool(silent))
             self._sent.setdefault(str(id), {})[name] = known
         for id, value in data["states"].items():
             self._states[id] = State(value)
