@@ -13,8 +13,13 @@ from watching import NOW, Typed, loaded, names, press, settle, text
 
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.records import Batch, MetricRows, Settings, SourceStatus
-from verl_tui.rendering.compare_rows import fit_table, heading_rows, sections, table_rows, where
-from verl_tui.rendering.compare_rows import longest
+from verl_tui.rendering.compare_rows import (
+    fit_table,
+    heading_rows,
+    sections,
+    table_rows,
+    where,
+)
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.runs.run import Run
 from verl_tui.runs.views.alignment import (
