@@ -54,8 +54,8 @@ _MOST_OF_COMMENT = 65_536
 
 def run(options: argparse.Namespace) -> int:
     """Write the report; return the exit code."""
+    from verl_tui.report.masked import masked
     from verl_tui.report.record import Origin, make_report
-    from verl_tui.report.sentences import masked
 
     paths_of(options)
     form = _form(options)

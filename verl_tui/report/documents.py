@@ -20,6 +20,7 @@ from verl_tui.rendering.text.piece import text_of
 from verl_tui.report import sentences
 from verl_tui.report.as_data import as_data
 from verl_tui.report.drawing import drawing_of
+from verl_tui.report.masked import masked
 from verl_tui.report.stylesheet import PAGE_STYLE, policy
 from verl_tui.report.svg import svg
 from verl_tui.words import counted
@@ -107,7 +108,7 @@ def in_text(chart: ReportChart) -> str:
     overlaid = replace(chart, curves=lettered).overlaid
     data = overlaid._replace(envelope=None, spread=())
     rows = ChartRenderer().rows(data, *_SIZE)
-    return sentences.masked("\n".join(text_of(row).rstrip() for row in rows))
+    return masked("\n".join(text_of(row).rstrip() for row in rows))
 
 
 def fenced(text: str) -> str:

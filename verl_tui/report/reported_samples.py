@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.failures import note_failure
 from verl_tui.on_demand.samples import StepSamples
 from verl_tui.records import Sample
-from verl_tui.report.sentences import masked
+from verl_tui.report.masked import masked
 from verl_tui.sources.files.paths import why
 from verl_tui.words import counted
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.comparison.tables import TextTable, tables
 from verl_tui.rendering.session.selection import LETTERS
-from verl_tui.secrets import Mask
+from verl_tui.report.masked import masked
 from verl_tui.text import one_line
 from verl_tui.words import counted, number
 
@@ -27,16 +26,6 @@ _MOST_EVIDENCE = 8
 _MOST_SOURCES = 200
 """Files that are listed."""
 NO_CURVES = "no metric has a number that could be drawn"
-
-
-@cache
-def _mask() -> Mask:
-    return Mask(keep_names=True)
-
-
-def masked(text: str) -> str:
-    """Return a text without secrets and homes; names stay, as runs are often named after people."""
-    return _mask().text(text)
 
 
 def line(text: str) -> str:
