@@ -105,7 +105,8 @@ def _in_settings(run: Run) -> Iterator[StatedVersion]:
 
 def _in_lists(run: Run) -> Iterator[StatedVersion]:
     """Yield the versions in the package lists that W&B leaves beside its log."""
-    for folder in {Path(path).parent for path in run.paths if path.endswith(".wandb")}:
+    folders = (Path(path).parent for path in run.paths if path.endswith(".wandb"))
+    for folder in dict.fromkeys(folders):
         path = folder / "files" / "requirements.txt"
         try:
             with path.open(encoding="utf-8", errors="replace") as file:

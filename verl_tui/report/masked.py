@@ -1,4 +1,4 @@
-"""Texts of reports without secrets."""
+"""Text of a report without secrets and home directories, since others will read it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from functools import cache
 from verl_tui.secrets import Mask
 
 
-@cache
-def _mask() -> Mask:
-    return Mask(keep_names=True)
-
-
 def masked(text: str) -> str:
     """Return a text without secrets and homes; names stay, as runs are often named after people."""
     return _mask().text(text)
+
+
+@cache
+def _mask() -> Mask:
+    return Mask(keep_names=True)
