@@ -115,8 +115,10 @@ def not_unit_scale(context: RuleContext, key: str) -> str | None:
     return f"{key} is not known to be on a scale from 0 to 1"
 
 
-_BEYOND = 1.5
-"""Swings this many times as large as chance makes them are more than chance: heuristic."""
+_CALM, _BEYOND = 0.1, 1.5
+"""Below this standard deviation nothing swings; swings so many times as large as chance makes them
+are more than chance: heuristic.
+"""
 _STRETCH, _CALMER = 40, 5.0
 """Points of a stretch of the past in which it swung a fifth as far. Chance alone makes less:
 answers to one prompt, each its own score at first, become one score where it is learnt.
@@ -143,6 +145,8 @@ def by_batch_size(context: RuleContext, key: str) -> str | None:
     if context.run.dialect == "tutorial" or len(newest) < _ENOUGH:
         return None
     mean, far = sum(newest) / len(newest), float(swing([newest])[0])
+    if far < _CALM:
+        return None  # there is nothing to excuse: the guide's figure is 0.14
     prompts = prompts_a_step(context.run)
     if prompts is not None and mean * (1 - mean) * _BEYOND**2 < prompts * far * far:
         return None
