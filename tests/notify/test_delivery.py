@@ -78,7 +78,7 @@ def test_a_redirect_is_not_followed() -> None:
 def test_a_server_that_hangs_costs_no_more_than_the_deadline() -> None:
     with webhook([HANGING]) as server, pytest.raises(NotSentError) as caught:
         deliver(to(server.url), MESSAGE, 0.1)
-    assert str(caught.value) == f"{NAME} gives no answer within 0.1 s"
+    assert str(caught.value) == f"{NAME} gives no complete answer within 0.1 s"
     assert caught.value.passing
 
 

@@ -139,8 +139,13 @@ def dead(context: RuleContext, _: Rule) -> Told | str | None:
     if why is None:
         return None
     facts = {"most": max(entropy.values[start:]), "why": why}
+    # When it was certain depends on what else was logged by then: the history has its fall.
     return Told(
-        facts, since=entropy.steps[start], step=entropy.steps[-1], key=entropy.key
+        facts,
+        since=entropy.steps[start],
+        step=entropy.steps[-1],
+        key=entropy.key,
+        certain=False,
     )
 
 

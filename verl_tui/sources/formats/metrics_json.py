@@ -134,13 +134,12 @@ class HistoryReader(WholeReader):
     """
 
     remark = ": so long a history is not read"
-    decoder: type[JsonDecoder] = tutorial.TutorialDecoder
-    """Reads a record."""
 
     def __init__(self) -> None:
         super().__init__(LARGEST)
         self._batcher = RowBatcher()
-        self._decoder = self.decoder()
+        self.decoder: JsonDecoder = tutorial.TutorialDecoder()
+        """Reads the records of the newest document."""
         self._reported: list[int] = []
         """A hash of each record of the history passed on so far."""
         self._is_open = False
@@ -158,7 +157,7 @@ class HistoryReader(WholeReader):
             others = f"further records are not read: those below {names}"
         has_no_end = "its list has no end (yet): what is there is read"
         return joined_notes(
-            self._decoder.note,
+            self.decoder.note,
             others,
             self._batcher.note,
             has_no_end if self._is_open else None,
@@ -168,7 +167,7 @@ class HistoryReader(WholeReader):
         """Yield what a whole document adds to those before."""
         records, self._others = _records(values)
         logged = bool(records) and isinstance(records[0].get("data"), dict)
-        decoder = filelogger.FileLoggerDecoder if logged else self.decoder
+        decoder = filelogger.FileLoggerDecoder if logged else tutorial.TutorialDecoder
         if not records:
             yield Unreadable(1, "no record of a step in it", "")
         yield from self.added(records, decoder())
@@ -179,7 +178,7 @@ class HistoryReader(WholeReader):
         """Yield what the records of a history say that have not been passed on, and a restart where
         it does not go on from the one before.
         """
-        self._decoder = decoder
+        self.decoder = decoder
         entries = [
             decoder.records([record], b"", number)
             for number, record in enumerate(records, 1)

@@ -285,9 +285,11 @@ class StepResolver:
         for one in waiting:
             counted += one.training
             step = self._at_epoch(one.epoch) or start + math.ceil(stride * counted)
-            if not one.training:
-                step = self._last if self._last is not None else self.at or start
-            self._settle(one, step, counted=True)
+            self._settle(one, step if one.training else self._now(start), counted=True)
+
+    def _now(self, start: int) -> int:
+        """Return the step reached so far, `start` where the console does not show it."""
+        return self._last if self._last is not None else self.at or start
 
     def _pace(self, upto: int | None, count: int) -> tuple[int, float]:
         """Return the step to count so many dicts from, and the steps between two of them."""
