@@ -61,8 +61,12 @@ def never_scored(context: RuleContext, rule: Rule) -> Told | str | None:
     """Find parts at their floor at all points, under a total that is at its top or rises."""
     reward = context.known(context.indicators.get("reward"))
     parts = components(context.run.keys, context.indicators.get("reward"))
-    if reward is None or len(parts) < 2 or len(reward) < rule.window:
-        return f"the log has fewer than two components of the reward or {rule.window} points"
+    if reward is None or not parts:
+        return "the log has no components of the reward"
+    if len(parts) < 2:
+        return "the log has only one component of the reward"
+    if len(reward) < rule.window:
+        return f"needs {rule.window} points, has {len(reward)}"
     silent = silent_parts(context, parts, rule.window)
     level = fmean(finite(reward.tail(rule.window)) or [0.0])
     if not silent:

@@ -129,8 +129,10 @@ def dead(context: RuleContext, _: Rule) -> Told | str | None:
     """Find that there is neither entropy nor anything to learn from, below the reward's top."""
     keys = (context.indicators[id] for id in ("entropy", "reward"))
     entropy, reward = map(context.known, keys)
-    if entropy is None or reward is None or len(entropy) < 2 * _DEAD:
-        return f"needs {2 * _DEAD} points"
+    if entropy is None or reward is None:
+        return "no values so far"
+    if len(entropy) < 2 * _DEAD:
+        return f"needs {2 * _DEAD} points, has {len(entropy)}"
     high = np.flatnonzero(~(abs(np.array(entropy.values)) <= _NIL))
     start = int(high.max(initial=-1)) + 1
     is_done = reward.highest > 1 or reward.values[-1] >= SOLVED
