@@ -47,7 +47,7 @@ settings.load_profile("ci" if os.environ.get("CI") else "here")
 
 def pytest_xdist_auto_num_workers() -> int:
     """Return one worker more than there are cores: tests of terminals and servers wait for these
-    (two cores: 167 s instead of 198 s).
+    (two cores: 167 s instead of 198 s); each further one would collect the tests once more.
     """
     return (os.cpu_count() or 1) + 1
 
