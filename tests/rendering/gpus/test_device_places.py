@@ -46,6 +46,12 @@ def test_without_devices_the_reason_is_given() -> None:
     assert place.below == [[("no GPU found here", "dim")]]
 
 
+def test_a_reason_shares_the_heading_where_it_fits() -> None:
+    view = make_view(run_on(""), gpus=GpuReading(NOW, problem="no driver here"))
+    assert headings(view) == [("newest logged by the run; no driver here", 2)]
+    assert len(device_places(view, 30)) == 2
+
+
 def test_a_run_on_another_host_comes_first() -> None:
     view = make_view(run_on("node2"), gpus=read_on("node1"))
     assert headings(view) == [("newest logged on node2", 2), ("this host, node1", 4)]

@@ -6,8 +6,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from rich.cells import cell_len
+
 from verl_tui.rendering.gpus.logged_figures import figure_rows, figures
 from verl_tui.rendering.gpus.place_rows import detail_rows, panel_rows
+from verl_tui.rendering.text.piece import text_of
 from verl_tui.rendering.text.printable import middle, wrapped
 from verl_tui.runs.views.devices import (
     Device,
@@ -104,6 +107,10 @@ def device_places(view: View, width: int) -> list[DevicePlace]:
     here = _this_host(view, width)
     name = _host_name(view)
     logged, run_host = _logged_place(view, width, name if here.devices else "")
+    if not here.devices and (logged.devices or logged.below):
+        heading = f"{logged.heading}; {text_of(here.below[0])}"
+        if len(here.below) == 1 and cell_len(heading) <= width:
+            return [logged._replace(heading=heading)]  # two rows less
     if not logged.devices:
         return [here, logged] if logged.below else [here]
     if not here.devices:
