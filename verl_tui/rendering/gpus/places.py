@@ -107,19 +107,29 @@ def device_places(view: View, width: int) -> list[DevicePlace]:
     here = _this_host(view, width)
     name = _host_name(view)
     logged, run_host = _logged_place(view, width, name if here.devices else "")
-    if not here.devices and (logged.devices or logged.below):
-        heading = f"{logged.heading}; {text_of(here.below[0])}"
-        if len(here.below) == 1 and cell_len(heading) <= width:
-            return [logged._replace(heading=heading)]  # two rows less
+    if not here.devices:
+        return _without_own(here, logged, width)
     if not logged.devices:
         return [here, logged] if logged.below else [here]
-    if not here.devices:
-        return [logged, here]
     here = here._replace(heading=f"this host, {name}" if name else "this host")
     elsewhere = run_host and name and not same_host(run_host, name)
     if elsewhere:
         return [logged, here]
     return [here, logged]
+
+
+def _without_own(
+    here: DevicePlace, logged: DevicePlace, width: int
+) -> list[DevicePlace]:
+    """Return the places where this host has no devices; why it has none stands in the heading of
+    the run's where that fits: two rows less.
+    """
+    if not logged.devices and not logged.below:
+        return [here]
+    heading = f"{logged.heading}; {text_of(here.below[0])}"
+    if len(here.below) == 1 and cell_len(heading) <= width:
+        return [logged._replace(heading=heading)]
+    return [logged, here] if logged.devices else [here, logged]
 
 
 def _host_name(view: View) -> str:
