@@ -274,20 +274,22 @@ class StepResolver:
     def _count(self, upto: int | None = None) -> None:
         """Settle all waiting dicts by counting; none can be beyond the bar at `upto`."""
         count = self._trains()
-        most = 1 if self._kept_back is None else _PATIENCE
-        self._loose = self._loose or count > most
+        self._loose |= count > (1 if self._kept_back is None else _PATIENCE)
         at, total = self._drawn or (0, 0)
         if count and at < total:
             self.total = self.total or total
         start, stride = self._pace(upto, count)
-        waiting, self._waiting = self._waiting, []
         counted = 0
+        waiting, self._waiting = self._waiting, []
         for one in waiting:
             counted += one.training
-            step = self._at_epoch(one.epoch) or start + math.ceil(stride * counted)
-            if not one.training:
-                step = self._last if self._last is not None else self.at or start
-            self._settle(one, step, counted=True)
+            self._settle(one, self._counted(one, start, stride * counted), counted=True)
+
+    def _counted(self, one: PrintedDict, start: int, steps: float) -> int:
+        """Return the step of a dict so many steps behind one, that of an evaluation the last."""
+        if one.training:
+            return self._at_epoch(one.epoch) or start + math.ceil(steps)
+        return (self.at or start) if self._last is None else self._last
 
     def _pace(self, upto: int | None, count: int) -> tuple[int, float]:
         """Return the step to count so many dicts from, and the steps between two of them."""
