@@ -274,22 +274,22 @@ class StepResolver:
     def _count(self, upto: int | None = None) -> None:
         """Settle all waiting dicts by counting; none can be beyond the bar at `upto`."""
         count = self._trains()
-        self._loose |= count > (1 if self._kept_back is None else _PATIENCE)
+        most = 1 if self._kept_back is None else _PATIENCE
+        self._loose = self._loose or count > most
         at, total = self._drawn or (0, 0)
         if count and at < total:
             self.total = self.total or total
         start, stride = self._pace(upto, count)
-        counted = 0
         waiting, self._waiting = self._waiting, []
+        counted = 0
         for one in waiting:
             counted += one.training
-            self._settle(one, self._counted(one, start, stride * counted), counted=True)
+            step = self._at_epoch(one.epoch) or start + math.ceil(stride * counted)
+            self._settle(one, step if one.training else self._now(start), counted=True)
 
-    def _counted(self, one: PrintedDict, start: int, steps: float) -> int:
-        """Return the step of a dict so many steps behind one, that of an evaluation the last."""
-        if one.training:
-            return self._at_epoch(one.epoch) or start + math.ceil(steps)
-        return (self.at or start) if self._last is None else self._last
+    def _now(self, start: int) -> int:
+        """Return the step reached so far, `start` where the console does not show it."""
+        return self._last if self._last is not None else self.at or start
 
     def _pace(self, upto: int | None, count: int) -> tuple[int, float]:
         """Return the step to count so many dicts from, and the steps between two of them."""
