@@ -249,6 +249,13 @@ def test_validations_on_several_data_sets_are_compared_on_the_one_that_all_have(
     apart = comparison(run_of("gsm", noise(0.5, 1), more={VALIDATION: 0.8}), one)
     assert not [one for one in apart.differences if one.figure == "last_validation"]
     assert "validations are of different metrics" in written(apart)
+    # Scores of the few samples that a console prints are no validation that both have.
+    printed = {"val_samples/score": 1.0}
+    apart = comparison(
+        run_of("gsm", noise(0.5, 1), more={VALIDATION: 0.8} | printed),
+        run_of("one", noise(0.5, 2), more={math: 0.4} | printed),
+    )
+    assert "validations are of different metrics" in written(apart)
 
 
 # -- correlations ----------------------------------------------------------------------------------

@@ -90,8 +90,11 @@ def measure(
 
 
 def _spelled(run: Run) -> dict[str, str]:
-    """Return a run's keys by their modern spelling."""
-    return {modern(key): key for key in run.metrics}
+    """Return a run's keys by their modern spelling, but for figures of printed samples: a few are
+    no measure that all runs have.
+    """
+    logged = (key for key in run.metrics if not key.startswith("val_samples/"))
+    return {modern(key): key for key in logged}
 
 
 def common_keys(runs: Sequence[Run]) -> Sequence[KeysByIndicator]:

@@ -222,7 +222,13 @@ class Document:
             return []
         if row.kind == "heading":
             return self._heading(row.part)
-        label = f"{row.label[: self._labels]:>{self._labels}}{' ' * self._wide}"
+        before = self._rows[at - 1] if at else None
+        is_first = before is None or (before.part, before.label) != (
+            row.part,
+            row.label,
+        )
+        name = row.label[: self._labels] if is_first else ""
+        label = f"{name:>{self._labels}}{' ' * self._wide}"
         label += "│ " * self._ruled
         margin: Pieces = [(label, row.role)] if label else []
         if row.kind == "words":
