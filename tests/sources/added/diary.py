@@ -35,7 +35,6 @@ class DiaryDecoder:
     """Decodes a day's line."""
 
     note = None
-    standing = ()
 
     def decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
         """Return the row of one day."""

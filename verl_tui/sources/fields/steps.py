@@ -122,8 +122,6 @@ class StepTracker:
         """Metrics of the last step whose field may be none."""
         self._no_step = ""
         """A field that looked like a step and turned out to be none."""
-        self._carried = False
-        """True once a record without a step has taken that of the one before."""
 
     @property
     def counts_all(self) -> bool:
@@ -184,8 +182,6 @@ class StepTracker:
             self.step = self._counting.step(
                 keys, record.get(fields.epoch or ""), self.step
             )
-        else:
-            self._carried |= self.known
         return self.step
 
     def _rises(self, step: int, name: str, keys: Iterable[str]) -> bool:

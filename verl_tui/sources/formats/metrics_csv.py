@@ -124,9 +124,6 @@ class CsvDecoder(TutorialDecoder):
     words would be.
     """
 
-    standing = None
-    """Nothing that could be compared: it is decoded from its header on."""
-
     def __init__(self, *, tag: str = "", run: str | None = None) -> None:
         """Begin a file.
 
