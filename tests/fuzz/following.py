@@ -26,10 +26,9 @@ _SEARCHED = 0.05
 
 
 class Result(NamedTuple):
-    """What became of a log, or of many."""
+    """What became of a log."""
 
     kind: str
-    logs: int = 0
     appends: int = 0
     points: int = 0
     lost: int = 0
@@ -41,14 +40,10 @@ class Result(NamedTuple):
         """Points that are not as they were written."""
         return self.lost + self.wrong + self.twice
 
-    def and_of(self, other: Result) -> Result:
-        """Return what became of these and of others."""
-        return Result(self.kind, *map(sum, zip(self[1:], other[1:], strict=True)))
-
     def in_words(self) -> str:
         """Return it as a line."""
         return (
-            f"{self.kind:44} {self.logs:6,} logs {self.appends:9,} appends {self.points:9,} points "
+            f"{self.kind}: {self.appends:,} appends, {self.points:,} points, "
             f"{self.lost:,} lost, {self.wrong:,} wrong, {self.twice:,} twice"
         )
 
@@ -111,5 +106,5 @@ def followed(random: Random, folder: Path) -> Result:
         )
         more = max(more, (said - written.written).total())
     return Result(
-        written.kind, 1, written.appends, written.written.total(), lost, wrong, more
+        written.kind, written.appends, written.written.total(), lost, wrong, more
     )

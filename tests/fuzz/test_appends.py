@@ -1,4 +1,6 @@
-"""Logs that are written in pieces: each point arrives once; `appends.py` beside this writes many."""
+"""Logs that are written in pieces, also cleared, rotated and replaced by copies: each point arrives
+once.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +8,16 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from fuzz.following import followed
+from fuzz.seeds import seeds
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 def test_points_of_logs_that_grow_in_pieces_arrive_once(tmp_path: Path) -> None:
-    for seed in range(8):
+    for seed in seeds(8):
         result = followed(Random(seed), tmp_path / str(seed))
         assert result.points > 0
-        assert result.broken == 0, f"appends.py --seed {seed}: {result.in_words()}"
+        assert result.broken == 0, (
+            f"VERL_TUI_SEEDS={seed}:{seed + 1}: {result.in_words()}"
+        )
