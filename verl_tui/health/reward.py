@@ -13,7 +13,8 @@ import numpy as np
 
 from verl_tui.distributions import one_each
 from verl_tui.evaluation import PREFIX, RESERVED
-from verl_tui.patterns import NamePattern
+from verl_tui.means import finite
+from verl_tui.patterns import NamePattern, pattern
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -112,6 +113,31 @@ def weights(run: Run, parts: Sequence[str]) -> Mapping[str, float]:
     if len(own) != len(numbers):
         return {}
     return dict(zip(own, numbers, strict=True))
+
+
+_A_SCORE = pattern(
+    r"acc|correct|reward|score|right|format|answer|pass|solve|success", re.I
+)
+"""Names of figures of samples that are scores: others, as of tools, may well be 0."""
+
+
+def silent_parts(
+    context: RuleContext, parts: Sequence[str], least: int
+) -> list[Series]:
+    """Return the parts that count in the reward, have so many points, and were never above 0."""
+    known = weights(context.run, parts)
+    series = [
+        context.known(key)
+        for key in parts
+        if known.get(key, 1.0) > 0
+        and (not key.startswith(PREFIX) or _A_SCORE.search(key))
+    ]
+    return [
+        one
+        for one in series
+        if one and len(one) >= least and one.highest <= 0
+        if min(finite(one.values)) == one.highest
+    ]
 
 
 _POINTS, _SCORES, _ENOUGH = 100, 20, 5

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from verl_tui.evaluation import PREFIX
 from verl_tui.health.blocks import lately, noise
 from verl_tui.health.conditions.windows import means
 from verl_tui.health.diagnoses.diagnosis import InBlocks, Shown, Told, diagnosis, went
 from verl_tui.health.finding import Severity, number
-from verl_tui.health.reward import components, gains, weights
+from verl_tui.health.reward import components, gains, silent_parts
 from verl_tui.means import finite
-from verl_tui.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,10 +27,6 @@ _HIGHEST = 0.95
 """The total is at its top at so much of its highest so far: heuristic."""
 _EQUAL = 1e-6
 _HAVE = ("has", "have")
-_A_SCORE = pattern(
-    r"acc|correct|reward|score|right|format|answer|pass|solve|success", re.I
-)
-"""Names of figures of samples that are scores: others, as of tools, may well be 0."""
 _MOST, _WINDOW = 12, 12
 """Most parts to compare, and newest blocks in which one is saturated: 120 points, longer than any
 start: heuristic.
@@ -94,24 +87,6 @@ def _scoreless(silent: Sequence[Series], level: float, step: int) -> Told:
         step=step,
         key=silent[0].key,
     )
-
-
-def silent_parts(
-    context: RuleContext, parts: Sequence[str], least: int
-) -> list[Series]:
-    """Return the parts that count in the reward, have so many points, and were never above 0."""
-    known = weights(context.run, parts)
-    counted = [key for key in parts if known.get(key, 1.0) > 0 and _is_score(key)]
-    series = [one for one in map(context.known, counted) if one and len(one) >= least]
-    return [
-        one
-        for one in series
-        if one.highest <= 0 and min(finite(one.values)) == one.highest
-    ]
-
-
-def _is_score(key: str) -> bool:
-    return not key.startswith(PREFIX) or _A_SCORE.search(key) is not None
 
 
 @diagnosis("component-imbalance")
