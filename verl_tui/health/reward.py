@@ -156,10 +156,8 @@ _FEWEST, _SURE, _GOOD_PART = 3, 3.0, 0.3
 """A reward gains if it is three standard errors above its level of 100 points ago, and by three
 tenths of the range of its means so far; three points are the fewest that make a mean. Heuristic.
 """
-_HALF, _LOST = 0.5, 0.1
-"""Share of the remaining gain, and share of its range by which a part of the reward has fallen for
-certain: heuristic.
-"""
+_HALF = 0.5
+"""Share of the remaining gain: heuristic."""
 _LIKE = 0.6
 """Share of √(m(1−m)) that is a spread of answers which are right or wrong, in means of ten points:
 real ones have had 0.7 and more, what counts words or judges by degrees up to 0.4.
@@ -294,25 +292,6 @@ def has_learnt(values: Sequence[float]) -> bool:
         return False
     first, now = known[:size].mean(), known[-size:].mean()
     return bool(now >= SOLVED or now - first >= _HALF * (1 - first)) or gains(values)
-
-
-def no_part_lost(context: RuleContext) -> bool:
-    """Return whether a reward of several parts has gained, or is at its top, and none of these is
-    lower than it was at the beginning, by more than a tenth of its range: where a proxy is bought,
-    the others pay for it.
-    """
-    reward = context.known(context.indicators.get("reward"))
-    if reward is None:
-        return False
-    keys = gaining_components(context.run, reward.key)
-    parts = [_known(part) for part in map(context.known, keys) if part is not None]
-    if len(parts) < 2 or min(map(len, parts)) < 3 * _FEWEST:
-        return False
-    for one in parts:
-        size = min(_SCORES, len(one) // 3)
-        if one[-size:].mean() < one[:size].mean() - _LOST * np.ptp(one):
-            return False
-    return gains(reward.values) or solved(context, "") is not None
 
 
 def right_or_wrong(means: Sequence[float], spreads: Sequence[float]) -> bool:

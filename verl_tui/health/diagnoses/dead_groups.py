@@ -100,7 +100,7 @@ def dead_share(context: RuleContext) -> DeadShare | str:
     for form, factor in (mixed for one in writers(run.keys) for mixed in one.mixed):
         for key in filter(form.fullmatch, run.keys):
             words = " (1 less the share of mixed groups)"
-            return DeadShare(key, words, lambda mixed: 1 - factor * mixed)
+            return DeadShare(key, words, partial(_rest, factor))
     evicted = context.names.get(_EVICTED)
     _, batch = positive_setting(run, _BATCH) or ("", 0.0)
     if not batch or evicted is None:
@@ -109,6 +109,10 @@ def dead_share(context: RuleContext) -> DeadShare | str:
     return DeadShare(
         evicted, words, lambda gone: np.maximum(0.0, gone) / (abs(gone) + batch)
     )
+
+
+def _rest(factor: float, mixed: Numbers) -> Numbers:
+    return 1 - factor * mixed
 
 
 def _bound(context: RuleContext, batch: float) -> DeadShare | str:
