@@ -21,16 +21,14 @@ from verl_tui.indicators import INDICATORS, factor
 from verl_tui.runs.views.devices import logs_device_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Hashable, Mapping, Sequence
 
     from verl_tui.health.conditions.condition import Breach, Judged
     from verl_tui.health.exemptions import Exemption
     from verl_tui.health.guide import Rule
     from verl_tui.health.limits import Limit
     from verl_tui.health.rule_context import RuleContext
-    from verl_tui.runs.series import Series
 
-_MEAN_OF_ALL = "mean of all"
 _MOST_PARTS, _MOST_KEYS = 12, 50
 """Most parts of the reward, and most keys that a rule with a wildcard judges."""
 _OFTEN = 30
@@ -52,7 +50,7 @@ class _Known(NamedTuple):
     step: int | None
     """The newest step that was looked at."""
     exempt: dict[int, bool]
-    """Whether the rule was exempt at settled steps."""
+    """Whether the rule was exempt at some steps."""
 
 
 class Columns:
@@ -60,23 +58,20 @@ class Columns:
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
+        self._basis: Hashable = None
+        self._inputs: str | tuple[Sequence[Sequence[str]], str | None] = ""
+        """The keys of each column and the one beside them, or what is missing."""
         self._known: dict[str, _Known] = {}
 
     def look(self, context: RuleContext) -> str | Sequence[FindingHistory]:
         """Return what is found in each column, or why none is judged."""
-        rule = self.rule
-        spoken = context.run.dialect
-        if spoken in rule.not_in:
-            return rule.not_in[spoken]
-        if spoken not in rule.dialects:
-            whose = " or ".join(_WHOSE[one] for one in rule.dialects)
-            return f"judges only logs with {whose} names; these are {_WHOSE[spoken]}"
-        keys = _keys(context, rule)
-        beside = context.key_of(rule.beside_indicator, rule.beside_metric)
-        missing = _what_is_missing(context, rule, keys, beside)
-        if missing is not None:
-            return missing
-        groups = [keys] if rule.stream == _MEAN_OF_ALL else [[key] for key in keys]
+        run = context.run
+        basis = run.keys_revision, run.dialect, len(run.settings)
+        if basis != self._basis:
+            self._basis, self._inputs = basis, _inputs(context, self.rule)
+        if isinstance(self._inputs, str):
+            return self._inputs
+        groups, beside = self._inputs
         return [self._judge(context, group, beside) for group in groups]
 
     def _judge(
@@ -88,50 +83,103 @@ class Columns:
         keys = [key for key, reason in reasons.items() if reason is None]
         if not keys:
             return FindingHistory(next(iter(reasons.values())), ())
-        inputs = [*keys, beside] if beside else keys
-        series = [*filter(None, map(context.run.series, inputs))]
         limit = LIMITS[rule.of](context.run, context.guide) if rule.of else None
-        known = self._known[keys[0]] = self._judge_column(context, series, limit)
-        breaches = [*_not_exempt(context, rule, keys, known)]
-        needs = known.judged.needs
-        now: Told | str | None
-        if needs is None and open_breach(breaches) is not None:
+        known = self._look(context, [*keys, beside] if beside else keys, limit)
+        breaches = _not_exempt(context, rule, keys, known)
+        now: Told | str | None = known.judged.needs
+        if now is None and open_breach(breaches) is not None:
             now = _told(context, rule, keys[0], known, limit)
         else:
-            now = _exempt(context, rule, keys, BY_VALUES) or needs
+            now = _exempt(context, rule, keys, BY_VALUES) or now
         return FindingHistory(now, breaches, key=keys[0])
 
-    def _judge_column(
-        self, context: RuleContext, series: Sequence[Series], limit: Limit | None
+    def _look(
+        self, context: RuleContext, keys: Sequence[str], limit: Limit | None
     ) -> _Known:
         """Return what the metrics show; known where nothing is new."""
-        rule, key = self.rule, series[0].key
-        gate, scale = _gate(context, rule), _scale(rule, series)
-        restarts = tuple([mark.step for mark in context.run.restarts])
-        unit = limit.value if limit else 1.0
+        rule, run = self.rule, context.run
+        series = [*filter(None, map(run.series, keys))]
+        gate = _gate(context, rule)
+        scale = factor(rule.indicator, keys[0]) if rule.indicator else 1.0
+        if rule.percent and max([one.highest for one in series]) <= 1.0:
+            scale *= 100.0
+        restarts = tuple([mark.step for mark in run.restarts])
+        threshold = rule.threshold * (limit.value if limit else 1.0)
         same = tuple([(one.key, one.revision) for one in series])
-        basis = (same, unit, gate, scale, restarts)
-        points = [(len(one), one.values[-1:].tobytes()) for one in series]
-        newest = (context.end, *points)
-        known = self._known.get(key)
-        exempt: dict[int, bool] = {}
-        if known is not None and known.basis == basis:
-            if known.newest == newest:
-                return known
-            exempt = known.exempt
-        column, step = column_of(series, context.end, rule.stream, scale, gate)
-        judged = KINDS[rule.condition].judge(
-            column, rule, rule.threshold * unit, restarts
-        )
-        return _Known(basis, newest, judged, step, exempt)
+        basis = (same, threshold, gate, scale, restarts)
+        newest = context.end, *[(len(s), s.values[-1:].tobytes()) for s in series]
+        known = self._known.get(keys[0])
+        if known is None or known.basis != basis or known.newest != newest:
+            exempt = known.exempt if known and known.basis == basis else {}
+            column, step = column_of(series, context.end, rule.stream, scale, gate)
+            judged = KINDS[rule.condition].judge(column, rule, threshold, restarts)
+            known = _Known(basis, newest, judged, step, exempt)
+            self._known[keys[0]] = known
+        return known
 
 
-def _scale(rule: Rule, series: Sequence[Series]) -> float:
-    """Return the factor from the log's values to the rule's unit."""
-    scale = factor(rule.indicator, series[0].key) if rule.indicator else 1.0
-    if rule.percent and max([one.highest for one in series]) <= 1.0:
-        return scale * 100.0
-    return scale
+def _inputs(
+    context: RuleContext, rule: Rule
+) -> str | tuple[Sequence[Sequence[str]], str | None]:
+    """Return the keys of each column of a rule and the one beside them, or why it has none."""
+    spoken = context.run.dialect
+    if spoken in rule.not_in:
+        return rule.not_in[spoken]
+    if spoken not in rule.dialects:
+        whose = " or ".join(_WHOSE[one] for one in rule.dialects)
+        return f"judges only logs with {whose} names; these are {_WHOSE[spoken]}"
+    keys = _keys(context, rule)
+    beside = context.key_of(rule.beside_indicator, rule.beside_metric)
+    if not keys and rule.parts:
+        return "the log has no components of the reward"
+    if not keys and rule.indicator == "gpu_memory" and logs_device_memory(context.run):
+        return "the log has the memory of single devices alone"
+    if not keys:
+        return _has_no(rule.indicator, rule.metric)
+    if beside is None and (rule.beside_indicator or rule.beside_metric):
+        return _has_no(rule.beside_indicator, rule.beside_metric)
+    is_one = rule.stream == "mean of all"
+    return [keys] if is_one else [[key] for key in keys], beside
+
+
+def _keys(context: RuleContext, rule: Rule) -> Sequence[str]:
+    """Return the key of the rule's indicator or metric, all keys that match its wildcards, or the
+    reward's parts; a single one is the reward itself.
+    """
+    keys = context.run.keys
+    if rule.parts:
+        reward = context.indicators.get("reward")
+        parts = gaining_components(context.run, reward)[:_MOST_PARTS]
+        return parts if len(components(keys, reward)) > 1 else []
+    if any("*" in name for name in rule.metric):
+        return _matching(keys, rule.metric)
+    key = context.key_of(rule.indicator, rule.metric)
+    return [key] if key else []
+
+
+@lru_cache(256)
+def _matching(keys: tuple[str, ...], patterns: tuple[str, ...]) -> Sequence[str]:
+    found = [
+        key
+        for name, key in present_names(keys).items()
+        if any("*" in one and fnmatchcase(name, one) for one in patterns)
+    ]
+    return [*dict.fromkeys(found)][:_MOST_KEYS]
+
+
+def _has_no(indicator: str, metrics: Sequence[str]) -> str:
+    if indicator in INDICATORS:
+        indicator = INDICATORS[indicator].label
+    return f"the log has no {indicator or ' or '.join(metrics)}"
+
+
+def _gate(context: RuleContext, rule: Rule) -> float:
+    if rule.stream != "at limit":
+        return math.inf
+    limit: Limit | None = response_limit(context.run, context.guide)
+    if "prompt_length/max" in rule.beside_metric:
+        limit = stated_limit(context.run, "max_prompt_length")
+    return limit.value if limit else math.inf
 
 
 def _told(
@@ -141,13 +189,9 @@ def _told(
     judged = known.judged
     assert judged.open is not None
     note = limit.words if limit is not None else ""
-    if limit is not None and rule.threshold != 1:
-        share = (
-            f"{rule.threshold:.0%} of"
-            if rule.threshold < 2
-            else f"{number(rule.threshold)} ×"
-        )
-        note = f"{share} {note}"
+    if note and rule.threshold != 1:
+        times = f"{number(rule.threshold)} ×"
+        note = f"{f'{rule.threshold:.0%} of' if rule.threshold < 2 else times} {note}"
     message, *evidence = judged.report(rule.title, context.duration, note, rule.says)
     return Told(
         {},
@@ -176,109 +220,35 @@ def _exempt(
 
 def _not_exempt(
     context: RuleContext, rule: Rule, keys: Sequence[str], known: _Known
-) -> Iterable[Breach]:
+) -> Sequence[Breach]:
     """Return the parts of breaches in which the rule was not exempt by the values known at the
-    time; one that comes back soon is the same breach.
+    time: from the first to the last such point.
     """
-    breaches = known.judged.breaches
     series = context.known(keys[0])
+    breaches = [*known.judged.breaches]
     if not breaches or series is None or not BY_VALUES.keys() & {*rule.unless}:
         return breaches
-    steps = series.steps
+    steps, exempt = series.steps, known.exempt
+    exempt.pop(steps[-1], None)  # the newest point may still change
 
-    def is_exempt(step: int) -> bool:
-        found = known.exempt.get(step)
-        if found is None:
-            found = _exempt(context.at(step), rule, keys, BY_VALUES) is not None
-            if step != steps[-1]:  # the newest point may still change
-                known.exempt[step] = found
-        return found
+    def is_exempt(at: int) -> bool:
+        step = steps[at]
+        if step not in exempt:
+            reason = _exempt(context.at(step), rule, keys, BY_VALUES)
+            exempt[step] = reason is not None
+        return exempt[step]
 
-    parts = (
-        _parts(one, steps, is_exempt, known.judged.terms.cooldown) for one in breaches
-    )
-    return [part for some in parts for part in some]
-
-
-def _parts(
-    breach: Breach,
-    steps: Sequence[int],
-    is_exempt: Callable[[int], bool],
-    cooldown: int,
-) -> Sequence[Breach]:
-    """Return the parts of a breach in which the rule was not exempt."""
-    at = first = ended = bisect_left(steps, breach.raised)
-    stop = len(steps)
-    if breach.cleared is not None:
-        stop = bisect_left(steps, breach.cleared)
-    found: list[Breach] = []
-    while at < stop:
-        is_open = open_breach(found) is not None
-        if is_exempt(steps[at]) is is_open:
-            if is_open:
-                ended = at
-                found[-1] = found[-1]._replace(cleared=steps[at])
-            elif found and at - ended <= cooldown:
-                found[-1] = found[-1]._replace(cleared=None)
-            else:
-                found.append(breach._replace(raised=steps[at], cleared=None))
-        at += 1 + (at - first) // _OFTEN
-    if open_breach(found) is not None:
-        found[-1] = found[-1]._replace(cleared=breach.cleared)
+    found = []
+    for one in breaches:
+        at = first = bisect_left(steps, one.raised)
+        over = len(steps) if one.cleared is None else bisect_left(steps, one.cleared)
+        places = []
+        while at < over:
+            places.append(at)
+            at += 1 + (at - first) // _OFTEN
+        free = [at for at in places if not is_exempt(at)]
+        if free:
+            ends = free[-1] == places[-1]
+            until = one.cleared if ends else steps[places[places.index(free[-1]) + 1]]
+            found.append(one._replace(raised=steps[free[0]], cleared=until))
     return found
-
-
-def _keys(context: RuleContext, rule: Rule) -> Sequence[str]:
-    """Return the key of the rule's indicator or metric, all keys that match its wildcards, or the
-    reward's parts; a single one is the reward itself.
-    """
-    if rule.parts:
-        reward = context.indicators.get("reward")
-        if len(components(context.run.keys, reward)) < 2:
-            return []
-        return gaining_components(context.run, reward)[:_MOST_PARTS]
-    if any("*" in name for name in rule.metric):
-        return _matching(context.run.keys, rule.metric)
-    key = context.key_of(rule.indicator, rule.metric)
-    return [key] if key else []
-
-
-@lru_cache(256)
-def _matching(keys: tuple[str, ...], patterns: tuple[str, ...]) -> Sequence[str]:
-    # Called at each judgement, while keys hardly ever change.
-    found = [
-        key
-        for name, key in present_names(keys).items()
-        if any("*" in one and fnmatchcase(name, one) for one in patterns)
-    ]
-    return [*dict.fromkeys(found)][:_MOST_KEYS]
-
-
-def _gate(context: RuleContext, rule: Rule) -> float:
-    if rule.stream != "at limit":
-        return math.inf
-    if "prompt_length/max" in rule.beside_metric:
-        limit = stated_limit(context.run, "max_prompt_length")
-        return limit.value if limit else math.inf
-    return response_limit(context.run, context.guide).value
-
-
-def _what_is_missing(
-    context: RuleContext, rule: Rule, keys: Sequence[str], beside: str | None
-) -> str | None:
-    """Return which input of the rule the log lacks, as a reason; None if it has all."""
-    if not keys and rule.parts:
-        return "the log has no components of the reward"
-    if not keys:
-        if rule.indicator == "gpu_memory" and logs_device_memory(context.run):
-            return "the log has the memory of single devices alone"
-        return _has_no(rule.indicator, rule.metric)
-    if beside is None and (rule.beside_indicator or rule.beside_metric):
-        return _has_no(rule.beside_indicator, rule.beside_metric)
-    return None
-
-
-def _has_no(indicator: str, metrics: Sequence[str]) -> str:
-    if indicator in INDICATORS:
-        indicator = INDICATORS[indicator].label
-    return f"the log has no {indicator or ' or '.join(metrics)}"

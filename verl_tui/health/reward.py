@@ -13,7 +13,8 @@ import numpy as np
 
 from verl_tui.distributions import one_each
 from verl_tui.evaluation import PREFIX, RESERVED
-from verl_tui.patterns import NamePattern
+from verl_tui.means import finite
+from verl_tui.patterns import NamePattern, pattern
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -114,6 +115,31 @@ def weights(run: Run, parts: Sequence[str]) -> Mapping[str, float]:
     return dict(zip(own, numbers, strict=True))
 
 
+_A_SCORE = pattern(
+    r"acc|correct|reward|score|right|format|answer|pass|solve|success", re.I
+)
+"""Names of figures of samples that are scores: others, as of tools, may well be 0."""
+
+
+def silent_parts(
+    context: RuleContext, parts: Sequence[str], least: int
+) -> list[Series]:
+    """Return the parts that count in the reward, have so many points, and were never above 0."""
+    known = weights(context.run, parts)
+    series = [
+        context.known(key)
+        for key in parts
+        if known.get(key, 1.0) > 0
+        and (not key.startswith(PREFIX) or _A_SCORE.search(key))
+    ]
+    return [
+        one
+        for one in series
+        if one and len(one) >= least and one.highest <= 0
+        if min(finite(one.values)) == one.highest
+    ]
+
+
 _POINTS, _SCORES, _ENOUGH = 100, 20, 5
 """Newest points searched for evidence, those that make the present level, and the fewest needed:
 heuristic.
@@ -130,10 +156,8 @@ _FEWEST, _SURE, _GOOD_PART = 3, 3.0, 0.3
 """A reward gains if it is three standard errors above its level of 100 points ago, and by three
 tenths of the range of its means so far; three points are the fewest that make a mean. Heuristic.
 """
-_HALF, _LOST = 0.5, 0.1
-"""Share of the remaining gain, and share of its range by which a part of the reward has fallen for
-certain: heuristic.
-"""
+_HALF = 0.5
+"""Share of the remaining gain: heuristic."""
 _LIKE = 0.6
 """Share of √(m(1−m)) that is a spread of answers which are right or wrong, in means of ten points:
 real ones have had 0.7 and more, what counts words or judges by degrees up to 0.4.
@@ -268,25 +292,6 @@ def has_learnt(values: Sequence[float]) -> bool:
         return False
     first, now = known[:size].mean(), known[-size:].mean()
     return bool(now >= SOLVED or now - first >= _HALF * (1 - first)) or gains(values)
-
-
-def no_part_lost(context: RuleContext) -> bool:
-    """Return whether a reward of several parts has gained, or is at its top, and none of these is
-    lower than it was at the beginning, by more than a tenth of its range: where a proxy is bought,
-    the others pay for it.
-    """
-    reward = context.known(context.indicators.get("reward"))
-    if reward is None:
-        return False
-    keys = gaining_components(context.run, reward.key)
-    parts = [_known(part) for part in map(context.known, keys) if part is not None]
-    if len(parts) < 2 or min(map(len, parts)) < 3 * _FEWEST:
-        return False
-    for one in parts:
-        size = min(_SCORES, len(one) // 3)
-        if one[-size:].mean() < one[:size].mean() - _LOST * np.ptp(one):
-            return False
-    return gains(reward.values) or solved(context, "") is not None
 
 
 def right_or_wrong(means: Sequence[float], spreads: Sequence[float]) -> bool:

@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from verl_tui.evaluation import PREFIX
-from verl_tui.health.blocks import lately, noise
+from verl_tui.health.blocks import lately
 from verl_tui.health.conditions.windows import means
 from verl_tui.health.diagnoses.diagnosis import InBlocks, Shown, Told, diagnosis, went
 from verl_tui.health.finding import Severity, number
-from verl_tui.health.reward import components, gains, weights
+from verl_tui.health.reward import components, gains, silent_parts
 from verl_tui.means import finite
-from verl_tui.patterns import pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from verl_tui.health.blocks import Blocks
-    from verl_tui.health.conditions.windows import Flags, Numbers, Places
+    from verl_tui.health.conditions.windows import Flags, Places
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
-    from verl_tui.runs.series import Series
 
 _HIGHEST = 0.95
 """The total is at its top at so much of its highest so far: heuristic."""
 _EQUAL = 1e-6
 _HAVE = ("has", "have")
-_A_SCORE = pattern(
-    r"acc|correct|reward|score|right|format|answer|pass|solve|success", re.I
-)
-"""Names of figures of samples that are scores: others, as of tools, may well be 0."""
 _MOST, _WINDOW = 12, 12
 """Most parts to compare, and newest blocks in which one is saturated: 120 points, longer than any
 start: heuristic.
@@ -46,39 +36,28 @@ climb began where it was last within a quarter of its range from its lowest.
 """
 _STILL = 0.08
 """Another component moves if since then it has gained so much of that range: heuristic."""
-_SURE, _OWN = 4.0, 0.25
-"""Or if it has gained, beyond doubt, a quarter of its own level."""
 _CEILING, _HIGH = 0.9, 0.75
-"""One that stays within a tenth of the saturated one's top is at its ceiling, as is one that is
-never below three quarters of a scale from 0 to 1: heuristic.
+"""One that stays within a tenth of its own top is at its ceiling, as is one that is never below
+three quarters of a scale from 0 to 1: heuristic.
 """
-_LATELY, _LONGEST = 4, 300
-"""Newest blocks that show a component's present level, and in which a climb is searched for."""
+_LATELY = 4
+"""Newest blocks that show a component's present level."""
 
 
-@diagnosis("component-imbalance/never-scored")
+@diagnosis("component-imbalance/never-scored", "reward")
 def never_scored(context: RuleContext, rule: Rule) -> Told | str | None:
     """Find parts at their floor at all points, under a total that is at its top or rises."""
-    reward = context.known(context.indicators.get("reward"))
-    parts = components(context.run.keys, context.indicators.get("reward"))
-    if reward is None or not parts:
-        return "the log has no components of the reward"
+    reward = context.known(context.indicators["reward"])
+    parts = components(context.run.keys, context.indicators["reward"])
     if len(parts) < 2:
-        return "the log has only one component of the reward"
-    if len(reward) < rule.window:
-        return f"needs {rule.window} points, has {len(reward)}"
+        return "the log has no components of the reward"
+    if reward is None or len(reward) < rule.window:
+        return f"needs {rule.window} points, has {0 if reward is None else len(reward)}"
     silent = silent_parts(context, parts, rule.window)
     level = fmean(finite(reward.tail(rule.window)) or [0.0])
-    if not silent:
+    is_top = level >= _HIGHEST * reward.highest > 0
+    if not silent or not (is_top or gains(reward.values)):
         return None
-    if level >= _HIGHEST * reward.highest > 0:
-        return _scoreless(silent, level, reward.steps[-1])
-    # what still rises may come to score
-    told = _scoreless(silent, level, reward.steps[-1])._replace(case="rises")
-    return told._replace(severity=Severity.INFO) if gains(reward.values) else None
-
-
-def _scoreless(silent: Sequence[Series], level: float, step: int) -> Told:
     return Told(
         {
             "names": ", ".join([one.key for one in silent]),
@@ -90,37 +69,19 @@ def _scoreless(silent: Sequence[Series], level: float, step: int) -> Told:
             f"{one.key}: {number(one.highest)} at all of {len(one)} points"
             for one in silent
         ],
+        case="" if is_top else "rises",  # what still rises may come to score
+        severity=None if is_top else Severity.INFO,
         since=min(one.steps[0] for one in silent),
-        step=step,
+        step=reward.steps[-1],
         key=silent[0].key,
     )
 
 
-def silent_parts(
-    context: RuleContext, parts: Sequence[str], least: int
-) -> list[Series]:
-    """Return the parts that count in the reward, have so many points, and were never above 0."""
-    known = weights(context.run, parts)
-    counted = [key for key in parts if known.get(key, 1.0) > 0 and _is_score(key)]
-    series = [one for one in map(context.known, counted) if one and len(one) >= least]
-    return [
-        one
-        for one in series
-        if one.highest <= 0 and min(finite(one.values)) == one.highest
-    ]
-
-
-def _is_score(key: str) -> bool:
-    return not key.startswith(PREFIX) or _A_SCORE.search(key) is not None
-
-
-@diagnosis("component-imbalance")
+@diagnosis("component-imbalance", "reward")
 def component_imbalance(context: RuleContext, _: Rule) -> InBlocks | str:
     """Find a component at its top for long, while no other has gained anything."""
-    reward = context.indicators.get("reward")
+    reward = context.indicators["reward"]
     keys = components(context.run.keys, reward)
-    if reward is None:
-        return "no reward"
     if len(keys) < 2:
         return "the log has no components of the reward"
     return InBlocks((reward, *keys[:_MOST]), _find, needs=14)
@@ -130,29 +91,20 @@ def _find(blocks: Blocks, of: InBlocks) -> Shown:
     low, top, known = blocks.lowest, blocks.highest, blocks.known
     reach = top - low
     least = np.array([lately(one, _WINDOW) for one in blocks.levels])
-    mean, now = (
-        np.array([means(one, size) for one in known]) for size in (_WINDOW, _LATELY)
-    )
+    mean = np.array([means(one, _WINDOW) for one in known])
     size = np.maximum(abs(top), abs(low))
     saturated = (reach > _CLIMB * size) & (mean >= top - _TOP * reach)
     saturated &= least >= top - _FOOT * reach
-    # at its own top, at that of a scale from 0 to 1, or a penalty as small as it ever was
-    at_top = ((least >= top - _EQUAL * abs(top)) & (top > 0)) | (
-        (top <= 1) & (low >= _HIGH)
-    )
-    at_top |= (top <= 0) & (now >= top - _FOOT * reach) & (reach > 0)
-    errors = np.array([noise(one) for one in blocks.levels])
-    begins = np.zeros(blocks.size, bool)
-    carries = np.zeros(blocks.size, np.int64)
+    # at its own top, or at that of a scale from 0 to 1
+    at_top = (least >= top - _EQUAL * abs(top)) | ((top <= 1) & (low >= _HIGH))
+    at_top |= np.isnan(least) | (least >= _CEILING * top) & (top > 0)
+    carries, foot = np.zeros((2, blocks.size), np.int64)
     stuck = np.zeros(known.shape, bool)
-    foot = np.zeros(blocks.size, np.int64)
-    for i in range(1, len(of.keys)):
-        is_stuck, climb = _stuck(
-            blocks, i, now, at_top | np.isnan(least), least, errors
-        )
-        new = saturated[i] & is_stuck.any(axis=0) & ~begins
+    for i in reversed(range(1, len(of.keys))):
+        is_stuck, climb = _stuck(blocks, i, at_top)
+        new = saturated[i] & is_stuck.any(axis=0)
         carries[new], foot[new], stuck[:, new] = i, climb[new], is_stuck[:, new]
-        begins |= new
+    begins = carries > 0
 
     def since(at: int) -> int:
         one = carries[at]
@@ -181,24 +133,16 @@ def _find(blocks: Blocks, of: InBlocks) -> Shown:
     return Shown(begins, begins, since, told)
 
 
-def _stuck(
-    blocks: Blocks, i: int, now: Numbers, at_top: Flags, least: Numbers, errors: Numbers
-) -> tuple[Flags, Places]:
+def _stuck(blocks: Blocks, i: int, at_top: Flags) -> tuple[Flags, Places]:
     """Return which parts are stuck where one is at its top, none where any moves, and the blocks at
     the foot of that one's climb.
     """
-    low, top = blocks.lowest, blocks.highest
-    reach = top[i] - low[i]
+    low, top = blocks.lowest[i], blocks.highest[i]
     places = np.arange(blocks.size)
-    is_low = blocks.known[i] <= (low + _FOOT * (top - low))[i]
+    is_low = blocks.known[i] <= low + _FOOT * (top - low)
     foot = np.maximum.accumulate(np.where(is_low, places, 0))
-    foot = np.maximum(foot, places - _LONGEST)
-    gain = now - blocks.known[:, foot]
-    sure = (gain >= _SURE * errors) & (gain >= _OWN * abs(now))
-    moves = ~at_top & (~(gain < _STILL * reach) | sure)
-    # its range is as wide, and it is not far below its top: it has climbed before
-    done = (top - low >= _FOOT * reach) & (least >= top - (1 - _FOOT) * (top - low))
-    done |= (least >= _CEILING * np.maximum(top[i], top)) & (top > 0)
-    stuck = ~at_top & ~done
+    now = np.array([means(one, _LATELY) for one in blocks.known])
+    moves = ~at_top & ~(now - blocks.known[:, foot] < _STILL * (top - low))
+    stuck = ~at_top & ~moves
     stuck[[0, i]] = moves[[0, i]] = False
-    return stuck & ~(stuck & moves).any(axis=0), foot
+    return stuck & ~moves.any(axis=0), foot

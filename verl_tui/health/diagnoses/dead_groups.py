@@ -12,18 +12,17 @@ import numpy as np
 
 from verl_tui.health.conditions.condition import Column
 from verl_tui.health.conditions.stays import Range, stays
-from verl_tui.health.diagnoses.component_imbalance import silent_parts
 from verl_tui.health.diagnoses.diagnosis import WORDS, FindingHistory, Told, diagnosis
 from verl_tui.health.finding import Severity, filled, number
 from verl_tui.health.inputs import column_of
 from verl_tui.health.limits import all_cut, positive_setting
-from verl_tui.health.reward import components, solved
+from verl_tui.health.reward import components, silent_parts, solved
 from verl_tui.means import finite
 from verl_tui.runs.settings import number as as_number
 from verl_tui.trainers import writers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from verl_tui.health.conditions.windows import Numbers
     from verl_tui.health.guide import Rule
@@ -46,6 +45,7 @@ _EVICTED = "training/filter_groups/evicted_samples"
 """
 _UNGROUPED = ("gae", "remax", "reinforce_plus_plus")
 """Advantage estimators of verl that compare no samples of one prompt."""
+_BATCH = ("data.train_batch_size", "train_batch_size")
 _LATELY, _LEAST = 20, 5
 """Newest points that count, and how many there must be: one batch has one kind of prompts."""
 _GROUPS, _ENOUGH = "samples/groups", 160
@@ -68,9 +68,9 @@ _EARLY, _LEARNT = 50, 0.25
 """Within so many points, and `_ENOUGH` groups, a hard task that scores now and then may still be
 learnt; one that has once given this much of its full score is not that hard. Heuristic.
 """
-_BEST, _NEARLY = 0.9, 0.85
-"""A task is solved at nine tenths of its range so far or, if its scale ends at 1, at so much of the
-way there, as a penalty may take some of it. Heuristic.
+_NEARLY = 0.85
+"""A task is solved, too, at so much of the way to a top of 1, as a penalty may take some of it:
+heuristic.
 """
 _ROUNDING = 1e-6
 """Share of their size by which scores of one value differ: single precision leaves no more."""
@@ -86,37 +86,33 @@ class DeadShare(NamedTuple):
 
     key: str
     """The metric that it is read or derived from."""
-    derive: Callable[[Numbers], Numbers] | None = None
-    """Derives the share from the metric's value; None where that is the share."""
     words: str = ""
     """How it was derived, to follow a title."""
-    beside: str | None = None
-    """Metric of the scores' spread: where it is 0, all groups are dead whatever the share says."""
+    derive: Callable[[Numbers], Numbers] = lambda share: share
+    """Derives the share from the metric's value."""
 
 
 def dead_share(context: RuleContext) -> DeadShare | str:
     """Return the best figure that a log has, or why it has none."""
-    names = context.names
+    run = context.run
     if key := context.first_key(SHARES):
-        own = key == names.get(SAMPLES)
-        return DeadShare(
-            key, beside=None if own else context.indicators.get("reward_std")
-        )
-    for trainer in writers(context.run.keys):
-        for form, factor in trainer.mixed:
-            for key in filter(form.fullmatch, context.run.keys):
-                rest = partial(lambda factor, mixed: 1 - factor * mixed, factor)
-                return DeadShare(key, rest, " (1 less the share of mixed groups)")
-    batch = positive_setting(context.run, ("data.train_batch_size", "train_batch_size"))
-    if batch is None or _EVICTED not in names:
-        return _bound(context, 0.0 if batch is None else batch[1])
-    kept = batch[1]
-    words = f" (prompts that the filter discarded, of these and the {number(kept)} that it kept)"
+        return DeadShare(key)
+    for form, factor in (mixed for one in writers(run.keys) for mixed in one.mixed):
+        for key in filter(form.fullmatch, run.keys):
+            words = " (1 less the share of mixed groups)"
+            return DeadShare(key, words, partial(_rest, factor))
+    evicted = context.names.get(_EVICTED)
+    _, batch = positive_setting(run, _BATCH) or ("", 0.0)
+    if not batch or evicted is None:
+        return _bound(context, batch)
+    words = f" (prompts that the filter discarded, of these and the {number(batch)} that it kept)"
     return DeadShare(
-        names[_EVICTED],
-        lambda evicted: (gone := np.maximum(0.0, evicted)) / (gone + kept),
-        words,
+        evicted, words, lambda gone: np.maximum(0.0, gone) / (abs(gone) + batch)
     )
+
+
+def _rest(factor: float, mixed: Numbers) -> Numbers:
+    return 1 - factor * mixed
 
 
 def _bound(context: RuleContext, batch: float) -> DeadShare | str:
@@ -127,128 +123,76 @@ def _bound(context: RuleContext, batch: float) -> DeadShare | str:
     """
     key = context.names.get("critic/score/mean")
     _, n = positive_setting(context.run, ("rollout.n",)) or ("", 0.0)
-    nothing = "neither grouped samples nor the trainer's metrics show the share of dead groups"
-    filtered = context.run.config.find(["filter_groups.enable"])
+    filtered, estimator = map(
+        context.run.config.find, (["filter_groups.enable"], ["adv_estimator"])
+    )
     if filtered is not None and filtered[1] is True:
         return "dead groups are filtered out, and how many is not logged"
-    if key is None or not n * batch:
-        return nothing
-    estimator = context.run.config.find(["adv_estimator"])
     if n == 1 or (estimator is not None and estimator[1] in _UNGROUPED):
         return "samples of one prompt are not compared: there are no groups"
-    if not _are_counts(np.array(context.finite(key, _LATELY)) * batch * n, batch * n):
-        return f"{nothing}, and rewards are not known to be 0 or 1"
+    rights = np.array(context.finite(key, _LATELY)) * batch * n
+    is_count = (abs(rights - rights.round()) < _WHOLE) & (rights <= batch * n)
+    if key is None or not n * batch or len(rights) < _LEAST or not is_count.all():
+        return (
+            "neither grouped samples nor the trainer's metrics show the share of dead groups, and "
+            "rewards are not known to be 0 or 1"
+        )
     words = (
         f" (at least, by the mean of 0/1 rewards p and {number(n)} samples a prompt: "
         f"p^{n:g} + (1−p)^{n:g})"
     )
     return DeadShare(
-        key, lambda p: np.clip(p, 0, 1) ** n + (1 - np.clip(p, 0, 1)) ** n, words
+        key, words, lambda p: np.clip(p, 0, 1) ** n + np.clip(1 - p, 0, 1) ** n
     )
 
 
-def _are_counts(rights: Numbers, most: float) -> bool:
-    """Return whether numbers of right answers are whole."""
-    is_count = (
-        (rights >= 0) & (rights <= most) & (abs(rights - rights.round()) < _WHOLE)
-    )
-    return len(is_count) >= _LEAST and bool(is_count.all())
-
-
-class DeadCause(NamedTuple):
-    """The cause of dead groups."""
-
-    words: str
-    """One clause."""
-    advice: str
-    calm: bool = False
-    """True if it is no fault: solved, or so early that a hard task looks the same."""
-
-
-def _cause(case: str, *, calm: bool = False, **facts: object) -> DeadCause:
-    """Return a cause in words."""
-    words = WORDS["dead-groups"]
-    own = words["causes"][case]
-    return DeadCause(
-        filled(own["words"], facts), words["remedies"][own["advice"]], calm
-    )
-
-
-def dead_cause(context: RuleContext) -> DeadCause | None:
-    """Return the cause of dead groups by what is known in a context, None if it is unknown."""
+def _cause(context: RuleContext) -> tuple[str, Mapping[str, object], bool] | None:
+    """Return the cause of dead groups by what is known in a context, with its facts and whether it
+    is no fault: solved, or so early that a hard task looks the same. None if it is unknown.
+    """
     reward = context.finite(context.indicators.get("reward"))
     shares = context.finite(context.names.get("samples/unique_share")) or [1.0]
-    now, before = fmean(shares[-_LATELY:]), fmean(shares[:_LATELY])
-    known = _hopeless(context, reward)
-    if now <= _ALIKE and max(shares[:_LATELY]) * _LOST >= now:
-        known = _cause("became-alike", now=now, before=before)
-    elif now <= _ALIKE:
-        known = known or _cause("alike", now=now)
-    return _of_reward(context, reward) or _cold(context) or _all_right(context) or known
-
-
-def _of_reward(context: RuleContext, reward: Sequence[float]) -> DeadCause | None:
-    """Return what the reward and the cut answers show: it is always the same, or at its top."""
+    facts: dict[str, object] = {"now": (now := fmean(shares[-_LATELY:]))}
     if all_cut(context):
-        return _cause("cut")
+        return "cut", {}, False
     if _is_constant(reward) and may_be_constant(context, by_shares=reward[-1] == 1):
-        return _cause("constant" if reward[-1] else "zero", score=reward[-1])
-    if solved(context, "") is None and not _came_up(reward):
-        return None
-    parts = components(context.run.keys, context.indicators.get("reward"))
-    silent = silent_parts(context, parts, _LATELY) if len(parts) > 1 else ()
-    if silent:
+        return "constant" if reward[-1] else "zero", {"score": reward[-1]}, False
+    if solved(context, "") or _came_up(reward):
+        parts = components(context.run.keys, context.indicators.get("reward"))
+        silent = silent_parts(context, parts, _LATELY) if len(parts) > 1 else ()
         names = ", ".join([one.key for one in silent])
-        return _cause("without-a-part", calm=True, names=names)
-    return _cause("solved", calm=True)
-
-
-def _all_right(context: RuleContext) -> DeadCause | None:
-    is_most = _share(context, "samples/groups_all_right") >= _MOSTLY
-    return _cause("solved", calm=True) if is_most else None
-
-
-def _hopeless(context: RuleContext, reward: Sequence[float]) -> DeadCause | None:
-    """Return that nothing scores, on a scale from 0 to 1 or by the groups that are all wrong; early
-    a hard task looks the same.
-    """
-    is_share = bool(reward) and 0 <= min(reward) <= max(reward) <= 1
+        return "without-a-part" if silent else "solved", {"names": names}, True
+    stated = context.run.config.find(["rollout.temperature", "temperature"])
+    value = None if stated is None else as_number(stated[1])
+    if stated and value is not None and "val" not in stated[0] and value <= _COLD:
+        return "cold", {"name": stated[0], "value": value}, False
+    if _share(context, "samples/groups_all_right") >= _MOSTLY:
+        return "solved", {}, True
+    if now <= _ALIKE:
+        became = max(shares[:_LATELY]) * _LOST >= now
+        facts["before"] = fmean(shares[:_LATELY])
+        return "became-alike" if became else "alike", facts, False
+    is_share = reward and 0 <= min(reward) <= max(reward) <= 1
     at_bottom = is_share and fmean(reward[-_LATELY:]) <= _BOTTOM
-    if not at_bottom and _share(context, "samples/groups_all_wrong") < _MOSTLY:
-        return None
-    groups = sum(context.finite(context.names.get(_GROUPS)))
-    is_early = len(reward) < _EARLY and groups < _ENOUGH
-    return _cause("hopeless", calm=is_early and max(reward, default=0.0) < _LEARNT)
-
-
-def _cold(context: RuleContext) -> DeadCause | None:
-    """Return the setting that makes sampling cold, None where it is warm or unknown."""
-    config = context.run.config
-    stated = config.find(["rollout.temperature"]) or config.find(["temperature"])
-    value = as_number(stated[1]) if stated is not None else None
-    if stated is None or value is None or "val" in stated[0]:
-        return None  # validation may be as cold as it likes
-    return _cause("cold", name=stated[0], value=value) if 0 <= value <= _COLD else None
+    if at_bottom or _share(context, "samples/groups_all_wrong") >= _MOSTLY:
+        groups = sum(context.finite(context.names.get(_GROUPS)))
+        early = len(reward) < _EARLY and groups < _ENOUGH
+        return "hopeless", {}, early and max(reward, default=0.0) < _LEARNT
+    return None
 
 
 def _came_up(reward: Sequence[float]) -> bool:
-    """Return whether a reward is next to the top of its scale, far above its beginning."""
-    if len(reward) <= _LATELY:
+    """Return whether a reward is next to 1, far above its beginning."""
+    if len(reward) <= _LATELY or not min(reward) < max(reward) <= 1:
         return False
-    low, high = min(reward), max(reward)
-    top, share = (1.0, _NEARLY) if 0 < high <= 1 else (high, _BEST)
+    low = min(reward)
     begun, now = fmean(reward[:_LEAST]), fmean(reward[-_LATELY:])
-    return (
-        low < high
-        and now >= low + share * (top - low)
-        and begun <= low + (top - low) / 2
-    )
+    return now >= low + _NEARLY * (1 - low) and begun <= low + (1 - low) / 2
 
 
 def _is_constant(reward: Sequence[float]) -> bool:
-    return bool(reward) and max(reward) - min(reward) <= _ROUNDING * max(
-        map(abs, reward)
-    )
+    most = max(map(abs, reward), default=-1.0)
+    return most >= 0 and max(reward) - min(reward) <= _ROUNDING * most
 
 
 def may_be_constant(context: RuleContext, *, by_shares: bool = True) -> bool:
@@ -278,13 +222,15 @@ def dead_groups(context: RuleContext, rule: Rule) -> FindingHistory | str:
     share = dead_share(context)
     if isinstance(share, str):
         return share
-    series = [
-        *filter(None, map(context.run.series, filter(None, (share.key, share.beside))))
-    ]
-    kind = "without spread" if share.beside else "value"
+    spread = context.indicators.get("reward_std")
+    beside = None if share.words or share.key == context.names.get(SAMPLES) else spread
+    # Where scores have no spread, all groups are dead whatever the share says.
+    kind = "without spread" if beside else "value"
+    series = [*filter(None, map(context.known, filter(None, (share.key, beside))))]
+    if not series:
+        return "no values so far"
     points, step = column_of(series, context.end, kind, limit=NO_SPREAD)
-    if share.derive is not None:
-        points = Column(points.steps, share.derive(points.values))
+    points = Column(points.steps, share.derive(points.values))
     window = _window(context, rule, share.key)
     judged = stays(points, replace(rule, window=window), Range(high=rule.threshold))
     remark = partial(_remark, rule.severity)
@@ -294,7 +240,8 @@ def dead_groups(context: RuleContext, rule: Rule) -> FindingHistory | str:
     message, *evidence = judged.report(rule.title + share.words, context.duration)
     now = context.at(step)
     severity, words = remark(now)
-    cause = dead_cause(now)
+    cause = _cause(now)
+    own = WORDS["dead-groups"]
     told = Told(
         {"told": message, "figures": _figures(now), "cause": words},
         [f"{share.key}: {sentence}" for sentence in evidence],
@@ -302,17 +249,17 @@ def dead_groups(context: RuleContext, rule: Rule) -> FindingHistory | str:
         step=step,
         key=share.key,
         severity=severity,
-        advice=cause.advice if cause is not None else None,
+        advice=own["remedies"][own["causes"][cause[0]]["advice"]] if cause else None,
     )
     return found._replace(now=told)
 
 
 def _remark(severity: Severity, context: RuleContext) -> tuple[Severity, str]:
     """Return how bad it is, and the cause by what is known."""
-    cause = dead_cause(context)
-    if cause is None:
-        return severity, ""
-    return Severity.INFO if cause.calm else severity, f"; {cause.words}"
+    case, facts, calm = _cause(context) or ("", {}, False)
+    words = WORDS["dead-groups"]["causes"][case]["words"] if case else ""
+    said = f"; {filled(words, facts)}" if case else ""
+    return Severity.INFO if calm else severity, said
 
 
 def _window(context: RuleContext, rule: Rule, key: str) -> int:
@@ -321,22 +268,18 @@ def _window(context: RuleContext, rule: Rule, key: str) -> int:
     if key != context.names.get(SAMPLES) or counts is None or len(counts) < _LEAST:
         return rule.window
     # The first ones only: the window must not change while a run goes on.
-    enough = math.ceil(
-        _ENOUGH / max(1.0, median(finite(counts.values[:_LEAST]) or [1.0]))
-    )
-    return min(rule.window, max(_LEAST, enough))
+    usual = median(finite(counts.values[:_LEAST]) or [1.0])
+    return min(rule.window, max(_LEAST, math.ceil(_ENOUGH / max(1.0, usual))))
 
 
 def _figures(context: RuleContext) -> str:
     """Return how many groups are all wrong or all right, in words, as far as it is known."""
-    shares = {
-        way: context.finite(context.names.get(f"samples/groups_all_{way}"), 1)
+    shares = [
+        f"all {way} {number(value)}"
         for way in ("wrong", "right")
-    }
-    parts = ", ".join(
-        f"all {way} {number(one[0])}" for way, one in shares.items() if one
-    )
-    if parts:
-        return f" ({parts} at the newest step)"
+        for value in context.finite(context.names.get(f"samples/groups_all_{way}"), 1)
+    ]
+    if shares:
+        return f" ({', '.join(shares)} at the newest step)"
     reward = context.finite(context.indicators.get("reward"), 1)
     return f" (the reward is {number(reward[0])})" if reward else ""

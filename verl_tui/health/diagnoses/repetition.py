@@ -9,7 +9,7 @@ from verl_tui.health.conditions.rises import shift
 from verl_tui.health.diagnoses.diagnosis import FindingHistory, Told, diagnosis
 from verl_tui.health.finding import Severity
 from verl_tui.health.inputs import column_of
-from verl_tui.health.reward import has_learnt, no_part_lost, right_or_wrong
+from verl_tui.health.reward import has_learnt, right_or_wrong
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,17 +33,12 @@ _SCORED = ("samples/score", "samples/score_std")
 _SCORES = 100
 """Newest steps with samples that show whether answers are right or wrong."""
 _LEARNT = ", although more answers are right than before: the repetition may follow the answer"
-_NO_PART_LOST = (
-    ", although the reward has gained and no part of it has fallen: the repetition may be what the "
-    "task asks for"
-)
 
 
 @diagnosis("repetition")
 def repetition(context: RuleContext, rule: Rule) -> FindingHistory | str:
     """Find a repetition rate up, or n-gram entropy down, far beyond their usual spread; information
-    where answers had become better, or where a reward of several parts had gained without losing
-    any.
+    where answers had become better.
     """
     judged = []
     for name, (title, way) in _FIGURES.items():
@@ -88,6 +83,4 @@ def _remark(severity: Severity, context: RuleContext) -> tuple[Severity, str]:
     is_right = right_or_wrong(score[-_SCORES:], spread[-_SCORES:])
     if len(score) == len(spread) and is_right and has_learnt(score):
         return Severity.INFO, _LEARNT
-    if no_part_lost(context):
-        return Severity.INFO, _NO_PART_LOST
     return severity, ""
