@@ -15,7 +15,6 @@ from verl_tui.records import Batch, GpuReading, Preview, Reread
 from verl_tui.runs.run import Run
 from verl_tui.runs.samples import SAMPLE_BYTES
 from verl_tui.runs.views.devices import DeviceHistory
-from verl_tui.runs.views.state import last_write
 from verl_tui.sources.discovery.finder import Discovery
 from verl_tui.sources.discovery.passed_over import sentences
 from verl_tui.text import one_line
@@ -229,7 +228,7 @@ class Monitor:
 
     def _is_quiet(self, run: Run, now: float) -> bool:
         """Return whether a run has brought nothing for long."""
-        news = max(self._newest.get(run.name, -math.inf), last_write(run) or -math.inf)
+        news = max(self._newest.get(run.name, -math.inf), run.modified or -math.inf)
         return now - news > _QUIET
 
     def _apply(self, batch: Batch, now: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.comparison.outcomes import KINDS
+from verl_tui.plain_data import plain
 from verl_tui.text import one_line
 from verl_tui.words import number
 
@@ -21,16 +22,8 @@ _NAMED = 5
 
 def against_data(held: Against) -> dict[str, Any]:
     """Return a run's comparison with a baseline, ready for JSON."""
-    figures = [
-        {**figure._asdict(), "breach": figure.breach or None} for figure in held.figures
-    ]
-    return {
-        "baseline": list(held.baseline),
-        "step": held.step,
-        "last": held.last,
-        "figures": figures,
-        "not_compared": [figure._asdict() for figure in held.not_held],
-    }
+    found: dict[str, Any] = plain(held)
+    return found
 
 
 def gate_code(against: Mapping[str, Any]) -> int:

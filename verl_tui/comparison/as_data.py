@@ -13,14 +13,10 @@ from verl_tui.runs.run_id import run_id
 from verl_tui.text import cell
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from verl_tui.comparison.compare import ComparedRun, Comparison
-    from verl_tui.comparison.correlations import Correlation
-    from verl_tui.comparison.differences import Difference
     from verl_tui.comparison.outcomes import Figure
-    from verl_tui.comparison.seeds import RunGroup
-    from verl_tui.comparison.setting_differences import DifferingSetting
 
 VERSION = 1
 """Version of the JSON's schema: grows when a field is removed or changes its meaning."""
@@ -29,19 +25,47 @@ VERSION = 1
 def as_data(comparison: Comparison) -> dict[str, Any]:
     """Return a comparison ready for JSON: no value is NaN or infinite."""
     association = comparison.association
+    names = [one.name for one in comparison.runs]
+    runs = [
+        {
+            **_head(one),
+            "id": run_id(one.run),
+            "paths": one.run.paths,
+            "figures": _known(one.measured.figures),
+        }
+        for one in comparison.runs
+    ]
+    settings = [
+        {
+            "label": one.label,
+            "values": {
+                name: value
+                for name, value in zip(names, one.values, strict=True)
+                if value is not ABSENT
+            },
+        }
+        for one in comparison.settings
+    ]
+    groups = [
+        {
+            "name": group.name,
+            "runs": [member.run.name for member in group.members],
+            "by": group.by,
+            "figures": _known(group.figures),
+        }
+        for group in comparison.groups
+    ]
     found: dict[str, Any] = plain(
         {
             "version": VERSION,
             "baseline": comparison.groups[0].name,
             "align": comparison.alignment.name.lower(),
             "last": comparison.last,
-            "runs": map(_run, comparison.runs),
-            "settings": [
-                _setting(setting, comparison.runs) for setting in comparison.settings
-            ],
-            "groups": map(_group, comparison.groups),
-            "differences": map(_difference, comparison.differences),
-            "correlations": map(_correlation, association.found),
+            "runs": runs,
+            "settings": settings,
+            "groups": groups,
+            "differences": comparison.differences,
+            "correlations": association.found,
             "confounded": association.confounded,
             "not_ranked": association.unranked,
             "notes": comparison.notes,
@@ -50,57 +74,8 @@ def as_data(comparison: Comparison) -> dict[str, Any]:
     return found
 
 
-def _run(one: ComparedRun) -> dict[str, Any]:
-    figures = _figures(one.measured.figures)
-    return {
-        **_head(one),
-        "id": run_id(one.run),
-        "paths": one.run.paths,
-        "figures": figures,
-    }
-
-
-def _setting(setting: DifferingSetting, runs: Sequence[ComparedRun]) -> dict[str, Any]:
-    values = zip(runs, setting.values, strict=True)
-    stated = {run.name: value for run, value in values if value is not ABSENT}
-    return {"label": setting.label, "values": stated}
-
-
-def _group(group: RunGroup) -> dict[str, Any]:
-    return {
-        "name": group.name,
-        "runs": [member.run.name for member in group.members],
-        "by": group.by or None,
-        "figures": _figures(group.figures),
-    }
-
-
-def _difference(one: Difference) -> dict[str, Any]:
-    return {
-        "group": one.group,
-        "figure": one.figure,
-        "baseline": one.baseline,
-        "value": one.value,
-        "difference": one.change,
-        "low": one.interval and one.interval.low,
-        "high": one.interval and one.interval.high,
-        "basis": one.basis and one.basis.value,
-        "n": one.runs,
-        "verdict": one.verdict or None,
-        "reason": one.reason or None,
-    }
-
-
-def _correlation(one: Correlation) -> dict[str, Any]:
-    return {
-        "settings": one.settings,
-        "figure": one.figure,
-        "kind": "spearman" if one.levels is None else "rank-biserial",
-        "coefficient": one.coefficient,
-        "n": one.groups,
-        "beyond_chance": one.beyond_chance,
-        "levels": one.levels,
-    }
+def _known(figures: Mapping[str, Figure]) -> dict[str, Figure | None]:
+    return {id: None if one.value is None else one for id, one in figures.items()}
 
 
 def _head(one: ComparedRun) -> dict[str, Any]:
@@ -113,25 +88,6 @@ def _head(one: ComparedRun) -> dict[str, Any]:
         "total_steps": one.run.total_steps,
         "findings": one.findings,
         "worst": one.worst and one.worst.word,
-    }
-
-
-def _figures(figures: Mapping[str, Figure]) -> dict[str, Any]:
-    """Return figures by id, None for those without a value."""
-    return {
-        id: one.value
-        if one.value is None
-        else {
-            "value": one.value,
-            "sd": one.spread,
-            "n": one.size,
-            "not_finite": one.not_finite,
-            "step": one.step,
-            "key": one.key or None,
-            "unit": one.unit or None,
-            "outside_band": one.outside,
-        }
-        for id, one in figures.items()
     }
 
 
@@ -148,22 +104,23 @@ def as_csv(comparison: Comparison) -> str:
             row[f"setting:{setting.label}"] = "" if value is ABSENT else value
         if at == 0:
             writer.writerow(row)
-        writer.writerow(
-            [cell(value) if isinstance(value, str) else value for value in row.values()]
-        )
+        writer.writerow(map(_cell, row.values()))
     return out.getvalue()
 
 
 def _cells(one: ComparedRun) -> Iterator[tuple[str, Any]]:
-    head = _head(one)
-    yield "run", head.pop("name")
-    yield from head.items()
-    for id, figure in one.measured.figures.items():
-        if id == "steps":
-            continue
-        yield id, plain(figure.value)
-        if KINDS[id].is_mean:
-            yield f"{id}_sd", plain(figure.spread)
-            yield f"{id}_n", figure.size or None
-        if KINDS[id].has_step:
-            yield f"{id}_step", figure.step
+    yield "run", one.name
+    yield from [*_head(one).items()][1:]
+    for kind in KINDS.values():
+        figure = one.measured.figures[kind.id]
+        if kind.of != "steps":
+            yield kind.id, plain(figure.value)
+        if kind.of == "mean":
+            yield f"{kind.id}_sd", plain(figure.sd)
+            yield f"{kind.id}_n", figure.n or None
+        if kind.of in ("best", "highest"):
+            yield f"{kind.id}_step", figure.step
+
+
+def _cell(value: object) -> object:
+    return cell(value) if isinstance(value, str) else value

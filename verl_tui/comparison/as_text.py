@@ -33,8 +33,8 @@ def as_text(comparison: Comparison, width: int | None = None) -> str:
         comparison: The comparison.
         width: Cells of a line, at which a table goes on below; None for no limit, for pipes.
     """
-    lines = _wrapped(caption(comparison), width)
-    for sentence in headlines(comparison):
+    lines = []
+    for sentence in (caption(comparison), *headlines(comparison)):
         lines += _wrapped(sentence, width)
     for table in tables(comparison):
         if table.rows or table.note:

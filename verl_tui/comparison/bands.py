@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import math
 import sys
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.comparison.differences import direction, incomparable, within_run
-from verl_tui.comparison.outcomes import KINDS, measure, usual_last
+from verl_tui.comparison.differences import within_run
+from verl_tui.comparison.outcomes import KINDS, direction, incomparable, measure
 from verl_tui.comparison.seeds import grouped
-from verl_tui.comparison.statistics import LEVEL, interval, jitter, of_seeds, t_quantile
+from verl_tui.comparison.statistics import Spread, combined, of_seeds
 from verl_tui.runs.views.alignment import Alignment, stops
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from verl_tui.comparison.outcomes import Figure, FigureKind, MeasuredRun
+    from verl_tui.comparison.outcomes import FigureKind, MeasuredRun
     from verl_tui.comparison.seeds import RunGroup
     from verl_tui.health.guide import Guide
     from verl_tui.runs.run import Run
 
 
 _GREATEST = sys.float_info.max
-_RECENT, _LOOKED_AT = 10, 2000
-"""Number of last validations whose differences show how much a single one varies by chance, and of
-steps in which they are searched for: heuristic.
+_LEAST_RECENT, _RECENT, _LOOKED_AT = 5, 10, 2000
+"""Fewest and most of the last validations whose differences show how much a single one varies by
+chance, and the steps in which they are searched for: heuristic.
 """
 
 
@@ -61,28 +62,22 @@ class Held(NamedTuple):
     low: float
     high: float
     unit: str
-    breach: str
-    """`worse`, `better` or `changed` outside the band, `missing` without a value, else empty."""
-
-
-class NotHeld(NamedTuple):
-    """A figure that is not compared with the baseline's."""
-
-    figure: str
-    reason: str
+    breach: str | None
+    """`worse`, `better` or `changed` outside the band, `missing` without a value, else None."""
 
 
 class Against(NamedTuple):
-    """A run compared with a baseline."""
+    """A run compared with a baseline, as JSON has it."""
 
-    baseline: tuple[str, ...]
+    baseline: Sequence[str]
     """Names of its runs."""
     step: int | None
     """The last step that all have reached, up to which all are measured."""
     last: int
     """Number of last logged values that means are made of."""
-    figures: tuple[Held, ...]
-    not_held: tuple[NotHeld, ...]
+    figures: Sequence[Held]
+    not_compared: Sequence[Mapping[str, str]]
+    """A `figure` and a `reason` each."""
 
 
 class BaselineError(Exception):
@@ -94,7 +89,6 @@ def hold(
     baseline: Sequence[Run],
     guide: Guide,
     widths: Mapping[str, Width] = WIDTHS,
-    last: int | None = None,
 ) -> Against:
     """Compare a run with a baseline, both up to the last step that all have reached.
 
@@ -103,64 +97,56 @@ def hold(
         baseline: One run, or several that differ only by their seed.
         guide: Knows the healthy bands.
         widths: Figure -> how far it may lie from the baseline's; others are not compared.
-        last: Number of last logged values that means are made of; None: the usual.
 
     Raises:
         BaselineError: The baseline's runs differ by more than their seed.
     """
     runs = [run, *baseline]
-    ends = stops(runs, Alignment.STEP)
-    count = usual_last(runs, ends) if last is None else last
-    mine, *others = measure(runs, ends, count, guide)
-    groups = grouped(others)
-    if len(groups) > 1:
-        listed = ", ".join(group.name for group in groups)
+    mine, *others = measure(runs, stops(runs, Alignment.STEP), guide)
+    base, *further = grouped(others)
+    if further:
+        listed = ", ".join(group.name for group in (base, *further))
         raise BaselineError(f"these runs differ by more than their seed: {listed}")
     held: list[Held] = []
-    left: list[NotHeld] = []
+    left: list[Mapping[str, str]] = []
     for id, width in widths.items():
-        found = _held(KINDS[id], mine, groups[0], width, count)
-        (held if isinstance(found, Held) else left).append(found)  # type: ignore[arg-type]
-    names = tuple(one.name for one in baseline)
-    return Against(names, ends[0].step, count, tuple(held), tuple(left))
+        kind, reason = KINDS[id], ""
+        if base.figures[id].value is None:
+            reason = "the baseline has none"
+        elif mine.figures[id].value is not None:
+            reason = incomparable(kind, (mine, *base.members))
+        if reason:
+            left.append({"figure": id, "reason": reason})
+        else:
+            held.append(_held(kind, mine, base, width))
+    names = [one.name for one in baseline]
+    return Against(names, mine.stop.step, mine.count, held, left)
 
 
-def _held(
-    kind: FigureKind, mine: MeasuredRun, base: RunGroup, width: Width, count: int
-) -> Held | NotHeld:
-    figure = mine.figures[kind.id]
-    known = base.figures[kind.id]
-    if known.value is None:
-        return NotHeld(kind.id, "the baseline has none")
-    if figure.value is not None and (
-        reason := incomparable(kind, (mine, *base.members))
-    ):
-        return NotHeld(kind.id, reason)
-    half = max(width.share * abs(known.value), width.least)
+def _held(kind: FigureKind, mine: MeasuredRun, base: RunGroup, width: Width) -> Held:
+    figure, known = mine.figures[kind.id], base.figures[kind.id]
+    centre = known.value or 0.0
+    half = max(width.share * abs(centre), width.least)
     if not width.fixed:
-        half = max(half, _by_chance(kind, mine, base, count))
-    low = max(-_GREATEST, known.value - half)
-    high = min(_GREATEST, known.value + half)
-    breach = _breach(figure, low, high, direction(kind, base.members))
+        reach = _by_chance(kind, mine, base)
+        half = max(half, reach if math.isfinite(reach) else 0.0)
+    low, high = max(-_GREATEST, centre - half), min(_GREATEST, centre + half)
+    breach = _breach(figure.value, low, high, direction(kind, base.members))
     unit = figure.unit or known.unit or kind.unit
-    return Held(kind.id, figure.value, known.value, low, high, unit, breach)
+    return Held(kind.id, figure.value, centre, low, high, unit, breach)
 
 
-def _breach(figure: Figure, low: float, high: float, better: int) -> str:
-    if figure.value is None:
+def _breach(value: float | None, low: float, high: float, better: int) -> str | None:
+    if value is None:
         return "missing"
-    if low <= figure.value <= high:
-        return ""
+    if low <= value <= high:
+        return None
     if not better:
         return "changed"
-    if (figure.value > high) is (better > 0):
-        return "better"
-    return "worse"
+    return "better" if (value > high) is (better > 0) else "worse"
 
 
-def _by_chance(
-    kind: FigureKind, mine: MeasuredRun, base: RunGroup, count: int
-) -> float:
+def _by_chance(kind: FigureKind, mine: MeasuredRun, base: RunGroup) -> float:
     """Return how far a run of the same kind may lie from the baseline by chance (95%): by the
     spread of the baseline's seeds, else by that of both runs' last values; 0 where neither is
     known.
@@ -168,33 +154,24 @@ def _by_chance(
     seeds = of_seeds(base.values(kind.id))
     if seeds is not None:
         # A further run varies as the others do, beside the uncertainty of their mean.
-        runs = seeds.freedom + 1
-        error = seeds.error * math.sqrt(runs + 1)
-        return _finite(t_quantile((1 + LEVEL) / 2, seeds.freedom) * error)
+        return seeds._replace(error=seeds.error * math.sqrt(seeds.freedom + 2)).reach
+    sides = [within_run(kind, one, mine.count) for one in (base.members, (mine,))]
     if kind.id == "last_validation":
-        return _single(kind, (mine, *base.members))
-    one, other = (
-        within_run(kind, members, count) if kind.is_mean else None
-        for members in (base.members, (mine,))
-    )
-    if one is None or other is None:
+        sides = [_single(one, kind.indicator) for one in (*base.members, mine)]
+    elif kind.of != "mean":
         return 0.0
-    found = interval(one, other)
-    return _finite(found.estimate - found.low)
+    known = [(1.0, side) for side in sides if side is not None]
+    return combined(*known).reach if len(known) == 2 else 0.0
 
 
-def _single(kind: FigureKind, runs: Sequence[MeasuredRun]) -> float:
-    """Return how far two single values may lie apart by chance, by the differences within each
-    run.
+def _single(run: MeasuredRun, indicator: str) -> Spread | None:
+    """Return how a single value varies, by the differences of consecutive ones (von Neumann, Annals
+    of Mathematical Statistics 12, 1941); None where they are few.
     """
     # In a table of all steps most have no validation: these values are not finite.
-    values = [run.last_values(kind.indicator, _LOOKED_AT)[-_RECENT:] for run in runs]
-    jumps = [found for found in map(jitter, values) if found is not None]
-    if len(jumps) < len(runs):
-        return 0.0
-    freedom = min(map(len, values)) - 1
-    return _finite(t_quantile((1 + LEVEL) / 2, freedom) * math.hypot(*jumps))
-
-
-def _finite(value: float) -> float:
-    return value if math.isfinite(value) else 0.0
+    values = run.last_values(indicator, _LOOKED_AT)[-_RECENT:]
+    if len(values) < _LEAST_RECENT:
+        return None
+    jumps = [after - before for before, after in pairwise(values)]
+    spread = math.hypot(*jumps) / math.sqrt(2 * len(jumps))
+    return Spread(values[-1], spread, len(jumps))

@@ -2,37 +2,45 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from verl_tui.comparison.correlations import Association, associate
-from verl_tui.comparison.differences import (
-    Difference,
-    differences,
-    direction,
-    incomparable,
-)
-from verl_tui.comparison.notes import notes
-from verl_tui.comparison.outcomes import FIGURES, measure, usual_last, weighty
+from verl_tui.comparison.differences import Difference, differences
+from verl_tui.comparison.outcomes import FIGURES, incomparable, measure, weighty
 from verl_tui.comparison.seeds import RunGroup, grouped
 from verl_tui.comparison.setting_differences import DifferingSetting, differing_settings
 from verl_tui.health.finding import Severity, Verdict
+from verl_tui.metrics import modern, slashed
+from verl_tui.patterns import NamePattern
 from verl_tui.runs.views.alignment import Alignment, stops
 from verl_tui.runs.views.state import state
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from verl_tui.comparison.outcomes import MeasuredRun
     from verl_tui.health.guide import Guide
     from verl_tui.runs.run import Run
+
+_NAMED = 5
+"""Most runs named in a sentence."""
+_LONGER = 1.25
+"""Ratio of steps from which on runs count as unlike in length: heuristic."""
+_SUCCESSFUL = NamePattern(r"val-(?:core|aux)/.+/acc_success_only/.+")
+"""verl 0.9.1 counts failed sessions of a validation as 0 in `acc`
+(`trainer/ppo/metric_utils.py`).
+"""
+_ACCURACY = NamePattern(r"val-core/.+/acc/.+")
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedRun:
     """One run of a comparison."""
 
+    run: Run
     measured: MeasuredRun
     state: str
     findings: int
@@ -43,14 +51,9 @@ class ComparedRun:
     """Name of its group."""
 
     @property
-    def run(self) -> Run:
-        """The run itself."""
-        return self.measured.run
-
-    @property
     def name(self) -> str:
         """Its name."""
-        return self.measured.run.name
+        return self.run.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,24 +65,15 @@ class Comparison:
     alignment: Alignment
     last: int
     """Number of last logged values that means are made of."""
-    settings: tuple[DifferingSetting, ...]
+    settings: Sequence[DifferingSetting]
     """With a value for each run, in the order of `runs`."""
     groups: tuple[RunGroup, ...]
     """The baseline's first."""
-    differences: tuple[Difference, ...]
+    differences: Sequence[Difference]
     """Differences of all other groups from the first one."""
     association: Association
-    compared: Mapping[str, int]
-    """Ids of the figures that mean the same in all runs that have them -> 1 where more is better,
-    -1 where less is, 0 where neither is.
-    """
-    notes: tuple[str, ...]
+    notes: Sequence[str]
     """Sentences on what is not compared and why, and on what to bear in mind."""
-
-    @property
-    def has_seeds(self) -> bool:
-        """True if some runs differ only by their seed."""
-        return len(self.groups) < len(self.runs)
 
 
 def compare(
@@ -99,46 +93,134 @@ def compare(
         guide: Knows the healthy bands.
         now: Seconds since the epoch.
         alignment: The point up to which each run counts.
-        last: Number of last logged values that means are made of; None: the usual, see
-            `usual_last`.
+        last: Number of last logged values that means are made of; None: the usual, see `measure`.
     """
-    ends = stops(runs, alignment)
-    count = usual_last(runs, ends) if last is None else last
-    groups = grouped(measure(runs, ends, count, guide))
-    measured = list(chain.from_iterable(group.members for group in groups))
-    found: list[Difference] = []
-    for group in groups[1:]:
-        found += differences(groups[0], group, count)
+    measured = measure(runs, stops(runs, alignment), guide, last)
+    count = measured[0].count
+    groups = grouped(measured)
     compared: list[ComparedRun] = []
     for group in groups:
         for one in group.members:
-            verdict = verdicts.get(one.run.name, Verdict())
-            compared.append(_compared(one, verdict, now, group.name))
+            found = weighty(verdicts.get(one.run.name, Verdict()).primary)
+            worst = max((finding.severity for finding in found), default=None)
+            word = state(one.run, now).value
+            row = ComparedRun(one.run, one, word, len(found), worst, group.name)
+            compared.append(row)
     return Comparison(
         runs=tuple(compared),
         alignment=alignment,
         last=count,
-        settings=tuple(differing_settings([member.run for member in measured])),
+        settings=differing_settings([one.run for one in compared]),
         groups=groups,
-        differences=tuple(found),
+        differences=[
+            *chain(*(differences(groups[0], group, count) for group in groups[1:]))
+        ],
         association=associate(groups),
-        compared=_compared_figures(measured),
-        notes=tuple(notes(measured, groups, alignment, count)),
+        notes=[*_notes([one.measured for one in compared], groups, alignment)],
     )
 
 
-def _compared_figures(measured: Sequence[MeasuredRun]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for kind in FIGURES:
-        known = any(run.figures[kind.id].value is not None for run in measured)
-        if kind.indicator and known and not incomparable(kind, measured):
-            found[kind.id] = direction(kind, measured)
-    return found
+# -- notes -----------------------------------------------------------------------------------------
 
 
-def _compared(
-    one: MeasuredRun, verdict: Verdict, now: float, group: str
-) -> ComparedRun:
-    findings = weighty(verdict.primary)
-    worst = max((finding.severity for finding in findings), default=None)
-    return ComparedRun(one, state(one.run, now).value, len(findings), worst, group)
+def _notes(
+    measured: Sequence[MeasuredRun], groups: Sequence[RunGroup], alignment: Alignment
+) -> Iterator[str]:
+    """Yield a sentence for each thing that is not compared, or only with care."""
+    if len(measured) == 1:
+        yield (
+            "a single run: there is nothing to hold it against; name several paths, or a "
+            "directory of runs"
+        )
+    elif not _has_common(measured):
+        yield "no figure of this comparison is logged by two of the runs"
+    yield from _on_steps(measured, alignment)
+    yield from _on_rewards([one for one in measured if one.stop.step is not None])
+    yield from measured_differently([one.run for one in measured])
+    yield from _on_settings(measured, groups)
+    reasons = (incomparable(kind, measured) for kind in FIGURES if kind.indicator)
+    for reason in dict.fromkeys(filter(None, reasons)):
+        yield f"{reason}; runs that differ in this are not held against each other"
+
+
+def _on_settings(
+    measured: Sequence[MeasuredRun], groups: Sequence[RunGroup]
+) -> Iterator[str]:
+    by_names = [group.name for group in groups if group.by == "names"]
+    if by_names:
+        yield (
+            f"the settings of {', '.join(by_names[:_NAMED])} are not known: its runs are taken "
+            "together because their names differ only by the seed"
+        )
+    unknown = [one for one in measured if not one.run.settings]
+    if unknown and len(measured) > 1:
+        yield f"no settings are known of {_names(unknown)}"
+
+
+def _on_steps(measured: Sequence[MeasuredRun], alignment: Alignment) -> Iterator[str]:
+    """Yield which runs have no step, and whether the others are of unlike length."""
+    empty = [one for one in measured if one.stop.step is None]
+    if empty:
+        what = "time" if alignment is Alignment.TIME else "step"
+        yield f"not compared, as no {what} is known: {_names(empty)}"
+    steps = sorted(one.stop.step for one in measured if one.stop.step is not None)
+    if alignment is Alignment.END and steps and steps[-1] > _LONGER * max(1, steps[0]):
+        yield (
+            f"the runs end at steps {steps[0]:,} to {steps[-1]:,}, so that their last values are "
+            "not of equally long trainings; --align step compares all at the same step"
+        )
+
+
+def _has_common(measured: Sequence[MeasuredRun]) -> bool:
+    having = Counter(
+        id
+        for one in measured
+        for id, figure in one.figures.items()
+        if figure.key and figure.value is not None
+    )
+    return max(having.values(), default=0) > 1
+
+
+def _names(measured: Sequence[MeasuredRun]) -> str:
+    """Name runs, the first few of many."""
+    found = [one.run.name for one in measured]
+    more = len(found) - _NAMED
+    return ", ".join(found if more <= 0 else [*found[:_NAMED], f"{more} more"])
+
+
+def _on_rewards(measured: Sequence[MeasuredRun]) -> Iterator[str]:
+    """Yield a note on runs without a reward, on rewards that are left out, and on those of several
+    metrics.
+    """
+    by_key: dict[str | None, list[MeasuredRun]] = {}
+    for one in measured:
+        key = one.key("reward")
+        by_key.setdefault(key and modern(key), []).append(one)
+        final, name = one.figures["final_reward"], one.run.name
+        if final.not_finite:
+            yield (
+                f"{final.not_finite} of the last {final.n + final.not_finite} rewards of {name} "
+                f"are not finite{' and are left out' if final.n else ': it has no final reward'}"
+            )
+    if none := by_key.pop(None, ()):
+        yield f"{_names(none)} {'logs' if len(none) == 1 else 'log'} no reward"
+    if len(by_key) > 1:
+        listed = (f"{key} of {_names(found)}" for key, found in by_key.items())
+        yield f"rewards are taken from several metrics: {'; '.join(listed)}"
+
+
+def measured_differently(runs: Sequence[Run]) -> Iterator[str]:
+    """Yield a sentence on what versions of verl measure in two ways, as far as logs tell."""
+    new, old = [], []
+    for run in runs:
+        keys = list(map(slashed, run.keys))
+        if any(map(_SUCCESSFUL.fullmatch, keys)):
+            new.append(run.name)
+        elif any(map(_ACCURACY.fullmatch, keys)):
+            old.append(run.name)
+    if new and old:
+        yield (
+            f"validation: acc of {', '.join(new)} counts failed sessions as 0 (verl 0.9.1, as its "
+            f"key acc_success_only shows); {', '.join(old)} {'have' if len(old) > 1 else 'has'} "
+            "no such key: there acc is of the sessions that succeeded"
+        )

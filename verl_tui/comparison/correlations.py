@@ -6,22 +6,21 @@ import math
 from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.comparison.differences import incomparable
-from verl_tui.comparison.outcomes import FIGURES
-from verl_tui.comparison.seeds import is_own
-from verl_tui.comparison.setting_differences import ABSENT, difference
+from verl_tui.comparison.outcomes import FIGURES, incomparable
+from verl_tui.comparison.setting_differences import ABSENT, difference, is_own
 from verl_tui.runs.settings import number
 from verl_tui.runs.views.identity import short
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Sequence
+    from collections.abc import Hashable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from verl_tui.comparison.seeds import RunGroup
 
-LEAST = 5
+_OUTCOMES = [kind for kind in FIGURES if kind.indicator and kind.of != "best"]
+_LEAST = 5
 """Groups below which a rank correlation means nothing: of 4, chance alone reaches 1 in one case of
 12.
 """
@@ -36,20 +35,22 @@ _ORDERS = 999
 
 
 class Correlation(NamedTuple):
-    """The correlation between a setting and an outcome."""
+    """The correlation between a setting and an outcome, as JSON has it."""
 
     settings: tuple[str, ...]
     """More than one if they have the same order in all groups."""
     figure: str
     """Id of the figure."""
+    kind: str
+    """`spearman`, or `rank-biserial` for a setting of two values without an order."""
     coefficient: float
     """From -1 to 1."""
-    groups: int
+    n: int
     """Number of groups of runs that it is over."""
     beyond_chance: bool
     """True if chance alone reaches it in fewer than one case of twenty."""
-    levels: tuple[str, ...] | None = None
-    """For a setting of two values without an order: 1 means that the second goes with more."""
+    levels: tuple[str, ...] | None
+    """Those two values: 1 means that the second goes with more."""
 
 
 class Association(NamedTuple):
@@ -69,43 +70,31 @@ class _Varying(NamedTuple):
     """A setting that differs between groups."""
 
     key: str
-    values: NDArray[Any] | None
-    """In each group, nan where it states none; None for texts of more than two kinds."""
+    codes: NDArray[Any]
+    """Its value in each group, for texts the place among all of them; nan where it states none."""
     levels: tuple[str, ...] | None
-    """The texts that the values 0 and 1 stand for, None for numbers."""
-    partition: tuple[int, ...]
-    """Equal for settings that divide the groups in the same way; meaningless where all differ."""
+    """The texts, None for numbers."""
+
+    @property
+    def partition(self) -> list[int]:
+        """For each group the first one of the same value."""
+        kinds = list(map(repr, self.codes.tolist()))
+        return list(map(kinds.index, kinds))
 
 
 def associate(groups: Sequence[RunGroup]) -> Association:
     """Return which settings go with which outcomes."""
-    if len(groups) < LEAST:
+    if len(groups) < _LEAST:
         things = counted(len(groups), "group")
-        reason = f"{things} of runs: too few for rank correlations, which take {LEAST}"
+        reason = f"{things} of runs: too few for rank correlations, which take {_LEAST}"
         return Association(reason=reason)
     varying = [*_varying(groups)]
     if not varying:
         return Association(reason="no setting is known to differ: none can be ranked")
-    found = sorted(_found(varying, groups), key=_by_strength)
-    unranked = tuple(one.key for one in varying if one.values is None)
+    found = sorted(_found(varying, groups), key=_weakness)
+    unranked = [one.key for one in varying if not _is_ranked(one)]
     reason = "" if found else "no outcome is known of five groups whose settings differ"
     return Association(found, _confounded(varying), unranked, reason)
-
-
-def _found(
-    varying: Sequence[_Varying], groups: Sequence[RunGroup]
-) -> Iterator[Correlation]:
-    runs = list(chain.from_iterable(group.members for group in groups))
-    for kind in FIGURES:
-        best = kind.id.startswith("best")
-        if kind.indicator and not best and not incomparable(kind, runs):
-            outcomes = [group.figures[kind.id].value for group in groups]
-            yield from _correlations(varying, kind.id, outcomes)
-
-
-def _by_strength(found: Correlation) -> tuple[bool, float, tuple[str, ...]]:
-    """Order correlations: first those beyond chance, and of these the strongest."""
-    return not found.beyond_chance, -abs(found.coefficient), found.settings
 
 
 def _varying(groups: Sequence[RunGroup]) -> Iterator[_Varying]:
@@ -114,59 +103,88 @@ def _varying(groups: Sequence[RunGroup]) -> Iterator[_Varying]:
             yield _coded(row.key, row.values)
 
 
+def _weakness(one: Correlation) -> tuple[bool, float, tuple[str, ...]]:
+    return not one.beyond_chance, -abs(one.coefficient), one.settings
+
+
+def _is_ranked(setting: _Varying) -> bool:
+    """Return whether a setting is of numbers, or of two texts."""
+    return setting.levels is None or len(setting.levels) == 2
+
+
 def _coded(key: str, values: Sequence[object]) -> _Varying:
     import numpy as np
 
     numbers = [math.nan if one is ABSENT else number(one) for one in values]
-    # `1e-6` as text is 1e-06
-    kinds = list(map(repr, map(_first, numbers, values)))
-    partition = tuple(map(list(dict.fromkeys(kinds)).index, kinds))
-    if None not in numbers and math.inf not in map(_size, numbers):
-        return _Varying(key, np.array(numbers, np.float64), None, partition)
+    if None not in numbers:
+        return _Varying(key, np.array(numbers, np.float64), None)
     names = ["" if one is ABSENT else short(one) for one in values]
     levels = tuple(sorted({*names} - {""}))
-    if len(levels) != 2:
-        return _Varying(key, None, None, partition)
-    codes = {levels[0]: 0.0, levels[1]: 1.0}
-    found = np.array([codes.get(name, math.nan) for name in names])
-    return _Varying(key, found, levels, partition)
+    places = [levels.index(name) if name else math.nan for name in names]
+    return _Varying(key, np.array(places, np.float64), levels)
 
 
-def _first(size: float | None, value: object) -> object:
-    return value if size is None else size
-
-
-def _size(size: float | None) -> float:
-    return abs(size or 0.0)
-
-
-def _correlations(
-    varying: Iterable[_Varying], figure: str, outcomes: Sequence[float | None]
+def _found(
+    varying: Sequence[_Varying], groups: Sequence[RunGroup]
 ) -> Iterator[Correlation]:
-    """Yield the correlations of one outcome; settings of the same order share one."""
+    """Yield the correlations of all outcomes; settings of the same order share one."""
     import numpy as np
 
-    reached = np.array(outcomes, np.float64)
-    made: dict[Hashable, Correlation] = {}
-    for setting in varying:
-        if setting.values is None:
+    runs = list(chain.from_iterable(group.members for group in groups))
+    for kind in _OUTCOMES:
+        if incomparable(kind, runs):
             continue
-        known = ~np.isnan(setting.values) & ~np.isnan(reached)
-        xs, ys = _ranks(setting.values[known]), _ranks(reached[known])
-        found = correlation(xs, ys) if len(xs) >= LEAST else None
-        if found is None:
-            continue
-        order = setting.levels, tuple(np.unique(setting.values, return_inverse=True)[1])
-        clear = _is_beyond_chance(xs, ys, found)
-        if (
-            setting.levels
-        ):  # rank-biserial: how much more often one side exceeds the other
-            upper = xs == xs.max()
-            found = 2 * float(ys[upper].mean() - ys[~upper].mean()) / len(ys)
-        fresh = Correlation((), figure, found, len(xs), clear, setting.levels)
-        one = made.setdefault(order, fresh)
-        made[order] = one._replace(settings=(*one.settings, setting.key))
-    yield from made.values()
+        outcomes = [group.figures[kind.id].value for group in groups]
+        reached = np.array(outcomes, np.float64)
+        alike: dict[Hashable, list[_Varying]] = {}
+        for setting in filter(_is_ranked, varying):
+            order = setting.levels, *np.unique(setting.codes, return_inverse=True)[1]
+            alike.setdefault(order, []).append(setting)
+        for settings in alike.values():
+            one = _correlation(settings[0], kind.id, reached)
+            if one is not None:
+                yield one._replace(settings=tuple(same.key for same in settings))
+
+
+def _correlation(
+    setting: _Varying, figure: str, reached: NDArray[Any]
+) -> Correlation | None:
+    """Return the correlation with an outcome, held against orders by chance that are the same each
+    time; None where too little is known, or one side is all the same.
+    """
+    import numpy as np
+
+    known = ~np.isnan(setting.codes) & ~np.isnan(reached)
+    xs, ys = _ranks(setting.codes[known]), _ranks(reached[known])
+    strength = xs @ ys
+    size = math.sqrt((xs @ xs) * (ys @ ys))
+    if len(xs) < _LEAST or not size:
+        return None
+    orders = np.random.default_rng(0).permuted(np.tile(ys, (_ORDERS, 1)), axis=1)
+    as_strong = np.abs(orders @ xs) >= abs(strength) - 1e-9 * size
+    coefficient = strength / size
+    if setting.levels:  # how much more often one side exceeds the other
+        coefficient = 2 * (ys[xs > 0].mean() - ys[xs < 0].mean()) / len(ys)
+    return Correlation(
+        (),
+        figure,
+        "rank-biserial" if setting.levels else "spearman",
+        round(float(coefficient), 12),
+        len(xs),
+        bool(as_strong.sum() + 1 <= _RARE * (_ORDERS + 1)),
+        setting.levels,
+    )
+
+
+def _ranks(values: NDArray[Any]) -> NDArray[Any]:
+    """Return how far the rank of each value, the mean of their ranks for equal ones, lies from the
+    middle.
+    """
+    import numpy as np
+
+    _, at, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: NDArray[Any] = (np.cumsum(counts) - (counts + len(values)) / 2)[at]
+    return ranks
 
 
 def _confounded(varying: Sequence[_Varying]) -> list[list[str]]:
@@ -181,44 +199,10 @@ def _confounded(varying: Sequence[_Varying]) -> list[list[str]]:
 
 
 def _change_together(first: _Varying, second: _Varying) -> bool:
-    kinds = len(set(first.partition))
-    if first.partition == second.partition and kinds < len(first.partition):
+    partition = first.partition
+    if partition == second.partition and len({*partition}) < len(partition):
         return True
-    if first.values is None or second.values is None or first.levels or second.levels:
+    if first.levels or second.levels:
         return False
-    found = correlation(_ranks(first.values), _ranks(second.values))
-    return abs(found or 0.0) >= _TOGETHER
-
-
-def _ranks(values: NDArray[Any]) -> NDArray[Any]:
-    """Return the rank of each value, the mean of their ranks for equal ones."""
-    import numpy as np
-
-    _, at, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ranks: NDArray[Any] = (np.cumsum(counts) - (counts - 1) / 2)[at]
-    return ranks
-
-
-def correlation(xs: NDArray[Any], ys: NDArray[Any]) -> float | None:
-    """Return the correlation of two rows of ranks, from -1 to 1: Spearman's; None where one is all
-    the same.
-    """
-    xs, ys = xs - xs.mean(), ys - ys.mean()
-    squares = (xs @ xs) * (ys @ ys)
-    return round(float(xs @ ys / math.sqrt(squares)), 12) if squares else None
-
-
-def _is_beyond_chance(xs: NDArray[Any], ys: NDArray[Any], found: float) -> bool:
-    """Return whether fewer than one order of twenty by chance, the same each time, reaches a
-    correlation.
-    """
-    import numpy as np
-
-    rows = np.tile(ys - ys.mean(), (_ORDERS, 1))
-    orders = np.random.default_rng(0).permuted(rows, axis=1)
-    deviation = xs - xs.mean()
-    by_chance = (
-        orders @ deviation / math.sqrt((deviation @ deviation) * (rows[0] @ rows[0]))
-    )
-    reached = (np.abs(by_chance) >= abs(found) - 1e-9).sum() + 1
-    return bool(reached <= _RARE * (_ORDERS + 1))
+    xs, ys = _ranks(first.codes), _ranks(second.codes)
+    return bool(abs(xs @ ys) >= _TOGETHER * math.sqrt((xs @ xs) * (ys @ ys)) > 0)

@@ -37,40 +37,26 @@ def all_meant(runs: Sequence[Run], word: str) -> list[Run]:
     Raises:
         UnknownRunError: None is meant.
     """
-    for names in (_in_full, _by_path, _in_part):
-        found = [run for run in runs if names(word, run)]
+    for names in (
+        lambda run: word == run.name,
+        lambda run: any(_is_below(path, word) for path in run.paths),
+        lambda run: word in run.name,
+    ):
+        found = list(filter(names, runs))
         if found:
             return found
-    raise UnknownRunError(
-        f"{word} is none of the runs: {_names(runs) or 'there is none'}"
-    )
-
-
-def _in_full(word: str, run: Run) -> bool:
-    return word == run.name
-
-
-def _by_path(word: str, run: Run) -> bool:
-    return any(_is_below(path, word) for path in run.paths)
-
-
-def _in_part(word: str, run: Run) -> bool:
-    return word in run.name
+    known = _names(runs) or "there is none"
+    raise UnknownRunError(f"{word} is none of the runs: {known}")
 
 
 def _is_below(path: str, word: str) -> bool:
     """Return whether a source is the file or lies in the directory that a word names."""
     try:
-        where = Path(path).resolve()
-        folder = Path(word).resolve()
+        return Path(path).resolve().is_relative_to(Path(word).resolve())
     except (OSError, ValueError, RuntimeError):
         return False
-    return where == folder or folder in where.parents
 
 
 def _names(runs: Sequence[Run]) -> str:
-    names = [run.name for run in runs]
-    shown = list(names[:_NAMED])
-    if len(names) > _NAMED:
-        shown.append("…")
-    return ", ".join(shown)
+    more = ["…"] if len(runs) > _NAMED else []
+    return ", ".join([*(run.name for run in runs[:_NAMED]), *more])

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.means import clamp, mean
@@ -15,25 +14,12 @@ from verl_tui.means import clamp, mean
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-LEVEL = 0.95
-"""Level of all intervals."""
+_LEVEL = 0.975
+"""Share of Student's t below the upper end of an interval: all are of 95%."""
 _LEAST_VALUES = 5
 """Number of a run's values below which the correlation of neighbours cannot be estimated."""
 _NODES = 64
 """Points at which the density of Student's t is looked at."""
-
-
-class Interval(NamedTuple):
-    """An estimate between two bounds."""
-
-    estimate: float
-    low: float
-    high: float
-
-    @property
-    def excludes_zero(self) -> bool:
-        """True if zero lies outside."""
-        return self.low > 0 or self.high < 0
 
 
 class Spread(NamedTuple):
@@ -45,30 +31,29 @@ class Spread(NamedTuple):
     freedom: float
     """Degrees of freedom of the error."""
 
-
-# -- spreads ---------------------------------------------------------------------------------------
+    @property
+    def reach(self) -> float:
+        """How far the interval goes to either side of the mean."""
+        return t_quantile(_LEVEL, self.freedom) * self.error
 
 
 def deviation(values: Sequence[float]) -> float | None:
     """Return the standard deviation (of a sample: n - 1), None below two values."""
+    import numpy as np
+
     if len(values) < 2:
         return None
-    centre = mean(values)
-    apart = [value - centre for value in values]
-    largest = max(map(abs, apart))
-    if not largest or not math.isfinite(largest):
-        return largest
-    squares = math.fsum((difference / largest) ** 2 for difference in apart)
-    return largest * math.sqrt(squares / (len(values) - 1))
+    size = max(map(abs, values)) or 1.0  # squares of large numbers are not finite
+    scaled = np.array(values) / size
+    return float(np.std(scaled - scaled[0], ddof=1)) * size
 
 
 def of_seeds(values: Sequence[float]) -> Spread | None:
     """Return the mean of independent values, such as those of several seeds; None below two."""
-    count = len(values)
     spread = deviation(values)
     if spread is None:
         return None
-    return Spread(mean(values), spread / math.sqrt(count), count - 1)
+    return Spread(mean(values), spread / math.sqrt(len(values)), len(values) - 1)
 
 
 def of_one_run(values: Sequence[float]) -> Spread | None:
@@ -79,48 +64,31 @@ def of_one_run(values: Sequence[float]) -> Spread | None:
     Society 98, 1935), which short series make look too small by (1 + 3 r) / n (Kendall, Biometrika
     41, 1954).
     """
-    count = len(values)
-    spread = deviation(values)
+    import numpy as np
+
+    count, centre, spread = len(values), mean(values), deviation(values)
     if spread is None or count < _LEAST_VALUES:
         return None
-    centre = mean(values)
     if not spread or not math.isfinite(spread):
         return Spread(centre, spread, count - 1)
-    scaled = [(value - centre) / spread for value in values]
-    products = math.fsum(a * b for a, b in pairwise(scaled))
-    squares = math.fsum(value * value for value in scaled)
-    alike = products / squares
-    alike += (1 + 3 * alike) / count
-    alike = clamp(alike, 0.0, 1.0)
+    scaled = (np.array(values) - centre) / spread
+    alike = float(scaled[1:] @ scaled[:-1] / (scaled @ scaled))
+    alike = clamp(alike + (1 + 3 * alike) / count, 0.0, 1.0)
     effective = max(2.0, count * (1 - alike) / (1 + alike))
     return Spread(centre, spread / math.sqrt(effective), effective - 1)
 
 
-def jitter(values: Sequence[float]) -> float | None:
-    """Return the standard deviation of consecutive values apart from any trend, None below five: by
-    their successive differences (von Neumann, Annals of Mathematical Statistics 12, 1941).
-    """
-    if len(values) < _LEAST_VALUES:
-        return None
-    steps = [b - a for a, b in pairwise(values)]
-    return math.hypot(*steps) / math.sqrt(2 * len(steps))
-
-
-def interval(one: Spread, other: Spread, level: float = LEVEL) -> Interval:
-    """Return Welch's interval of how much `other` exceeds `one`: their variances may differ."""
-    difference = other.mean - one.mean
-    error = math.hypot(one.error, other.error)
+def combined(*weighted: tuple[float, Spread]) -> Spread:
+    """Return a sum of independent means, each times its weight (Welch, Biometrika 34, 1947)."""
+    centre = sum(weight * one.mean for weight, one in weighted)
+    error = math.hypot(*(weight * one.error for weight, one in weighted))
     if not error or not math.isfinite(error):
-        return Interval(difference, difference - error, difference + error)
-    # By shares of the variance, so that nothing small is lost.
-    first = (one.error / error) ** 2
-    second = (other.error / error) ** 2
-    freedom = 1 / (first**2 / one.freedom + second**2 / other.freedom)
-    reach = t_quantile((1 + level) / 2, freedom) * error
-    return Interval(difference, difference - reach, difference + reach)
-
-
-# -- Student's t -----------------------------------------------------------------------------------
+        return Spread(centre, error, sum(one.freedom for _, one in weighted))
+    # by shares of the variance, so that nothing small is lost
+    shares = sum(
+        (weight * one.error / error) ** 4 / one.freedom for weight, one in weighted
+    )
+    return Spread(centre, error, 1 / shares)
 
 
 @lru_cache(1024)
@@ -134,13 +102,9 @@ def t_quantile(level: float, freedom: float) -> float:
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     whole = math.lgamma(freedom / 2) - math.lgamma((freedom + 1) / 2)
     wanted = (level - 0.5) * math.exp(whole) * math.sqrt(math.pi)
-
-    def area(end: float) -> float:
-        powers = np.cos((nodes + 1) * end / 2) ** (freedom - 1)
-        return float(weights @ powers) * end / 2
-
-    low = 0.0
-    high = math.pi / 2
+    low, high = 0.0, math.pi / 2
     while (middle := (low + high) / 2) not in (low, high):
-        low, high = (middle, high) if area(middle) < wanted else (low, middle)
+        powers = np.cos((nodes + 1) * middle / 2) ** (freedom - 1)
+        below = weights @ powers * middle / 2 < wanted
+        low, high = (middle, high) if below else (low, middle)
     return math.sqrt(freedom) * math.tan(low)

@@ -9,9 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.comparison.differences import direction, incomparable
-from verl_tui.comparison.notes import differing
-from verl_tui.comparison.outcomes import FIGURES, measure, usual_last, weighty
+from verl_tui.comparison.compare import measured_differently
+from verl_tui.comparison.outcomes import (
+    FIGURES,
+    direction,
+    incomparable,
+    measure,
+    weighty,
+)
 from verl_tui.comparison.setting_differences import ABSENT, differing_settings
 from verl_tui.indicators import factor
 from verl_tui.rendering.charts.sparkline import spark_pieces, sparkline
@@ -110,8 +115,7 @@ def sections(
     view: View, runs: Sequence[Run], alignment: Alignment
 ) -> list[ComparisonSection]:
     """Return the comparison of runs, the baseline first, each up to a point."""
-    ends = stops(runs, alignment)
-    found = measure(runs, ends, usual_last(runs, ends), view.monitor.guide)
+    found = measure(runs, stops(runs, alignment), view.monitor.guide)
     now = "" if alignment is Alignment.END else ", now"
     known = [row for row in _figures(view, found, now) if row.is_known]
     judged = any(row.is_judged for row in known)
@@ -119,7 +123,7 @@ def sections(
         ComparisonSection("figures", known, _LEGEND if judged else ""),
         *(
             ComparisonSection("measured differently", (), sentence)
-            for sentence in differing(runs)
+            for sentence in measured_differently(runs)
         ),
         _settings(runs),
     ]
@@ -164,7 +168,7 @@ def _of_kind(kind: FigureKind, found: Sequence[MeasuredRun]) -> Iterator[Compari
     figures = [one.figures[kind.id] for one in found]
     better = 0 if incomparable(kind, found) else direction(kind, found)
     yield ComparisonRow(kind.label, [_figure(one, kind) for one in figures], better)
-    if kind.id.startswith("best"):
+    if kind.of == "best":
         steps = (UNKNOWN if one.step is None else str(one.step) for one in figures)
         yield _texts(f"{kind.label} at step", steps)
 
@@ -173,7 +177,7 @@ def _figure(one: Figure, kind: FigureKind) -> ComparedCell:
     if one.value is None:
         return ComparedCell()
     unit = one.unit or kind.unit
-    return ComparedCell(compact(one.value), one.value, unit, one.outside)
+    return ComparedCell(compact(one.value), one.value, unit, one.outside_band)
 
 
 def _steps(one: MeasuredRun) -> str:

@@ -19,7 +19,6 @@ from verl_tui.runs.clock import Clock
 from verl_tui.runs.run import Run
 from verl_tui.runs.time.forecast import pace
 from verl_tui.runs.time.step_clocks import TIMERS, clocks
-from verl_tui.runs.views.state import last_write
 from verl_tui.sources.feed import Feed
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ class RecordedRun:
         if clock is not None:
             return clock
         known = Clock("", steps, [step * self._usual for step in steps])
-        return known.counted_back(steps[-1], last_write(run) or 0.0, "")
+        return known.counted_back(steps[-1], run.modified or 0.0, "")
 
     def _at(self, steps: Any) -> Any:
         """Return the times of an array of steps, nan if unknown."""

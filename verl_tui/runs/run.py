@@ -39,7 +39,7 @@ from verl_tui.times import dated
 from verl_tui.trainers import differences
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Sequence
 
     from verl_tui.records import GpuReading, SourceStatus
     from verl_tui.runs.series import Series
@@ -114,6 +114,17 @@ class Run(LoggedMetrics):
         return tuple(self.sources)
 
     @property
+    def statuses(self) -> Sequence[SourceStatus]:
+        """The states of its sources as their readers tell them."""
+        return [state.status for state in self.sources.values()]
+
+    @property
+    def modified(self) -> float | None:
+        """When any of its files last changed, in seconds since the epoch."""
+        times = [one.modified for one in self.statuses if one.modified is not None]
+        return max(times, default=None)
+
+    @property
     @cached_by_revision
     def reach(self) -> tuple[int, int] | None:
         """First and last step of all that was logged, None before the first."""
@@ -170,7 +181,7 @@ class Run(LoggedMetrics):
     @property
     def unreadable(self) -> int:
         """Lines that no reader understood, over all sources."""
-        return sum(state.status.unreadable for state in self.sources.values())
+        return sum(status.unreadable for status in self.statuses)
 
     def lost(self, now: float) -> float:
         """Return the seconds since the newest record in which it was stopped or its host slept."""
@@ -194,14 +205,16 @@ class Run(LoggedMetrics):
         state = self._source(batch, now)
         arrival = now if batch.live else None
         newest = batch.newest()
-        for record in _with_differences(batch.records):
+        for record in batch.records:
             if isinstance(record, MetricRows):
-                self._apply_rows(state, record, arrival, newest.get(record.progress))
+                rows = _with_difference(record)
+                self._apply_rows(state, rows, arrival, newest.get(rows.progress))
             elif isinstance(record, Pulse):
                 state.life.pulse(record)
             else:
                 self._apply(state, record, arrival)
-        self._note_stop(now)
+        stopped = any(one.writer and one.writer.stopped for one in self.statuses)
+        self._lost.note(self.last_record, now, stopped=stopped)
         self._sum_up()
         self.revision += 1
 
@@ -244,15 +257,8 @@ class Run(LoggedMetrics):
     def _note_quiet(self, batch: Batch) -> None:
         """Note for how long nothing was written before what has just been appended."""
         if batch.live and self.outcome is not None:
-            changes = [state.status.modified or 0.0 for state in self.sources.values()]
-            quiet = (batch.status.modified or 0.0) - max(changes, default=0.0)
+            quiet = (batch.status.modified or 0.0) - (self.modified or 0.0)
             self.quiet_after_end = max(self.quiet_after_end, quiet)
-
-    def _note_stop(self, now: float) -> None:
-        """Note whether its process is stopped."""
-        writers = [state.status.writer for state in self.sources.values()]
-        stopped = any(writer is not None and writer.stopped for writer in writers)
-        self._lost.note(self.last_record, now, stopped=stopped)
 
     def _apply(self, state: SourceState, record: Record, arrival: float | None) -> None:
         match record:
@@ -400,41 +406,13 @@ class Run(LoggedMetrics):
             self.checkpoints[step] = event.text
 
 
-def _with_differences(records: Iterable[Record]) -> Iterator[Record]:
-    """Yield records with what a trainer logs only as the difference of two metrics: both in one
-    record, or each in rows of its own, as in event files.
-    """
-    alone: dict[str, MetricRows] = {}
-    for record in records:
-        if not isinstance(record, MetricRows):
-            yield record
-            continue
-        keys, columns = record.keys, record.columns
-        found = differences(keys)
-        made = [[*map(sub, columns[more], columns[less])] for _, more, less in found]
-        names = [name for name, _, _ in found]
-        yield record._replace(keys=(*keys, *names), columns=(*columns, *made))
-        if len(keys) == 1:
-            alone[keys[0]] = record
-    of = tuple(alone)
-    for name, more, less in differences(of):
-        yield from _difference(name, alone[of[more]], alone[of[less]])
-
-
-def _difference(name: str, rows: MetricRows, less: MetricRows) -> Iterator[MetricRows]:
-    """Yield the difference of two metrics at the steps that both have."""
-    taken = dict(zip(less.steps, less.columns[0], strict=True))
-    at = [place for place, step in enumerate(rows.steps) if step in taken]
-    steps = [rows.steps[place] for place in at]
-    if steps:
-        yield MetricRows(
-            (name,),
-            steps,
-            ([rows.columns[0][place] - taken[rows.steps[place]] for place in at],),
-            [rows.orders[place] for place in at],
-            [rows.times[place] for place in at] if rows.times else (),
-            progress=False,
-        )
+def _with_difference(rows: MetricRows) -> MetricRows:
+    """Return rows with what a trainer logs only as the difference of two metrics in one record."""
+    found = differences(rows.keys)
+    columns = rows.columns
+    made = [[*map(sub, columns[more], columns[less])] for _, more, less in found]
+    names = [name for name, _, _ in found]
+    return rows._replace(keys=(*rows.keys, *names), columns=(*columns, *made))
 
 
 def _precedence(state: SourceState, *, estimated: bool = False) -> int:

@@ -16,7 +16,6 @@ from verl_tui.runs.views.state import (
     State,
     doubt,
     is_evaluation,
-    last_write,
     overdue,
     patience,
     waited,
@@ -155,7 +154,7 @@ def _before_the_first(context: RuleContext) -> Told | str:
         )
         return Told({"quiet": minutes(quiet)}, evidence, case="begins")
     facts = ["the run has made no step yet"]
-    if (written := last_write(run)) is not None:
+    if (written := run.modified) is not None:
         facts.append(f"last written {minutes(max(0.0, now - written))} ago")
     if sign is not None and sign.latest is None:
         facts.append(sign.words)
@@ -253,7 +252,7 @@ def _signs(context: RuleContext) -> Sequence[str]:
 
 def _log(context: RuleContext) -> tuple[str, str]:
     """Return that the log is silent, empty where it is not or may not be, and more about it."""
-    written = last_write(context.run)
+    written = context.run.modified
     if written is None:
         return "", "it is unknown whether the log is silent"
     trained = signs_of_life.last_written(context.run)

@@ -10,7 +10,7 @@ from verl_tui.health.finding import Severity
 from verl_tui.indicators import factor
 from verl_tui.patterns import pattern
 from verl_tui.rendering.choices import next_choice
-from verl_tui.runs.views.state import State, last_write, state
+from verl_tui.runs.views.state import State, state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -97,7 +97,7 @@ def _is_critical(verdict: Verdict) -> bool:
 
 def _written(run: Run) -> float:
     """Return when a run was last written to, 0 where that is unknown."""
-    return last_write(run) or run.last_record or 0.0
+    return run.modified or run.last_record or 0.0
 
 
 def matching(runs: Iterable[Run], wanted: str) -> list[Run]:

@@ -16,19 +16,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.indicators import validation_keys
 from verl_tui.runs.cached import cached_by_revision
-from verl_tui.runs.clock import Clock
 from verl_tui.runs.settings import number
 from verl_tui.runs.time.step_clocks import clocks
 from verl_tui.runs.time.step_timing import excluded_timers
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
+    from verl_tui.runs.clock import Clock
     from verl_tui.runs.run import Run
-    from verl_tui.runs.series import Series
 
 _USUAL = 30
 """Newest durations whose median is the usual one."""
@@ -44,8 +43,6 @@ _LONGEST_STRIDE = 100
 """Steps from record to record at most where there is only one: a resumed run may begin anywhere."""
 _LOOKED_AT = 100_000
 """Coming steps that are looked at one by one; further ones are like these."""
-_DATED = ("reward", "policy_loss", "response_length", "entropy")
-"""Indicators whose records date the steps, the first to try first."""
 _TESTING, _SAVING = "timing_s/testing", "timing_s/save_checkpoint"
 
 
@@ -72,8 +69,7 @@ class StepKind(NamedTuple):
 
 
 _PLAIN = StepKind()
-_BOTH = StepKind(validation=True, checkpoint=True)
-_KINDS = (_PLAIN, StepKind(checkpoint=True), StepKind(validation=True), _BOTH)
+_KINDS = [StepKind(test, save) for test in (False, True) for save in (False, True)]
 
 
 # -- what was measured -----------------------------------------------------------------------------
@@ -100,41 +96,33 @@ def _measured(run: Run) -> _Measured:
     does; else by the step's timer; else by the clocks, of which progress bars count whole seconds.
     """
     timed = _by_timer(run)
-    records = [run.present(run.indicators.get(indicator)) for indicator in _DATED]
-    dated: list[Series | Clock] = [one for one in records if one and len(one) >= 3]
-    for one in dated if timed.pace else [*dated, *clocks(run)]:
-        found = _by_times(one)
+    for clock in (run.stated, run.watched, *(() if timed.pace else clocks(run))):
+        found = _by_clock(clock)
         if found is not None:
             if found.stride == timed.stride == 1:
-                together = {**timed.seconds, **found.seconds}
-                found = found._replace(seconds=dict(sorted(together.items())))
+                together = sorted({**timed.seconds, **found.seconds}.items())
+                found = found._replace(seconds=dict(together))
             return found
     return timed
 
 
-def _by_times(dated: Series | Clock) -> _Measured | None:
+def _by_clock(clock: Clock) -> _Measured | None:
     """Return how long steps took by when they were reached, None where too little is known; those
     that were reached together count as one.
     """
     import numpy as np
 
-    steps = np.array(dated.steps[-_LOOKED_BACK:])
-    times = np.array(dated.times[-_LOOKED_BACK:])
+    steps = np.array(clock.steps[-_LOOKED_BACK:])
+    times = np.array(clock.times[-_LOOKED_BACK:])
     stride = _stride(steps)
-    alone = np.isfinite(times) & (np.append(times[1:], np.nan) != times)
-    steps, times = steps[alone], times[alone]
-    apart, seconds = np.diff(steps), np.diff(times)
-    later = (apart > 0) & (seconds > 0)
-    if later.sum() < 2:
+    alone = np.append(times[1:], np.nan) != times
+    steps, apart, seconds = steps[alone], np.diff(steps[alone]), np.diff(times[alone])
+    if len(seconds) < 2:
         return None
-    each = seconds[later] / apart[later]
-    origin = dated.origin if isinstance(dated, Clock) else "times of the records"
-    regular = later & (apart == stride)
-    return _Measured(
-        Pace(float(np.median(each[-_USUAL:])), origin),
-        stride,
-        dict(zip(steps[1:][regular].tolist(), seconds[regular].tolist(), strict=True)),
-    )
+    usual = float(np.median((seconds / apart)[-_USUAL:]))
+    regular = apart == stride
+    pairs = zip(steps[1:][regular].tolist(), seconds[regular].tolist(), strict=True)
+    return _Measured(Pace(usual, clock.origin), stride, dict(pairs))
 
 
 def _by_timer(run: Run) -> _Measured:
@@ -174,16 +162,13 @@ def _stride(steps: Sequence[int] | NDArray[np.int64]) -> int:
 @cached_by_revision
 def _occasions(run: Run) -> tuple[set[int], set[int]]:
     """Return the steps with a validation, and those with a checkpoint."""
-    validations, saved = (
-        {
-            step
-            for key in keys
-            if (series := run.series(key)) is not None
-            for step in series.steps[-_LOOKED_BACK:]
-        }
-        for keys in ((_TESTING, *validation_keys(run.keys)[:1]), (_SAVING,))
-    )
-    return validations, saved | run.checkpoints.keys()
+    tested = _steps_of(run, (_TESTING, *validation_keys(run.keys)[:1]))
+    return tested, _steps_of(run, (_SAVING,)) | run.checkpoints.keys()
+
+
+def _steps_of(run: Run, keys: Iterable[str]) -> set[int]:
+    found = filter(None, map(run.series, keys))
+    return {step for series in found for step in series.steps[-_LOOKED_BACK:]}
 
 
 @cached_by_revision
@@ -204,7 +189,7 @@ class Schedule(NamedTuple):
 
     every: float
     """Steps from one time to the next, `inf` for never."""
-    last: int
+    last: int = 0
     """A step at which it was due."""
     regular: bool = True
     """False where the distances differ, so that only their mean is known."""
@@ -217,13 +202,11 @@ class Schedule(NamedTuple):
         """
         import numpy as np
 
-        if math.isinf(self.every):
-            return np.zeros(len(steps))
         due = np.full(len(steps), 1.0 / self.every)
         if self.regular:
-            due = np.where((steps - self.last) % self.every == 0, 1.0, 0.0)
+            due = ((steps - self.last) % self.every == 0).astype(float)
         due[steps == last] = 1.0
-        return due
+        return np.zeros(len(steps)) if math.isinf(self.every) else due
 
     def next_after(self, step: int) -> int | None:
         """Return the next step at which it is due, None where unknown."""
@@ -243,7 +226,7 @@ def schedule_of(run: Run, occasions: Collection[int], setting: str) -> Schedule:
     """
     stated = number(run.settings.get(setting))
     if stated is not None and math.isfinite(stated) and stated == int(stated):
-        return Schedule(stated if stated > 0 else math.inf, 0)
+        return Schedule(stated if stated > 0 else math.inf)
     # At step 0 the model is evaluated before training, and the last step has everything.
     past = [step for step in sorted(occasions) if 0 < step != run.total_steps]
     return _learned(past[-_OCCASIONS:], run.step or 0)
@@ -253,10 +236,10 @@ def _learned(recent: Sequence[int], reached: int) -> Schedule:
     """Return the schedule that recent occasions show."""
     apart = [after - before for before, after in pairwise(recent)]
     if apart:
-        return Schedule(sum(apart) / len(apart), recent[-1], len(set(apart)) == 1)
+        return Schedule(sum(apart) / len(apart), recent[-1], len({*apart}) == 1)
     if recent:
         return Schedule(max(reached, recent[0]), recent[0], regular=False)
-    return Schedule(math.inf, 0)
+    return Schedule(math.inf)
 
 
 def _schedules(run: Run) -> tuple[Schedule, Schedule]:

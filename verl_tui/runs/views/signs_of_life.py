@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from verl_tui.records import Writer
+    from verl_tui.runs.life import Life
     from verl_tui.runs.run import Run
     from verl_tui.runs.source_state import SourceState
     from verl_tui.runs.troubles import Trouble
@@ -47,13 +48,14 @@ def writer(run: Run) -> Writer | None:
     that only created a file is not missed if another file of the run was written long after.
     """
     newest = last_written(run) or 0.0
-    known = []
-    for state in run.sources.values():
-        one = state.status.writer
-        modified = state.status.modified or 0.0
-        if one is None or (one.by_name and one.gone and newest - modified > _KEPT_BACK):
-            continue
-        known.append(one)
+    known = [
+        one
+        for status in run.statuses
+        if (one := status.writer) is not None
+        and not (
+            one.by_name and one.gone and newest - (status.modified or 0.0) > _KEPT_BACK
+        )
+    ]
     return min(
         known, key=lambda one: (one.name.startswith("wandb"), one.gone), default=None
     )
@@ -75,11 +77,8 @@ def last_written(run: Run) -> float | None:
     """Return when something was last written that may belong to a long step, not counting what is
     written regardless of training.
     """
-    times = [
-        state.status.modified
-        for state in run.sources.values()
-        if not state.life.explained()
-    ]
+    sources = run.sources.values()
+    times = [one.status.modified for one in sources if not one.life.explained()]
     return max([time for time in times if time is not None], default=None)
 
 
@@ -95,11 +94,10 @@ def unattended(run: Run) -> bool:
         state.life.continued for state in run.sources.values()
     ):
         return False
-    statuses = [state.status for state in run.sources.values()]
-    newest = max([status.modified or 0.0 for status in statuses], default=0.0)
+    newest = run.modified or 0.0
     return any(
         status.unheld and newest - (status.modified or 0.0) <= _KEPT_BACK
-        for status in statuses
+        for status in run.statuses
     )
 
 
@@ -109,13 +107,10 @@ def gpus_work(run: Run, now: float) -> bool | None:
     Held memory proves nothing and is not looked at.
     """
     reading = run.gpus
-    if reading is not None:
-        known = [gpu.utilization for gpu in reading.gpus if gpu.utilization is not None]
-    else:
-        known = []
-    if reading is None or not known or now - reading.time > _FRESH_GPUS:
+    if reading is None or now - reading.time > _FRESH_GPUS:
         return None
-    return max(known) > _IDLE
+    known = [gpu.utilization for gpu in reading.gpus if gpu.utilization is not None]
+    return max(known) > _IDLE if known else None
 
 
 def _signs(run: Run, now: float) -> Iterator[Evidence]:
@@ -151,34 +146,30 @@ def _by_times(state: SourceState, name: str, now: float) -> Evidence | None:
 
 
 def phase(run: Run) -> str | None:
-    """Describe the last known activity of the run: a heartbeat, a printed stage, a timer; None if
-    nothing is known.
+    """Describe the last known activity of the run: a heartbeat, a printed stage, the longest timed
+    part of the last step, in which a run that waits mostly is; None if nothing is known.
     """
-    beats = [state for state in run.sources.values() if state.life.counters]
-    if beats:
-        return _heartbeat(beats[0])
-    stages = [state.stage for state in run.sources.values() if state.stage is not None]
-    if stages:
-        return f"the last stage printed: {one_line(stages[-1].text, 120)} (line {stages[-1].line})"
-    return _timer(run)
-
-
-def _timer(run: Run) -> str | None:
-    """Name the longest timed part of the last step: a run that waits is mostly in a part that takes
-    long.
-    """
-    parts: list[tuple[float, str]] = []
-    for key in run.keys:
-        if key.startswith("timing_s/") and key != "timing_s/step":
-            parts += [(seconds, key) for seconds in run.tail(key, 1)]
-    seconds, key = max(parts, default=(0.0, ""))
+    for state in run.sources.values():
+        if state.life.counters:
+            return _heartbeat(state.life)
+    for state in reversed(run.sources.values()):
+        if state.stage is not None:
+            words = one_line(state.stage.text, 120)
+            return f"the last stage printed: {words} (line {state.stage.line})"
+    seconds, part = max(_timers(run), default=(0.0, ""))
     if seconds > 0:
-        return f"the longest timed part of the last step: {key.partition('/')[2]}, {seconds:.2g} s"
+        return f"the longest timed part of the last step: {part}, {seconds:.2g} s"
     return None
 
 
-def _heartbeat(state: SourceState) -> str:
-    life = state.life
+def _timers(run: Run) -> Iterator[tuple[float, str]]:
+    for key in run.keys:
+        if key.startswith("timing_s/") and key != "timing_s/step":
+            for seconds in run.tail(key, 1):
+                yield seconds, key.partition("/")[2]
+
+
+def _heartbeat(life: Life) -> str:
     if not life.stands() or life.stood is None or life.stamp is None:
         return f"the last heartbeat: {life.counters}"
     still = age(life.until_newest(life.stood))
@@ -199,7 +190,9 @@ def worker_errors(run: Run) -> list[tuple[str, Trouble]]:
 
 
 def last_troubles(run: Run) -> list[tuple[str, Trouble]]:
-    """Return all trouble behind the last step of its log, in its order: the rest was survived."""
+    """Return all trouble behind the last step of its log with the path of that, in its order: the
+    rest was survived.
+    """
     found = [
         (path, trouble)
         for path, state in run.sources.items()
@@ -207,8 +200,3 @@ def last_troubles(run: Run) -> list[tuple[str, Trouble]]:
         if trouble.step == state.step
     ]
     return sorted(found, key=lambda one: one[1].fresh.line)
-
-
-def last_errors(run: Run) -> list[tuple[str, Trouble]]:
-    """Return the exceptions of workers behind the last step of their log."""
-    return [one for one in last_troubles(run) if one[1].of_worker]

@@ -12,7 +12,7 @@ from verl_tui.runs.time.forecast import expected_step, pace, remaining_steps
 from verl_tui.runs.views.signs_of_life import (
     evidence,
     gpus_work,
-    last_errors,
+    last_troubles,
     last_written,
     unattended,
     writer,
@@ -118,23 +118,10 @@ def ahead(run: Run, now: float) -> float | None:
 
 def waited(run: Run, now: float) -> float | None:
     """Return for how many seconds a run could have made a step and has not, None where no record
-    has a time.
-
-    That is its silence without the time in which it was stopped or its host slept.
+    has a time: its silence without the time in which it was stopped or its host slept.
     """
     quiet = silence(run, now)
-    if quiet is None:
-        return None
-    return max(0.0, quiet - run.lost(now))
-
-
-def last_write(run: Run) -> float | None:
-    """Return when any of the run's files last changed, in seconds since the epoch."""
-    statuses = [state.status for state in run.sources.values()]
-    return max(
-        [status.modified for status in statuses if status.modified is not None],
-        default=None,
-    )
+    return None if quiet is None else max(0.0, quiet - run.lost(now))
 
 
 def state(run: Run, now: float) -> State:
@@ -144,18 +131,47 @@ def state(run: Run, now: float) -> State:
         run: The run.
         now: Seconds since the epoch.
     """
-    for judge in _JUDGES:
-        found = judge(run, now)
-        if found is not None:
-            return found
-    return State.UNKNOWN
+    found = (judge(run, now) for judge in _JUDGES)
+    return next(filter(None, found), State.UNKNOWN)
+
+
+def _stated(run: Run, _now: float) -> State | None:
+    """Return how the run ended according to its own log, None if the log does not say."""
+    kind = run.outcome and run.outcome.kind
+    if kind is EventKind.FATAL:
+        return State.CRASHED
+    if kind is EventKind.FINISHED or _is_complete(run):
+        return State.FINISHED
+    if kind is EventKind.STOPPED:
+        return State.ENDED if interrupted(run) else State.CRASHED
+    if kind is EventKind.EXITED:
+        # W&B ends so too where the trainer has crashed: without an error code, long before its last
+        # step.
+        return (
+            State.ENDED if run.total_steps and not _reached(run, 1) else State.FINISHED
+        )
+    return None
+
+
+def _is_complete(run: Run) -> bool:
+    """Return whether the last step was made, and no debugger waits behind it."""
+    return _reached(run, 0) and not any(one.debugged for one in run.sources.values())
+
+
+def _reached(run: Run, short: int) -> bool:
+    """Return whether a run has made its last step, or all but so many: some bars are not painted at
+    their end.
+    """
+    return bool(
+        run.step and run.total_steps and run.step >= run.total_steps - short > 0
+    )
 
 
 def _played(run: Run, _now: float) -> State | None:
     """Return the state of a run of which a replay has more to play: no silence is one."""
-    if not any(source.status.to_come for source in run.sources.values()):
-        return None
-    return State.WAITING if run.step is None else State.RUNNING
+    if any(status.to_come for status in run.statuses):
+        return State.WAITING if run.step is None else State.RUNNING
+    return None
 
 
 def _crashed(run: Run, now: float) -> State | None:
@@ -166,16 +182,24 @@ def _crashed(run: Run, now: float) -> State | None:
     return State.CRASHED if quiet or _let_go(run) else None
 
 
+def _let_go(run: Run) -> bool:
+    """Return whether no process holds the log with the run's ending any more."""
+    ended = [source for source in run.sources.values() if source.ending is not None]
+    if any(source.ending and source.ending.bare for source in ended):
+        return True  # W&B logs its exit with an error
+    holder = writer(run)
+    if holder is not None:
+        return holder.gone
+    return any(one.status.unheld for one in ended if one.ending is run.outcome)
+
+
 def _evaluated(run: Run, now: float) -> State | None:
     """Return the state of samples without a training."""
     if not is_evaluation(run):
         return None
-    holder = writer(run)
-    idle = _idle(run, now)
-    gone = holder is not None and holder.gone
-    if gone or idle is None or idle > _FRESH_LOG:
-        return State.FINISHED
-    return State.RUNNING
+    holder, idle = writer(run), _idle(run, now)
+    over = idle is None or idle > _FRESH_LOG or (holder is not None and holder.gone)
+    return State.FINISHED if over else State.RUNNING
 
 
 def _by_process(run: Run, _now: float) -> State | None:
@@ -183,9 +207,7 @@ def _by_process(run: Run, _now: float) -> State | None:
     holder = writer(run)
     if holder is not None and holder.gone:
         return _gone(run)
-    if holder is not None and holder.stopped:
-        return State.STALLED
-    return None
+    return State.STALLED if holder is not None and holder.stopped else None
 
 
 def _before_first_step(run: Run, now: float) -> State | None:
@@ -195,51 +217,29 @@ def _before_first_step(run: Run, now: float) -> State | None:
     ):
         return None
     idle = _idle(run, now)
-    if has_no_training(run) and _abandoned(run, idle):
-        return State.NO_TRAINING
     waits = idle is None or idle <= _ENDED_AFTER or writer(run) is not None
     return State.WAITING if waits else State.ENDED
 
 
-def _idle(run: Run, now: float) -> float | None:
-    """Return the seconds since any of the run's files changed, else since its newest record; None
-    where that is yet to come.
-    """
-    changed = last_write(run)
-    if changed is None:
-        return silence(run, now)
-    if changed - now <= _CLOCKS:
-        return max(0.0, now - changed)
-    return None
-
-
-def _let_go(run: Run) -> bool:
-    """Return whether no process holds the log with the run's ending any more."""
-    if any(
-        source.ending is not None and source.ending.bare
-        for source in run.sources.values()
-    ):
-        return True  # W&B logs its exit with an error
-    holder = writer(run)
-    if holder is not None:
-        return holder.gone
-    return any(
-        source.status.unheld
-        for source in run.sources.values()
-        if source.ending is run.outcome
-    )
-
-
-def has_no_training(run: Run) -> bool:
-    """Return whether files that no process writes to have been read whole, and no line of them is
-    of a training: notes that a shell's `*` named too, for one.
+def _no_training(run: Run, now: float) -> State | None:
+    """Return NO_TRAINING if files that no process writes to have been read whole, and no line of
+    them is of a training: notes that a shell's `*` named too, for one.
     """
     if run.step is not None or run.events or writer(run) is not None:
-        return False
-    statuses = [source.status for source in run.sources.values()]
-    return any(
-        status.size and status.format == _CONSOLE for status in statuses
-    ) and all(map(_read_in_vain, statuses))
+        return None
+    text = any(status.size and status.format == _CONSOLE for status in run.statuses)
+    in_vain = text and all(map(_read_in_vain, run.statuses))
+    return State.NO_TRAINING if in_vain and _abandoned(run, now) else None
+
+
+def _abandoned(run: Run, now: float) -> bool:
+    """Return whether files have not changed for long, or no process of this host, to which all of
+    them belong, holds any.
+    """
+    idle = _idle(run, now)
+    if idle is not None and idle > _STALL_UNKNOWN:
+        return True
+    return all(status.unheld for status in run.statuses if status.size)
 
 
 def _read_in_vain(status: SourceStatus) -> bool:
@@ -249,90 +249,16 @@ def _read_in_vain(status: SourceStatus) -> bool:
     return status.whole
 
 
-def _abandoned(run: Run, idle: float | None) -> bool:
-    """Return whether files have not changed for long, or no process of this host, to which all of
-    them belong, holds any.
-    """
-    if idle is not None and idle > _STALL_UNKNOWN:
-        return True
-    return all(
-        source.status.unheld for source in run.sources.values() if source.status.size
-    )
-
-
-def unread_form(run: Run) -> str:
-    """Say which lines look like metrics that cannot be read; empty for a run with steps."""
-    said = (source.status.unread_form for source in run.sources.values())
-    return "" if run.step is not None else next(filter(None, said), "")
-
-
-def is_evaluation(run: Run) -> bool:
-    """Return whether a run is an evaluation: samples without a step."""
-    if run.step is not None or run.total_steps is not None:
-        return False
-    formats = {
-        source.status.format for source in run.sources.values() if source.status.records
-    }
-    return SAMPLES in formats and formats <= _OF_EVALUATIONS
-
-
-def _stated(run: Run, _now: float) -> State | None:
-    """Return how the run ended according to its own log, None if the log does not say."""
-    kind = run.outcome.kind if run.outcome is not None else None
-    if kind is EventKind.FINISHED:
-        return State.FINISHED
-    if kind is EventKind.FATAL:
-        return State.CRASHED
-    if _complete(run):
-        return State.FINISHED
-    if kind is EventKind.STOPPED:
-        return State.ENDED if interrupted(run) else State.CRASHED
-    if kind is EventKind.EXITED:
-        # W&B ends so too where the trainer has crashed: without an error code, long before its last
-        # step.
-        if run.total_steps is None or _nearly(run):
-            return State.FINISHED
-        return State.ENDED
-    return None
-
-
-def _complete(run: Run) -> bool:
-    """Return whether the last step was made, and no debugger waits behind it."""
-    step = run.step
-    total = run.total_steps
-    if step is None or total is None or not step >= total > 0:
-        return False
-    return not any(source.debugged for source in run.sources.values())
-
-
-def _nearly(run: Run) -> bool:
-    """Return whether the last step but one was made: some bars are not painted at their end."""
-    return (
-        run.step is not None
-        and run.total_steps is not None
-        and run.step >= run.total_steps - 1 > 0
-    )
+def _unattended(run: Run, _now: float) -> State | None:
+    return _gone(run) if unattended(run) else None
 
 
 def _gone(run: Run) -> State:
     """Return the state of a run whose process is gone without a message."""
-    if _nearly(run):
+    if _reached(run, 1):
         return State.FINISHED
-    return State.CRASHED if last_errors(run) else State.ENDED
-
-
-def interrupted(run: Run) -> bool:
-    """Return whether the user stopped the run at its terminal."""
-    outcome = run.outcome
-    return (
-        outcome is not None
-        and outcome.kind is EventKind.STOPPED
-        and _CTRL_C.search(outcome.text) is not None
-    )
-
-
-def _unattended(run: Run, _now: float) -> State | None:
-    return _gone(run) if unattended(run) else None
+    failed = any(trouble.of_worker for _, trouble in last_troubles(run))
+    return State.CRASHED if failed else State.ENDED
 
 
 def _by_silence(run: Run, now: float) -> State | None:
@@ -340,19 +266,13 @@ def _by_silence(run: Run, now: float) -> State | None:
     quiet = waited(run, now)
     if quiet is None:
         return None
-    if not overdue(run, quiet) or quiet <= patience(run) * (
-        _DOUBT if doubt(run, now) else 1.0
-    ):
+    if not overdue(run, quiet) or (doubt(run, now) and quiet <= _DOUBT * patience(run)):
         return State.RUNNING
     # A file's time alone may be that of a copy.
     sign = evidence(run, now)
-    if sign is None:
-        return _gone(run)
-    if sign.latest is None:
-        return State.STALLED
     usual = pace(run)
     long = max(_ENDED_AFTER, _ENDED_PACES * (usual.seconds if usual else 0.0))
-    if max(0.0, now - sign.latest) > long:
+    if sign is None or (sign.latest is not None and now - sign.latest > long):
         return _gone(run)
     return State.STALLED
 
@@ -363,11 +283,42 @@ _JUDGES = (
     _crashed,
     _evaluated,
     _by_process,
+    _no_training,
     _before_first_step,
     _unattended,
     _by_silence,
 )
 """Each returns the state if its evidence decides it; the first that does holds."""
+
+
+def _idle(run: Run, now: float) -> float | None:
+    """Return the seconds since any of the run's files changed, else since its newest record; None
+    where that is yet to come.
+    """
+    if run.modified is None:
+        return silence(run, now)
+    return max(0.0, now - run.modified) if run.modified - now <= _CLOCKS else None
+
+
+def unread_form(run: Run) -> str:
+    """Say which lines look like metrics that cannot be read; empty for a run with steps."""
+    said = (status.unread_form for status in run.statuses)
+    return "" if run.step is not None else next(filter(None, said), "")
+
+
+def is_evaluation(run: Run) -> bool:
+    """Return whether a run is an evaluation: samples without a step."""
+    if run.step is not None or run.total_steps is not None:
+        return False
+    formats = {status.format for status in run.statuses if status.records}
+    return SAMPLES in formats and formats <= _OF_EVALUATIONS
+
+
+def interrupted(run: Run) -> bool:
+    """Return whether the user stopped the run at its terminal."""
+    end = run.outcome
+    stopped = end is not None and end.kind is EventKind.STOPPED
+    return stopped and end is not None and _CTRL_C.search(end.text) is not None
 
 
 def patience(run: Run) -> float:
