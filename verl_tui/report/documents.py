@@ -23,6 +23,7 @@ from verl_tui.report.drawing import drawing_of
 from verl_tui.report.masked import masked
 from verl_tui.report.stylesheet import PAGE_STYLE, policy
 from verl_tui.report.svg import svg
+from verl_tui.text import fenced
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
 _SIZE = (76, 12)
 """Cells of a curve that is drawn in text."""
-_TICKS = pattern("`+")
 _GAPS = pattern(r"\n{3,}")
 _KEPT = "\0"
 """Stands for a line's end in a block of code until gaps have been closed: no text has one."""
@@ -111,11 +111,9 @@ def in_text(chart: ReportChart) -> str:
     return masked("\n".join(text_of(row).rstrip() for row in rows))
 
 
-def fenced(text: str) -> str:
-    """Return text in a block of code that it cannot end."""
-    longest = max((len(one) for one in _TICKS.findall(text)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}text\n{text}\n{fence}".replace("\n", _KEPT)
+def fenced_block(text: str) -> str:
+    """Return text in a block of code in which no gap is closed."""
+    return fenced(text).replace("\n", _KEPT)
 
 
 _FILTERS = (
@@ -125,7 +123,7 @@ _FILTERS = (
     counted,
     escaped,
     sentences.excerpt_heading,
-    fenced,
+    fenced_block,
     sentences.findings_of,
     sentences.heading,
     in_text,
