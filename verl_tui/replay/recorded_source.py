@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from itertools import accumulate, repeat, starmap
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -170,13 +171,15 @@ class RecordedSource:
         taken = self._taken or 0
         over = taken >= len(self.moments)
         status = self._statuses[-1 if over else bisect_left(self._ends, taken, 1) - 1]
-        seen = {}
-        for name in ("records", "unreadable", "bytes_read"):
-            figures = [0, *(getattr(one, name) for one in self._statuses)]
-            seen[name] = int(np.interp(taken, self._ends, figures))
+        records, unreadable, size = (
+            int(np.interp(taken, self._ends, [0, *map(figure, self._statuses)]))
+            for figure in map(attrgetter, ("records", "unreadable", "bytes_read"))
+        )
         return status._replace(
-            **seen,
-            size=seen["bytes_read"],
+            records=records,
+            unreadable=unreadable,
+            bytes_read=size,
+            size=size,
             modified=None if status.modified is None else moment,
             to_come=not over,
         )
