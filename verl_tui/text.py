@@ -54,6 +54,7 @@ _VISIBLE |= dict.fromkeys(range(0x1F3FB, 0x1F400), "")
 _VISIBLE |= {0x1F1E6 + at: chr(ord("A") + at) for at in range(26)}
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 _NUMBER = pattern(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:inf|nan)")
+_TICKS = pattern("`+")
 _SUSPECT = {
     0xC2: pattern(rb"\xc2[\x80-\x9f\xad]"),
     0xCD: pattern(rb"\xcd\x8f"),
@@ -114,6 +115,13 @@ def one_line(text: str, limit: int = 200) -> str:
     if len(flat) <= limit:
         return flat
     return flat[: limit - 1] + "…"
+
+
+def fenced(text: str) -> str:
+    """Return text in a block of code in Markdown that it cannot end."""
+    longest = max(map(len, _TICKS.findall(text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text\n{text}\n{fence}"
 
 
 def shell_words(words: Iterable[str]) -> str:

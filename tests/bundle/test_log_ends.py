@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verl_tui.bundle.log_ends import read_end
-from verl_tui.bundle.without_samples import LEFT_OUT, without_samples
+from verl_tui.bundle.logs import LEFT_OUT, read_end, without_samples
 
 if TYPE_CHECKING:
     from pathlib import Path

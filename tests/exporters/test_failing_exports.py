@@ -117,7 +117,7 @@ def test_a_report_goes_without_samples_that_cannot_be_shown(
 def test_a_bundle_goes_without_a_part_that_cannot_be_made(
     logs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("verl_tui.bundle.contents.charts", lambda *_: 1 / 0)
+    monkeypatch.setattr("verl_tui.bundle.contents.list_charts", lambda *_: 1 / 0)
     out = logs.parent / "run.zip"
     assert main(["bundle", str(logs / "bad"), "--yes", "-o", str(out)]) == 0
     with zipfile.ZipFile(out) as archive:

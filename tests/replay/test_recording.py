@@ -180,23 +180,17 @@ def test_without_times_the_timer_sets_the_pace_else_a_second_a_step(
     assert recorded.pace == pace
 
 
-def test_dumps_alone_come_when_they_were_written_unless_they_were_copied(tmp_path):
+def test_dumps_alone_are_paced_by_a_second_a_step(tmp_path):
     for step in range(1, 9):
+        row = {"input": "q", "output": "a", "score": 1.0, "step": step}
         path = tmp_path / f"{step}.jsonl"
-        path.write_text(
-            json.dumps({"input": "q", "output": "a", "score": 1.0, "step": step})
-            + "\n",
-            encoding="utf-8",
-        )
-        os.utime(path, (BEGAN + 60 * step, BEGAN + 60 * step))
-    (recorded,) = recording(tmp_path).runs.values()
-    assert list(recorded.moments) == [BEGAN + 60 * step for step in range(1, 9)]
-    (run,) = monitor_at(recording(tmp_path), BEGAN + 200).runs.values()
-    assert [place.step for place in run.samples.places] == [1, 2, 3]
-    for path in tmp_path.iterdir():
+        path.write_text(json.dumps(row) + "\n", encoding="utf-8")
         os.utime(path, (BEGAN, BEGAN))
-    (recorded,) = recording(tmp_path).runs.values()
+    made = recording(tmp_path)
+    (recorded,) = made.runs.values()
     assert list(recorded.moments) == [BEGAN - 8 + step for step in range(1, 9)]
+    (run,) = monitor_at(made, BEGAN - 5).runs.values()
+    assert [place.step for place in run.samples.places] == [1, 2, 3]
 
 
 def test_state_and_expected_end_are_those_of_the_moment(tmp_path):

@@ -13,8 +13,7 @@ from property_examples import examples
 from reported import REWARD, report_of, rising
 
 from verl_tui.records import Sample
-from verl_tui.report.documents import drawn_charts, report_text
-from verl_tui.report.files import write_charts
+from verl_tui.report.documents import drawn_charts, report_text, write_charts
 
 MARK = "zqx"
 """Stands in all foreign elements and attributes, and in nothing of ours."""

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from verl_tui.secrets import Mask
 
-
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 """The first time that a zip file can state."""
 _MODE = 0o600
@@ -44,13 +43,12 @@ def masked_files(
     mask.spare(words)
     for piece in pieces:
         mask.learn(_as_text(piece.content))
-    return [_masked(piece, mask) for piece in pieces]
-
-
-def _masked(piece: BundledFile, mask: Mask) -> BundledFile:
-    hide = mask.text if isinstance(piece.content, str) else mask.data
-    data = _as_text(hide(piece.content)).encode("utf-8", "replace")
-    return BundledFile(mask.text(piece.name), piece.about, data)
+    found = []
+    for name, about, content in pieces:
+        hide = mask.text if isinstance(content, str) else mask.data
+        data = _as_text(hide(content)).encode("utf-8", "replace")
+        found.append(BundledFile(mask.text(name), about, data))
+    return found
 
 
 def _as_text(content: Any) -> str:
@@ -63,13 +61,12 @@ def _as_text(content: Any) -> str:
 def zipped(files: Iterable[BundledFile]) -> bytes:
     """Return the files as a zip archive, in the order given and without times."""
     out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in files:
             info = zipfile.ZipInfo(file.name, _EPOCH)
-            info.compress_type = zipfile.ZIP_DEFLATED
             info.create_system = 3  # Unix, whose file modes follow
             info.external_attr = (0o100000 | _MODE) << 16
-            archive.writestr(info, file.content)
+            archive.writestr(info, file.content, zipfile.ZIP_DEFLATED)
     return out.getvalue()
 
 
@@ -80,12 +77,10 @@ def write_private(path: Path, data: bytes) -> None:
         FileExistsError: Something of that name exists, even if only a dangling link.
         OSError: It cannot be written; then nothing is left of it.
     """
-    with os.fdopen(
-        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE), "wb"
-    ) as file:
-        try:
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE)
+    try:
+        with os.fdopen(number, "wb") as file:
             file.write(data)
-            file.flush()
-        except OSError:
-            path.unlink()
-            raise
+    except OSError:
+        path.unlink()
+        raise

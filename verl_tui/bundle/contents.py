@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import io
 import re
+from collections import Counter
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from verl_tui.bundle import processes, versions
 from verl_tui.bundle.archive import BundledFile
-from verl_tui.bundle.curves import charts, metrics_csv
-from verl_tui.bundle.log_ends import read_end
-from verl_tui.bundle.samples import newest_samples
-from verl_tui.bundle.summary import readme, summary
-from verl_tui.bundle.without_samples import without_samples
+from verl_tui.bundle.logs import read_end, without_samples
 from verl_tui.check import report
 from verl_tui.check.note import note_text
+from verl_tui.exporters.csv import write_csv
 from verl_tui.failures import note_failure
+from verl_tui.on_demand.samples import StepSamples
 from verl_tui.plain_data import plain
+from verl_tui.rendering.charts.page import ChartFilter, list_charts
+from verl_tui.rendering.charts.plan import ChartLook
+from verl_tui.rendering.charts.planned_data import chart_data
+from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.log.target import texts
+from verl_tui.rendering.session.snapshot import View
+from verl_tui.rendering.text.piece import text_of
 from verl_tui.runs.views.signs_of_life import worker_errors
+from verl_tui.sources.files.paths import why
 from verl_tui.sources.formats import completions, parquet, rollouts, sample_records
 from verl_tui.sources.formats.wandb import sample_tables as wandb_tables
+from verl_tui.text import fenced
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
@@ -30,31 +38,50 @@ if TYPE_CHECKING:
 
     from psutil import Process
 
-    from verl_tui.bundle.log_ends import LogEnd
+    from verl_tui.bundle.logs import LogEnd
     from verl_tui.monitor import Monitor
-    from verl_tui.records import GpuReading
+    from verl_tui.records import Sample
     from verl_tui.runs.run import Run
-    from verl_tui.runs.source_state import SourceState
 
-_OF_SAMPLES = frozenset(
-    {
-        completions.name,
-        parquet.name,
-        rollouts.name,
-        sample_records.name,
-        wandb_tables.name,
-    }
-)
+_OF_SAMPLES = {
+    one.name for one in (completions, parquet, rollouts, sample_records, wandb_tables)
+}
 """Formats of files that hold samples."""
-_NO_LOGS = _OF_SAMPLES | {"settings"}
 _MOST_LOGS = 16
 """Number of newest logs whose ends are kept: the logs of many ranks all say much the same."""
 _MOST_UNREADABLE = 200
 """Number of unreadable lines listed for each source, the last ones."""
+_MOST_CSV = 8 * 2**20
+"""Characters of the table of metrics that are kept: the header and the last rows."""
+_CHARTS, _WIDTH, _HEIGHT = 12, 100, 14
+_MOST_SAMPLES = 20
+_PLACES = 4
+"""Number of newest steps that samples are taken from, both of training and of validation."""
+_SAMPLE_TEXT = 8000
+"""Characters of each text of a sample that are kept."""
+_ERROR_LINES = 25
+_OPENING = 3
+"""Lines of the report that say how it is, why, and what to do next."""
+_NAMED = ("verl", "trl", "torch", "vllm", "sglang", "transformers", "ray", "python")
+_README = """\
+Evidence on a training run, gathered by `verl-tui bundle`.
+
+summary.md is short and made to be pasted into an issue; the rest is what it rests on:
+
+{contents}
+
+Keys, tokens and passwords are written ***, home directories ~, and names of users and hosts USER,
+HOST, EMAIL and IP (unless made with --keep-names). This goes by names and known forms: a secret of
+an unknown form under a name that says nothing stays as it is. Samples are in it with --samples
+only, except where a training prints them in a way that verl-tui does not know. So look through the
+files before you publish them.
+
+Files are bounded: of a log its last lines, of a long table its last steps. Where something is cut
+off, its first line or the list above says so.
+{problems}"""
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(NamedTuple):
     """The optional contents of a bundle."""
 
     lines: int = 1000
@@ -65,8 +92,7 @@ class Wanted:
     """Whether to add the newest samples, which may be private."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gathered:
+class Gathered(NamedTuple):
     """The files of a bundle, unmasked."""
 
     pieces: Sequence[BundledFile]
@@ -86,15 +112,19 @@ def gather(monitor: Monitor, run: Run, now: float, wanted: Wanted) -> Gathered:
         now: Seconds since the epoch.
         wanted: What goes into it.
     """
-    evidence = _Evidence(monitor, run, now, wanted, [])
+    problems: list[str] = []
+    evidence = _Evidence(monitor, run, now, wanted, problems)
     pieces: list[BundledFile] = []
-    problems = evidence.problems
     for what, files in _PARTS.items():
         try:
-            pieces += list(files(evidence))
+            pieces += files(evidence)
         except Exception as error:  # noqa: BLE001, PERF203 - whatever it is
             problems.append(f"{what}: {note_failure(f'gathering {what}', error)}")
-    about = readme(pieces, problems)
+    wide = max(len(piece.name) for piece in pieces)
+    contents = "\n".join(f"  {piece.name:<{wide}}  {piece.about}" for piece in pieces)
+    missing = "".join(f"- {one}\n" for one in problems)
+    missing = f"\nNot in it:\n{missing}" if problems else ""
+    about = _README.format(contents=contents, problems=missing)
     pieces.insert(0, BundledFile("README.txt", "what this is", about))
     names = " ".join((*run.keys, *run.settings))
     words = frozenset(re.split(r"[\W_]+", names)) - {""}
@@ -113,15 +143,31 @@ class _Evidence:
 
     @cached_property
     def logs(self) -> dict[str, LogEnd]:
-        """The ends of the logs by path."""
-        return dict(_logs(self.run, self.wanted.lines, self.problems))
+        """The ends of the logs by path, the newest logs first."""
+        found = [
+            status.path
+            for status in sorted(texts(self.run), key=lambda one: -(one.modified or 0))
+            if status.format not in (*_OF_SAMPLES, "settings")
+            and Path(status.path).is_file()
+        ]
+        left = counted(len(found) - _MOST_LOGS, "further log")
+        if len(found) > _MOST_LOGS:
+            self.problems.append(
+                f"{left} left out: only the newest {_MOST_LOGS} are in"
+            )
+        ends = {}
+        for path in found[:_MOST_LOGS]:
+            try:
+                ends[path] = read_end(Path(path), self.wanted.lines)
+            except OSError as error:  # noqa: PERF203 - of a few files
+                self.problems.append(f"{path}: {why(error)}")
+        return ends
 
     @cached_property
     def stated(self) -> Sequence[versions.StatedVersion]:
         """The versions that the run states."""
-        return versions.stated_versions(
-            self.run, {path: end.head for path, end in self.logs.items()}
-        )
+        versioned = {path: end.versioned for path, end in self.logs.items()}
+        return versions.stated_versions(self.run, versioned)
 
     @cached_property
     def checked(self) -> dict[str, Any]:
@@ -146,32 +192,35 @@ class _Evidence:
 _Part: TypeAlias = "Callable[[_Evidence], Iterable[BundledFile]]"
 
 
-def _logs(run: Run, most: int, problems: list[str]) -> Iterator[tuple[str, LogEnd]]:
-    """Yield the ends of a run's logs, the newest logs first; list unreadable ones among the
-    problems.
-    """
-    found = [
-        status
-        for status in sorted(texts(run), key=lambda status: -(status.modified or 0.0))
-        if status.format not in _NO_LOGS and Path(status.path).is_file()
+def _summary(of: _Evidence) -> str:
+    """Return the verdict, versions, the first finding and the last error as Markdown."""
+    (run,) = of.checked["runs"]
+    here = versions.installed()
+    stated = (one[:2] for one in of.stated if one.package in _NAMED)
+    formats = Counter(one["program"] or one["format"] for one in run["sources"])
+    sources = ", ".join(f"{count} × {name}" for name, count in formats.items())
+    unreadable = sum(one["unreadable"] for one in run["sources"])
+    parts = [
+        f"### Training run\n{fenced(chr(10).join(of.note.splitlines()[:_OPENING]))}",
+        f"- versions that the run states: {', '.join(map(' '.join, stated)) or 'none'}",
+        f"- seen by: verl-tui {here['verl-tui']}, Python {here['python']}, {here['platform']}",
+        f"- sources: {sources}; unreadable lines: {unreadable}",
     ]
-    left = len(found) - _MOST_LOGS
-    if left > 0:
-        problems.append(
-            f"{counted(left, 'further log')} left out: only the newest {_MOST_LOGS} are in"
-        )
-    for status in found[:_MOST_LOGS]:
-        try:
-            yield status.path, read_end(Path(status.path), most)
-        except OSError as error:  # noqa: PERF203 - of a few files
-            why = (error.strerror or str(error)).lower()
-            problems.append(f"{status.path}: {why}")
+    for first in run["findings"][:1]:
+        words = f"{first['severity']} {first['id']}: {first['message']}"
+        finding = fenced("\n".join((words, *first["evidence"])))
+        parts.append(f"\n**First finding**\n\n{finding}")
+    errors = [end.tracebacks[-1] for end in of.logs.values() if end.tracebacks]
+    for error in errors[:1]:
+        last = fenced("\n".join(error.splitlines()[-_ERROR_LINES:]))
+        parts.append(f"\n**Last error**\n\n{last}")
+    return "\n".join(parts) + "\n"
 
 
-def _log_pieces(logs: dict[str, LogEnd], *, samples: bool) -> Iterator[BundledFile]:
-    for number, (path, end) in enumerate(logs.items(), 1):
+def _log_pieces(of: _Evidence) -> Iterator[BundledFile]:
+    for number, (path, end) in enumerate(of.logs.items(), 1):
         name = f"logs/{number:02}-{Path(path).name}"
-        lines = end.lines if samples else without_samples(end.lines)
+        lines = end.lines if of.wanted.samples else without_samples(end.lines)
         text = "\n".join((f"# {path}: {end.note}", *lines)) + "\n"
         yield BundledFile(f"{name}.txt", end.note.partition(";")[0], text)
         if end.tracebacks:
@@ -180,20 +229,21 @@ def _log_pieces(logs: dict[str, LogEnd], *, samples: bool) -> Iterator[BundledFi
             yield BundledFile(f"{name}.tracebacks.txt", about, text)
 
 
-def _source(state: SourceState, wanted: Wanted) -> dict[str, Any]:
-    kept = list(state.unreadable)[-_MOST_UNREADABLE:]
-    if state.status.format in _OF_SAMPLES and not wanted.samples:
-        kept = [one._replace(excerpt="") for one in kept]
-    return {
-        **state.status._asdict(),
-        "format": state.status.title,
-        "step": state.step,
-        "segment": state.segment,
-        "unreadable_lines": kept,
-    }
+def _sources(of: _Evidence) -> Iterator[dict[str, Any]]:
+    for state in of.run.sources.values():
+        kept = list(state.unreadable)[-_MOST_UNREADABLE:]
+        if state.status.format in _OF_SAMPLES and not of.wanted.samples:
+            kept = [one._replace(excerpt="") for one in kept]
+        yield {
+            **state.status._asdict(),
+            "format": state.status.title,
+            "step": state.step,
+            "segment": state.segment,
+            "unreadable_lines": kept,
+        }
 
 
-def _event_data(run: Run) -> dict[str, Any]:
+def _events(of: _Evidence) -> dict[str, Any]:
     errors = [
         {
             "path": path,
@@ -204,57 +254,76 @@ def _event_data(run: Run) -> dict[str, Any]:
             "first_step": error.since,
             "last_step": error.step,
         }
-        for path, error in worker_errors(run)
+        for path, error in worker_errors(of.run)
     ]
-    return {
-        "events": list(run.events),
-        "reported_errors": errors,
-        "restarts": list(run.restarts),
-    }
+    restarts, events = list(of.run.restarts), list(of.run.events)
+    return {"events": events, "reported_errors": errors, "restarts": restarts}
 
 
-def _gpus_read(reading: GpuReading | None) -> dict[str, Any]:
+def _metrics(of: _Evidence) -> Iterator[BundledFile]:
+    """Yield all numeric metrics as CSV; only the last steps of a table that is too long."""
+    out = io.StringIO(newline="")
+    write_csv(of.run, out)
+    text, about = out.getvalue(), "all numeric metrics by step"
+    if len(text) > _MOST_CSV:
+        header, _, rows = text.partition("\n")
+        kept = rows[-_MOST_CSV:].partition("\n")[2]
+        steps = f"{kept.count(chr(10)):,} of {rows.count(chr(10)):,} steps"
+        text, about = f"{header}\n{kept}", f"all numeric metrics, the last {steps}"
+    yield BundledFile("metrics.csv", about, text)
+
+
+def _charts(of: _Evidence) -> str:
+    """Return the first charts of the dashboard as text."""
+    view = View(of.monitor, of.run, of.now)
+    drawn = []
+    for one in list_charts(view, ChartFilter())[:_CHARTS]:
+        rows = ChartRenderer().rows(chart_data(one, view, ChartLook()), _WIDTH, _HEIGHT)
+        drawn.append("\n".join(text_of(row).rstrip() for row in rows))
+    return "\n\n".join(drawn or ["This run has no numbers to draw."]) + "\n"
+
+
+def _gpus(of: _Evidence) -> dict[str, Any]:
+    reading = of.monitor.gpus
     if reading is None:
         return {"problem": "not read"}
-    devices = []
-    for gpu in reading.gpus:
-        used = [
-            {"pid": one.pid, "name": one.name, "memory": one.memory}
-            for one in gpu.processes or ()
-        ]
-        devices.append({**asdict(gpu), "processes": used})
-    return {"problem": reading.problem, "gpus": devices}
-
-
-def _stack_pieces(of: Sequence[Process], problems: list[str]) -> Iterator[BundledFile]:
-    found, missing = processes.stacks(of)
-    problems += [f"stacks: {sentence}" for sentence in missing]
-    for pid, text in found.items():
-        yield BundledFile(
-            f"stacks/{pid}.txt", "what py-spy says that the process is at", text
-        )
-
-
-def _sample_pieces(of: _Evidence) -> Iterator[BundledFile]:
-    found = newest_samples(of.run, of.problems)
-    yield BundledFile("samples.json", "the newest samples", found)
-
-
-def _settings(run: Run) -> dict[str, Any]:
-    # The name stands beside each value, so that secrets are recognised by it.
-    return {"values": dict(run.settings), "origins": dict(run.settings_origin)}
-
-
-def _versions(of: _Evidence) -> dict[str, Any]:
-    return {
-        "stated_by_the_run": of.stated,
-        "installed_where_the_bundle_was_made": versions.installed(),
-    }
+    return {"problem": reading.problem, "gpus": [asdict(gpu) for gpu in reading.gpus]}
 
 
 def _processes(of: _Evidence) -> dict[str, Any]:
     problem = None if of.processes else processes.NO_PROCESS
-    return {"problem": problem, "processes": processes.process_facts(of.processes)}
+    facts = [processes.process_facts(one) for one in of.processes]
+    return {"problem": problem, "processes": facts}
+
+
+def _stacks(of: _Evidence) -> Iterator[BundledFile]:
+    found, missing = processes.stacks(of.processes)
+    of.problems.extend(f"stacks: {sentence}" for sentence in missing)
+    for pid, text in found.items():
+        about = "what py-spy says that the process is at"
+        yield BundledFile(f"stacks/{pid}.txt", about, text)
+
+
+def _samples(of: _Evidence) -> list[dict[str, Any]]:
+    """Return the newest samples; add what cannot be read to the problems."""
+    found: list[Sample] = []
+    for place in reversed(of.run.samples.places[-_PLACES:]):
+        try:
+            step = StepSamples(of.run.samples, place, rows=_MOST_SAMPLES)
+            found += step.first(_MOST_SAMPLES - len(found))
+        except OSError as error:
+            of.problems.append(f"samples of step {place.step}: {why(error)}")
+        if len(found) >= _MOST_SAMPLES:
+            break
+    if not found:
+        of.problems.append("samples: the run has none")
+    return [_cut(sample._asdict()) for sample in found]
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _cut(one) for key, one in value.items()}
+    return value[:_SAMPLE_TEXT] if isinstance(value, str) else value
 
 
 def _one(name: str, about: str, content: Callable[[_Evidence], Any]) -> _Part:
@@ -263,27 +332,30 @@ def _one(name: str, about: str, content: Callable[[_Evidence], Any]) -> _Part:
 
 
 _PARTS: Mapping[str, _Part] = {
-    "summary": _one("summary.md", "what to paste into an issue",
-        lambda of: summary(of.checked, of.note, of.stated, of.logs)),
+    "summary": _one("summary.md", "what to paste into an issue", _summary),
     "verdict": _one("check.txt", "verdict and findings with their evidence",
         lambda of: of.note),
     "report": _one("check.json", "the same for programs, with each source",
         lambda of: of.checked),
+    # The name stands beside each value, so that secrets are recognised by it.
     "settings": _one("settings.json", "settings of the run, each with its origin",
-        lambda of: _settings(of.run)),
-    "versions": _one("versions.json", "versions: stated by the run, and installed here", _versions),
+        lambda of: {
+            "values": dict(of.run.settings), "origins": dict(of.run.settings_origin)}),
+    "versions": _one("versions.json", "versions: stated by the run, and installed here",
+        lambda of: {
+            "stated_by_the_run": of.stated,
+            "installed_where_the_bundle_was_made": versions.installed()}),
     "sources": _one("sources.json", "state of each source, and its unreadable lines",
-        lambda of: [_source(state, of.wanted) for state in of.run.sources.values()]),
+        lambda of: list(_sources(of))),
     "events": _one("events.json", "starts, ends, errors and checkpoints that the logs tell of",
-        lambda of: _event_data(of.run)),
-    "log ends": lambda of: _log_pieces(of.logs, samples=of.wanted.samples),
-    "metrics": lambda of: [BundledFile("metrics.csv", *metrics_csv(of.run))],
-    "charts": _one("charts.txt", "the most important curves",
-        lambda of: charts(of.monitor, of.run, of.now)),
-    "gpus": _one("gpus.json", "the GPUs of the machine that made this bundle",
-        lambda of: _gpus_read(of.monitor.gpus)),
+        _events),
+    "log ends": _log_pieces,
+    "metrics": _metrics,
+    "charts": _one("charts.txt", "the most important curves", _charts),
+    "gpus": _one("gpus.json", "the GPUs of the machine that made this bundle", _gpus),
     "processes": _one("processes.json", "processes of the run on that machine", _processes),
-    "stacks": lambda of: _stack_pieces(of.processes, of.problems) if of.wanted.stacks else (),
-    "samples": lambda of: _sample_pieces(of) if of.wanted.samples else (),
+    "stacks": lambda of: _stacks(of) if of.wanted.stacks else (),
+    "samples": lambda of: _one("samples.json", "the newest samples", _samples)(of)
+        if of.wanted.samples else (),
 }  # fmt: skip
 """The parts in their order in the archive, each with what makes its files."""

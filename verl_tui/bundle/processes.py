@@ -37,6 +37,7 @@ _DENIED = (
     "reading another process needs permission: root, the capability SYS_PTRACE in a container, or "
     "kernel.yama.ptrace_scope 0"
 )
+_SIGNS_OF_DENIAL = ("permission", "not permitted", "root")
 
 
 def processes_of(run: Run) -> list[Process]:
@@ -50,29 +51,23 @@ def processes_of(run: Run) -> list[Process]:
         writer = state.status.writer
         if writer is not None and not writer.gone and not writer.by_name:
             with suppress(psutil.Error):
-                found[writer.pid] = psutil.Process(writer.pid)
-                children = found[writer.pid].children(recursive=True)
-                found |= {child.pid: child for child in children}
-    return list(found.values())
+                process = psutil.Process(writer.pid)
+                children = process.children(recursive=True)
+                found |= {one.pid: one for one in (process, *children)}
+    return list(found.values())[:_MOST]
 
 
-def process_facts(found: Sequence[Process]) -> list[dict[str, Any]]:
-    """Return what this host knows of processes; only the first of many."""
+def process_facts(process: Process) -> dict[str, Any]:
+    """Return what this host knows of a process."""
     import psutil
 
-    described: list[dict[str, Any]] = []
-    for process in found[:_MOST]:
-        try:
-            known: dict[str, Any] = process.as_dict(_FACTS)
-        except psutil.Error as error:
-            described.append({"pid": process.pid, "problem": one_line(str(error))})
-            continue
-        memory = known.pop("memory_info")
-        known["command"] = " ".join(known.pop("cmdline") or ())[:_WORDS]
-        described.append(known | {"resident_bytes": memory and memory.rss})
-    left = len(found) - _MOST
-    more = {"note": f"{left} further processes left out"}
-    return [*described, more] if left > 0 else described
+    try:
+        known: dict[str, Any] = process.as_dict(_FACTS)
+    except psutil.Error as error:
+        return {"pid": process.pid, "problem": one_line(str(error))}
+    memory = known.pop("memory_info")
+    known["command"] = " ".join(known.pop("cmdline") or ())[:_WORDS]
+    return known | {"resident_bytes": memory and memory.rss}
 
 
 def stacks(found: Sequence[Process]) -> tuple[dict[int, str], list[str]]:
@@ -87,14 +82,13 @@ def stacks(found: Sequence[Process]) -> tuple[dict[int, str], list[str]]:
     chosen = list(filter(_is_python, found))
     texts: dict[int, str] = {}
     problems = [] if chosen else ["none of the run's processes is a Python program"]
-    for process in chosen[:_MOST]:
+    for process in chosen:
         text, problem = _dump(program, process.pid)
         if problem:
             problems.append(f"process {process.pid}: {problem}")
         else:
             texts[process.pid] = text
-    left = len(chosen) - _MOST
-    return texts, problems + [f"{left} further processes left out"] * (left > 0)
+    return texts, problems
 
 
 def _is_python(process: Process) -> bool:
@@ -102,18 +96,15 @@ def _is_python(process: Process) -> bool:
 
     try:
         return "python" in Path(process.exe() or process.name()).name
-    except psutil.AccessDenied:
-        return True  # py-spy then says why it cannot be read
-    except psutil.Error:
-        return False
+    except psutil.Error as error:  # py-spy says why one cannot be read
+        return isinstance(error, psutil.AccessDenied)
 
 
 def _dump(program: str, pid: int) -> tuple[str, str]:
     """Return a process's stacks, or why there are none."""
-    command = [program, "dump", "--pid", str(pid)]
     try:
         done = subprocess.run(  # noqa: S603 - a program that was found, a number, and no shell
-            command,
+            [program, "dump", "--pid", str(pid)],
             capture_output=True,
             timeout=_PATIENCE,
             check=False,
@@ -124,6 +115,5 @@ def _dump(program: str, pid: int) -> tuple[str, str]:
     if done.returncode == 0:
         return done.stdout.decode("utf-8", "replace")[:_WORDS], ""
     said = one_line(done.stderr.decode("utf-8", "replace"), 300)
-    signs = ("permission", "not permitted", "root")
-    denied = any(word in said.lower() for word in signs)
+    denied = any(word in said.lower() for word in _SIGNS_OF_DENIAL)
     return "", f"py-spy cannot read it: {_DENIED if denied else said}"

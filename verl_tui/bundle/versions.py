@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,7 +18,7 @@ from verl_tui.text import one_line
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from verl_tui.runs.run import Run
 
@@ -40,7 +41,7 @@ _STATED = pattern(
 without such a word a version has three parts: `torch 2.6.0`, as figures have two.
 """
 _PYTHON = pattern(
-    r"/python(3\.\d{1,2})/|\bPython (?:version:? )?(3\.\d{1,2}\.\d{1,2})\b"
+    r"/(python)(3\.\d{1,2})/|\b(Python) (?:version:? )?(3\.\d{1,2}\.\d{1,2})\b"
 )
 _MOST_TEXT = 2**20
 
@@ -56,14 +57,15 @@ class StatedVersion(NamedTuple):
 
 def installed() -> dict[str, Any]:
     """Return the versions in this environment, which need not be that of the run."""
-    found = {name: _installed(name) for name in (*TRAINING, *OWN)}
+    found = {}
+    for name in (*TRAINING, *OWN):
+        with suppress(metadata.PackageNotFoundError, ValueError):
+            found[name] = metadata.version(name)
     return {
         "verl-tui": __version__,
         "python": sys.version.split()[0],
         "platform": sys.platform,
-        "packages": {
-            name: version for name, version in found.items() if version is not None
-        },
+        "packages": found,
     }
 
 
@@ -74,66 +76,40 @@ def stated_versions(run: Run, texts: Mapping[str, str]) -> list[StatedVersion]:
         run: The run.
         texts: Beginnings and ends of its logs, by path.
     """
-    found = [*_in_settings(run), *_in_lists(run)]
-    for path, text in texts.items():
-        found += _in_text(text[:_MOST_TEXT], path)
     unique: dict[tuple[str, str], StatedVersion] = {}
-    for one in found:
+    for one in (*_in_settings(run), *_in_lists(run), *_in_texts(texts)):
         unique.setdefault((one.package, one.version), one)
     return sorted(unique.values())
 
 
-def _installed(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except (metadata.PackageNotFoundError, ValueError):
-        return None
-
-
 def _in_settings(run: Run) -> Iterator[StatedVersion]:
     for key, value in run.settings.items():
-        last = key.rpartition(".")[2].lower()
-        name, _, rest = last.rpartition("_version")
-        if (
-            not rest
-            and name
-            and isinstance(value, str)
-            and re.fullmatch(_VERSION, value)
-        ):
-            yield StatedVersion(_package(name), value, f"setting {one_line(key)}")
+        name, found, _ = key.rpartition(".")[2].lower().rpartition("_version")
+        if found and name and re.fullmatch(_VERSION, str(value)):
+            yield StatedVersion(_package(name), str(value), f"setting {one_line(key)}")
 
 
 def _in_lists(run: Run) -> Iterator[StatedVersion]:
     """Yield the versions in the package lists that W&B leaves beside its log."""
-    folders = (Path(path).parent for path in run.paths if path.endswith(".wandb"))
-    for folder in dict.fromkeys(folders):
+    folders = {Path(path).parent for path in run.paths if path.endswith(".wandb")}
+    for folder in sorted(folders):
         path = folder / "files" / "requirements.txt"
-        try:
-            with path.open(encoding="utf-8", errors="replace") as file:
-                lines = file.read(_MOST_TEXT).splitlines()
-        except OSError:
-            continue
-        for line in lines:
-            name, _, version = line.partition("==")
-            if version and _package(name) in TRAINING:
-                yield StatedVersion(_package(name), one_line(version, 60), str(path))
+        with suppress(OSError), path.open(encoding="utf-8", errors="replace") as file:
+            for line in file.read(_MOST_TEXT).splitlines():
+                name, _, version = line.partition("==")
+                if version and (package := _package(name)) in TRAINING:
+                    yield StatedVersion(package, one_line(version, 60), str(path))
 
 
-def _in_text(text: str, path: str) -> Iterator[StatedVersion]:
-    name = PurePath(path).name
-    for found in _STATED.finditer(text):
-        yield StatedVersion(
-            _package(found[1]), (found[2] or found[3]).rstrip("."), name
-        )
-    for found in _PYTHON.finditer(text):
-        yield StatedVersion("python", found[1] or found[2], name)
+def _in_texts(texts: Mapping[str, str]) -> Iterator[StatedVersion]:
+    for path, text in texts.items():
+        name = PurePath(path).name
+        for form in (_STATED, _PYTHON):
+            for found in form.finditer(text[:_MOST_TEXT]):
+                package, version = [one for one in found.groups() if one][:2]
+                yield StatedVersion(_package(package), version.rstrip("."), name)
 
 
 def _package(word: str) -> str:
     name = word.strip().lower().replace("_", "-")
     return _ALSO.get(name, name)
-
-
-def versions_line(found: Iterable[StatedVersion]) -> str:
-    """Return the versions in a line: `torch 2.6.0, vllm 0.8.5`."""
-    return ", ".join(f"{one.package} {one.version}" for one in found)

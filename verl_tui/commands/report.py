@@ -54,8 +54,8 @@ _MOST_OF_COMMENT = 65_536
 
 def run(options: argparse.Namespace) -> int:
     """Write the report; return the exit code."""
-    from verl_tui.report.masked import masked
     from verl_tui.report.record import Origin, make_report
+    from verl_tui.report.reported_samples import masked
 
     paths_of(options)
     form = _form(options)
@@ -105,8 +105,12 @@ def _check_target(path: Path, *, force: bool) -> None:
 
 
 def _write(report: Report, form: str, options: argparse.Namespace) -> None:
-    from verl_tui.report.documents import drawn_charts, report_text
-    from verl_tui.report.files import write_charts, write_new
+    from verl_tui.report.documents import (
+        drawn_charts,
+        report_text,
+        write_charts,
+        write_new,
+    )
 
     pictures = drawn_charts(report)
     with writing(options.output):

@@ -48,8 +48,6 @@ class ReplayStatus(NamedTuple):
         variants = (
             (f"replay {speed}", when + how, mode),
             (f"replay {speed}", brief, mode),
-            (speed, brief, mode),
-            (speed, mode),
             (mode or speed,),
         )
         room = width // 2 - (_OTHERS if width >= _ROOMY else _HELP)
@@ -195,13 +193,9 @@ class Playback:
         """Return the state of the playback, with the time basis of a run."""
         recorded = self.recording.runs.get(run or "")
         now = self.now()
+        basis = (recorded.pace, recorded.estimated) if recorded else (None, False)
         return ReplayStatus(
-            self._speed,
-            now,
-            self._paused,
-            now >= self.recording.end,
-            recorded.pace if recorded is not None else None,
-            recorded.estimated if recorded is not None else False,
+            self._speed, now, self._paused, now >= self.recording.end, *basis
         )
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from itertools import accumulate, chain, repeat, starmap
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import accumulate, repeat, starmap
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from verl_tui.records import Batch, Dump, MetricRows, Progress, Restart, Settings
-from verl_tui.times import LATEST
+from verl_tui.records import Batch, Dump, Event, MetricRows, Progress, Restart
+from verl_tui.times import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -19,47 +20,38 @@ if TYPE_CHECKING:
 
 _BATCH = 1000
 """Most records and rows in one batch, which takes some milliseconds to apply."""
-AFTERMATH = 3600.0
+_AFTERMATH = 3600.0
 """Longest time in seconds from the last step to a file's last change: a later one is of a copy."""
-_EARLIEST = 1e8
-"""Seconds since the epoch; earlier times are invalid, as in `verl_tui.times.parse_time`."""
-_BEFORE_END = Dump | Progress | MetricRows | Settings
-"""Records that never count as the end of a source, even if nothing follows them."""
-
-
-class RunSpan(NamedTuple):
-    """First and last moment of a run."""
-
-    begin: float
-    end: float
 
 
 class RecordedSource:
-    """One source of one run: its records, with a moment for each, and for each row of metrics."""
+    """One source of one run: its records, with a moment for each, and for each row of metrics.
+
+    Args:
+        run: Name of its run.
+        batches: All of the source's, in their order.
+        clock: Returns the times of an array of steps, nan where unknown.
+    """
 
     def __init__(
         self, run: str, batches: Sequence[Batch], clock: Callable[[Any], Any]
     ) -> None:
-        """Find the moments of a source's records.
-
-        Args:
-            run: Name of its run.
-            batches: All of the source's, in their order.
-            clock: Returns the times of an array of steps, nan where unknown.
-        """
         self._run = run
         self._records = [record for batch in batches for record in batch.records]
         self._statuses = [batch.status for batch in batches]
-        sizes = [[_size(record) for record in batch.records] for batch in batches]
-        self._ends = [*accumulate(map(sum, sizes))]
-        """Number of moments up to the end of each batch."""
-        counts = np.array([size for some in sizes for size in some], np.int64)
+        parts = [[*_parts(record)] for record in self._records]
+        counts = np.array([*map(len, parts)], np.int64)
+        ends = np.cumsum(counts)
+        whole = [0, *accumulate(len(batch.records) for batch in batches)]
+        self._ends = [0, *(int(ends[last - 1]) if last else 0 for last in whole[1:])]
+        """Number of moments up to the end of each batch, from 0 on."""
         self._indices = np.repeat(np.arange(len(counts)), counts)
         """Index of the record of each moment."""
-        begins = np.cumsum(counts) - counts
-        self._rows = np.arange(len(self._indices)) - begins[self._indices]
+        self._rows = np.arange(len(self._indices)) - (ends - counts)[self._indices]
         """Index of its row in the record."""
-        self.moments: Any = self._times(clock)
+        stated = [part for some in parts for part in some]
+        self._steps, times = np.array(stated, np.float64).reshape(-1, 2).T
+        self.moments: Any = self._times(times, clock)
         """Seconds since the epoch. Before `set_times` in the order of the records, nan where
         nothing before has a time, inf if unknown.
         """
@@ -67,77 +59,73 @@ class RecordedSource:
         self._taken: int | None = None
         """Number of moments taken; None before the first batch."""
 
-    def _times(self, clock: Callable[[Any], Any]) -> Any:
+    def _are(self, what: type) -> Any:
+        """Return for each moment whether it is of such a record."""
+        kinds = np.array([isinstance(one, what) for one in self._records], bool)
+        return kinds[self._indices]
+
+    def _times(self, stated: Any, clock: Callable[[Any], Any]) -> Any:
         """Return the moments: a record with a step has the time of that step wherever it was read,
-        others have the time of the record before them, those at the end that of the file's last
+        others have the time of the record before them, events at the end that of the file's last
         change; nothing comes later than what follows a restart.
         """
-        pairs = [*chain.from_iterable(map(_stated, self._records))]
-        steps, stated = np.array(pairs, np.float64).reshape(-1, 2).T
-        times = np.where((stated > _EARLIEST) & (stated < LATEST), stated, clock(steps))
-        kinds = [isinstance(one, Progress) for one in self._records]
+        times = np.where(
+            (stated > EARLIEST) & (stated < LATEST), stated, clock(self._steps)
+        )
         dated = ~np.isnan(times)
         # Readers hand progress on before all else.
-        leads = dated & ~np.array(kinds, bool)[self._indices]
-        at = np.maximum.accumulate(np.where(leads, np.arange(len(times)), -1))
-        carried = np.where(at < 0, math.nan, times[at])
+        leads = np.where(dated & ~self._are(Progress), np.arange(len(times)), -1)
+        before = np.maximum.accumulate(leads)
+        carried = np.where(before < 0, math.nan, times[before])
         times = np.where(dated, times, carried)
         end = np.fmax.reduce(times, initial=math.nan)
         written = self._statuses[-1].modified or 0.0
-        if 0 < written - end <= AFTERMATH:
+        if 0 < written - end <= _AFTERMATH:
             end = written
-        end = np.nan_to_num(end, nan=math.inf)
         last = self._indices[dated].max(initial=-1)
-        for place, index in enumerate(self._indices.tolist()):
-            if index > last and not isinstance(self._records[index], _BEFORE_END):
-                times[place] = end
+        tail = (self._indices > last) & self._are(Event)
+        times[tail] = math.inf if math.isnan(end) else end
         for index in reversed(range(1, len(self._records))):
-            if is_restart(self._records[index]):
+            if _is_restart(self._records[index]):
                 cut = np.searchsorted(self._indices, index, side="right")
                 over = np.fmin.reduce(times[cut:], initial=math.inf)
                 times[:cut] = np.minimum(times[:cut], over)
         return times
 
-    def marks(self, *, dumps: bool) -> Iterator[tuple[float, int | None]]:
+    def marks(self, *, weak: bool) -> Iterator[tuple[float, int | None]]:
         """Yield moments with the step reached, None at a restart from the beginning.
 
         Args:
-            dumps: Whether dumps and all rows show steps, for want of anything better.
+            weak: Whether dumps and all rows show steps, for want of anything better.
         """
-        rows = zip(
+        known = [_shows_step(record, weak=weak) for record in self._records]
+        for moment, index, step in zip(
             self.moments.tolist(),
             self._indices.tolist(),
-            self._rows.tolist(),
+            self._steps.tolist(),
             strict=True,
-        )
-        for moment, index, row in rows:
-            record = self._records[index]
-            if is_restart(record):
+        ):
+            if _is_restart(self._records[index]):
                 yield moment, None
-            elif isinstance(record, MetricRows):
-                if record.progress or dumps:
-                    yield moment, record.steps[row]
-            elif (
-                isinstance(record, Dump if dumps else Progress)
-                and record.step is not None
-            ):
-                yield moment, record.step
+            elif known[index] and not math.isnan(step):
+                yield moment, int(step)
 
-    def set_times(self, span: RunSpan, shift: float) -> None:
+    def set_times(self, span: tuple[float, float], shift: float) -> None:
         """Put the records in the order of their times.
 
         Args:
             span: Beginning and end of the run; records without time come at its beginning.
             shift: Seconds by which the run is replayed later than it took place.
         """
-        written = self._statuses[-1].modified or span.end
-        last = span.end if written > span.end + AFTERMATH else max(written, span.begin)
-        moments = np.nan_to_num(self.moments, nan=span.begin, posinf=last)
+        begin, end = span
+        written = self._statuses[-1].modified or end
+        last = end if written > end + _AFTERMATH else max(written, begin)
+        moments = np.nan_to_num(self.moments, nan=begin, posinf=last)
         order = np.argsort(moments, kind="stable")
         self.moments = (moments[order] + shift).tolist()
         self._indices = self._indices[order]
         self._rows = self._rows[order]
-        self._begin = span.begin + shift
+        self._begin = begin + shift
         if shift:
             self._records = [_moved(record, shift) for record in self._records]
 
@@ -182,16 +170,10 @@ class RecordedSource:
         """Return the status of the source as if its file ended after the records taken."""
         taken = self._taken or 0
         over = taken >= len(self.moments)
-        status = self._statuses[-1 if over else bisect_left(self._ends, taken)]
+        status = self._statuses[-1 if over else bisect_left(self._ends, taken, 1) - 1]
         records, unreadable, size = (
-            int(
-                np.interp(taken, [0, *self._ends], [0, *map(attribute, self._statuses)])
-            )
-            for attribute in (
-                lambda one: one.records,
-                lambda one: one.unreadable,
-                lambda one: one.bytes_read,
-            )
+            int(np.interp(taken, self._ends, [0, *map(figure, self._statuses)]))
+            for figure in map(attrgetter, ("records", "unreadable", "bytes_read"))
         )
         return status._replace(
             records=records,
@@ -203,21 +185,25 @@ class RecordedSource:
         )
 
 
-def _size(record: Record) -> int:
-    return len(record.steps) if isinstance(record, MetricRows) else 1
-
-
-def _stated(record: Record) -> Iterator[tuple[float, float]]:
+def _parts(record: Record) -> Iterator[tuple[float, float]]:
     """Yield the step and the time that a record, or each row of it, states; nan for none."""
     if isinstance(record, MetricRows):
-        times = record.times or repeat(math.nan, len(record.steps))
-        yield from zip(record.steps, times, strict=True)
+        yield from zip(
+            record.steps, record.times or repeat(math.nan), strict=bool(record.times)
+        )
     else:
         step = None if isinstance(record, Restart) else getattr(record, "step", None)
         yield math.nan if step is None else step, math.nan
 
 
-def is_restart(record: Record) -> bool:
+def _shows_step(record: Record, *, weak: bool) -> bool:
+    """Return whether a record shows that training has reached its step."""
+    if isinstance(record, MetricRows):
+        return record.progress or weak
+    return isinstance(record, Dump if weak else Progress)
+
+
+def _is_restart(record: Record) -> bool:
     """Return whether a source begins anew with a record."""
     return isinstance(record, Restart) and record.step is None
 

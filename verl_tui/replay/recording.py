@@ -6,15 +6,13 @@ import math
 from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import replace
-from itertools import accumulate, chain, pairwise
-from operator import attrgetter, itemgetter
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from verl_tui.means import clamp
-from verl_tui.records import Dump, Sample
-from verl_tui.replay.recorded_source import RecordedSource, RunSpan
+from verl_tui.replay.recorded_source import RecordedSource
 from verl_tui.runs.clock import Clock
 from verl_tui.runs.run import Run
 from verl_tui.runs.time.forecast import pace
@@ -24,36 +22,38 @@ from verl_tui.sources.feed import Feed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from verl_tui.records import Batch, Record, SourceStatus
+    from verl_tui.records import Batch, SourceStatus
     from verl_tui.sources.discovery.finder import Discovery
 
 _LONGEST = 3e9
 """Seconds of a step from which on its times are beyond all clocks: a century."""
 _BEYOND = 10
 """Most steps extrapolated beyond the known times; farther ones belong to another count."""
-_BURST = 0.1
-"""Seconds per step below which files were copied rather than written one by one."""
 
 
 class RecordedRun:
-    """One run of a recording."""
+    """One run of a recording: when it reached its steps, and its sources.
+
+    Args:
+        name: Name of the run.
+        batches: All batches of its sources, in their order.
+    """
 
     def __init__(self, name: str, batches: Sequence[Batch]) -> None:
-        """Find the time of every record.
-
-        Args:
-            name: Name of the run.
-            batches: All batches of its sources, in their order.
-        """
         run = Run(name)
-        by_source = defaultdict[str, list["Batch"]](list)
+        by_source: dict[str, list[Batch]] = {}
         for batch in batches:
             run.apply(batch, 0.0)
-            by_source[batch.status.path].append(batch)
+            by_source.setdefault(batch.status.path, []).append(batch)
         usual = pace(run)
         self._usual = min(usual.seconds, _LONGEST) if usual else 1.0
-        records = chain.from_iterable(map(attrgetter("records"), batches))
-        self._clock = self._find_clock(run, records)
+        records = chain.from_iterable(batch.records for batch in batches)
+        last = run.step or max(
+            (getattr(one, "step", None) or 0 for one in records), default=0
+        )
+        end = last_write(run) or 0.0
+        paced = Clock("", (0, last), (end - last * self._usual, end), estimated=True)
+        self._clock = next(iter(clocks(run)), paced)
         self.estimated = self._clock.estimated
         """True if the times of the steps are estimated."""
         self.pace: str | None = None
@@ -63,40 +63,25 @@ class RecordedRun:
         self.sources = [
             RecordedSource(name, own, self._at) for own in by_source.values()
         ]
-        marks = _marks(self.sources, dumps=False) or _marks(self.sources, dumps=True)
+        marks = _marks(self.sources, weak=False) or _marks(self.sources, weak=True)
         self.moments = list(marks)
         """Moments at which the run reached further steps."""
         self.steps = list(marks.values())
         """These steps."""
-        dated = np.concatenate([[], *map(attrgetter("moments"), self.sources)])
+        dated = np.concatenate([[], *(one.moments for one in self.sources)])
         dated = dated[np.isfinite(dated)]
-        self.span = RunSpan(dated.min(), dated.max()) if len(dated) else None
-        """Time span of the run, None without steps."""
-
-    def _find_clock(self, run: Run, records: Iterable[Record]) -> Clock:
-        """Return when the run reached its steps; without an origin if nothing tells."""
-        steps = [run.step or 0]
-        clock = next(iter(clocks(run)), None)
-        if run.step is None:
-            files = [one for one in records if isinstance(one, Dump | Sample)]
-            steps = sorted({0, *(one.step or 0 for one in files)})
-            clock = _by_dumps(files)
-        if clock is not None:
-            return clock
-        known = Clock("", steps, [step * self._usual for step in steps])
-        return known.counted_back(steps[-1], run.modified or 0.0, "")
+        self.span = (dated.min(), dated.max()) if len(dated) else None
+        """First and last moment of the run, None without steps."""
 
     def _at(self, steps: Any) -> Any:
         """Return the times of an array of steps, nan if unknown."""
-        known, times = self._clock.steps, self._clock.times
-        if not len(known):
-            return np.full(len(steps), math.nan)
+        known = self._clock.steps
         most = math.inf if self.pace else _BEYOND
-        after = np.clip(steps - known[-1], 0, most)
-        before = np.clip(known[0] - steps, 0, most)
-        return np.interp(steps, known, times) + (after - before) * self._usual
+        beyond = np.clip(steps - known[-1], 0, most)
+        beyond -= np.clip(known[0] - steps, 0, most)
+        return np.interp(steps, known, self._clock.times) + beyond * self._usual
 
-    def set_times(self, span: RunSpan, shift: float) -> None:
+    def set_times(self, span: tuple[float, float], shift: float) -> None:
         """Set the moments of all records, see `RecordedSource.set_times`."""
         for source in self.sources:
             source.set_times(span, shift)
@@ -108,28 +93,14 @@ class RecordedRun:
         return next((moment for moment, reached in marks if reached >= step), None)
 
 
-def _by_dumps(records: Iterable[Dump | Sample]) -> Clock | None:
-    """Return the times at which dumps were written, None if the files were copied."""
-    dumps = [one for one in records if isinstance(one, Dump)]
-    written = {one.step: one.modified for one in dumps if one.modified is not None}
-    clock = Clock("the dumps' last change")
-    for step in sorted(written):
-        clock.note([step], [written[step]])
-    known = len(clock) > 1 and len(clock) == len(written)
-    return clock if known and _is_slow(clock) else None
-
-
-def _is_slow(clock: Clock) -> bool:
-    seconds = clock.times[-1] - clock.times[0]
-    return seconds >= _BURST * (clock.steps[-1] - clock.steps[0])
-
-
-def _marks(sources: Iterable[RecordedSource], *, dumps: bool) -> dict[float, int]:
-    """Return moments at which further steps were reached, with these steps."""
-    marks = chain.from_iterable(source.marks(dumps=dumps) for source in sources)
+def _marks(sources: Iterable[RecordedSource], *, weak: bool) -> dict[float, int]:
+    """Return moments at which further steps were reached, with these steps; after a restart they
+    are reached again.
+    """
+    marks = chain.from_iterable(source.marks(weak=weak) for source in sources)
     found: dict[float, int] = {}
     top = -math.inf
-    for moment, step in sorted(marks, key=itemgetter(0)):
+    for moment, step in sorted(marks, key=lambda mark: mark[0]):
         if step is None:
             top = -math.inf
         elif step > top and math.isfinite(moment):
@@ -138,32 +109,29 @@ def _marks(sources: Iterable[RecordedSource], *, dumps: bool) -> dict[float, int
 
 
 class Recording:
-    """The runs of some paths. Keeps all records in memory, beside those that the app keeps."""
+    """The runs of some paths. Keeps all records in memory, beside those that the app keeps.
+
+    Args:
+        discovery: The sources found.
+        batches: All batches of the sources.
+    """
 
     def __init__(self, discovery: Discovery, batches: Iterable[Batch]) -> None:
-        """Arrange the records in time.
-
-        Args:
-            discovery: The sources found.
-            batches: All batches of the sources.
-        """
         self.discovery = replace(discovery, runs=())
         by_run: dict[str, list[Batch]] = defaultdict(list)
         for batch in batches:
             by_run[batch.run].append(batch)
         self.runs = {name: RecordedRun(name, own) for name, own in by_run.items()}
         """Runs by name, in the order found."""
-        going = [*filter(attrgetter("moments"), self.runs.values())]
+        going = [one for one in self.runs.values() if one.moments]
         self.together = _at_once(going)
         """True if runs are replayed at their true times, else all start at once."""
-        spans = [*filter(None, map(attrgetter("span"), going))]
-        begin = max(map(attrgetter("begin"), spans), default=0.0)
-        end = max(map(attrgetter("end"), spans), default=0.0)
+        spans = [one.span for one in going if one.span is not None]
+        begin, end = map(max, zip(*spans, strict=True)) if spans else (0.0, 0.0)
         for recorded in self.runs.values():
-            span = recorded.span or RunSpan(begin, end)
-            recorded.set_times(span, 0.0 if self.together else begin - span.begin)
-        of_runs = (recorded.sources for recorded in self.runs.values())
-        self._sources = [*chain.from_iterable(of_runs)]
+            span = recorded.span or (begin, end)
+            recorded.set_times(span, 0.0 if self.together else begin - span[0])
+        self._sources = [one for run in self.runs.values() for one in run.sources]
         self.start = min((recorded.moments[0] for recorded in going), default=begin)
         lasts = [one.moments[-1] for one in self._sources if len(one.moments)]
         self.end = max(lasts, default=end)
@@ -187,10 +155,8 @@ class Recording:
             batches.append(batch)
             known[batch.run, batch.status.path] = batch.status
             if progress is not None:
-                progress(
-                    sum(status.bytes_read for status in known.values()),
-                    sum(status.size for status in known.values()),
-                )
+                read = sum(status.bytes_read for status in known.values())
+                progress(read, sum(status.size for status in known.values()))
         return cls(feed.discovery, batches)
 
     @property
@@ -224,9 +190,8 @@ class Recording:
 
     def share(self, moment: float) -> float:
         """Return the share of the recording before a moment, 0..1."""
-        if self.end > self.start:
-            return clamp((moment - self.start) / (self.end - self.start), 0.0, 1.0)
-        return 1.0
+        length = self.end - self.start
+        return clamp((moment - self.start) / length, 0.0, 1.0) if length > 0 else 1.0
 
     def at_share(self, share: float) -> float:
         """Return the moment at a share of the recording."""
@@ -254,9 +219,9 @@ def _at_once(runs: Sequence[RecordedRun]) -> bool:
     """True if the runs overlapped in time, as far as their logs have times."""
     if len(runs) > 1 and any(recorded.pace is not None for recorded in runs):
         return False
-    spans = sorted(recorded.span for recorded in runs if recorded.span is not None)
-    ends = accumulate((span.end for span in spans), max)
-    return all(
-        after.begin <= end
-        for (_, after), end in zip(pairwise(spans), ends, strict=False)
-    )
+    latest = math.inf
+    for begin, end in sorted(one.span for one in runs if one.span is not None):
+        if begin > latest:
+            return False
+        latest = end if latest == math.inf else max(latest, end)
+    return True

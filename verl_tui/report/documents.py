@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,9 +19,11 @@ from verl_tui.rendering.text.piece import text_of
 from verl_tui.report import sentences
 from verl_tui.report.as_data import as_data
 from verl_tui.report.drawing import drawing_of
-from verl_tui.report.masked import masked
+from verl_tui.report.reported_samples import masked
 from verl_tui.report.stylesheet import PAGE_STYLE, policy
 from verl_tui.report.svg import svg
+from verl_tui.text import fenced
+from verl_tui.whole_file import replacing
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 _SIZE = (76, 12)
 """Cells of a curve that is drawn in text."""
-_TICKS = pattern("`+")
+_NO_NAME = pattern(r"[^a-z0-9]+")
 _GAPS = pattern(r"\n{3,}")
 _KEPT = "\0"
 """Stands for a line's end in a block of code until gaps have been closed: no text has one."""
@@ -46,6 +47,42 @@ _KEPT = "\0"
 def drawn_charts(report: Report) -> Drawn:
     """Return the charts of a report with their drawings."""
     return [(chart, drawing_of(chart)) for chart in report.charts]
+
+
+def write_new(path: Path, text: str, *, replace: bool) -> None:
+    """Write a file that nobody sees half written; a link there is never followed.
+
+    Raises:
+        OSError: It exists and is not to be replaced, or cannot be written.
+    """
+    if replace and path.exists() and not path.is_file():
+        raise OSError(None, "not a file that could be replaced", str(path))
+    with replacing(path, ours=replace, new=not replace) as file:
+        file.write(text)
+
+
+def write_charts(
+    drawn: Drawn, folder: Path | None, *, replace: bool = False
+) -> list[Path]:
+    """Write each chart as a file into a directory; return their paths in order.
+
+    Raises:
+        OSError: One exists, or cannot be written.
+    """
+    paths: list[Path] = []
+    if folder is None:
+        return paths
+    folder.mkdir(parents=True, exist_ok=True)
+    for chart, picture in drawn:
+        plain = _NO_NAME.sub("-", chart.title.lower()).strip("-")[:40] or "chart"
+        path = folder / f"{plain}.svg"
+        if path in paths:
+            path = folder / f"{plain}-{len(paths) + 1}.svg"
+        if picture is not None:
+            written = svg(chart, picture, path.stem, alone=True)
+            write_new(path, written + "\n", replace=replace)
+            paths.append(path)
+    return paths
 
 
 def report_text(
@@ -78,8 +115,7 @@ def _filled(form: str, report: Report, drawn: Drawn, **more: object) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    documents.filters.update({one.__name__: one for one in _FILTERS})
-    documents.filters |= {"initial": sentences.capital, "table": _table}
+    documents.filters |= {one.__name__: one for one in _FILTERS}
     return documents.get_template(f"report.{form}.jinja").render(
         report=report,
         drawn=drawn,
@@ -93,7 +129,8 @@ def _filled(form: str, report: Report, drawn: Drawn, **more: object) -> str:
     )
 
 
-def _table(table: TextTable) -> str:
+def table(table: TextTable) -> str:
+    """Return a table in Markdown."""
     line = sentences.line
     rows = tuple(tuple(map(line, row)) for row in table.rows)
     clean = table._replace(columns=tuple(map(line, table.columns)), rows=rows)
@@ -105,27 +142,26 @@ def in_text(chart: ReportChart) -> str:
     lettered = (
         tuple(one for one in chart.curves if one.place is not None) or chart.curves[:1]
     )
-    overlaid = replace(chart, curves=lettered).overlaid
+    overlaid = chart._replace(curves=lettered).overlaid
     data = overlaid._replace(envelope=None, spread=())
     rows = ChartRenderer().rows(data, *_SIZE)
     return masked("\n".join(text_of(row).rstrip() for row in rows))
 
 
-def fenced(text: str) -> str:
-    """Return text in a block of code that it cannot end."""
-    longest = max((len(one) for one in _TICKS.findall(text)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}text\n{text}\n{fence}".replace("\n", _KEPT)
+def fenced_block(text: str) -> str:
+    """Return text in a block of code in which no gap is closed."""
+    return fenced(text).replace("\n", _KEPT)
 
 
 _FILTERS = (
     sentences.best_table,
+    sentences.capital,
     sentences.caption,
     sentences.comparison_tables,
     counted,
     escaped,
     sentences.excerpt_heading,
-    fenced,
+    fenced_block,
     sentences.findings_of,
     sentences.heading,
     in_text,
@@ -137,4 +173,5 @@ _FILTERS = (
     sentences.sources_table,
     sentences.verdict_word,
     sentences.verdicts_table,
+    table,
 )

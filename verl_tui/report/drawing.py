@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 COLUMNS = 320
 """Columns that points are reduced to."""
-_GREY_COLUMNS = 120
-"""The same of runs without a colour of their own."""
+_COARSE = 120
+"""The same where runs without a colour of their own are drawn, which are many."""
 _CELLS = 80
 """Points denser than in a chart of so many cells on the screen are smoothed as far as their noise
 asks for.
 """
 _MOST_WITH_VALUES = 3
-"""Runs up to which the values stand behind their averages."""
+"""Runs up to which the values stand behind their averages, which they would hide otherwise."""
 
 
 class ChartDrawing(NamedTuple):
@@ -60,20 +60,17 @@ def drawing_of(chart: ReportChart) -> ChartDrawing | None:
     smoothing = data.smoothing
     has_values = not smoothing or len(chart.curves) <= _MOST_WITH_VALUES
     if not has_values:
-        # the values behind the averages of so many runs would hide the averages
-        averages = [
+        averages = tuple(
             line._replace(points=cache.smoothed(line.points, smoothing))
             for line in data.lines
-        ]
-        data = data._replace(lines=tuple(averages), smoothing=0.0)
+        )
+        data = data._replace(lines=averages, smoothing=0.0)
     scale = cache.scale(data, *shown)
     if scale is None:
         return None
-    picture = picture_of(data, (scale, None), fill_window(*shown, COLUMNS), cache)
-    grey = data._replace(
-        lines=tuple(line for line in data.lines if line.role == OTHER_RUN)
-    )
-    coarse = picture_of(grey, (scale, None), fill_window(*shown, _GREY_COLUMNS), cache)
-    own = [line for line in picture.lines if line.role != OTHER_RUN]
-    picture = picture._replace(lines=[*coarse.lines, *own])
+    columns = _COARSE if any(one.place is None for one in chart.curves) else COLUMNS
+    window = fill_window(*shown, columns)
+    picture = picture_of(data, (scale, None), window, cache)
+    lines = sorted(picture.lines, key=lambda one: one.role != OTHER_RUN)
+    picture = picture._replace(lines=lines)
     return ChartDrawing(picture, scale, data, smoothing, has_values, shown)

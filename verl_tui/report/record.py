@@ -9,7 +9,7 @@ from verl_tui.check import report as check_report
 from verl_tui.check.opening import no_verdict, opening
 from verl_tui.comparison.compare import Comparison, compare
 from verl_tui.report.reported_samples import excerpts_of
-from verl_tui.report.run_charts import COLOURED, charts_of, drawn_runs
+from verl_tui.report.run_charts import COLOURED, ChartMaker, drawn_runs
 from verl_tui.runs.views.checkpoints import best
 from verl_tui.text import one_line
 from verl_tui.words import counted
@@ -99,7 +99,7 @@ def make_report(
     reported = [
         ReportedRun(
             name=run.name,
-            place=drawn.place(run.name),
+            place=drawn.place(run),
             condition=_condition(described[run.name], run, now),
             described=described[run.name],
             bests=tuple(one for one in found if one is not None),
@@ -112,7 +112,7 @@ def make_report(
         title=_title(runs),
         runs=tuple(reported),
         comparison=comparison,
-        charts=charts_of(monitor, drawn, now),
+        charts=tuple(ChartMaker(monitor, drawn, now).charts()),
         drawn=drawn,
         left_out=(*_without_training(monitor, runs), *_left_out(reported, drawn)),
         origin=origin,

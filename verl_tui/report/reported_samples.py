@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.failures import note_failure
 from verl_tui.on_demand.samples import StepSamples
 from verl_tui.records import Sample
-from verl_tui.report.masked import masked
+from verl_tui.secrets import Mask
 from verl_tui.sources.files.paths import why
 from verl_tui.words import counted
 
@@ -110,6 +110,18 @@ def _excerpt(why: str, row: Sample | Unreadable) -> ReportedSample:
     return ReportedSample(
         why, row.score, shortened(row.prompt), shortened(row.response), truth
     )
+
+
+def masked(text: str) -> str:
+    """Return a text without secrets and homes, as others will read it; names stay, as runs are
+    often named after people.
+    """
+    return _mask().text(text)
+
+
+@cache
+def _mask() -> Mask:
+    return Mask(keep_names=True)
 
 
 def shortened(text: str, longest: int = LONGEST) -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.comparison.outcomes import weighty
-from verl_tui.health.finding import Verdict
 from verl_tui.indicators import INDICATORS
 from verl_tui.rendering.charts.overlaid_runs import counterpart
 from verl_tui.rendering.charts.plan import ChartLook, plan_charts, single_metric
@@ -57,8 +55,7 @@ class RunCurve(NamedTuple):
     data: ChartData
 
 
-@dataclass(frozen=True, slots=True)
-class ReportChart:
+class ReportChart(NamedTuple):
     """The same metric of several runs."""
 
     family: str
@@ -79,8 +76,11 @@ class ReportChart:
         first = self.curves[0].data
         if self.alone:
             return first
-        coloured = [one.data for one in self.curves if one.place is not None]
-        marks = (mark for data in coloured for mark in data.marks)
+        marks = (
+            mark
+            for one in self.curves
+            for mark in (one.data.marks if one.place is not None else ())
+        )
         return first._replace(
             lines=tuple(filter(None, map(_lettered, self.curves))),
             envelope=None,
@@ -103,13 +103,12 @@ def _lettered(curve: RunCurve) -> ChartLine | None:
     return main._replace(role=role, sign=LETTERS[curve.place], label=label)
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnRuns:
+class DrawnRuns(NamedTuple):
     """The runs that are drawn."""
 
     coloured: tuple[Run, ...]
-    grey: tuple[Run, ...]
-    left_out: int
+    grey: tuple[Run, ...] = ()
+    left_out: int = 0
     """Number of runs that are not drawn."""
 
     @property
@@ -117,12 +116,9 @@ class DrawnRuns:
         """Those with a colour first."""
         return (*self.coloured, *self.grey)
 
-    def place(self, run: str) -> int | None:
+    def place(self, run: Run) -> int | None:
         """Return the place of a run among those with a colour."""
-        for place, one in enumerate(self.coloured):
-            if one.name == run:
-                return place
-        return None
+        return self.coloured.index(run) if run in self.coloured else None
 
 
 def drawn_runs(runs: Sequence[Run], finals: Mapping[str, float]) -> DrawnRuns:
@@ -132,33 +128,21 @@ def drawn_runs(runs: Sequence[Run], finals: Mapping[str, float]) -> DrawnRuns:
         runs: All runs, the baseline first.
         finals: What each reached, higher is better; runs without are taken last.
     """
-    if len(runs) <= COLOURED:
-        return DrawnRuns(tuple(runs), (), 0)
     ranked = sorted(runs[1:], key=lambda run: -finals.get(run.name, float("-inf")))
-    chosen = {run.name for run in (runs[0], *ranked[: COLOURED - 1])}
-    grey = [run for run in runs if run.name not in chosen]
-    return DrawnRuns(
-        tuple(run for run in runs if run.name in chosen),
-        tuple(grey[:MOST_GREY]),
-        max(0, len(grey) - MOST_GREY),
-    )
+    chosen = (runs[0], *ranked[: COLOURED - 1])
+    grey = [run for run in runs if run not in chosen]
+    coloured = tuple(run for run in runs if run in chosen)
+    return DrawnRuns(coloured, tuple(grey[:MOST_GREY]), len(grey[MOST_GREY:]))
 
 
-def charts_of(
-    monitor: Monitor, drawn: DrawnRuns, now: float
-) -> tuple[ReportChart, ...]:
-    """Return the charts: the families', then those of metrics that findings are about.
+class ChartMaker:
+    """Makes the charts: the families', then those of metrics that findings are about.
 
     Args:
         monitor: Has read and judged.
-        drawn: The runs.
+        runs: Those that are drawn.
         now: Seconds since the epoch.
     """
-    return tuple(_ChartsOfRuns(monitor, drawn, now).charts())
-
-
-class _ChartsOfRuns:
-    """The charts, while they are being made."""
 
     def __init__(self, monitor: Monitor, runs: DrawnRuns, now: float) -> None:
         self._drawn: set[str] = set()
@@ -180,7 +164,13 @@ class _ChartsOfRuns:
             if family == "loss":
                 losses = filter(None, (run.loss_alone for run in self._runs.all))
                 yield from self._of_keys(family, losses, 1)
-        named = _keys_of_findings(self._monitor, self._runs.coloured)
+        verdicts = self._monitor.verdicts
+        primary = chain.from_iterable(
+            weighty(verdicts[run.name].primary)
+            for run in self._runs.coloured
+            if run.name in verdicts
+        )
+        named = filter(None, (finding.key for finding in primary))
         yield from self._of_keys(OF_FINDINGS, named, _MOST_OF_FINDINGS)
         if not self._drawn:
             own = [plan.key for plan in self._plans]
@@ -218,15 +208,26 @@ class _ChartsOfRuns:
         planned = self._planned(first, own, indicator)
         curves: list[RunCurve] = []
         otherwise: list[str] = []
+        by_key: dict[str, list[str]] = {}
         for run, key in having:
-            if counterpart(first, own, indicator, run) is not None:
-                curves.append(self._curve(run, self._planned(run, key, indicator)))
-            else:
+            if counterpart(first, own, indicator, run) is None:
                 otherwise.append(run.name)
-        self._drawn.update(one.data.key for one in curves)
+                continue
+            view = View(self._monitor, run, self._now)
+            data = chart_data(self._planned(run, key, indicator), view, ChartLook())
+            curves.append(RunCurve(run.name, self._runs.place(run), data))
+            by_key.setdefault(data.key, []).append(run.name)
+        self._drawn.update(by_key)
         without = [run.name for run, key in named if key is None]
-        beside = [f"joined points: {one_line(key)}" for key in planned.points]
-        notes = (*_of_keys(curves), *beside, *_lacking(without, otherwise))
+        said = {
+            "not logged by": without,
+            "counted in another way, so not drawn:": otherwise,
+        }
+        notes = (
+            _keys_in_words(by_key),
+            *(f"joined points: {one_line(key)}" for key in planned.points),
+            *(f"{words} {_named(runs)}" for words, runs in said.items() if runs),
+        )
         words = (planned.label, planned.unit, planned.indicator)
         yield ReportChart(family, *words, tuple(curves), notes, self._alone)
 
@@ -239,37 +240,14 @@ class _ChartsOfRuns:
         named = (one for one in self._plans if indicator in (None, one.indicator))
         return next((one for one in named if one.key == key), single)
 
-    def _curve(self, run: Run, planned: PlannedChart) -> RunCurve:
-        view = View(self._monitor, run, self._now)
-        data = chart_data(planned, view, ChartLook())
-        return RunCurve(run.name, self._runs.place(run.name), data)
 
-
-def _keys_of_findings(monitor: Monitor, runs: Iterable[Run]) -> list[str]:
-    """Return the metrics that warnings and worse are about."""
-    verdicts = [monitor.verdicts.get(run.name, Verdict()) for run in runs]
-    found = (one.key for verdict in verdicts for one in weighty(verdict.primary))
-    return [key for key in dict.fromkeys(found) if key is not None]
-
-
-def _of_keys(curves: Sequence[RunCurve]) -> Iterator[str]:
-    """Yield the log's own key, or those that runs call the metric by."""
-    keys: dict[str, list[str]] = {}
-    for one in curves:
-        keys.setdefault(one.data.key, []).append(one.run)
-    if len(keys) == 1:
-        yield from map(one_line, keys)
-    else:
-        yield "; ".join(
-            f"{one_line(key)} ({_named(runs)})" for key, runs in keys.items()
-        )
-
-
-def _lacking(without: Sequence[str], otherwise: Sequence[str]) -> Iterator[str]:
-    if without:
-        yield f"not logged by {_named(without)}"
-    if otherwise:
-        yield f"counted in another way, so not drawn: {_named(otherwise)}"
+def _keys_in_words(by_key: Mapping[str, Sequence[str]]) -> str:
+    """Return the log's own key, or those that runs call the metric by."""
+    if len(by_key) == 1:
+        return one_line(next(iter(by_key)))
+    return "; ".join(
+        f"{one_line(key)} ({_named(runs)})" for key, runs in by_key.items()
+    )
 
 
 def _named(runs: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.comparison.tables import TextTable, tables
 from verl_tui.rendering.session.selection import LETTERS
-from verl_tui.report.masked import masked
+from verl_tui.report.reported_samples import masked
 from verl_tui.text import one_line
 from verl_tui.words import counted, number
 
@@ -150,19 +150,6 @@ def caption(chart: ReportChart, picture: ChartDrawing | None) -> str:
     if picture is not None and picture.odds:
         parts.append("✗ values that are no numbers")
     return " · ".join(parts)
-
-
-def chart_in_words(chart: ReportChart, picture: ChartDrawing) -> str:
-    """Return a chart in words, for those who cannot see it."""
-    first, last = picture.reach
-    parts = [f"{chart.title} over steps {first} to {last}"]
-    for one in chart.curves[:6]:
-        main = one.data.main
-        if main is not None and len(main.points.values):
-            parts.append(f"{line(one.run)} ends at {number(main.points.values[-1])}")
-    if len(chart.curves) > 6:
-        parts.append(counted(len(chart.curves) - 6, "other run"))
-    return "; ".join(parts) + "."
 
 
 def excerpt_heading(one: ReportedSample) -> str:

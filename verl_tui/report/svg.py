@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from html import escape
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.session.selection import LETTERS
 from verl_tui.rendering.text.hues import BEHIND, FAMILIES
 from verl_tui.rendering.text.numbers import distinct_texts
 from verl_tui.report.run_charts import OTHER_RUN
-from verl_tui.report.sentences import chart_in_words, line
+from verl_tui.report.sentences import line
 from verl_tui.report.stylesheet import CHART_STYLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.rendering.charts.axes import Scale
-    from verl_tui.rendering.charts.picture import DrawnLine, DrawnMark, DrawnShade
+    from verl_tui.rendering.charts.picture import DrawnLine, DrawnShade
     from verl_tui.report.drawing import ChartDrawing
     from verl_tui.report.run_charts import ReportChart
 
@@ -29,10 +28,6 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 54, 456, 20, 202
 """Edges of the plot."""
 _FINE = 4
 """Parts of a unit that curves are drawn in, so that whole numbers are exact enough."""
-_FEW = 20
-"""Of so many points each gets a marker, if they are far enough apart."""
-_SPACED = 8
-"""Columns from one to the next."""
 _ROW = 16
 """Height of a row of the legend."""
 _LETTER = 12
@@ -52,30 +47,45 @@ def svg(
         name: Begins the ids in it, so that they are unique in a page.
         alone: True for a file of its own, with its style and the names of the runs.
     """
-    runs = [one for one in chart.curves if one.place is not None]
-    runs = runs if alone and not chart.alone else []
-    height = HEIGHT + len(runs) * _ROW
-    space = ' xmlns="http://www.w3.org/2000/svg"' if alone else ""
-    size = f' width="{WIDTH}" height="{height}"' if alone else ""
+    named = [
+        (one.place, one.run)
+        for one in chart.curves
+        if one.place is not None and alone and not chart.alone
+    ]
+    height = HEIGHT + len(named) * _ROW
+    file = f' xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}"'
     parts = [
-        f'<svg{space}{size} class="chart" viewBox="0 0 {WIDTH} {height}" role="img"'
-        f' aria-labelledby="{name}-title {name}-desc">',
-        f'<title id="{name}-title">{escape(line(chart.title))}</title>',
-        f'<desc id="{name}-desc">{escape(chart_in_words(chart, drawing))}</desc>',
+        f'<svg{file * alone} class="chart" viewBox="0 0 {WIDTH} {height}" role="img"'
+        f' aria-labelledby="{name}">',
+        _tag("title", line(chart.title), id=name),
     ]
     if alone:
         parts.append(f"<style>{CHART_STYLE}</style>")
-        parts.append(f'<rect class="ground" width="{WIDTH}" height="{height}"/>')
+        parts.append(_tag("rect", class_="ground", width=WIDTH, height=height))
     parts += [*_grid(drawing, chart), *_curves(drawing), *_signs(drawing)]
     parts += _letters(drawing)
-    for at, run in enumerate(runs):
-        place = run.place or 0
-        label = escape(f"{LETTERS[place]}  {line(run.run)[:70]}")
-        kind = f"end run-{place + 1}"
+    for at, (place, run) in enumerate(named):
+        label = f"{LETTERS[place]}  {line(run)[:70]}"
         y = HEIGHT + at * _ROW + 8
-        parts.append(f'<text class="{kind}" x="{_LEFT}" y="{y}">{label}</text>')
-    parts.append("</svg>")
-    return "".join(parts)
+        parts.append(_text(_LEFT, y, label, "start", f"end run-{place + 1}"))
+    return "".join([*parts, "</svg>"])
+
+
+def _tag(name: str, text: str = "", **attributes: str | float) -> str:
+    """Return an element; a number has a digit behind the point at most."""
+    words = []
+    for key, value in attributes.items():
+        shown = f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else value
+        words.append(f' {key.rstrip("_").replace("_", "-")}="{escape(str(shown))}"')
+    return f"<{name}{''.join(words)}>{escape(text)}</{name}>"
+
+
+def _text(x: float, y: float, text: str, anchor: str = "middle", kind: str = "") -> str:
+    return _tag("text", text, class_=kind, x=x, y=y, text_anchor=anchor)
+
+
+def _path(kind: str, way: str) -> str:
+    return _tag("path", class_=kind, d=way)
 
 
 def _x(share: float) -> float:
@@ -84,10 +94,6 @@ def _x(share: float) -> float:
 
 def _y(height: float) -> float:
     return _BOTTOM - height * (_BOTTOM - _TOP)
-
-
-def _number(value: float) -> str:
-    return f"{value:.1f}".removesuffix(".0")
 
 
 def _class(role: str) -> str:
@@ -99,38 +105,30 @@ def _class(role: str) -> str:
 
 def _grid(drawing: ChartDrawing, chart: ReportChart) -> Iterator[str]:
     """Yield what lies behind the curves: healthy band, grid, the axes and their labels."""
-    scale = drawing.scale
-    low, high = drawing.picture.band
-    if low is not None or high is not None:
-        bottom = 0.0 if low is None else scale.fraction(low)
-        top = 1.0 if high is None else scale.fraction(high)
-        at = f'y="{_number(_y(top))}" height="{_number(_y(bottom) - _y(top))}"'
-        if top > bottom:
-            yield f'<rect class="band" x="{_LEFT}" width="{_RIGHT - _LEFT}" {at}/>'
+    scale, (low, high) = drawing.scale, drawing.picture.band
+    bottom = 0.0 if low is None else scale.fraction(low)
+    top = 1.0 if high is None else scale.fraction(high)
+    if (low, high) != (None, None) and top > bottom:
+        at, high = _y(top), _y(bottom) - _y(top)
+        wide = _RIGHT - _LEFT
+        yield _tag("rect", class_="band", x=_LEFT, width=wide, y=at, height=high)
     values = scale.ticks(_TICKS)
     for value, text in zip(values, distinct_texts(values), strict=True):
         y = _y(scale.fraction(value))
-        at = f'x="{_LEFT - 6}" y="{_number(y + 4)}" text-anchor="end"'
         if text:
-            yield f'<path class="grid" d="M{_LEFT} {_number(y)}H{_RIGHT}"/>'
-            yield f"<text {at}>{escape(text)}</text>"
-    yield f'<path class="axis" d="M{_LEFT} {_TOP}V{_BOTTOM}H{_RIGHT}"/>'
-    yield from _steps(drawing)
-    yield f'<text x="{_RIGHT}" y="{_BOTTOM + 30}" text-anchor="end">step</text>'
-    unit = f"{chart.title}, {chart.unit}" if chart.unit else chart.title
-    yield f'<text x="4" y="11">{escape(line(unit)[:60])}</text>'
-
-
-def _steps(drawing: ChartDrawing) -> Iterator[str]:
-    """Yield the labels of the x axis."""
+            yield _path("grid", f"M{_LEFT} {y:.1f}H{_RIGHT}")
+            yield _text(_LEFT - 6, y + 4, text, "end")
+    yield _path("axis", f"M{_LEFT} {_TOP}V{_BOTTOM}H{_RIGHT}")
     axis, window = drawing.data.axis, drawing.picture.window
     apart = window.columns // (2 * _TICKS)
     for step in window.ticks(apart, time=axis.time, zero=axis.zero):
         share = window.column(step) / (window.columns - 1)
-        at = f'x="{_number(_x(share))}" y="{_BOTTOM + 16}" text-anchor="middle"'
         if 0 <= share <= 1:
-            yield f'<path class="axis" d="M{_number(_x(share))} {_BOTTOM}v4"/>'
-            yield f"<text {at}>{escape(axis.write(step))}</text>"
+            yield _path("axis", f"M{_x(share):.1f} {_BOTTOM}v4")
+            yield _text(_x(share), _BOTTOM + 16, axis.write(step))
+    yield _text(_RIGHT, _BOTTOM + 30, "step", "end")
+    unit = f"{chart.title}, {chart.unit}" if chart.unit else chart.title
+    yield _text(4, 11, line(unit)[:60], "start")
 
 
 def _curves(drawing: ChartDrawing) -> Iterator[str]:
@@ -138,32 +136,16 @@ def _curves(drawing: ChartDrawing) -> Iterator[str]:
     picture = drawing.picture
     yield f'<g transform="translate({_LEFT} {_TOP}) scale({1 / _FINE:g})">'
     for shade in picture.shades:
-        kind = _class(picture.main_role)
-        yield f'<path class="area {kind}" d="{_area(shade, drawing.scale)}z"/>'
-    drawn = [(one, _stretches(one)) for one in picture.lines]
-    for one, stretches in drawn:
+        area = _area(shade, drawing.scale)
+        yield _path(f"area {_class(picture.main_role)}", f"{area}z")
+    for one in picture.lines:
+        stretches = _stretches(one)
         last = len(one.columns.lows) - 1
-        yield f'<path class="{_class(one.role)}" d="{_path(stretches, last)}"/>'
+        yield _path(_class(one.role), _way(stretches, last))
         for role in dict.fromkeys(one.alarms.values()):
-            path = _path(_alarmed(stretches, one, role), last)
-            yield f'<path class="{_class(role + BEHIND * one.behind)}" d="{path}"/>'
+            way = _way(_alarmed(stretches, one, role), last)
+            yield _path(_class(role + BEHIND * one.behind), way)
     yield "</g>"
-    for one, stretches in drawn:
-        yield from _markers(one, [*chain.from_iterable(stretches)])
-
-
-def _markers(drawn: DrawnLine, points: Sequence[Point]) -> Iterator[str]:
-    last = len(drawn.columns.lows) - 1
-    for x, y in points if _has_markers(drawn, points) else ():
-        at = f'cx="{_number(_x(x / last))}" cy="{_number(_y(y))}"'
-        yield f'<circle class="dot {_class(drawn.role)}" {at} r="2.4"/>'
-
-
-def _has_markers(drawn: DrawnLine, points: Sequence[Point]) -> bool:
-    """Return whether each point of a curve has a marker: of few points, none drawn over others."""
-    if drawn.behind or drawn.role == OTHER_RUN or not 0 < len(points) <= _FEW:
-        return False
-    return points[-1][0] - points[0][0] >= _SPACED * (len(points) - 1)
 
 
 def _stretches(drawn: DrawnLine) -> list[list[Point]]:
@@ -198,24 +180,19 @@ def _alarmed(
             if part and not about:
                 yield part
                 part = []
-        if part:
-            yield part
+        yield part
 
 
 def _area(shade: DrawnShade, scale: Scale) -> str:
     lows, highs, _ = shade.columns
-    edges = [
-        [
-            (x, scale.fraction(value))
-            for x, value in enumerate(edge)
-            if value is not None
-        ]
+    above, below = (
+        [(x, scale.fraction(one)) for x, one in enumerate(edge) if one is not None]
         for edge in (highs, lows)
-    ]
-    return _path([edges[0] + edges[1][::-1]], len(lows) - 1)
+    )
+    return _way([above + below[::-1]], len(lows) - 1)
 
 
-def _path(stretches: Iterable[Sequence[Point]], last: int) -> str:
+def _way(stretches: Iterable[Sequence[Point]], last: int) -> str:
     """Return a path through points, in whole numbers: each one as the way from the one before."""
     across = (_RIGHT - _LEFT) * _FINE / last
     up = (_BOTTOM - _TOP) * _FINE
@@ -234,43 +211,38 @@ def _path(stretches: Iterable[Sequence[Point]], last: int) -> str:
 
 def _signs(drawing: ChartDrawing) -> Iterator[str]:
     """Yield what stands on top: straight lines, marks, the best value, what is no number."""
-    window = drawing.picture.window
-    for mark in drawing.picture.marks:
-        yield from _sign(mark, drawing)
+    picture, scale = drawing.picture, drawing.scale
+    last = picture.window.columns - 1
+    for mark in picture.marks:
+        if mark.role == "target" and mark.value is not None:
+            if not scale.beyond(mark.value):
+                y = _y(scale.fraction(mark.value))
+                yield _path("target", f"M{_LEFT} {y:.1f}H{_RIGHT}")
+        elif mark.column is not None and 0 <= mark.column <= last:
+            yield _path("restart", f"M{_x(mark.column / last):.1f} {_TOP}V{_BOTTOM}")
     for event in drawing.data.marks:
-        share = window.column(event.step) / (window.columns - 1)
-        x = _number(_x(share))
+        share = picture.window.column(event.step) / last
+        x = f"{_x(share):.1f}"
         if not 0 <= share <= 1 or event.role == "restart":
             continue
         if event.role == "checkpoint":
-            yield f'<path class="mark checkpoint" d="M{x} {_BOTTOM - 4}l3 4-3 4-3-4z"/>'
+            yield _path("mark checkpoint", f"M{x} {_BOTTOM - 4}l3 4-3 4-3-4z")
         else:
-            yield f'<path class="mark {event.style}" d="M{x} {_BOTTOM - 9}l5 9h-10z"/>'
-    if drawing.picture.best is not None:
-        column, value = drawing.picture.best
-        y = _y(drawing.scale.fraction(value)) - 3
-        x = _number(_x(column / (window.columns - 1)))
-        at = f'x="{x}" y="{_number(y)}" text-anchor="middle"'
-        yield f'<text class="sign {_class(drawing.picture.main_role)}" {at}>★</text>'
+            yield _path(f"mark {event.style}", f"M{x} {_BOTTOM - 9}l5 9h-10z")
+    if picture.best is not None:
+        column, value = picture.best
+        y = _y(scale.fraction(value)) - 3
+        kind = f"sign {_class(picture.main_role)}"
+        yield _text(_x(column / last), y, "★", kind=kind)
     odds = drawing.odds
     for share in odds[:: max(1, len(odds) // _MOST_ODD)]:
-        at = f'x="{_number(_x(share))}" y="{_BOTTOM - 3}" text-anchor="middle"'
-        yield f'<text class="odd" {at}>✗</text>'
-
-
-def _sign(mark: DrawnMark, drawing: ChartDrawing) -> Iterator[str]:
-    scale, columns = drawing.scale, drawing.picture.window.columns
-    x = _number(_x((mark.column or 0) / (columns - 1)))
-    height = 0.0 if mark.value is None else scale.fraction(mark.value)
-    if mark.role == "restart" and 0 <= (mark.column or 0) < columns:
-        yield f'<path class="restart" d="M{x} {_TOP}V{_BOTTOM}"/>'
-    elif mark.role == "target" and not scale.beyond(mark.value or 0.0):
-        across = f"M{_LEFT} {_number(_y(height))}H{_RIGHT}"
-        yield f'<path class="target" d="{across}"/>'
+        yield _text(_x(share), _BOTTOM - 3, "✗", kind="odd")
 
 
 def _letters(drawing: ChartDrawing) -> Iterator[str]:
-    """Yield the letters of the runs at the ends of their curves, apart from each other."""
+    """Yield the letters of the runs at the ends of their curves, each at the nearest place apart
+    from the others.
+    """
     last = drawing.picture.window.columns - 1
     placed: list[tuple[float, float]] = []
     for one in reversed(drawing.picture.lines):
@@ -278,14 +250,12 @@ def _letters(drawing: ChartDrawing) -> Iterator[str]:
             continue
         x = _x(one.end[0] / last) + 6
         y = _y(one.scale.fraction(one.end[1])) + 4
-        placed.append((x, _beside(y, [b for a, b in placed if abs(a - x) < _LETTER])))
-        at = f'x="{_number(x)}" y="{_number(placed[-1][1])}"'
-        yield f'<text class="end {one.role}" {at}>{one.sign}</text>'
-
-
-def _beside(y: float, taken: Sequence[float]) -> float:
-    """Return the nearest place apart from those that are taken."""
-    shifts = [way * at * _LETTER for at in range(len(taken) + 2) for way in (1, -1)]
-    places = (y + shift for shift in shifts if _TOP <= y + shift <= _BOTTOM + 4)
-    apart = (at for at in places if all(abs(at - one) >= _LETTER for one in taken))
-    return next(apart, y)
+        taken = [b for a, b in placed if abs(a - x) < _LETTER]
+        shifts = (way * at * _LETTER for at in range(len(taken) + 2) for way in (1, -1))
+        free = (
+            y + shift
+            for shift in shifts
+            if all(abs(y + shift - other) >= _LETTER for other in taken)
+        )
+        placed.append((x, next((at for at in free if _TOP <= at <= _BOTTOM + 4), y)))
+        yield _text(*placed[-1], one.sign, "start", f"end {one.role}")
