@@ -244,4 +244,3 @@ class TracksSteps:
     def counts_steps(self) -> bool:
         """True if steps depend on the records before: they were counted, or count within epochs."""
         return self._place.relative
-
