@@ -35,6 +35,8 @@ _TEXT = ("log", "line", "textPayload", "MESSAGE", "message", "msg")
 _TIME = ("time", "timestamp", "@timestamp", "ts", "__REALTIME_TIMESTAMP")
 _PIECE = 16 * 1024
 """Bytes of Docker's pieces."""
+_MICROSECONDS = 10**14
+"""Numbers from here on count microseconds, as journald does."""
 _LONGEST = 20
 """Digits of a number that may be a time."""
 _FRACTION = pattern(r"\.(\d{1,9})")
@@ -178,8 +180,10 @@ class KeptDecoder(ConsoleDecoder):
         lines = text.removesuffix(b"\n").split(b"\n")
         for at, printed in enumerate(lines, number + self._more):
             for one in super().decode(printed, at):
-                undated = isinstance(one, MetricRow) and one.time is None
-                yield one._replace(time=entry.time) if undated else one
+                if isinstance(one, MetricRow) and one.time is None:
+                    yield one._replace(time=entry.time)
+                else:
+                    yield one
         self._more += len(lines) - 1
         time = entry.time
         if time is not None and not self._passed_on <= time < self._passed_on + _EACH:
@@ -256,8 +260,9 @@ def _entry(line: bytes) -> _Entry | None:
     except (ValueError, TypeError, AttributeError, StopIteration):
         return None
     time = next((found[key] for key in _TIME if key in found), None)
-    if isinstance(time, str) and time.isdecimal():  # microseconds of journald
-        time = int(time[:_LONGEST]) / 1e6
+    if isinstance(time, str) and time.isdecimal():
+        time = int(time[:_LONGEST])
+        time = time / 1e6 if time >= _MICROSECONDS else time
     elif isinstance(time, str):
         # Docker writes up to nine digits, of which Python 3.10 reads three or six.
         time = _FRACTION.sub(lambda found: f".{found[1][:6]:0<6}", time)
