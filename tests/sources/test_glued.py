@@ -95,7 +95,7 @@ def test_what_cannot_be_told_apart_is_said(
 ) -> None:
     run = read(tmp_path, verl(1), line)
     assert f"{said} printed value" in notes(run)
-    assert "not read: no number, or one that text is glued to" in notes(run)
+    assert "not read: no number, or glued to text" in notes(run)
     assert all(value < 100 for key in run.keys for value in values(run, key).values())
 
 

@@ -31,17 +31,6 @@ def test_a_step_line_that_is_cut_gives_no_value_that_may_be_cut(tmp_path: Path) 
     assert SAID in note
 
 
-@pytest.mark.parametrize("before", [STEPS, ""], ids=["with all keys", "the only one"])
-def test_a_step_line_without_an_end_is_read_where_nothing_is_missing(
-    before: str,
-) -> None:
-    reader = LineReader(ConsoleDecoder())
-    reader.feed((before + STEPS.splitlines()[0].replace("step:1", "step:3")).encode())
-    rows = [step for found in reader.finish() for step in getattr(found, "steps", ())]
-    assert rows == [3]
-    assert reader.note is None
-
-
 @pytest.mark.parametrize(
     ("decoder", "text"), [(ConsoleDecoder, STEPS + CUT), (FileLoggerDecoder, OBJECTS)]
 )

@@ -57,7 +57,6 @@ def test_a_list_is_a_distribution_and_no_number_is_lost(tmp_path):
         {"r": {"hist": [3, 4], "bin_edges": [0, 1, 2]}},
         {"r_counts": [3, 4], "r_bins": [0, 1, 2]},
         {"r/values": [3, 4], "r/edges": [0, 1, 2]},
-        {"r": [[3, 4], [0, 1, 2]]},
         {"r": {"_type": "histogram", "values": [3, 4], "bins": [0, 1, 2]}},
         {
             "r": {
@@ -66,16 +65,6 @@ def test_a_list_is_a_distribution_and_no_number_is_lost(tmp_path):
                 "packedBins": {"min": 0, "size": 1, "count": 2},
             }
         },
-        {
-            "r": {
-                "min": 0.5,
-                "max": 2,
-                "bucket_limit": [1, 9],
-                "bucket": [3, 4],
-                "num": 7,
-            }
-        },
-        {"tag": "r", "bins": [0, 1, 2], "counts": [3, 4]},
     ],
 )
 def test_bins_with_counts(record):
@@ -121,14 +110,6 @@ def test_what_is_no_distribution(record):
         (
             {"bins": [*range(100_001)], "counts": [1] * 100_000},
             "r: a histogram of 100,000 bins",
-        ),
-        (
-            {"_type": "histogram", "values": [1], "bins": 7},
-            "r: a histogram without bounds or counts",
-        ),
-        (
-            {"_type": "histogram", "values": [1], "packedBins": {"min": 0}},
-            "r: a histogram of something other than numbers",
         ),
         ([0.5, math.nan, math.inf, None], "r: 3 of 4 values are not finite"),
     ],

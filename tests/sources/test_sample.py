@@ -17,7 +17,7 @@ CALL = {
     "function": {"name": "add", "arguments": '{"a": 1, "b": 2}'},
 }
 ASKED = {"role": "user", "content": "1+2?"}
-SHOWN_CALL = '<tool_call>\n{"name":"add","arguments":{"a":1,"b":2}}\n</tool_call>'
+SHOWN_CALL = '<tool_call>\n{"name":"add","arguments":"{\\"a\\": 1, \\"b\\": 2}"}\n</tool_call>'
 
 
 def read(**record: Any) -> Sample:
@@ -55,7 +55,7 @@ def test_calls_of_tools_and_their_answers() -> None:
     sample = read(messages=turns, score=1)
     assert sample.prompt == "user: 1+2?"
     assert sample.response == (
-        f"assistant: Let me add.\n{SHOWN_CALL}\n\ntool add: 3\n\nassistant: <think>\neasy\n</think>"
+        f"assistant: Let me add.\n{SHOWN_CALL}\n\ntool: 3\n\nassistant: <think>\neasy\n</think>"
     )
 
 

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from verl_tui.records import Unreadable
-from verl_tui.sources.fields import yaml_text
+from verl_tui.sources.fields.setting_values import load_yaml
 from verl_tui.sources.folders.setting_files import read_settings
 
 LEVELS = 40
@@ -39,4 +39,4 @@ def test_a_few_lines_never_stand_for_billions(text: str) -> None:
 
 def test_nothing_but_plain_values_is_made() -> None:
     with pytest.raises(yaml.YAMLError):
-        yaml_text.load_yaml("!!python/object/apply:os.system ['true']")
+        load_yaml("!!python/object/apply:os.system ['true']")

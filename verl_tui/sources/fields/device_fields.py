@@ -40,9 +40,6 @@ _QUOTED = pattern(
 )
 _WORDS = ending("text")
 """Fields whose texts stay texts though they may be digits."""
-_MOST = 4096
-"""Numbers from here on are not those of a device or rank."""
-
 RankAndDevice = tuple["int | None", "int | None"]
 """Rank and device of the process that wrote a record, each None where it is not stated."""
 
@@ -73,11 +70,10 @@ def names_one(fields: Iterable[str]) -> bool:
 
 def worker(fields: Mapping[str, Any]) -> RankAndDevice | None:
     """Return the rank and the device that a record names, None if it names neither."""
-    rank = _first_index(fields, _RANKS)
-    device = _device(fields)
-    if rank is None and device is None:
-        return None
-    return (rank, device)
+    # A field `gpu` may be its utilization instead.
+    named = [one for one in _DEVICES if one != "gpu" or any(map(_is_figure, fields))]
+    rank, device = _first_index(fields, _RANKS), _first_index(fields, named)
+    return None if rank is None and device is None else (rank, device)
 
 
 def device_figures(
@@ -89,9 +85,9 @@ def device_figures(
         fields: Its fields; nested ones with `/` between the names.
         of: Rank and device of the record, see `worker`.
     """
-    if of is None:
-        return {}
-    index = of[1] if of[1] is not None else _index(fields.get("local_rank"))
+    index = of[1] if of is not None else None
+    if of is not None and index is None:
+        index = _first_index(fields, ["local_rank"])
     if index is None:
         return {}
     figures = {name: number(fields[name]) for name in fields if _is_figure(name)}
@@ -104,30 +100,16 @@ def _is_figure(name: str) -> bool:
     return _FIGURE.fullmatch(name) is not None and not is_name(name)
 
 
-def _device(fields: Mapping[str, Any]) -> int | None:
-    """Return the device that a record names; a field `gpu` may be its utilization instead."""
-    for name in _DEVICES:
-        index = _index(fields.get(name))
-        if index is not None and (name != "gpu" or any(map(_is_figure, fields))):
-            return index
-    return None
-
-
 def _first_index(fields: Mapping[str, Any], spelled: Iterable[str]) -> int | None:
-    """Return the number in the first of some fields that has one."""
-    found = (_index(fields.get(name)) for name in spelled)
-    return next((index for index in found if index is not None), None)
-
-
-def _index(value: object) -> int | None:
-    """Return the number of a device or rank as programs write it: `3`, `"3"`, `"cuda:3"`."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int | float):
-        if 0 <= value < _MOST and value == int(value):
-            return int(value)
-        return None
-    if not isinstance(value, str) or len(value) >= 20:
-        return None
-    written = _WRITTEN.fullmatch(value.strip())
-    return int(written[1]) if written else None
+    """Return the number of a device or rank in the first of some fields that has one, as programs
+    write it: `3`, `"3"`, `"cuda:3"`.
+    """
+    for name in spelled:
+        value = fields.get(name)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if type(value) in (int, str) and (
+            found := _WRITTEN.fullmatch(str(value).strip())
+        ):
+            return int(found[1])
+    return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
@@ -21,20 +22,13 @@ _DEEPEST = 40
 _DEEPEST_VALUE = 200
 """Brackets from which on JSON may be too deep: orjson writes 254 levels, `repr` some 300."""
 _TOO_DEEP = "nested too deeply"
-
-
-def _whole(digits: str) -> float:
-    """Return a whole number; one beyond 64 bits as a float, infinite where that is too small, as
-    orjson does.
-    """
-    if len(digits) < 20:
-        return int(digits)
-    return float(digits)
-
-
-_DECODER = json.JSONDecoder(parse_int=_whole)
-"""Reads what Python writes and orjson refuses: NaN, Infinity, lone surrogates, numbers of any
-size.
+_BLANK = " \t\r\n"
+_BETWEEN = _BLANK + ","
+_DECODER = json.JSONDecoder(
+    parse_int=lambda digits: float(digits) if len(digits) > 19 else int(digits)
+)
+"""Reads what Python writes and orjson refuses: NaN, Infinity, lone surrogates, numbers of any size,
+infinite where a float is too small.
 """
 
 
@@ -47,10 +41,9 @@ def loads(text: bytes) -> Any:
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
-        try:
-            value = _DECODER.decode(text.decode("utf-8", "surrogatepass"))
-        except RecursionError:
-            raise ValueError(_TOO_DEEP) from None
+        value, end = _first(text.decode("utf-8", "surrogatepass").strip(_BLANK))
+        if end:
+            raise
     _check_depth(value, text)
     return value
 
@@ -61,13 +54,9 @@ def first_value(text: bytes) -> tuple[Any, bytes]:
     Raises:
         ValueError: It begins with none.
     """
-    signs = text.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
-    try:
-        value, end = _DECODER.raw_decode(signs)
-    except RecursionError:
-        raise ValueError(_TOO_DEEP) from None
+    value, rest = _first(text.decode("utf-8", "replace").lstrip("\ufeff" + _BLANK))
     _check_depth(value, text)
-    return value, signs[end:].encode("utf-8", "replace")
+    return value, rest.encode("utf-8", "replace")
 
 
 def values_of(text: bytes) -> list[Any]:
@@ -84,6 +73,14 @@ def values_of(text: bytes) -> list[Any]:
     return found
 
 
+def _first(text: str) -> tuple[Any, str]:
+    try:
+        value, end = _DECODER.raw_decode(text)
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    return value, text[end:]
+
+
 def objects(line: bytes) -> list[dict[str, Any]]:
     """Return the JSON objects on a line, usually one.
 
@@ -91,33 +88,26 @@ def objects(line: bytes) -> list[dict[str, Any]]:
         ValueError: The line is no sequence of JSON objects; the message says why, for people.
     """
     try:
-        value = orjson.loads(line)
+        found = [orjson.loads(line)]
     except orjson.JSONDecodeError:
-        found = _patiently(line)
-    else:
-        found = [_only_object(value)]
+        if not line.strip(b"\0 \t\r\n"):
+            raise ValueError("only zero bytes: a hole left by a crash") from None
+        found = list(values_in(line.decode("utf-8", "replace")))
+    for value in found:
+        if not isinstance(value, dict):
+            raise ValueError(f"a JSON {type(value).__name__}, not an object")
     _check_depth(found, line)
     return found
 
 
-def _patiently(line: bytes) -> list[dict[str, Any]]:
-    if line.count(b"\0") == len(line):
-        raise ValueError("only zero bytes: a hole left by a crash")
-    text = line.decode("utf-8", "replace")
-    found = [_only_object(value) for value in values_in(text, " \t,\r")]
-    if not found:
-        raise ValueError("empty line")
-    return found
-
-
-def values_in(text: str, between: str = " \t\r\n,") -> Iterator[Any]:
-    """Yield JSON values that stand one behind the other, with some signs between them.
+def values_in(text: str) -> Iterator[Any]:
+    """Yield JSON values that stand one behind the other, with blanks and commas between them.
 
     Raises:
         ValueError: Something else stands there; the message says why, for people.
     """
     at = 0
-    text = text.strip("\ufeff\0 \t\r\n")
+    text = text.strip("\ufeff\0" + _BLANK)
     while at < len(text):
         try:
             value, at = _DECODER.raw_decode(text, at)
@@ -126,7 +116,7 @@ def values_in(text: str, between: str = " \t\r\n,") -> Iterator[Any]:
         except RecursionError:
             raise ValueError(_TOO_DEEP) from None
         yield value
-        while at < len(text) and text[at] in between:
+        while at < len(text) and text[at] in _BETWEEN:
             at += 1
 
 
@@ -146,22 +136,6 @@ def _check_depth(value: object, text: bytes) -> None:
                 raise ValueError(_TOO_DEEP) from None
 
 
-def _only_object(value: object) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise ValueError(f"a JSON {_KINDS.get(type(value), 'value')}, not an object")
-    return value
-
-
-_KINDS: dict[type, str] = {
-    list: "list",
-    str: "string",
-    int: "number",
-    float: "number",
-    bool: "value",
-    type(None): "null",
-}
-
-
 def number(value: object) -> float | None:
     """Return a metric's value: numbers and truth values as float, null as nan, None for anything
     else.
@@ -175,9 +149,7 @@ def number(value: object) -> float | None:
         try:
             return float(value)
         except OverflowError:
-            if value > 0:
-                return float("inf")
-            return float("-inf")
+            return math.copysign(math.inf, value)
     return float("nan") if value is None else None
 
 
@@ -196,9 +168,7 @@ def integer(value: object) -> int | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
-        if abs(value) < 2**62:
-            return value
-        return None
+        return value if abs(value) < 2**62 else None
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
     if isinstance(value, str) and value.strip().isdecimal() and len(value) < 18:
@@ -251,7 +221,7 @@ class JsonDecoder:
             try:
                 for item in self.read(record):
                     if isinstance(item, Flaw):
-                        out.append(unreadable(line, number, one_line(item.reason)))
+                        out.append(unreadable(line, number, item.reason))
                     else:
                         out.append(item)
             except ValueError as error:  # noqa: PERF203 - its neighbours are read
@@ -289,7 +259,9 @@ class JsonDecoder:
 
 def unreadable(line: bytes, number: int, reason: str) -> Unreadable:
     """Return the record of a line that could not be read."""
-    return Unreadable(number, reason, one_line(line[:400].decode("utf-8", "replace")))
+    return Unreadable(
+        number, one_line(reason), one_line(line[:400].decode("utf-8", "replace"))
+    )
 
 
 def first_object(head: bytes) -> dict[str, Any] | None:

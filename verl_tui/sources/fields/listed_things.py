@@ -5,7 +5,7 @@ those of a training's steps.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import NamePattern, pattern
 from verl_tui.sources.fields.jsonl import number
@@ -18,7 +18,7 @@ from verl_tui.sources.fields.steps import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 _NO_THING = ending("no_thing")
 """Fields whose texts differ from record to record though they name nothing."""
@@ -33,46 +33,29 @@ def listed_thing(records: Sequence[Mapping[str, Any]]) -> str | None:
     """Return the field that names another thing in each of the first records of a file, where these
     are no steps. None where there is none.
     """
-    places = list(_places(records))
-    if len(records) < 2 or any(place.has_epoch for place in places):
+    places = list(map(_place, records))
+    has_epoch = any(place is None for place in places)
+    steps = [place for place in places if place is not None]
+    if len(records) < 2 or has_epoch or _rise([step for step, _ in steps]):
         return None
-    names = _names(list(records[0]), places)
+    names: Iterable[str] = list(records[0])
+    sure = {step if is_sure_name(name) else None for step, name in steps}
+    if sure != {None}:
+        # Several texts of one step are its samples; several figures may be one record.
+        repeats = len(sure) == 1 and len(steps) > 2
+        names = filter(_SPOKEN.fullmatch, names) if repeats else ()
     return next((name for name in names if _differs(name, records)), None)
 
 
-def _names(fields: Sequence[str], places: Sequence[_Place]) -> Sequence[str]:
-    """Return the fields that may name a thing in records of some places."""
-    if _rise([place.step for place in places]):
-        return ()
-    steps = {place.step if is_sure_name(place.name) else None for place in places}
-    if steps == {None}:
-        return fields
-    # Several texts of one step are its samples; several figures may be one record.
-    repeats = len(steps) == 1 and len(places) > 2
-    return list(filter(_SPOKEN.fullmatch, fields)) if repeats else ()
-
-
-class _Place(NamedTuple):
-    """What a record states of its place in a training."""
-
-    step: int | None
-    name: str
-    """The field that states the step."""
-    has_epoch: bool
-
-
-def _places(records: Iterable[Mapping[str, Any]]) -> Iterator[_Place]:
-    keys = None
-    for record in records:
-        if record.keys() != keys:
-            keys = record.keys()
-            fields = step_fields(keys)
-        has_epoch = number(record.get(fields.epoch or "", "")) is not None
-        try:
-            step, name, _ = stated_step(record, fields)
-        except ValueError:
-            step, name = None, ""
-        yield _Place(step, name, has_epoch)
+def _place(record: Mapping[str, Any]) -> tuple[int | None, str] | None:
+    """Return the step that a record states, and the field that does; None for an epoch."""
+    fields = step_fields(record)
+    if number(record.get(fields.epoch or "", "")) is not None:
+        return None
+    try:
+        return stated_step(record, fields)[:2]
+    except ValueError:
+        return None, ""
 
 
 def _rise(steps: Sequence[int | None]) -> bool:
@@ -86,8 +69,8 @@ def _differs(name: str, records: Sequence[Mapping[str, Any]]) -> bool:
     values = [record.get(name) for record in records]
     kinds = set(map(type, values))
     if kinds == {str}:
-        names = not _NO_THING.fullmatch(name)
-        names = names and not any(map(_MEASURED.fullmatch, map(str, values)))
+        measured = any(map(_MEASURED.fullmatch, map(str, values)))
+        names = not (measured or _NO_THING.fullmatch(name))
     else:
         trained = any(not TRAINED.isdisjoint(record) for record in records)
         names = kinds == {int} and not trained and bool(_NUMBER_OF.fullmatch(name))

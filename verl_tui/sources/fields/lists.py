@@ -1,23 +1,20 @@
 """Finds distributions among the fields of a record: lists of numbers, and bins with their counts.
 
-Bins come under many names: `np.histogram` gives counts and one edge more, W&B writes `values` and
-`bins` (or, of equal width, `packedBins`; wandb/sdk/data_types/histogram.py), TensorBoard's protocol
-has `bucket` and `bucket_limit`.
+Bins come under many names; W&B writes `values` and `bins` or, of equal width, `packedBins`
+(wandb/sdk/data_types/histogram.py).
 """
 
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.distributions import of_bins, of_limits, of_values
+from verl_tui.distributions import of_bins, of_values
 from verl_tui.patterns import pattern
 from verl_tui.records import Histogram
 from verl_tui.sources.fields.jsonl import Flaw, number
-from verl_tui.sources.fields.spellings import ending, names, words
+from verl_tui.sources.fields.spellings import ending, words
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
@@ -28,20 +25,11 @@ if TYPE_CHECKING:
 _HALF = pattern(
     rf"(?:(.+?)[/_.])?(?:({words('histogram_bounds')})|({words('histogram_counts')}))"
 )
-_NAMES = names("histogram_name")
-"""Fields that name a histogram whose bins are fields of the record itself."""
 _NO_METRIC = ending("counted_list")
 """Lists of numbers that count or name something: ids of tokens above all."""
-_MEASURED = pattern(
-    r"reward|score|loss|kl|entropy|advantage|return|logp|ratio|norm|acc", re.IGNORECASE
-)
-"""In the name of a list of numbers: where all of them are null, none was finite."""
 _NUMBERS = {int, float, bool, type(None)}
-_DEEPEST = 4
-"""Deepest nesting of a list of numbers; a list of answers for each prompt has two levels."""
 _LONGEST_NAME = 250
 """Characters, which leaves room for the name of a quantile."""
-_MISSING = object()
 
 
 @dataclass(slots=True)
@@ -68,11 +56,11 @@ class FieldSplit:
         return found
 
     def add(
-        self, name: str, read: Callable[..., Distribution | None], *arguments: object
+        self, name: str, read: Callable[..., Distribution | None], *numbers: list[Any]
     ) -> None:
         """Add the distribution that `read` returns, or a flaw that says why it cannot be read."""
         try:
-            one = read(*arguments)
+            one = read(*numbers)
         except (ArithmeticError, TypeError, ValueError) as error:
             self.flaws.append(Flaw(f"{name}: {error}"))
             return
@@ -88,40 +76,40 @@ def split(fields: Mapping[str, Any], joint: str = "/") -> FieldSplit:
         return FieldSplit(fields)
     rest = dict(fields)
     found = FieldSplit(rest)
-    kind = f"{joint}_type"
-    for typed in [one for one in fields if one.endswith(kind)]:
-        if fields[typed] == "histogram":
-            _take_typed(found, rest, typed.removesuffix(kind), joint)
-    for halves in _halves(rest):
-        _take_halves(found, rest, *halves, joint)
+    for kind in [one for one in fields if one.endswith(f"{joint}_type")]:
+        if rest[kind] == "histogram":
+            _unpack(rest, kind.removesuffix("_type"), joint)
+    halves: dict[str, list[str | None]] = {}
+    for name in [one for one in rest if type(rest[one]) is list]:
+        if half := _HALF.fullmatch(name):
+            both = halves.setdefault(half[1] or "histogram", [None, None])
+            both[0 if half[2] else 1] = name
+    for name, (bounds, counts) in halves.items():
+        if bounds and counts:
+            found.add(name, _histogram, rest.pop(bounds), rest.pop(counts))
     for name, value in [*rest.items()]:
-        if type(value) is list and _add_list(found, name, value):
+        if type(value) is list and _add_list(found, name, [*_flattened(value)]):
             del rest[name]
     return found
 
 
-def _take_typed(found: FieldSplit, rest: dict[str, Any], name: str, joint: str) -> None:
-    """Take the fields of one of W&B's histograms out of a record."""
-    within = f"{name}{joint}"
-    keys = [key for key in rest if key.startswith(within)]
-    parts = {key.removeprefix(within): rest.pop(key) for key in keys}
-    found.add(name, _of_wandb, parts, f"packedBins{joint}")
+def _unpack(rest: dict[str, Any], within: str, joint: str) -> None:
+    """Make one of W&B's histograms two lists like any other."""
+    del rest[f"{within}_type"]
+    packed = f"{within}packedBins{joint}"
+    if f"{packed}min" in rest:
+        first, width, _ = (
+            number(rest.pop(f"{packed}{one}", None)) for one in ("min", "size", "count")
+        )
+        edges = range(len(rest.get(f"{within}values") or ()) + 1)
+        rest[f"{within}bins"] = [(first or 0.0) + at * (width or 0.0) for at in edges]
 
 
-def _take_halves(
-    found: FieldSplit,
-    rest: dict[str, Any],
-    name: str,
-    bounds: str,
-    counts: str,
-    joint: str,
-) -> None:
-    """Take a histogram made of two lists out of a record; its ends may stand beside them."""
-    before = f"{name}{joint}" if name else ""
-    ends = (rest.get(f"{before}{end}", _MISSING) for end in ("min", "max"))
-    halves = rest.pop(bounds), rest.pop(counts)
-    stated = (one for one in map(rest.get, _NAMES) if one and isinstance(one, str))
-    found.add(name or next(stated, "histogram"), _histogram, *halves, *ends)
+def _histogram(bounds: list[Any], counts: list[Any]) -> Distribution | None:
+    known = [number(one) for one in (*bounds, *counts)]
+    if None in known:
+        raise ValueError("a histogram of something other than numbers")
+    return of_bins(known[: len(bounds)], known[len(bounds) :])  # type: ignore[arg-type]
 
 
 def histograms(
@@ -136,94 +124,26 @@ def histograms(
         yield Histogram(prefix + name, step, *one.bins, mean=mean)
 
 
-def _add_list(found: FieldSplit, name: str, value: list[Any]) -> bool:
+def _add_list(found: FieldSplit, name: str, values: list[Any]) -> bool:
     """Add the distribution of one list; return False if it holds none."""
-    if not value or _NO_METRIC.fullmatch(name):
+    kinds = set(map(type, values))
+    if not kinds - {type(None)} or kinds - _NUMBERS or _NO_METRIC.fullmatch(name):
         return False
-    if _is_numpy(value):
-        found.add(name, of_bins, *value[::-1])
-        return True
-    flat = [*_flattened(value)] if list in map(type, value) else value
-    kinds = set(map(type, flat))
-    if not kinds <= _NUMBERS:
-        return False
-    if kinds <= {type(None)} and not _MEASURED.search(name):
-        return False  # texts or things of which there is none here
-    _add_numbers(found, name, flat)
+    finite = [
+        one for one in map(number, values) if one is not None and math.isfinite(one)
+    ]
+    if odd := len(values) - len(finite):
+        are = f"{odd:,} of {len(values):,} values are not finite"
+        found.flaws.append(Flaw(f"{name}: {are}"))
+    if finite:
+        found.add(name, of_values, finite)
     return True
 
 
-def _add_numbers(found: FieldSplit, name: str, values: list[Any]) -> None:
-    numbers = [math.nan if one is None else number(one) or 0.0 for one in values]
-    finite = list(filter(math.isfinite, numbers))
-    if len(finite) < len(numbers):
-        odd = f"{len(numbers) - len(finite):,} of {len(numbers):,} values"
-        found.flaws.append(Flaw(f"{name}: {odd} are not finite"))
-    if finite:
-        found.add(name, of_values, finite)
-
-
-def _flattened(value: list[Any], depth: int = _DEEPEST) -> Iterator[Any]:
-    """Yield what a list and the lists within it hold; a list that is nested too deeply as such."""
+def _flattened(value: list[Any]) -> Iterator[Any]:
+    """Yield what a list and the lists within it hold."""
     for one in value:
-        if type(one) is list and depth:
-            yield from _flattened(one, depth - 1)
+        if type(one) is list:
+            yield from _flattened(one)
         else:
             yield one
-
-
-def _halves(fields: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Return the histograms made of two lists: name, list of bounds, list of counts."""
-    bounds: dict[str, str] = {}
-    counts: dict[str, str] = {}
-    for name in [one for one in fields if type(fields[one]) is list]:
-        if half := _HALF.fullmatch(name):
-            (bounds if half[2] else counts).setdefault(half[1] or "", name)
-    return [(name, of, counts[name]) for name, of in bounds.items() if name in counts]
-
-
-def _histogram(
-    bounds: object, counts: object, low: object, high: object
-) -> Distribution | None:
-    """Return the distribution of two lists; with equal lengths, `min` and `max` complete them."""
-    limits, many = _strictly(bounds), _strictly(counts)
-    least, most = number(low), number(high)
-    if len(limits) == len(many) and least is not None and most is not None:
-        return of_limits(least, most, limits, many)
-    return of_bins(limits, many)
-
-
-def _of_wandb(parts: Mapping[str, Any], packed: str) -> Distribution | None:
-    """Return the distribution of a W&B histogram: counts with edges, or with start and width."""
-    counts = _strictly(parts.get("values"))
-    if "bins" in parts or f"{packed}min" not in parts:
-        return of_bins(_strictly(parts.get("bins")), counts)
-    first, width = _strictly(
-        [parts.get(f"{packed}{one}", "") for one in ("min", "size")]
-    )
-    return of_bins([first + at * width for at in range(len(counts) + 1)], counts)
-
-
-def _is_numpy(value: list[Any]) -> bool:
-    """Return True for the result of `np.histogram`: counts, and edges, one more than these."""
-    if len(value) != 2 or not all(type(part) is list and part for part in value):
-        return False
-    counts, edges = value
-    types = set(map(type, (*counts, *edges)))
-    if len(edges) != len(counts) + 1 or not types <= {int, float}:
-        return False
-    return min(counts) >= 0 and all(one < other for one, other in pairwise(edges))
-
-
-def _strictly(value: object) -> list[float]:
-    """Return the numbers of one half of a histogram.
-
-    Raises:
-        ValueError: It is none, or an entry is no number.
-    """
-    if not isinstance(value, list):
-        raise ValueError("a histogram without bounds or counts")
-    numbers = [known for one in value if (known := number(one)) is not None]
-    if len(numbers) < len(value):
-        raise ValueError("a histogram of something other than numbers")
-    return numbers

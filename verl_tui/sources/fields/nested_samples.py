@@ -5,13 +5,16 @@ tells where.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any
 
-from verl_tui.sources.fields.token_gap import token_gap
 from verl_tui.trainers import trainers
 
 GAP = "trainer − engine log-prob"
 """Name of what is shown of the tokens' log-probabilities."""
+_LEVELS = "▁▂▃▄▅▆▇█"
+_CELLS = 40
+"""Most cells of their picture; in a longer response one stands for several tokens."""
 _FORMS = tuple(
     (files.has, files.fields, files.log_probs)
     for one in trainers()
@@ -64,3 +67,29 @@ def _weighted(value: Any) -> Any:
     if isinstance(value, Mapping) and value.keys() >= {"score", "weight"}:
         return (value["score"] or 0.0) * value["weight"]
     return value
+
+
+def token_gap(trainer: Any, engine: Any, mask: Any) -> str | None:
+    """Return the gap token by token as a picture, with its mean and its largest value; None where
+    there is nothing to compare.
+
+    Args:
+        trainer: Log-probability of each token of prompt and response, by the trainer.
+        engine: The same by the engine that sampled them.
+        mask: Not 0 for the tokens of the response.
+    """
+    try:
+        rows = list(zip(trainer, engine, mask, strict=True))
+        gaps = [abs(float(own) - float(other)) for own, other, kept in rows if kept]
+    except (TypeError, ValueError):
+        return None
+    if not gaps or not all(map(isfinite, gaps)):
+        return None
+    most = max(gaps)
+    size = -(-len(gaps) // _CELLS)
+    tops = (max(gaps[at : at + size]) for at in range(0, len(gaps), size))
+    picture = "".join(_LEVELS[round(7 * top / most) if most else 0] for top in tops)
+    return (
+        f"{picture} mean {sum(gaps) / len(gaps):.2g}, "
+        f"largest {most:.2g} at token {gaps.index(most) + 1} of {len(gaps)}"
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -67,15 +66,11 @@ class RewardSum:
             return f"the score of a sample is the sum of its list {self._tokens}"
         if not self._added:
             return None
-        terms = list(self._added)
-        weights = self._fitting(terms)
-        unknown = "" if weights else ", no weights are known"
-        if len(terms) == 1:
-            terms, unknown = [f"its {terms[0]}"], ""
-        elif weights:
-            pairs = zip(weights, terms, strict=True)
-            terms = [f"{weight:g} × {name}" for weight, name in pairs]
-        total = " + ".join(terms)
+        weights, many = self._fitting(self._added), len(self._added) > 1
+        unknown = ", no weights are known" if many and not weights else ""
+        pairs = zip(weights or self._added, self._added, strict=True)
+        terms = [f"{weight:g} × {name}" if weights else name for weight, name in pairs]
+        total = " + ".join(terms) if many else f"its {self._added[0]}"
         return f"the reward of a sample is {total}: no total is stated{unknown}"
 
     def complete(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -120,10 +115,11 @@ class RewardSum:
             self._weights = weights_beside(self._path)
             self._path = None
         weights = self._fitting(tuple(parts)) or [1.0] * len(parts)
+        pairs = zip(weights, parts.values(), strict=True)
         values = [
-            weight * value
-            for weight, value in zip(weights, parts.values(), strict=True)
-            if value is not None and not math.isnan(value)
+            weight * one
+            for weight, one in pairs
+            if one is not None and one == one  # noqa: PLR0124 - not NaN
         ]
         return sum(values) if values else None
 
@@ -140,30 +136,18 @@ def _parts(record: Mapping[str, Any]) -> dict[str, float | None]:
     advantage are rewards; in others the fields with such a name.
     """
     nested = record.get("rewards")
-    if isinstance(nested, dict):
-        return {
-            str(name): number(value)
-            for name, value in nested.items()
-            if _is_number(value)
-        }
-    numbers = [name for name in _part_names(list(record)) if _is_number(record[name])]
-    return {
-        name: number(record[name]) for name in numbers if not _NO_PART.fullmatch(name)
-    }
-
-
-def _part_names(names: list[str]) -> list[str]:
-    """Return the fields that may be rewards."""
-    end = next(
-        (at for at, name in enumerate(names) if _ADVANTAGE.fullmatch(name)), None
-    )
-    if _COMPLETION in names and end is not None:
-        return names[names.index(_COMPLETION) + 1 : end]
-    return [name for name in names if _PART.fullmatch(name)]
-
-
-def _is_number(value: object) -> bool:
-    return value is None or isinstance(value, int | float)
+    rewards: Mapping[str, Any] = nested if isinstance(nested, dict) else record
+    names = [one for one in rewards if isinstance(rewards[one], int | float | None)]
+    if rewards is record:
+        fields = list(record)
+        end = next(filter(_ADVANTAGE.fullmatch, fields), None)
+        if _COMPLETION in fields and end is not None:
+            between = fields[fields.index(_COMPLETION) + 1 : fields.index(end)]
+            names = [one for one in names if one in between]
+        else:
+            names = list(filter(_PART.fullmatch, names))
+        names = [one for one in names if not _NO_PART.fullmatch(one)]
+    return {str(name): number(rewards[name]) for name in names}
 
 
 def weights_beside(path: Path) -> list[float] | None:

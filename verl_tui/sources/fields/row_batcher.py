@@ -7,9 +7,7 @@ import struct
 from array import array
 from bisect import bisect_left, insort
 from dataclasses import dataclass, field
-from itertools import groupby
-from operator import lt
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.key_groups import KeyGrouping
 from verl_tui.records import (
@@ -25,7 +23,7 @@ from verl_tui.text import safe
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
 
 _MOST_HELD = 10_000
@@ -88,42 +86,6 @@ class MetricRow(NamedTuple):
         return self.of_worker or not self.mean
 
 
-class AlikeRows(NamedTuple):
-    """Rows of one kind that stand one behind the other, in few numbers: there may be thousands."""
-
-    first: MetricRow
-    """With everything that they have in common."""
-    steps: array[int]
-    values: array[float]
-    """Row after row."""
-    times: Sequence[float | None]
-
-    def row(self, at: int) -> MetricRow:
-        """Return one of them, from 0."""
-        count = len(self.first.keys)
-        values = self.values[at * count : (at + 1) * count]
-        return self.first._replace(
-            step=self.steps[at], values=values, time=self.times[at]
-        )
-
-
-def joined(
-    items: Iterable[MetricRow | AlikeRows | Record],
-) -> Iterator[MetricRow | AlikeRows | Record]:
-    """Yield items, rows that are alike as one, but for those of means."""
-    for kind, alike in groupby(items, _kind):
-        if kind is None:
-            yield from alike
-            continue
-        rows = cast("list[MetricRow]", [*alike])
-        if len(rows) == 1:
-            yield rows[0]
-            continue
-        steps = array("q", [row.step for row in rows])
-        values = array("d", b"".join([numbers(row.values) for row in rows]))
-        yield AlikeRows(rows[0], steps, values, [row.time for row in rows])
-
-
 def replaced_note(count: int) -> str | None:
     """Say how many records are hidden since a later one of the same step replaced them."""
     if not count:
@@ -149,6 +111,13 @@ class _RowBlock:
     """Row after row."""
     times: list[float | None] = field(default_factory=list)
     orders: list[int] = field(default_factory=list)
+
+    def append(self, row: MetricRow, order: int) -> None:
+        """Have a row wait."""
+        self.steps.append(row.step)
+        self.values += numbers(row.values)
+        self.times.append(row.time)
+        self.orders.append(order)
 
     def taken(self, keys: tuple[str, ...], kind: Sequence[bool]) -> MetricRows:
         """Return the rows that wait; the next ones wait anew."""
@@ -201,29 +170,41 @@ class RowBatcher:
         """Rows so far."""
         self._of_step: list[MetricRow] = []
         """The last rows, all of one step."""
+        self._last: tuple[_RowBlock, tuple[str, ...] | None, Sequence[bool]]
+        """Block, keys and traits of the last row that leads."""
         self._replaced = 0
+        self._forget()
         self._out: list[Record] = []
 
     def add(self, items: Iterable[MetricRow | Record]) -> None:
-        """Take the rows and records of a line."""
+        """Take the rows and records of lines."""
         for item in items:
             if isinstance(item, MetricRow):
-                self._take_row(item)
+                if not self._takes_next(item):
+                    self._take_row(item)
             elif isinstance(item, Histogram | Progress):
                 # Nothing changes where it comes before rows, which so stay together in blocks.
                 self._out.append(item)
             else:
                 self._take_record(item)
 
-    def add_many(self, items: Iterable[MetricRow | AlikeRows | Record]) -> None:
-        """Take the rows and records of many lines: of rows that are alike all at once, where each
-        is of a further step.
-        """
-        for item in joined(items):
-            if not isinstance(item, AlikeRows):
-                self.add((item,))
-            elif not self._take_further(item):
-                self.add(map(item.row, range(len(item.steps))))
+    def _takes_next(self, row: MetricRow) -> bool:
+        """Take a row if it is of a further step and else like the one before, as most are."""
+        block, keys, traits = self._last
+        if (
+            row.keys is not keys
+            or row[4:7] != traits
+            or self._held
+            or row.step <= block.seen[-1]
+        ):
+            return False
+        block.seen.append(row.step)
+        block.append(row, self._order)
+        self._order += 1
+        self._of_step = [row]
+        self._reached = row.step
+        self._started = False
+        return True
 
     @property
     def note(self) -> str | None:
@@ -267,6 +248,7 @@ class RowBatcher:
         self._blocks.clear()
         self._alike.clear()
         self._of_step = []
+        self._last = _RowBlock(), None, ()
         self._reached = None
         self._started = False
 
@@ -281,28 +263,6 @@ class RowBatcher:
                 self.release()
         else:
             self._add_row(row)
-
-    def _take_further(self, rows: AlikeRows) -> bool:
-        """Take rows of one kind if each is beyond all of its kind before; return whether that is
-        so.
-        """
-        keys, steps = rows.first.keys, rows.steps
-        block = self._blocks.get((keys, *rows.first.traits))
-        if block is None or self._held or self._grouping.of(keys).core != keys:
-            return False
-        if not all(map(lt, block.seen[-1:] + steps, steps)):
-            return False
-        self._compare(rows.first)
-        self._of_step = [rows.row(len(steps) - 1)]
-        block.seen += steps
-        block.steps += steps
-        block.values += rows.values
-        block.times += rows.times
-        block.orders += range(self._order, self._order + len(steps))
-        self._order += len(steps)
-        self._reached = steps[-1]
-        self._started = False
-        return True
 
     def _add_row(self, row: MetricRow) -> None:
         core = self._grouping.of(row.keys).core
@@ -343,13 +303,12 @@ class RowBatcher:
     def _keep(self, block: _RowBlock | None, row: MetricRow) -> None:
         """Have a row wait to be passed on, in a block or by itself."""
         into = block if block is not None else _RowBlock()
-        into.steps.append(row.step)
-        into.values += numbers(row.values)
-        into.times.append(row.time)
-        into.orders.append(self._order)
+        into.append(row, self._order)
+        self._order += 1
         if block is None:
             self._varying.append(into.taken(row.keys, row.traits))
-        self._order += 1
+        elif not row.mean:
+            self._last = block, row.keys, row.traits
 
     def _begin_anew(self, row: MetricRow, last: int) -> None:
         back = f"steps went back from {last} to {row.step}"
@@ -396,13 +355,6 @@ class RowBatcher:
                 self._out.append(block.taken(keys, kind))
         self._out += self._varying
         self._varying = []
-
-
-def _kind(item: MetricRow | AlikeRows | Record) -> _Kind | None:
-    """Return the kind of a row, None for anything else and for means."""
-    if isinstance(item, MetricRow) and not item.mean:
-        return item.keys, item.mean, item.progress, item.estimated
-    return None
 
 
 def _same(value: float, other: float) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +12,7 @@ import orjson
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Sample, SampleFacts
-from verl_tui.sources.fields.jsonl import integer, loads, number
+from verl_tui.sources.fields.jsonl import integer, number
 from verl_tui.sources.fields.nested_samples import flat_sample
 from verl_tui.sources.fields.spellings import names
 from verl_tui.text import safe
@@ -203,14 +202,12 @@ def score_of(value: object) -> float | None:
 def all_text(record: Mapping[str, Any]) -> Iterator[str]:
     """Yield every text of a record as it is shown: prompt, response, ground truth, extras, ids."""
     record = flat_sample(record)
-    parts = _parts(record)
-    names: tuple[str | None, ...] = ()
-    if parts is not None:
-        names = parts.names
+    if (parts := _parts(record)) is not None:
         yield parts.prompt
         yield parts.response
     for key, value in record.items():
-        if isinstance(value, (str, list, dict)) and key not in names:
+        is_read = parts is not None and key in parts.names
+        if isinstance(value, (str, list, dict)) and not is_read:
             yield _text(value)
 
 
@@ -267,40 +264,31 @@ def _role(turn: Mapping[str, Any]) -> str:
     return str(turn.get("role") or turn.get("from") or "")
 
 
-def _spoken(value: object) -> str:
+def _spoken(value: Any) -> str:
     """Return a prompt or a response as text: a single turn of the model is what it says."""
     if isinstance(value, str) or not _is_conversation(value):
         return _text(value)
-    turns: Sequence[Mapping[str, Any]] = value  # type: ignore[assignment]
-    if len(turns) == 1 and _is_answer(turns[0]):
-        return _turn_text(turns[0])
-    return _conversation(turns)
+    if len(value) == 1 and _is_answer(value[0]):
+        return _turn_text(value[0])
+    return _conversation(value)
 
 
 def _conversation(turns: Sequence[Mapping[str, Any]]) -> str:
-    return "\n\n".join(f"{_speaker(turn)}: {_turn_text(turn)}" for turn in turns)
-
-
-def _speaker(turn: Mapping[str, Any]) -> str:
-    """Return who speaks, with the name of a tool that answers."""
-    role, name = _role(turn), turn.get("name")
-    named = role in ("tool", "function") and isinstance(name, str)
-    return f"{role} {name}" if named else role
+    return "\n\n".join(f"{_role(turn)}: {_turn_text(turn)}" for turn in turns)
 
 
 def _turn_text(turn: Mapping[str, Any]) -> str:
     """Return all that a turn says: thoughts, content, and calls of tools in the tags that models
     write them in.
     """
-    content = turn.get("content", turn.get("value"))
+    content, calls = turn.get("content", turn.get("value")), turn.get("tool_calls")
     thought = turn.get("reasoning_content")
-    calls = turn.get("tool_calls")
-    parts = []
-    if isinstance(thought, str) and thought:
-        parts.append(f"<think>\n{thought}\n</think>")
+    parts = [f"<think>\n{thought}\n</think>"] if thought else []
     if content not in (None, ""):
         parts += map(_part, content if isinstance(content, list) else [content])
-    parts += map(_call, calls if isinstance(calls, list) else ())
+    for call in calls if isinstance(calls, list) else ():
+        function = call.get("function", call) if isinstance(call, Mapping) else call
+        parts.append(f"<tool_call>\n{_text(function)}\n</tool_call>")
     return "\n".join(parts)
 
 
@@ -312,20 +300,6 @@ def _part(part: object) -> str:
         return _text(part)
     text = part.get("text")
     return text if isinstance(text, str) else f"[{part.get('type', '?')}]"
-
-
-def _call(call: object) -> str:
-    """Return a call as `<tool_call>` text; OpenAI's API keeps it in `function`, with its arguments
-    as JSON text.
-    """
-    function = call.get("function", call) if isinstance(call, Mapping) else call
-    if isinstance(function, Mapping):
-        written = function.get("arguments")
-        if isinstance(written, str):
-            with suppress(ValueError):
-                arguments = loads(written.encode("utf-8", "replace"))
-                function = {**function, "arguments": arguments}
-    return f"<tool_call>\n{_text(function)}\n</tool_call>"
 
 
 def _is_answer(turn: Mapping[str, Any]) -> bool:

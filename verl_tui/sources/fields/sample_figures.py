@@ -49,80 +49,55 @@ class SampleFigures:
         out: list[Record] = []
         for record in records:
             if isinstance(record, Sample):
-                out.extend(self._add(record))
-            elif isinstance(record, MetricRows):
-                self._reach(max(record.steps))
-            elif isinstance(record, Progress) and record.step is not None:
-                self._reach(record.step)
+                self._add(record, out)
             elif isinstance(record, Restart):
-                out.extend(self._restart(record))
+                self._restart(record, out)
+            elif isinstance(record, MetricRows):
+                self._step = max(self._step or 0, *record.steps)
+            elif isinstance(record, Progress) and record.step is not None:
+                self._step = max(self._step or 0, record.step)
             out.append(record)
-        out.extend(self._pending_figures())
+        self._pass_on(self._touched, out)
         return tuple(out)
 
-    def _add(self, sample: Sample) -> Iterable[Record]:
-        """Count a sample; return the last figures of a step that had to give way to a new one."""
+    def _add(self, sample: Sample, out: list[Record]) -> None:
+        """Count a sample; pass on the last figures of a step that has to give way to a new one."""
         step = sample.step if sample.step is not None else self._step
-        if step is None:
-            return ()
-        place = (sample.validation, step)
-        evaluation = self._open.get(place)
-        last: Iterable[Record] = ()
-        if evaluation is None:
-            if place in self._closed:
-                return ()
-            last = self._make_room(sample.validation)
-            evaluation = self._open[place] = Evaluation()
-        evaluation.add(sample)
+        if step is None or (place := (sample.validation, step)) in self._closed:
+            return
+        if place not in self._open:
+            begun = [one for one in self._open if one[0] is sample.validation]
+            for oldest in begun[:1] if len(begun) >= _KEPT else ():
+                self._pass_on(self._touched.keys() & {oldest}, out)
+                del self._open[oldest]
+                self._closed.add(oldest)
+            self._open[place] = Evaluation()
+        self._open[place].add(sample)
         self._touched[place] = None
-        return last
 
-    def _make_room(self, validation: bool) -> Iterable[Record]:
-        begun = [place for place in self._open if place[0] is validation]
-        if len(begun) < _KEPT:
-            return ()
-        oldest = begun[0]
-        last = tuple(self._records(oldest)) if oldest in self._touched else ()
-        self._touched.pop(oldest, None)
-        del self._open[oldest]
-        self._closed.add(oldest)
-        return last
-
-    def _reach(self, step: int) -> None:
-        self._step = step if self._step is None else max(step, self._step)
-
-    def _restart(self, restart: Restart) -> Iterable[Record]:
-        """Start over, with one step or with all; return the pending figures of the samples
-        before.
-        """
+    def _restart(self, restart: Restart, out: list[Record]) -> None:
+        """Start over, with one step or, behind the figures of the samples before, with all."""
         if restart.step is not None:
             place = (restart.validation, restart.step)
             self._open.pop(place, None)
             self._touched.pop(place, None)
             self._closed.discard(place)
-            return ()
-        last = tuple(self._pending_figures())
+            return
+        self._pass_on(self._touched, out)
         self._open.clear()
         self._closed.clear()
         self._step = None
-        return last
 
-    def _pending_figures(self) -> Iterator[Record]:
-        for place in self._touched:
-            yield from self._records(place)
-        self._touched.clear()
-
-    def _records(self, place: _Place) -> Iterator[Record]:
-        validation, step = place
-        evaluation = self._open[place]
-        self._order += 1
-        return figure_records(
-            evaluation.figures(),
-            evaluation.scores(),
-            step,
-            self._order,
-            validation=validation,
-        )
+    def _pass_on(self, places: Iterable[_Place], out: list[Record]) -> None:
+        """Add the figures of steps."""
+        for place in [*places]:
+            del self._touched[place]
+            self._order += 1
+            of, (validation, step) = self._open[place], place
+            figures, scores = of.figures(), of.scores()
+            out += figure_records(
+                figures, scores, step, self._order, validation=validation
+            )
 
 
 def figure_records(

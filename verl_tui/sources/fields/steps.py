@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.fields.jsonl import integer, written_number
+from verl_tui.sources.fields.jsonl import integer, number, written_number
 from verl_tui.sources.fields.spellings import names
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-LOCAL = "step"
-"""May count within the epoch if other records state a global step as well."""
 _SURE = names("step")
 _RANKS = {name: rank for rank, name in enumerate((*_SURE, *names("unsure_step")))}
 _TOTALS = names("total")
@@ -111,35 +108,39 @@ class StepTracker:
         """Total of steps that a record stated last."""
         self.step = 0
         """Step of the last record."""
-        self._local: int | None = None
+        self.known = False
+        """True once a record has stated its step."""
+        self._counted = 0
+        """Records that state none."""
+        self._seen: set[str] = set()
+        """Metrics of the last step that was counted, or whose field may be none."""
+        self._epoch: float | None = None
+        """That of the last counted record."""
+        self._no_step = ""
+        """A field that looked like a step and turned out to be none."""
+        self._rose = False
+        """True if steps are taken from a field while it rises."""
+        self._local = 0
         """Last `step`, which restarts each epoch if there is a `global_step` too."""
         self._offset: int | None = None
         """`global_step - step` of the last record that stated both."""
-        self.known = False
-        """True once a record has stated its step."""
-        self._counting = _Counting()
-        self._measured: set[str] = set()
-        """Metrics of the last step whose field may be none."""
-        self._no_step = ""
-        """A field that looked like a step and turned out to be none."""
 
     @property
     def counts_all(self) -> bool:
         """True if all records were counted: none has stated its step."""
-        return self._counting.records > 0 and not self.known
+        return self._counted > 0 and not self.known
 
     @property
     def relative(self) -> bool:
         """True if steps depend on earlier records: counted, taken from a field that rises, or
         within epochs.
         """
-        rising = bool(self._measured or self._no_step)
-        return bool(self._counting.records or rising or self._offset)
+        return bool(self._counted or self._rose or self._offset)
 
     @property
     def note(self) -> str | None:
         """Say how many records were counted, and why."""
-        count = self._counting.records
+        count = self._counted
         if not count:
             return None
         many = counted(count, "record is", "records are")
@@ -171,53 +172,62 @@ class StepTracker:
         """
         step, name, total = stated_step(record, fields)
         self.total = total if total is not None else self.total
-        if (
-            step is not None
-            and name != self._no_step
-            and (is_sure_name(name) or self._rises(step, name, keys or ()))
-        ):
+        if step is None or name == self._no_step:
+            stated = False
+        else:
+            stated = is_sure_name(name) or self._rises(step, name, keys or ())
+        if step is not None and stated:
             self.known = True
-            self.step = self._globally(step, name, record)
+            self.step = self._globally(step, name, integer(record.get("step")))
         elif not self.known and keys is not None:
-            self.step = self._counting.step(
-                keys, record.get(fields.epoch or ""), self.step
-            )
+            self._count(keys, record.get(fields.epoch or ""))
         return self.step
 
     def _rises(self, step: int, name: str, keys: Iterable[str]) -> bool:
         """Return True while a field that may be the step behaves as one; once not, never again."""
+        self._rose = True
         if not self.known or step > self.step:
-            self._measured = set(keys)
+            self._seen = set(keys)
             return True
-        if step == self.step and self._measured.isdisjoint(keys):
-            self._measured.update(keys)
+        if step == self.step and self._seen.isdisjoint(keys):
+            self._seen.update(keys)
             return True
         self._no_step = name
         self.known = False
         return False
 
-    def _globally(self, step: int, name: str, record: Mapping[str, Any]) -> int:
-        """Return the global step of a record that states a step.
+    def _globally(self, step: int, name: str, local: int | None) -> int:
+        """Return the global step of a record that states one, and maybe the `local` one.
 
         If other records state both, `step` may count within the epoch or be the global one
         already: the one nearest to the run's step is taken, and a step that goes back starts an
         epoch.
         """
-        local = integer(record.get(LOCAL))
         if local is None:
             return step
-        previous = self._local
-        self._local = local
-        if name != LOCAL:
+        previous, self._local = self._local, local
+        if name != "step":
             self._offset = step - local
             return step
-        if self._offset is None:
-            return local
-        if previous is not None and local < previous and abs(local - self.step) > 1:
-            nearest = local + self._offset
-            if nearest < self.step:
-                self._offset = self.step + 1 - local
-        return min((local, local + self._offset), key=lambda at: abs(at - self.step))
+        is_back = local < previous and abs(local - self.step) > 1
+        if is_back and self._offset is not None and local + self._offset < self.step:
+            self._offset = self.step + 1 - local
+        within = local + (self._offset or 0)
+        return min((local, within), key=lambda at: abs(at - self.step))
+
+    def _count(self, keys: Iterable[str], epoch: object) -> None:
+        """Count a record; it begins a new step if it repeats a metric of this one or has another
+        epoch: an evaluation beside a training record shares its step.
+        """
+        self._counted += 1
+        at = number(written_number(epoch) if isinstance(epoch, str) else epoch)
+        metrics = {key for key in keys if _plain(key) != "epoch"}
+        is_another = epoch is not None and at != self._epoch
+        if is_another or not self._seen or not self._seen.isdisjoint(metrics):
+            self._seen = set()
+            self.step += 1
+        self._seen |= metrics
+        self._epoch = self._epoch if epoch is None else at
 
 
 class TracksSteps:
@@ -234,52 +244,3 @@ class TracksSteps:
     def counts_steps(self) -> bool:
         """True if steps depend on the records before: they were counted, or count within epochs."""
         return self._place.relative
-
-
-class _Counting:
-    """Counts the steps of records that state none.
-
-    A record begins a new step if it repeats a metric of this one or has another epoch: an
-    evaluation beside a training record shares its step. An epoch that goes back is a resumed run's.
-    """
-
-    def __init__(self) -> None:
-        self.records = 0
-        self._seen: set[str] = set()
-        self._epochs: list[float] = []
-        self.steps: list[int] = []
-        """The step first counted in each of the epochs."""
-
-    def step(self, keys: Collection[str], epoch: object, at: int) -> int:
-        """Return the step of a record.
-
-        Args:
-            keys: Its metrics.
-            epoch: Its epoch, if it states one.
-            at: Step of the previous record.
-        """
-        self.records += 1
-        if isinstance(epoch, str):
-            epoch = written_number(epoch)
-        if isinstance(epoch, int | float) and epoch == epoch:  # noqa: PLR0124 - not NaN
-            return self._by_epoch(keys, float(epoch), at)
-        if self._seen.isdisjoint(keys) and self._seen:
-            self._seen.update(keys)
-            return at
-        self._seen = set(keys)
-        return at + 1
-
-    def _by_epoch(self, keys: Collection[str], epoch: float, at: int) -> int:
-        keys = {key for key in keys if _plain(key) != "epoch"}
-        if self._epochs and epoch < self._epochs[-1]:
-            back = bisect_left(self._epochs, epoch)
-            at = self.steps[back] - 1
-            del self._epochs[back:], self.steps[back:]
-        elif self._epochs and epoch == self._epochs[-1] and self._seen.isdisjoint(keys):
-            self._seen |= keys
-            return at
-        if not self._epochs or epoch > self._epochs[-1]:
-            self._epochs.append(epoch)
-            self.steps.append(at + 1)
-        self._seen = set(keys)
-        return at + 1

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
 from verl_tui.records import LAUNCH, Record, Settings, Unreadable
-from verl_tui.sources.fields import yaml_text
 from verl_tui.sources.fields.jsonl import loads
-from verl_tui.sources.fields.setting_values import flatten_settings, scalar
+from verl_tui.sources.fields.setting_values import flatten_settings, load_yaml, scalar
 from verl_tui.sources.fields.spellings import names
 from verl_tui.sources.files.paths import why
 from verl_tui.sources.files.polled import PolledSource
@@ -82,7 +81,7 @@ class SettingsSource(PolledSource):
             return (Settings(values, origin),), False
         # what tells one run from another, and the command that started it
         kept = {f"wandb.{key}": values[key] for key in values if _IDENTITY.match(key)}
-        arguments = yaml_text.load_yaml(text).get("args")
+        arguments = load_yaml(text).get("args")
         launch = of_command(arguments if isinstance(arguments, list) else [])
         stated = (Settings(launch, LAUNCH),) if launch else ()
         return (Settings(kept, origin), *stated), False
@@ -109,7 +108,7 @@ def read_settings(text: bytes) -> dict[str, Any] | Unreadable:
     import yaml  # 20 ms, only for runs that have a configuration
 
     try:
-        found = _flat(yaml_text.load_yaml(text))
+        found = _flat(load_yaml(text))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         reason = f"not YAML: {getattr(error, 'problem', None) or 'unreadable'}"

@@ -62,7 +62,7 @@ class LineReader:
         end = data.rfind(b"\n") + 1
         if end:
             text = self._completed(memoryview(data)[:end])
-            self._batcher.add_many(self._decoded(text))
+            self._batcher.add(self._decoded(text))
             self._line += text.count(b"\n")
         if rest := data[end:]:
             self._keep(rest)

@@ -7,6 +7,7 @@ JSON objects over one line or many, `a 1 | b 2`. How a trainer states the step i
 
 from __future__ import annotations
 
+import re
 from base64 import b64decode
 from struct import unpack
 from typing import TYPE_CHECKING, Any
@@ -18,11 +19,10 @@ from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.console.prefixes import parted
 from verl_tui.sources.formats.console.printed_dicts import ReadDict, read_dict
 from verl_tui.sources.formats.console.word_search import any_of
-from verl_tui.text import safe, strip_ansi
+from verl_tui.text import strip_ansi
 from verl_tui.trainers import trainers
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Iterator, Mapping, Sequence
 
     from verl_tui.records import Sample
@@ -67,6 +67,7 @@ _REDUCER = pattern(r"@(?:sum|mean|max|min)$")
 _EVALUATION = pattern(r"eval")
 _OBJECTS = (b"{'", b'{"', b'[{"')
 _BORDERS = pattern(r"[│┃║|]")
+_NOTHING = re.match(b"", b"")
 
 
 class BlockReader:
@@ -132,12 +133,8 @@ class BlockReader:
             return rows
         if self._form is None:
             return None
-        row = self._form.row
-        if row is None:
-            taken = self._takes(part)
-        else:
-            lead = row.match(part)
-            taken = lead is not None and self._takes(part[lead.end() :])
+        lead = self._form.row.match(part) if self._form.row is not None else _NOTHING
+        taken = lead is not None and self._takes(part[lead.end() :])
         return [] if taken else self._ended_by(part)
 
     def _note_step(self, stated: Mapping[str, bytes | None]) -> None:
@@ -155,19 +152,18 @@ class BlockReader:
     def held(self) -> list[MetricRow | Sample]:
         """Return what was read so far, the metrics as a row."""
         held: list[MetricRow | Sample] = [*self._samples]
+        values, self._samples, self._values = self._values, [], {}
         if self._form is not None and self._form.key:
             # Evaluations have none, and belong to the step before; nothing else does, such as the
             # beginning of a block at a log's end.
-            stated = self._values.get(self._form.key)
-            if stated is None and all(map(_EVALUATION.match, self._values)):
+            stated = values.get(self._form.key)
+            if stated is None and all(map(_EVALUATION.match, values)):
                 stated = self._reached
             self._step = int(stated) if stated is not None else None
-        if self._values and self._step is not None:
+        if values and self._step is not None:
             self._reached = self._step
-            keys = tuple(safe(_REDUCER.sub("", name), 300) for name in self._values)
-            values = tuple(self._values.values())
-            held.append(MetricRow(self._step, keys, values, mean=self._is_update))
-        self._samples, self._values = [], {}
+            named = {_REDUCER.sub("", name): value for name, value in values.items()}
+            held.append(MetricRow.of(self._step, named, mean=self._is_update))
         return held
 
     def drop(self, step: int) -> None:
@@ -190,11 +186,9 @@ class BlockReader:
         if self._object or part.lstrip().startswith(_OBJECTS):
             return self._takes_object(part)
         text = part.decode("utf-8", "replace")
-        if self._scalar:
-            return self._takes_scalar(text)
-        found = dict(self._pairs(text))
+        found = {} if self._scalar else dict(self._pairs(text))
         if not found:
-            return self._takes_heading(text)
+            return self._takes_yaml(text)
         above = self._above(text) if len(found) == 1 else ""
         self._values |= {above + name: value for name, value in found.items()}
         return True
@@ -204,23 +198,19 @@ class BlockReader:
         cells = [cell.strip() for cell in _BORDERS.split(text)]
         if len(cells) == 1:
             found = _STATED.fullmatch(cells[0])
-            if found is not None:
-                yield found["name"].strip(), _number(found["value"])
-            else:
-                yield from _listed(cells[0])
+            yield from _listed(cells[0]) if found is None else [_pair(found)]
             return
         name = ""
         for cell in cells:
-            number = _NUMBER.fullmatch(cell)
-            if number is not None:
+            if number := _NUMBER.fullmatch(cell):
                 if name:
-                    yield name, _number(number["value"])
+                    yield name, _pair(number)[1]
                 name = ""
             elif (found := _FIELD.fullmatch(cell)) is not None:
                 section, apart, own = found["name"].rpartition("  ")
                 if apart:
                     self._section = f"{section.strip()}/".replace("other/", "")
-                yield self._section + own.strip(), _number(found["value"])
+                yield self._section + own.strip(), _pair(found)[1]
             else:
                 name = cell
 
@@ -243,23 +233,20 @@ class BlockReader:
             self._values |= found or {}
         return bool(found)
 
-    def _takes_heading(self, text: str) -> bool:
-        found = _HEADING.fullmatch(text.strip())
-        if found is None:
-            return False
-        above = self._above(text)
-        if found[2]:
-            self._scalar = above + found[1]
-        else:
-            self._headings.append((_indentation(text), found[1]))
-        return True
-
-    def _takes_scalar(self, text: str) -> bool:
-        """Take a line of what YAML makes of a float64 of NumPy; the number stands in its last."""
-        if _FLOAT64.fullmatch(text.strip()):
-            self._values[self._scalar] = unpack("<d", b64decode(text))[0]
+    def _takes_yaml(self, text: str) -> bool:
+        """Take a name above others, or a float64 of NumPy, whose number stands in the last line."""
+        within, written = self._scalar, text.strip()
+        found = _HEADING.fullmatch(written)
+        if within and _FLOAT64.fullmatch(written):
+            self._values[within] = unpack("<d", b64decode(written))[0]
             self._scalar = ""
-        return True
+        elif found is not None and not within:
+            above = self._above(text)
+            if found[2]:
+                self._scalar = above + found[1]
+            else:
+                self._headings.append((_indentation(text), found[1]))
+        return found is not None or bool(within)
 
     def _above(self, text: str) -> str:
         """Return the names under which a line stands by its indentation, each with a slash."""
@@ -269,19 +256,19 @@ class BlockReader:
 
     def _ended_by(self, part: bytes) -> list[MetricRow | Sample] | None:
         """Take a line without metrics; return what the block holds where it ends here."""
-        form = self._form
-        if _is_rule(part):
-            return []
+        text = part.decode("utf-8", "replace").strip()
+        if text and not any(map(str.isalnum, text)):
+            return []  # it only draws, as the border between two rows of a table
         self._lines += 1
-        if form is not None and form.row is not None:
+        if self._form is not None and self._form.row is not None:
             if self._lines > _LONGEST:
                 self._close()
             return self.held() or None
+        rows = None
         if self._values or self._lines > _BEFORE:
-            rows = self.held()
+            rows = self.held() or None
             self._close()
-            return rows or None
-        return None
+        return rows
 
 
 def _listed(text: str) -> Iterator[tuple[str, float]]:
@@ -289,24 +276,20 @@ def _listed(text: str) -> Iterator[tuple[str, float]]:
     found = []
     at = 0
     while (one := _LISTED.match(text, at)) is not None:
-        found.append((one["name"], _number(one["value"])))
+        found.append(_pair(one))
         at = one.end()
     if len(found) > 1 and not any(map(str.isalnum, text[at:])):
         yield from found
 
 
-def _number(written: str) -> float:
-    return float(written.replace(",", ""))
+def _pair(found: re.Match[str]) -> tuple[str, float]:
+    """Return the name and the number that were found, where there is a name."""
+    name = found.groupdict().get("name", "")
+    return name.strip(), float(found["value"].replace(",", ""))
 
 
 def _indentation(text: str) -> int:
     return len(text) - len(text.lstrip())
-
-
-def _is_rule(part: bytes) -> bool:
-    """Return whether a line only draws, such as the border between two rows of a table."""
-    text = part.decode("utf-8", "replace").strip()
-    return bool(text) and not any(map(str.isalnum, text))
 
 
 def _from_json(written: bytes) -> Mapping[str, float] | list[dict[str, Any]] | None:

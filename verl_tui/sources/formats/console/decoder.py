@@ -30,6 +30,7 @@ from verl_tui.sources.formats.console.step_lines import STEP, StepLineReader, is
 from verl_tui.sources.formats.console.trainer_detector import VERL
 from verl_tui.sources.formats.console.unknown import NOTE, UnknownTrainer
 from verl_tui.text import strip_ansi
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -40,14 +41,6 @@ _CLEARED = 10
 """Fewest spaces that clear a bar."""
 _MOST_BEHIND = 16
 """Metrics on one line that are read: two processes may print at once, a broken file anything."""
-_CUT = (
-    "1 step line was cut where it was kept: its last metrics are missing",
-    "{:,} step lines were cut where they were kept: their last metrics are missing",
-)
-_UNREAD = (
-    "1 printed value is not read: no number, or one that text is glued to",
-    "{:,} printed values are not read: no number, or one that text is glued to",
-)
 _LAST = {EventKind.FINISHED, EventKind.EXITED, EventKind.STOPPED, EventKind.FATAL}
 _ENDS = {*_LAST, EventKind.TRACEBACK}
 
@@ -84,13 +77,16 @@ class ConsoleDecoder:
     @property
     def note(self) -> str | None:
         """Say which steps were estimated or shifted, and how rewards were summed."""
+        count = self._unread + self._dicts.unread + self._blocks.unread
+        cut = counted(self._cut, "step line was", "step lines were")
+        unread = counted(count, "printed value is", "printed values are")
         return joined_notes(
             self._dicts.note,
             self._table.note,
-            _said(self._cut, _CUT),
-            _said(self._unread + self._dicts.unread + self._blocks.unread, _UNREAD),
+            f"{cut} cut where W&B kept it: its end is missing" if self._cut else None,
+            f"{unread} not read: no number, or glued to text" if count else None,
             NOTE if self._blocks.guessed is not None else None,
-            self.unread_form or None,
+            self.unread_form,
         )
 
     @property
@@ -126,29 +122,21 @@ class ConsoleDecoder:
     # -- lines -------------------------------------------------------------------------------------
 
     def last(self, line: bytes, number: int) -> Iterable[MetricRow | Record] | None:
-        """Return the records of a line without an end; a step line only if it has all the keys of
-        one before, as far as there was any.
-        """
+        """Return the records of a line without an end; metrics may be cut."""
         line = strip_ansi(line)
-        found = STEP.search(line)
-        if found is not None:
-            known = set(self._step_lines.schemas.values())
-            row = self._step_lines.row(found, sure=False)
-            if row is None or (known and row.keys not in known):
-                return None
-        elif b"{'" in line and not line.rstrip().endswith(b"}"):
+        is_cut = b"{'" in line and not line.rstrip().endswith(b"}")
+        if is_cut or STEP.search(line) is not None:
             return None
         return self.decode(line, number)
 
     def early(self, line: bytes) -> int:
         """Return how many bytes of an unfinished line can be decoded: those up to its last bar."""
-        if self._sample.begun or self._table.begun:
-            return 0
-        return complete_bars(line)
+        is_inside = self._sample.begun or self._table.begun
+        return 0 if is_inside else complete_bars(line)
 
     def held(self) -> Iterable[MetricRow | Record]:
         """Return the records that only wait for lines that may never come."""
-        self._settle()
+        self._add(self._dicts.settled())
         self._out += self._sample.held(self._step)
         self._out += self._table.held()
         self._add(self._blocks.held())
@@ -203,8 +191,10 @@ class ConsoleDecoder:
             ]
 
     def _is_idle(self, number: int) -> bool:
-        """Return True if a line that says nothing by itself changes nothing."""
-        waits = (
+        """Return True if a line that says nothing by itself changes nothing: no reader waits, none
+        looks at all lines, and it is no rest of one.
+        """
+        return not (
             self._blank
             or self._sample.is_busy
             or self._table.begun
@@ -212,36 +202,29 @@ class ConsoleDecoder:
             or self._settings.is_open
             or self._errors.framed
             or self._dicts.steps.cleared
+            or number == self._number
+            or (self._step is None and self._unknown.watches)
+            or self._dicts.program.looks_at(number)
         )
-        return not waits and not self._may_begin(number)
-
-    def _may_begin(self, number: int) -> bool:
-        """Return True for the rest of a line, and while any line may show what is written here."""
-        watched = self._step is None and self._unknown.watches
-        is_rest = number == self._number
-        return is_rest or watched or self._dicts.program.looks_at(number)
 
     def _read_line(self, line: bytes, number: int) -> None:
         """Read the parts of a line between its carriage returns: each overwrote the one before."""
-        line = strip_ansi(self._uncut(line)).lstrip(
-            b"\0"
-        )  # a crash leaves gigabytes of zeros
+        # a crash leaves gigabytes of zeros
+        line = strip_ansi(self._uncut(line)).lstrip(b"\0")
         behind = number == self._number
         self._number = number
         if not self._sample.begun:
             self._out += self._timestamps.read(line)
-        parts = line.removesuffix(b"\r").split(b"\r")
-        if not behind:
-            # A sample that began with nothing added has nothing added to its lines.
-            is_bare = self._sample.begun and not self._added
-            split = printed if is_bare else parted
-            self._added, self._prefix, text = split(parts.pop(0))
-            if self._overwrites(text) or self._sample.is_busy:
-                self._read_part(self._prefix, text)
-        for part in parts:
-            _, prefix, text = printed(part)
-            self._prefix = prefix or self._prefix
-            if self._overwrites(text):
+        for at, part in enumerate(line.removesuffix(b"\r").split(b"\r")):
+            if at or behind:
+                _, prefix, text = printed(part)
+                self._prefix = prefix or self._prefix
+            else:
+                # A sample that began with nothing added has nothing added to its lines.
+                is_bare = self._sample.begun and not self._added
+                split = printed if is_bare else parted
+                self._added, self._prefix, text = split(part)
+            if self._overwrites(text) or (not at and self._sample.is_busy):
                 self._read_part(self._prefix, text)
 
     def _uncut(self, line: bytes) -> bytes:
@@ -381,15 +364,12 @@ class ConsoleDecoder:
             if event.kind is EventKind.STARTED:
                 self._settings.begin(self._number)
             elif event.kind in _ENDS:
-                self._settle()  # waiting dicts were printed before the end
+                self._add(
+                    self._dicts.settled()
+                )  # waiting dicts were printed before the end
             if event.kind in _LAST:
                 self._engines.forget()
             self._out.append(event)
-
-    def _settle(self) -> None:
-        """Place all dicts that wait."""
-        self._dicts.steps.settle()
-        self._add(self._dicts.placed())
 
     def _add(self, records: Iterable[MetricRow | Record]) -> None:
         """Add the records of metrics, or of a bar that placed some."""
@@ -410,8 +390,3 @@ class ConsoleDecoder:
         self._errors.step()
         self._noise.step()
         self._out += self._settings.end()
-
-
-def _said(count: int, forms: tuple[str, str]) -> str | None:
-    """Say how many things there are, in words for one and for several; None for none."""
-    return forms[count > 1].format(count) if count else None

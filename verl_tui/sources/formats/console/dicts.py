@@ -138,6 +138,11 @@ class DictReader:
         again = [Restart(said)] if before is not None else []
         return [*again, Progress(at, total, seconds)]
 
+    def settled(self) -> Sequence[MetricRow | Record]:
+        """Return rows for all dicts that wait: no bar may come."""
+        self.steps.settle()
+        return self.placed()
+
     def placed(self) -> Sequence[MetricRow | Record]:
         """Return rows for the dicts whose steps are known now, and where another training starts or
         resumes.

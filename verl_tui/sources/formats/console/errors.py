@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind
-from verl_tui.sources.formats.console import events, failed_phase
+from verl_tui.sources.formats.console import events, tracebacks
 from verl_tui.sources.formats.console.events import form_of, shown, turning_point
-from verl_tui.sources.formats.console.failed_phase import PhaseReader
 from verl_tui.sources.formats.console.prefixes import unrepeated
+from verl_tui.sources.formats.console.tracebacks import Traceback, place
 from verl_tui.sources.formats.console.word_search import any_of
 from verl_tui.text import one_line
 
@@ -23,14 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _TROUBLE = events.TABLE["trouble"]
-WORDS = (*_TROUBLE, *failed_phase.WORDS)
+WORDS = (*_TROUBLE, *tracebacks.WORDS)
 _MAY_FAIL, _MAY_TURN = any_of(_TROUBLE), any_of(events.WORDS)
 _RELEVANT = any_of((*WORDS, *events.WORDS))
 
 _STOPPED, _FATAL, _HARD = form_of("stopped"), form_of("fatal"), form_of("hard")
 _RAY_BLOCK, _PRINTED_BY = form_of("remote"), form_of("printer")
-_HEAD, _CHAIN = form_of("head"), form_of("chain")
-_EXCEPTION, _UNUSUAL = form_of("exception"), form_of("unusual")
+_HEAD, _CHAIN, _EXCEPTION = map(form_of, ("head", "chain", "exception"))
 _CLOCK = pattern(rb"\b(\d\d):(\d\d):(\d\d)\b")
 _STAMPS = 80
 """First bytes of a line, among which its time is."""
@@ -39,15 +38,10 @@ _RAY = pattern(
     rb"|^\s?\(raylet, (?P<node>ip=[\d.]{7,15})\)"  # its errors count as the driver's
 )
 _RANK = pattern(rb"\b[Rr]ank[ :=]{0,3}(\d{1,6})\b")
-_REMOTE = pattern(
-    rb"\bray::(\w{1,60})(?:\.\S{0,80})?\(\) \((pid=\d+)(?:, (ip=[\d.]+))?"
-)
-"""Ray's name for a call in another process."""
 _IN_TABLE = pattern(rb"^\s*rank\s*: (\d{1,6}) \(local_rank")
 """A row of torchrun's table of failures; the row of the exit code follows."""
 _EXIT_CODE = pattern(rb"^\s*exitcode\s*: (?!0\b)")
 
-_FRAME = pattern(rb'^\s+File "')
 _MOST_PROCESSES = 64
 """Processes whose tracebacks are followed side by side."""
 
@@ -67,66 +61,6 @@ class _Process(NamedTuple):
     def is_driver(self) -> bool:
         """True for what ends the run: a rank's excepthook, too, only sees what was not caught."""
         return not self.name or self.name.startswith("rank")
-
-
-class _Traceback:
-    """The traceback that a process prints."""
-
-    def __init__(self) -> None:
-        self.is_open = self.is_framed = self._is_ignored = False
-        self.is_last = False
-        """True if the present line stands right behind the frames, and may name the exception."""
-        self.chained = ""
-        """How the exception follows from the one before it; empty if it does not."""
-        self.phase = PhaseReader()
-        self.where = ""
-        """The process in which Ray says that it was raised."""
-
-    def look_at(self, text: bytes) -> None:
-        """Note where the next line stands."""
-        self.is_last = False
-        if self.is_open and text[:1].isspace():
-            self.is_framed = self.is_framed or _FRAME.match(text) is not None
-        elif self.is_open:
-            self.is_last = self.is_framed and _UNUSUAL.match(text) is not None
-            self.is_framed = False
-
-    def opened(self) -> bool:
-        """Note the head of a traceback; return whether it counts."""
-        self.is_open, self._is_ignored = not self._is_ignored, False
-        if self.is_open and not self.chained:
-            self.phase.begin()
-        return self.is_open
-
-    def takes(self, text: bytes) -> bool:
-        """Take a line that belongs to a traceback, if it says nothing by itself."""
-        if found := _CHAIN.match(text):
-            self.chained = found.lastgroup or ""
-        elif text.startswith(b"Exception ignored in"):
-            self._is_ignored = True
-        elif self.is_open:
-            self.phase.read(text)
-            for call in _REMOTE.finditer(text):
-                self.where = _place(b" ".join(filter(None, call.groups())))
-            return self.is_framed and text[:1].isspace()
-        else:
-            return False
-        return True
-
-    @property
-    def is_empty(self) -> bool:
-        """True if it has taken nothing that matters for later lines."""
-        read = self.phase.frame or self.phase.phase
-        return not (self.is_open or self.chained or self._is_ignored or read)
-
-    def raises(self, text: bytes) -> bool:
-        """Return whether a line names the exception."""
-        return self.is_last or (self.is_open and _EXCEPTION.match(text) is not None)
-
-    def ends(self) -> None:
-        """Note that its exception was printed."""
-        self.is_open = self.is_framed = False
-        self.chained = ""
 
 
 def may_fail(data: bytes) -> bool:
@@ -163,7 +97,7 @@ def printed_by(prefix: bytes, part: bytes, lead: bytes = b"") -> _Process:
     while (found := _PRINTED_BY.match(part, at)) is not None and found.end() > at:
         at = found.end()
         if found["name"]:
-            name, where = _text(found["name"]), _place(found["pid"])
+            name, where = _text(found["name"]), place(found["pid"])
             key = found["name"] + found["pid"]
         elif found["rank"] and not name:
             name, key = f"rank {int(found['rank'])}", found["rank"]
@@ -187,15 +121,15 @@ def _named(prefix: bytes) -> tuple[str, str, bytes]:
     if found["rank"]:
         return f"rank {int(found['rank'])}", "", found["rank"]
     if found["node"]:
-        return "", _place(found["node"]), b""
-    return _text(found["actor"] or b"worker"), _place(found["where"]), prefix
+        return "", place(found["node"]), b""
+    return _text(found["actor"] or b"worker"), place(found["where"]), prefix
 
 
 class ErrorReader:
     """Reads the errors of one console; remembers the newest traceback of each process."""
 
     def __init__(self) -> None:
-        self._tracebacks: dict[bytes, _Traceback] = {}
+        self._tracebacks: dict[bytes, Traceback] = {}
         self._died = False
         """True behind an exception of the driver until a step: signals only follow from it."""
         self._row = b""
@@ -227,7 +161,7 @@ class ErrorReader:
         if not (_RELEVANT.search(part) or self.framed):
             return
         by = printed_by(prefix, part, lead)
-        traceback = self._tracebacks.get(by.key) or _Traceback()
+        traceback = self._tracebacks.get(by.key) or Traceback()
         traceback.look_at(by.text)
         event = self._event(by, traceback, number)
         if event is not None:
@@ -236,7 +170,7 @@ class ErrorReader:
             self._died = died  # a step that waited for the event came before it
         self._keep(by.key, traceback)
 
-    def _event(self, by: _Process, traceback: _Traceback, number: int) -> Event | None:
+    def _event(self, by: _Process, traceback: Traceback, number: int) -> Event | None:
         event = turning_point(by.text, number) if _MAY_TURN.search(by.text) else None
         if event is not None:
             return event
@@ -249,7 +183,7 @@ class ErrorReader:
             return None
         return self._failure(by, traceback, number)
 
-    def _keep(self, key: bytes, traceback: _Traceback) -> None:
+    def _keep(self, key: bytes, traceback: Traceback) -> None:
         """Keep the newest traceback of a process for its next line."""
         if traceback.is_empty:
             self._tracebacks.pop(key, None)
@@ -260,9 +194,7 @@ class ErrorReader:
         if self.framed != traceback.is_framed:
             self.framed = any(one.is_framed for one in self._tracebacks.values())
 
-    def _failure(
-        self, by: _Process, traceback: _Traceback, number: int
-    ) -> Event | None:
+    def _failure(self, by: _Process, traceback: Traceback, number: int) -> Event | None:
         raises = traceback.raises(by.text)
         kind = _failure_kind(by, raises=raises)
         if kind is not EventKind.STOPPED and _RAY_BLOCK.match(by.text):
@@ -290,11 +222,11 @@ class ErrorReader:
         if _EXIT_CODE.match(by.text) and self._row:
             by = by._replace(text=b"rank " + self._row + b": " + by.text.strip())
         self._row = found[1] if found is not None else self._row
-        return _failure_event(EventKind.WARNING, by, _Traceback(), number)
+        return _failure_event(EventKind.WARNING, by, Traceback(), number)
 
 
 def _failure_event(
-    kind: EventKind, by: _Process, traceback: _Traceback, number: int
+    kind: EventKind, by: _Process, traceback: Traceback, number: int
 ) -> Event:
     text, count = unrepeated(by.text)
     found = _RANK.search(by.name.encode() + b" " + text)
@@ -306,8 +238,8 @@ def _failure_event(
         where=by.where or traceback.where,
         rank=int(found[1]) if found is not None else None,
         raised=kind is not EventKind.WARNING,
-        phase=traceback.phase.phase if traceback.is_open else None,
-        frame=traceback.phase.frame if traceback.is_open else "",
+        phase=traceback.phase if traceback.is_open else None,
+        frame=traceback.frame if traceback.is_open else "",
         chained=traceback.chained,
         times=count,
         clock=by.clock,
@@ -323,12 +255,6 @@ def _failure_kind(by: _Process, *, raises: bool) -> EventKind | None:
     if raises or (by.name and _HARD.search(by.text)):
         return EventKind.TRACEBACK
     return EventKind.WARNING if _MAY_FAIL.search(by.text) else None
-
-
-def _place(data: bytes) -> str:
-    """Return Ray's words for a process: `pid 52003 on 10.0.0.9`."""
-    words = data.replace(b"pid=", b"pid ").replace(b",", b"").replace(b"ip=", b"on ")
-    return _text(words)
 
 
 def _text(data: bytes) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 
 from verl_tui.patterns import pattern
+from verl_tui.records import EventKind
+from verl_tui.sources.formats.console.errors import line_kind, may_fail
 from verl_tui.text import strip_ansi
 
 _BAR = pattern(
@@ -34,28 +36,9 @@ _BEGINS = pattern(
 """Lines that trainings of ms-swift, LLaMA-Factory, transformers and verl print before any step."""
 _BEGINNINGS = (b"swift", b"llamafactory", b"Running training", b"ray init kwargs")
 """Each of these lines contains one of these words."""
+_FAILURES = (EventKind.TRACEBACK, EventKind.FATAL)
 _ENDS = 16 * 1024
 """Last bytes of a log, in which a program says why it ended."""
-_FAILED = pattern(
-    # The end of a traceback.
-    rb"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt|NotFound)\b(?::|\s*$)"
-    rb"|^[\w./ -]{1,100}: error: \S"  # argparse
-    rb"|^usage: \S"
-    rb"|^Error executing job with overrides|^Could not override '|^Key '.*' is not in struct"
-    rb"|HYDRA_FULL_ERROR=1|^hydra\.errors\.|^Primary config |^In '.*': Could not find '"
-    rb"|: command not found\s*$|: can't open file '|: No such file or directory\s*$"
-    rb"|: No module named \S"
-    rb"|^(?:srun|slurmstepd|sbatch|docker|torchrun|\w*sh): (?:line \d+: )?"
-    rb"(?:error|.* error|.*Killed|.*denied)"
-    rb"|^Segmentation fault|^Killed\s*$|^Aborted",
-    re.MULTILINE,
-)
-_WORDS = (
-    b"rror", b"xception", b"Exit", b"Interrupt", b"ot found", b"NotFound", b"No such file",
-    b"No module", b"struct", b"Could not", b"Primary config", b"Killed", b"denied", b"fault",
-    b"Aborted", b"can't open",
-)  # fmt: skip
-"""Each failure contains one of these: a quick test, since most texts contain none."""
 _TRAINS = pattern(
     rb"(?i)train|verl|trl\b|grpo|ppo|dpo|rlhf|torch|transformers|deepspeed|accelerate|llama|swift"
     rb"|hydra|vllm|sglang|megatron|\bray\b|nemo|slime|unsloth|\bpeft\b|\bjax\b|cuda"
@@ -87,12 +70,8 @@ def failed(text: bytes, named: str = "") -> bool:
         named: Name of the log, which may show that it is a training's.
     """
     end = text[-_ENDS:]
-    if (
-        not any(word in end for word in _WORDS)
-        or _FAILED.search(strip_ansi(end)) is None
-    ):
-        return False
-    return (
-        _TRAINS.search(named.encode("utf-8", "replace")) is not None
-        or _TRAINS.search(text) is not None
+    fails = may_fail(end) and any(
+        line_kind(strip_ansi(line)) in _FAILURES for line in end.splitlines()
     )
+    trains = (named.encode("utf-8", "replace"), text) if fails else ()
+    return any(map(_TRAINS.search, trains))

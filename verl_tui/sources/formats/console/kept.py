@@ -13,7 +13,7 @@ put together, with the spaces that captures leave out at their ends.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
@@ -35,10 +35,8 @@ _TEXT = ("log", "line", "textPayload", "MESSAGE", "message", "msg")
 _TIME = ("time", "timestamp", "@timestamp", "ts", "__REALTIME_TIMESTAMP")
 _PIECE = 16 * 1024
 """Bytes of Docker's pieces."""
-_MICROSECONDS = 1e14
-"""Numbers from here on count microseconds, as journald does; as seconds they would lie three
-million years ahead.
-"""
+_MICROSECONDS = 10**14
+"""Numbers from here on count microseconds, as journald does."""
 _LONGEST = 20
 """Digits of a number that may be a time."""
 _FRACTION = pattern(r"\.(\d{1,9})")
@@ -65,8 +63,13 @@ _BEFORE_SPACE, _BEHIND_SPACE = (b" -", b",", b":"), (b"- ", b"'", b'"')
 """Metrics have a space here, which captures leave out at the end of a row."""
 
 
-_Entry = tuple[bytes, float | None, str]
-"""Text of a collector's entry, mostly a line, seconds since the epoch, and the stream."""
+class _Entry(NamedTuple):
+    """What a collector keeps of a line, or of several."""
+
+    text: bytes
+    time: float | None
+    """Seconds since the epoch."""
+    stream: str
 
 
 def as_printed(head: bytes) -> bytes:
@@ -74,13 +77,13 @@ def as_printed(head: bytes) -> bytes:
     if not head.lstrip().startswith(b"{"):
         return b""
     entries = filter(None, map(_entry, head.split(b"\n")))
-    return b"".join(text.removesuffix(b"\n") + b"\n" for text, _, _ in entries)
+    return b"".join(one.text.removesuffix(b"\n") + b"\n" for one in entries)
 
 
 def printed_line(line: bytes) -> bytes:
     """Return a line as it was printed, if a collector keeps it with its time."""
     entry = _entry(line) if line.startswith(b'{"') else None
-    return line if entry is None or entry[1] is None else entry[0]
+    return line if entry is None or entry.time is None else entry.text
 
 
 class KeptDecoder(ConsoleDecoder):
@@ -116,10 +119,10 @@ class KeptDecoder(ConsoleDecoder):
     @property
     def note(self) -> str | None:
         """Say that lines were put together, and all else that is to be said."""
-        together = (
-            f"lines that a terminal of {self._width} columns wrapped were put together"
+        width = f"lines that a terminal of {self._width} columns wrapped"
+        return joined_notes(
+            super().note, f"{width} were put together" if self._wrapped else None
         )
-        return joined_notes(super().note, together if self._wrapped else None)
 
     def last(self, line: bytes, number: int) -> Iterable[MetricRow | Record] | None:
         """Return the records of a line without an end; of an object only if it is whole."""
@@ -155,14 +158,13 @@ class KeptDecoder(ConsoleDecoder):
         """Return the records of one line, or of the line that a row completes."""
         if self._is_collected(line):
             return list(self._read_entry(line, number))
-        if self._plain:
-            return super().decode(line, number)
-        return self._read_row(line, number)
+        read = super().decode if self._plain else self._read_row
+        return read(line, number)
 
     def _is_collected(self, line: bytes) -> bool:
         if self._collected is None and line.strip():
             self._collected = bool(as_printed(line))
-        return self._collected is not False
+        return self._collected is True
 
     def _read_entry(self, line: bytes, number: int) -> Iterator[MetricRow | Record]:
         """Yield the records of what one object holds."""
@@ -171,16 +173,19 @@ class KeptDecoder(ConsoleDecoder):
             if line.strip():
                 yield unreadable(line, number, "no object with a line of the console")
             return
-        written, time, stream = entry
-        text = self._pieces.pop(stream, b"") + written
-        if len(written) >= _PIECE and not written.endswith(b"\n"):
-            self._pieces = {stream: text[:LONGEST_LINE]} | self._pieces
+        text = self._pieces.pop(entry.stream, b"") + entry.text
+        if len(entry.text) >= _PIECE and not text.endswith(b"\n"):
+            self._pieces[entry.stream] = text[:LONGEST_LINE]
             return
         lines = text.removesuffix(b"\n").split(b"\n")
         for at, printed in enumerate(lines, number + self._more):
-            found = super().decode(printed, at)
-            yield from (_dated(one, time) for one in found)
+            for one in super().decode(printed, at):
+                if isinstance(one, MetricRow) and one.time is None:
+                    yield one._replace(time=entry.time)
+                else:
+                    yield one
         self._more += len(lines) - 1
+        time = entry.time
         if time is not None and not self._passed_on <= time < self._passed_on + _EACH:
             self._passed_on = time
             yield Pulse(time, "")
@@ -189,8 +194,14 @@ class KeptDecoder(ConsoleDecoder):
 
     def _read_row(self, line: bytes, number: int) -> Iterable[MetricRow | Record]:
         row = line.removesuffix(b"\r")
-        out = self._begun(row)
         width = _characters(row)
+        out: Iterable[MetricRow | Record] = ()
+        if self._rows and self._goes_on(row):
+            self._wrapped = True
+        elif self._rows:
+            # A step line that might have gone on did not.
+            self._plain = not self._wrapped and STEP.search(self._rows[0]) is not None
+            out = self._completed()
         self._plain = self._plain or self._is_no_row(row, width, number)
         may_go_on = self._wrapped or self._may_go_on(row, width)
         self._width = max(self._width, width)
@@ -200,17 +211,6 @@ class KeptDecoder(ConsoleDecoder):
         self._rows.append(row)
         is_last = width < self._width - 1 or len(self._rows) >= _MOST_ROWS
         return [*out, *self._completed()] if self._wrapped and is_last else out
-
-    def _begun(self, row: bytes) -> Iterable[MetricRow | Record]:
-        """Return the records of the rows before one, where they are a line without it."""
-        if self._rows and self._goes_on(row):
-            self._wrapped = True
-        elif self._rows:
-            # A step line that might have gone on did not.
-            is_whole = STEP.search(self._rows[0]) is not None
-            self._plain = is_whole and not self._wrapped
-            return self._completed()
-        return ()
 
     def _is_no_row(self, row: bytes, width: int, number: int) -> bool:
         widest = self._width + 1 if self._wrapped else _WIDEST
@@ -231,9 +231,8 @@ class KeptDecoder(ConsoleDecoder):
         if self._wrapped:
             lost = before.endswith(_BEFORE_SPACE) or row.startswith(_BEHIND_SPACE)
             return lost or _characters(before) == self._width
-        if STEP.search(before) is not None:
-            return _STEP_GOES_ON.match(row) is not None
-        return _DICT_GOES_ON.match(row) is not None
+        goes_on = _STEP_GOES_ON if STEP.search(before) is not None else _DICT_GOES_ON
+        return goes_on.match(row) is not None
 
     def _completed(self) -> Iterable[MetricRow | Record]:
         """Return the records of the line that the rows so far are, if there are any."""
@@ -243,12 +242,6 @@ class KeptDecoder(ConsoleDecoder):
         self._rows = []
         full = (row + b" " * (self._width - _characters(row)) for row in rows)
         return super().decode(b"".join((*full, end)), self._first)
-
-
-def _dated(record: MetricRow | Record, time: float | None) -> MetricRow | Record:
-    if isinstance(record, MetricRow) and record.time is None:
-        return record._replace(time=time)
-    return record
 
 
 def _characters(row: bytes) -> int:
@@ -267,15 +260,10 @@ def _entry(line: bytes) -> _Entry | None:
     except (ValueError, TypeError, AttributeError, StopIteration):
         return None
     time = next((found[key] for key in _TIME if key in found), None)
-    return printed, _time(time), str(found.get("stream"))
-
-
-def _time(value: object) -> float | None:
-    if isinstance(value, str):
-        if value.isdecimal() and len(value) < _LONGEST:
-            value = int(value)
-        else:  # Docker writes up to nine digits, of which Python 3.10 reads three or six
-            value = _FRACTION.sub(lambda found: f".{found[1][:6]:0<6}", value)
-    if isinstance(value, int | float) and value >= _MICROSECONDS:
-        value /= 1e6
-    return parse_time(value)
+    if isinstance(time, str) and time.isdecimal():
+        time = int(time[:_LONGEST])
+        time = time / 1e6 if time >= _MICROSECONDS else time
+    elif isinstance(time, str):
+        # Docker writes up to nine digits, of which Python 3.10 reads three or six.
+        time = _FRACTION.sub(lambda found: f".{found[1][:6]:0<6}", time)
+    return _Entry(printed, parse_time(time), str(found.get("stream")))

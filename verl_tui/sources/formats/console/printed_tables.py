@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
+from verl_tui.sources.fields.jsonl import written_number
 from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.fields.sample import plain_field
 
@@ -88,9 +89,10 @@ class PrintedTables:
         return samples
 
     def _sample(self, row: Mapping[str, str]) -> Sample | None:
-        record = {
-            name: text if name in _TEXTS else _value(text) for name, text in row.items()
-        }
+        record: dict[str, object] = {}
+        for name, text in row.items():
+            value = None if name in _TEXTS else written_number(text)
+            record[name] = text if value is None else value
         return self._rewards.sample(record, self._step, validation=not self._titled)
 
 
@@ -100,28 +102,20 @@ def _rows(lines: Sequence[str]) -> Iterator[Mapping[str, str]]:
     row: list[list[str]] = []
     for line in (*lines, ""):
         if line.startswith("┃"):
-            # Long names are wrapped.
             cells = [cell.strip() for cell in line.strip("┃").split("┃")]
-            before = names if len(names) == len(cells) else [""] * len(cells)
-            names = [a + b for a, b in zip(before, cells, strict=True)]
+            before = names or [""] * len(cells)  # long names are wrapped
+            names = [a + b for a, b in zip(before, cells, strict=False)]
         elif not line.startswith("│"):
             if row:
                 texts = map(_unwrapped, zip(*row, strict=True))
                 yield dict(zip(map(plain_field, names), texts, strict=True))
             row = []
-        elif cells := _cells(line, len(names)):
-            row.append(cells)
-
-
-def _cells(line: str, count: int) -> list[str]:
-    """Return the cells of a line; a `│` that the model wrote belongs to the second one."""
-    cells = line.removeprefix("│").removesuffix("│").split("│")
-    end = len(cells) - count + 2
-    if end > 2:
-        cells = [cells[0], "│".join(cells[1:end]), *cells[end:]]
-    if len(cells) != count or count < 2:
-        return []
-    return [cell.removeprefix(" ").removesuffix(" ") for cell in cells]
+        else:
+            cells = line.removeprefix("│").removesuffix("│").split("│")
+            end = len(cells) - len(names) + 2  # a `│` that the model wrote
+            cells[1:end] = ["│".join(cells[1:end])]
+            if len(cells) == len(names):
+                row.append([one.removeprefix(" ").removesuffix(" ") for one in cells])
 
 
 def _unwrapped(lines: Iterable[str]) -> str:
@@ -131,10 +125,3 @@ def _unwrapped(lines: Iterable[str]) -> str:
         words = line.rstrip()
         text += words if len(words) == len(line) else f"{words} "
     return text.strip()
-
-
-def _value(text: str) -> float | str | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None if text in ("", "None") else text

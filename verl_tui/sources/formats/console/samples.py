@@ -21,7 +21,6 @@ from verl_tui.sources.fields.sample import LONGEST_TEXT
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Mapping, Sequence
 
 _LONGEST = 2000
@@ -36,7 +35,6 @@ _FIELD = pattern(
 """Begins a field of a sample, or a check of a fork's, which ends one; `output` is EasyR1's name of
 a response, which it prints of validations alone (logger/gen_logger.py).
 """
-_OF_FORKS = ("truth", "extracted", "response_of_fork", "check")
 _NAMES = {"output": "response", "ground_truth": "truth", "response_of_fork": "response"}
 _VALUE = pattern(rb"\[(\w{1,60})\] ([^\n]{0,2000})$")
 """A further value of the reward function."""
@@ -67,19 +65,22 @@ class SampleReader:
         """Names the actor that prints the sample."""
         self._is_verls = False
         """True if all lines are the sample's, up to its score."""
-        self._field: str | None = None
-        """The field that is open; None outside of a sample, and behind one's score."""
-        self._lines: dict[str, list[bytes]] = {}
-        """Field -> its lines; empty outside of a sample."""
-        self._values: dict[str, Any] = {}
-        """Further values of the reward function."""
-        self._count = 0
         self._validating = False
         """True if a validation has been generated since the last step."""
         self._resumed: int | None = None
         """The step from which the run resumes, until a step line follows."""
         self._reached: int | None = None
         """The step that the console says it has begun."""
+        self.leave()
+
+    def leave(self) -> None:
+        """Forget the sample, as where a step line shows that it is over."""
+        self._field: str | None = None
+        """The field that is open; None outside of a sample, and behind one's score."""
+        self._lines: dict[str, list[bytes]] = {}
+        """Field -> its lines; empty outside of a sample."""
+        self._values: dict[str, Any] = {}
+        """Further values of the reward function."""
 
     @property
     def begun(self) -> bool:
@@ -95,10 +96,9 @@ class SampleReader:
         """Return True if a line of this actor is part of a sample, so that a model wrote it."""
         return self.begun and prefix == self._prefix
 
-    def leave(self) -> None:
-        """Give the sample up: a step line shows that it is over."""
-        self._field = None
-        self._lines, self._values = {}, {}
+    @property
+    def _is_over(self) -> bool:
+        return self._is_verls and self._field is None
 
     def trained(self) -> None:
         """Note that a step has ended: the next samples belong to another one."""
@@ -107,7 +107,7 @@ class SampleReader:
 
     def notice(self, said: Mapping[str, int]) -> None:
         """Take what a line outside of a sample states, which may say which samples follow."""
-        self._validating = self._validating or "validated" in said
+        self._validating |= "validated" in said
         self._resumed = said.get("resumed", self._resumed)
         self._reached = said.get("begun", self._reached)
 
@@ -120,75 +120,54 @@ class SampleReader:
             step: Last step seen; the sample belongs to the one after it.
         """
         found = _FIELD.match(part)
-        field = _field(found)
-        if field in _OF_FORKS and self.holds(prefix):
-            field = None  # a model wrote it
-        behind = part[found.end() :] if found is not None else b""
-        if field in ("prompt", "truth"):
-            samples = self.held(step)
-            self._prefix, self._is_verls = prefix, field == "prompt"
-            self._lines, self._count = {}, 0
-            self._open(field, behind)
-            return samples
-        if not self._lines or prefix.strip() != self._prefix.strip():
+        verls = found["verl"] if found is not None else None
+        if found is not None and verls is None and self.holds(prefix):
+            found = None  # a model wrote it
+        field = verls.decode() if verls else found and found.lastgroup
+        begins = field in ("prompt", "truth")
+        samples = self.held(step) if begins else ()
+        if begins:
+            self.leave()
+            self._prefix, self._is_verls = prefix, verls is not None
+        elif not self._lines or prefix.strip() != self._prefix.strip():
             return ()
-        if field is None:
-            return self._further(part, step)
-        if self._is_verls and self._field is None:
+        elif self._is_over if field else self._ends(part):
             return self.held(step)
-        self._open(field, behind)
-        return ()
-
-    def _open(self, field: str, part: bytes) -> None:
-        """Begin a field with what stands behind its name; a score is whole at once."""
-        self._validating |= field == "output"
-        self._field = _NAMES.get(field, field)
+        if field and found is not None:
+            self._validating |= field == "output"
+            self._field, part = _NAMES.get(field, field), part[found.end() :]
         self._add(part)
-        if field == "score":
+        if field == "score":  # it is whole at once
             self._field = None
-
-    def _further(self, part: bytes, step: int | None) -> Sequence[Sample]:
-        """Take a line that begins no field."""
-        if self._is_verls:
-            # A reward function may give values but no score.
-            if self._field in ("truth", None) and self._value(part):
-                self._field = None
-            elif self._field is None:
-                return self.held(step)
-            else:
-                self._add(part)
-        elif self._ends(part):
-            return self.held(step)
-        else:
-            self._add(part)
-        return ()
+        return samples
 
     def _add(self, part: bytes) -> None:
         """Take a line of the open field; give the sample up where there are too many."""
-        self._lines.setdefault(self._field or "", []).append(part)
-        self._count += 1
-        if self._count > _LONGEST:
-            self.leave()
-
-    def _value(self, part: bytes) -> bool:
-        """Take a further value of the reward function; return False if a line is none."""
-        found = _VALUE.match(part)
-        if found is None:
-            return False
-        text = safe(found[2].decode("utf-8", "replace"))
-        number = _float(text)
-        self._values[safe(found[1].decode(), 60)] = text if number is None else number
-        return True
+        if self._field is not None:
+            self._lines.setdefault(self._field, []).append(part)
+            if len(self._lines[self._field]) > _LONGEST:
+                self.leave()
 
     def _ends(self, part: bytes) -> bool:
-        """Return whether a line ends a fork's sample: among checks the last score does."""
+        """Return whether a line that begins no field stands behind a sample; take a further value
+        of the reward function, which may give values but no score.
+        """
+        if self._is_verls:
+            value = _VALUE.match(part) if self._field in ("truth", None) else None
+            if value is None:
+                return self._is_over
+            self._field = None
+            text = safe(value[2].decode("utf-8", "replace"))
+            number = _float(text)
+            name = safe(value[1].decode(), 60)
+            self._values[name] = text if number is None else number
+            return False
         if self._field == "response":
             return _OVER.match(part) is not None
         score = _SCORE.match(part) if self._field == "check" else None
-        if score is None:
-            return False
-        self._values[score[1].decode().lower()] = float(score[2])
-        return score[1] == b"Total"
+        if score is not None:
+            self._values[score[1].decode().lower()] = float(score[2])
+        return score is not None and score[1] == b"Total"
 
     def held(self, step: int | None) -> Sequence[Sample]:
         """Return the sample that has no end but what follows, if there is one.
@@ -198,11 +177,11 @@ class SampleReader:
         """
         if self.begun:
             return ()
-        if "response" not in self._lines:
-            self.leave()
+        lines, values = self._lines, self._values
+        self.leave()
+        if "response" not in lines:
             return ()
-        values = self._values
-        texts = {name: self._text(name) for name in self._lines}
+        texts = {name: _text(of) for name, of in lines.items()}
         prompt, response = texts.get("prompt", ""), texts["response"]
         score = _float(texts.get("score", ""))
         if not self._is_verls:
@@ -211,23 +190,17 @@ class SampleReader:
             score = values.pop("total", None)
             if "extracted" in texts:
                 values = {"extracted_answer": texts["extracted"], **values}
-        truth = texts.get("truth") or None
-        self.leave()
         return (
             Sample(
                 self._step(step),
                 prompt,
                 response,
                 score,
-                truth,
+                texts.get("truth") or None,
                 extras=values,
                 validation=self._validating,
             ),
         )
-
-    def _text(self, field: str) -> str:
-        text = b"\n".join(self._lines[field])
-        return safe(text.decode("utf-8", "replace"), LONGEST_TEXT)
 
     def _step(self, step: int | None) -> int | None:
         """Return a sample's step; that of a validation before training is the one resumed from."""
@@ -238,6 +211,10 @@ class SampleReader:
         return step + 1
 
 
+def _text(lines: Sequence[bytes]) -> str:
+    return safe(b"\n".join(lines).decode("utf-8", "replace"), LONGEST_TEXT)
+
+
 def _parted(text: str) -> tuple[str, str]:
     """Return prompt and response of a text that may hold both."""
     for mark in _ANSWERS:
@@ -245,13 +222,6 @@ def _parted(text: str) -> tuple[str, str]:
         if found:
             return prompt, response
     return "", text
-
-
-def _field(found: re.Match[bytes] | None) -> str | None:
-    """Return the field that begins, by verl's own name or by the group of a fork's."""
-    if found is None:
-        return None
-    return found["verl"].decode() if found["verl"] is not None else found.lastgroup
 
 
 def _float(text: str) -> float | None:

@@ -43,8 +43,8 @@ WORDS = (
 _MAY_BEGIN = any_of(WORDS)
 _EXPECTED_WITHIN = 5000
 """Lines after a start in which settings are looked for, which is slow."""
-_LONGEST = 2**17
-"""Bytes after which an unfinished block is given up."""
+_LONGEST = 3000
+"""Lines after which an unfinished block is given up."""
 _LEAST = 3
 """Fewest settings of a training's command (heuristic)."""
 _CUT = "the printed configuration is cut, or other output cuts into it: it is not read"
@@ -52,9 +52,8 @@ _CUT = "the printed configuration is cut, or other output cuts into it: it is no
 _OF_CALL = rb"(?:Namespace|Config|Arguments|Args)\("
 _NEVER = pattern(rb"(?!)")
 _ALWAYS = pattern(b"")
-_ARGUMENT = pattern(r"[(,] ?(\w{1,80})=")
-_LINE = pattern(r"\s{0,40}(\w{1,80})=(.*)$")
-_DOTTED = pattern(r"\s{2}(\w+) \.{2,} (.*)$")
+_ARGUMENT = pattern(r"[(,]\s{0,40}(\w{1,80})=")
+_DOTTED = pattern(r"(?:^|\n)\s{2}(\w+) \.{2,} ")
 _ENUM = pattern(r"<[\w.]+: ('[^']*'|\d+)>")
 _UNWRITTEN = pattern(r"(?<=: )(?:<[^<>]*>|nan|inf|-inf)(?=[,}\n])")
 """Values whose `repr` is no literal."""
@@ -89,7 +88,6 @@ class SettingsReader:
         self._number = 0
         """That of its first line."""
         self._prefix = b""
-        self._size = 0
 
     @property
     def is_open(self) -> bool:
@@ -103,7 +101,11 @@ class SettingsReader:
     def end(self) -> Sequence[Record]:
         """Expect no more settings, as a step was trained; say which block has no end."""
         self._until = 0
-        return self._give_up()
+        lines, self._lines = self._lines, []
+        if not any(b": {" in line for line in lines[1:]):
+            return ()
+        excerpt = one_line(lines[0][:400].decode("utf-8", "replace"))
+        return (Unreadable(self._number, _CUT, excerpt),)
 
     def holds(self, prefix: bytes, part: bytes) -> bool:
         """Return True if a line belongs to a block of settings."""
@@ -124,48 +126,39 @@ class SettingsReader:
             part = unrepeated(part)[0]
         if self.holds(prefix, part):
             return self._add(part)
-        out: Sequence[Record] = ()
+        out: list[Record] = []
         for form in _FORMS if _MAY_BEGIN.search(part) is not None else ():
             if form.begins.search(part) is None:
                 continue
             if form.ends.search(part) is not None:
-                values = form.read(part.decode("utf-8", "replace"))
-                out = [*out, *_stated(values, form)]
+                out += _stated(form, part) or ()
             elif not self.is_open:
                 self._form, self._prefix, self._number = form, prefix, number
-                self._size = 0
-                self._add(part)
+                self._lines = [part]
         return out
 
     def _add(self, part: bytes) -> Sequence[Record]:
         """Take a line of the block; return the settings with its last one."""
         self._lines.append(part)
-        self._size += len(part)
-        if self._size > _LONGEST:
-            return self._give_up()
-        if self._form.ends.search(part) is None:
-            return ()
-        text = b"\n".join(self._lines).decode("utf-8", "replace")
-        values = self._form.read(text)
-        if values is None:
-            return ()
-        self._lines = []
-        return _stated(values, self._form)
-
-    def _give_up(self) -> Sequence[Record]:
-        """Forget a block without an end; say so if it was a configuration."""
-        lines, self._lines = self._lines, []
-        if not any(b": {" in line for line in lines[1:]):
-            return ()
-        excerpt = one_line(lines[0][:400].decode("utf-8", "replace"))
-        return (Unreadable(self._number, _CUT, excerpt),)
+        if len(self._lines) > _LONGEST:
+            return self.end()
+        found = None
+        if self._form.ends.search(part) is not None:
+            found = _stated(self._form, b"\n".join(self._lines))
+        if found is not None:
+            self._lines = []
+        return found or ()
 
 
-def _stated(values: dict[str, Any] | None, form: _Form) -> Sequence[Record]:
+def _stated(form: _Form, block: bytes) -> Sequence[Record] | None:
+    """Return the settings of a block, None if it is not whole."""
+    values = form.read(block.decode("utf-8", "replace"))
+    if values is None:
+        return None
     return (Settings(flatten_settings(values), form.origin),) if values else ()
 
 
-def literal(text: str) -> Any:
+def _literal(text: str) -> Any:
     """Return the value of a Python literal, None where it is none."""
     with (
         warnings.catch_warnings(),
@@ -178,36 +171,27 @@ def literal(text: str) -> Any:
 
 def _printed_dict(text: str) -> dict[str, Any] | None:
     """Return a configuration: a nested dict, or one with names of a training."""
-    found = literal(_UNWRITTEN.sub("None", text))
+    found = _literal(_UNWRITTEN.sub("None", text))
     if not isinstance(found, dict):
         return None
     is_nested = any(isinstance(value, dict) for value in found.values())
     return found if is_nested or is_training(found) else {}
 
 
-def _called(text: str) -> dict[str, Any]:
-    """Return the arguments of a call on one line, maybe behind other text."""
-    _, *parts = _ARGUMENT.split(text.rstrip().removesuffix(")"))
-    return _of_training(dict(zip(parts[::2], map(_value, parts[1::2]), strict=True)))
-
-
-def _listed(line: re.Pattern[str], text: str) -> dict[str, Any]:
-    """Return the arguments of a list of lines."""
-    found = filter(None, map(line.match, text.split("\n")))
-    return _of_training({one[1]: _value(one[2].removesuffix(",")) for one in found})
+def _assigned(name: re.Pattern[str], text: str) -> dict[str, Any]:
+    """Return the arguments of a training, each behind what its name looks like."""
+    _, *parts = name.split(text.rstrip().removesuffix(")"))
+    values = dict(zip(parts[::2], map(_value, parts[1::2]), strict=True))
+    return values if is_training(values) else {}
 
 
 def _value(written: str) -> Any:
     """Return an argument as a literal, or as plain text."""
-    written = _ENUM.sub(r"\1", written.strip())
+    written = _ENUM.sub(r"\1", written.partition("\n---")[0].strip().removesuffix(","))
     if written in ("None", "null", "") or " at 0x" in written:
         return None
-    found = literal(written)
+    found = _literal(written)
     return written if found is None else found
-
-
-def _of_training(values: dict[str, Any]) -> dict[str, Any]:
-    return values if is_training(values) else {}
 
 
 def _command(text: str) -> dict[str, Any]:
@@ -221,7 +205,7 @@ def _command(text: str) -> dict[str, Any]:
 
 
 def _overrides(text: str) -> dict[str, Any] | None:
-    words = literal(text.partition(": ")[2].strip())
+    words = _literal(text.partition(": ")[2].strip())
     return of_command(words) if isinstance(words, list) else None
 
 
@@ -251,18 +235,20 @@ _FORMS = (
         pattern(rb"\}\s*$"),
         _printed_dict,
     ),
-    _Form(pattern(_OF_CALL + rb"\s*\S"), _NEVER, _ALWAYS, _called),
+    _Form(
+        pattern(_OF_CALL + rb"\s*\S"), _NEVER, _ALWAYS, partial(_assigned, _ARGUMENT)
+    ),
     _Form(
         pattern(_OF_CALL + rb"\s*$"),
         pattern(rb"^\s*(?:\w+=|\)\s*$)"),
         pattern(rb"^\s*\)\s*$"),
-        partial(_listed, _LINE),
+        partial(_assigned, _ARGUMENT),
     ),
     _Form(
         pattern(rb"^-{3,} arguments -{3,}\s*$"),
         pattern(rb"^\s{2}\w+ \.{2,} |^-{3,} end of arguments -{3,}\s*$"),
         pattern(rb"^-{3,} end of arguments -{3,}\s*$"),
-        partial(_listed, _DOTTED),
+        partial(_assigned, _DOTTED),
     ),
     _Form(
         pattern(

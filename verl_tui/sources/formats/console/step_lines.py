@@ -58,7 +58,7 @@ class StepLineReader:
     """Reads step lines; keeps the cleaned key names, since a run has only a few sets of keys."""
 
     def __init__(self) -> None:
-        self.schemas: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._schemas: dict[tuple[str, ...], tuple[str, ...]] = {}
         """Keys as they are written -> as they are shown."""
         self._known: set[str] = set()
         """All of these keys."""
@@ -84,7 +84,7 @@ class StepLineReader:
         rest = self._first(found.group(2))
         self.unread = 0
         keys, values = _by_json(rest) or self._by_piece(rest)
-        known = self.schemas.get(keys)
+        known = self._schemas.get(keys)
         sure = sure or (found.re is _BEHIND_TEXT and known is None)
         if not keys or (sure and len(keys) < SURE):
             return None
@@ -108,8 +108,8 @@ class StepLineReader:
     def _learn(self, keys: tuple[str, ...]) -> tuple[str, ...]:
         """Return keys as they are shown; remember them, of a broken file not all."""
         shown = tuple(safe(key, 300) for key in keys)
-        if len(self.schemas) < _MOST_SCHEMAS:
-            self.schemas[keys] = shown
+        if len(self._schemas) < _MOST_SCHEMAS:
+            self._schemas[keys] = shown
             self._known.update(keys)
         return shown
 
