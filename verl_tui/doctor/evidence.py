@@ -11,8 +11,12 @@ from typing import TYPE_CHECKING
 
 from verl_tui.secrets import hide
 from verl_tui.sources.discovery.probing import beginning
-from verl_tui.sources.files.binary import is_binary
-from verl_tui.sources.files.compressed import DEEPEST, head, uncompressed_name
+from verl_tui.sources.files.compressed import (
+    DEEPEST,
+    head,
+    is_binary,
+    uncompressed_name,
+)
 from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.formats.console import first_signs
 from verl_tui.sources.formats.console import reader as console

@@ -26,8 +26,13 @@ from verl_tui.sources.discovery.directory_entries import (
 from verl_tui.sources.discovery.found import FoundFile
 from verl_tui.sources.discovery.passed_over import EMPTY, UNKNOWN
 from verl_tui.sources.files import rotated
-from verl_tui.sources.files.binary import is_binary, why_unread
-from verl_tui.sources.files.compressed import DEEPEST, head, uncompressed_name
+from verl_tui.sources.files.compressed import (
+    DEEPEST,
+    head,
+    is_binary,
+    uncompressed_name,
+    why_unread,
+)
 from verl_tui.sources.files.paths import is_folder
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats import HEAD, no_logs, swanlab, tutorial
