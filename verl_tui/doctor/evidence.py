@@ -48,7 +48,7 @@ def format_evidence(path: Path, named: str) -> str:
     format = next((one for one in FORMATS if one.name == named), None)
     if format is None:
         return "its name"
-    begin = beginning(path).data
+    begin = beginning(path)[0]
     if format.matches(uncompressed_name(path), begin):
         return _by_beginning(uncompressed_name(path), begin, format)
     found = _by_rest(path, len(begin)) if format is console else ""
