@@ -38,7 +38,6 @@ def steps(records):
         ("x.log.2024-12-05_13-00", "x.log"),
         ("x.log-20241205", "x.log"),
         ("x.log-20241205.gz", "x.log"),
-        ("x.2024-12-05_13-00-00_123456.log", "x.log"),
         ("stdout.1", "stdout"),
         ("x.log", None),
         ("x.log.gz", None),

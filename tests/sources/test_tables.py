@@ -10,7 +10,7 @@ from log_reading import drain, read_run, values
 
 from verl_tui.records import Record, Sample, Unreadable
 from verl_tui.sources.feed import Feed
-from verl_tui.sources.folders.completion_tables import TableFolder
+from verl_tui.sources.folders.step_files import TableFolder
 from verl_tui.sources.formats import parquet
 
 if TYPE_CHECKING:

@@ -11,8 +11,12 @@ from typing import TYPE_CHECKING
 
 from verl_tui.secrets import hide
 from verl_tui.sources.discovery.probing import beginning
-from verl_tui.sources.files.binary import is_binary
-from verl_tui.sources.files.compressed import DEEPEST, head, uncompressed_name
+from verl_tui.sources.files.compressed import (
+    DEEPEST,
+    head,
+    is_binary,
+    uncompressed_name,
+)
 from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.formats.console import first_signs
 from verl_tui.sources.formats.console import reader as console
@@ -44,7 +48,7 @@ def format_evidence(path: Path, named: str) -> str:
     format = next((one for one in FORMATS if one.name == named), None)
     if format is None:
         return "its name"
-    begin = beginning(path).data
+    begin = beginning(path)[0]
     if format.matches(uncompressed_name(path), begin):
         return _by_beginning(uncompressed_name(path), begin, format)
     found = _by_rest(path, len(begin)) if format is console else ""

@@ -15,8 +15,7 @@ from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.provenance import has_estimated_steps
 from verl_tui.runs.views.state import state, unread_form
 from verl_tui.sources.discovery import passed_over
-from verl_tui.sources.files.binary import PACKED
-from verl_tui.sources.files.compressed import DEEPEST, head
+from verl_tui.sources.files.compressed import DEEPEST, PACKED, head
 from verl_tui.sources.formats import no_logs
 from verl_tui.sources.formats.console.unknown import NOTE, entry_for
 from verl_tui.text import one_line

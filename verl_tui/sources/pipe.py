@@ -11,8 +11,7 @@ from time import time
 from typing import TYPE_CHECKING
 
 from verl_tui.records import Unreadable
-from verl_tui.sources.files.binary import why_unread
-from verl_tui.sources.files.compressed import MAGIC, CompressedTail
+from verl_tui.sources.files.compressed import MAGIC, CompressedTail, why_unread
 from verl_tui.sources.files.tail import CHUNK, Chunk
 from verl_tui.sources.formats import HEAD
 from verl_tui.sources.formats.catalog import FORMATS

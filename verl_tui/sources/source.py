@@ -26,7 +26,7 @@ from verl_tui.sources.files.compressed import (
 )
 from verl_tui.sources.files.paths import why
 from verl_tui.sources.files.rotated import RotatedTail, parts
-from verl_tui.sources.files.tail import CHUNK, NEWEST, Follower, NewestTail, Tail
+from verl_tui.sources.files.tail import CHUNK, Follower, Tail
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -215,8 +215,6 @@ def follower(path: Path) -> Follower:
     """Return what follows a file."""
     if is_compressed(path):
         return CompressedTail(path)
-    if path.parent.name == NEWEST:
-        return NewestTail(path)
     if path.suffix.lower() in _ROTATED:
         return RotatedTail(path)
     return Tail(path)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.sources.discovery import naming
 from verl_tui.sources.discovery.found import stem
-from verl_tui.sources.files.paths import HOMES, is_folder
+from verl_tui.sources.files.paths import HOMES
 from verl_tui.sources.folders.checkpoint_folders import homes
 
 if TYPE_CHECKING:
@@ -37,8 +37,7 @@ def homes_around(directory: Path) -> list[CheckpointHome]:
     for _ in range(_HIGHEST + 1):
         found += homes(place, 0)
         for name in HOMES:
-            if is_folder(place / name):
-                found += homes(place / name)
+            found += homes(place / name)
         place = Path(os.path.realpath(place))
         if not naming.is_generic(place.name):
             break
@@ -56,7 +55,12 @@ def with_checkpoints(
     share them.
     """
     names = list(map(_names, runs))
-    below = _by_place(runs)
+    below: dict[Path, list[int]] = {}
+    """The runs with files at or below each directory."""
+    for at, run in enumerate(runs):
+        own = {run.directory, *(file.path.parent for file in run.files)}
+        for place in {place for one in own for place in (one, *one.parents)}:
+            below.setdefault(place, []).append(at)
     owned: list[dict[Path, None]] = [{} for _ in runs]
     for home in found:
         for at in _owners(home, names, below):
@@ -73,11 +77,13 @@ def _owners(
     below: Mapping[Path, Sequence[int]],
 ) -> Sequence[int]:
     """Return the runs that checkpoints belong to."""
-    depth, near = _nearest(below, home)
-    if home.given:
-        depth, near = 0, range(len(names))
+    places = (one for one in (home.path, *home.path.parents) if one in below)
+    nearest = next(places, home.top)
+    if home.given or not nearest.is_relative_to(home.top):
+        nearest = home.top
+    near = range(len(names)) if home.given else below.get(nearest, ())
     common = set.intersection(*(names[at] for at in near)) if len(near) > 1 else ()
-    path = set(home.path.parts[depth:])
+    path = set(home.path.parts[0 if home.given else len(nearest.parts) :])
     named = [at for at in near if names[at].difference(common) & path]
     # those that the user named alone fit no several runs
     return named or (near if len(near) == 1 or not home.given else ())
@@ -89,24 +95,3 @@ def _names(run: FoundRun) -> set[str]:
     titles = {file.title for file in run.files}
     names = {run.name, run.directory.name, *stems, *titles}
     return {name for name in names if name and not naming.is_generic(name)}
-
-
-def _by_place(runs: Sequence[FoundRun]) -> dict[Path, list[int]]:
-    """Return the runs with files at or below each directory."""
-    below: dict[Path, list[int]] = {}
-    for at, run in enumerate(runs):
-        own = {run.directory, *(file.path.parent for file in run.files)}
-        for place in {place for one in own for place in (one, *one.parents)}:
-            below.setdefault(place, []).append(at)
-    return below
-
-
-def _nearest(
-    below: Mapping[Path, Sequence[int]], home: CheckpointHome
-) -> tuple[int, Sequence[int]]:
-    """Return the number of parts of the path of the nearest place with runs, and these."""
-    places = [home.path, *home.path.parents]
-    for place in places[: max(1, len(places) - len(home.top.parents))]:
-        if place in below:
-            return len(place.parts), below[place]
-    return 0, below.get(home.top, ())

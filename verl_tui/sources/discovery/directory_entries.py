@@ -105,14 +105,6 @@ def suffix_of(name: str) -> str:
     return os.path.splitext(name)[1].lower()  # noqa: PTH122 - quick
 
 
-def entries_of(directory: Path) -> list[os.DirEntry[str]]:
-    """Return the entries of a directory, none where it cannot be read."""
-    try:
-        return list_entries(directory)
-    except OSError:
-        return []
-
-
 def list_entries(directory: Path) -> list[os.DirEntry[str]]:
     """Return the entries of a directory by name, links last: a run gets its own name, not `latest`.
 
@@ -128,16 +120,11 @@ def leads_within(link: os.DirEntry[str], top: Path) -> bool:
     """True if a link leads to a place inside or above `top`, or to a checkpoint."""
     if not link.is_symlink():
         return False
-    try:
-        target = Path(link.path).resolve()
-    except (OSError, RuntimeError):
-        return False
-    whole = top.resolve()
+    target, whole = Path(os.path.realpath(link.path)), Path(os.path.realpath(top))
     if whole in target.parents:
         below = target.relative_to(whole).parts
         return not any(part.startswith(".") for part in below)
-    is_above = target in (whole, *whole.parents)
-    return is_above or checkpoint_step(target.name) is not None
+    return target in (whole, *whole.parents) or checkpoint_step(target.name) is not None
 
 
 def is_skipped(name: str, wandb: str) -> bool:
@@ -157,8 +144,7 @@ def wandb_id(directory: Path, names: Iterable[str] = ()) -> str:
     """Return the id of the W&B run whose directory a path is or lies in, or which has, under
     another name, these entries; empty outside of any.
     """
-    found = next(filter(None, map(_WANDB_RUN.match, reversed(directory.parts))), None)
-    logs = list(filter(None, map(_WANDB_LOG.fullmatch, names)))
-    beside = logs and not _IN_WANDB_RUN.isdisjoint(names)
-    found = found or (logs[0] if beside else None)
+    logs = map(_WANDB_LOG.fullmatch, () if _IN_WANDB_RUN.isdisjoint(names) else names)
+    of_parts = map(_WANDB_RUN.match, reversed(directory.parts))
+    found = next(filter(None, (*of_parts, *logs)), None)
     return found[1] if found else ""

@@ -39,7 +39,7 @@ from verl_tui.sources.formats.no_logs import OWN
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from verl_tui.sources.discovery.probing import Probe
 
@@ -95,8 +95,10 @@ class DirectoryWalk:
         names = {entry.name: entry for entry in entries}
         wandb = wandb_id(Path(directory.name), names) or wandb
         here = Folder(directory, extras_in(directory, names, self._probe), wandb=wandb)
-        if depth and here.files and _holds_no_log(directory, names):
-            return [here]
+        layout = rollouts.layout_in(directory, names) if here.files else None
+        plain = directory.name == HYDRA or layout in (None, rollouts.VERL)
+        if depth and here.files and plain:
+            return [here]  # of settings or dumps and nothing else, as verl's are
         self.walked.add(directory)
         self.homes += [CheckpointHome(directory, self.top)] * is_home(entries)
         if names.keys() >= _MLFLOWS:
@@ -166,8 +168,7 @@ class DirectoryWalk:
 
     def _note_unknown(self, path: Path, why: str) -> None:
         named = is_worth_reporting(path.name) or path.parent.name == "logs"
-        reported = named and why != EMPTY and not is_data(path, self.top)
-        if reported or why == OWN:
+        if (named and why != EMPTY and not is_data(path, self.top)) or why == OWN:
             self.unknown[path] = why
         elif classify_name(path.name) is NameClass.LOG:
             self.silent[path] = why
@@ -177,24 +178,17 @@ class DirectoryWalk:
         called as that is.
         """
         sure = [file for file in here.anchors if file.sure and file.format is console]
-        if not sure:
-            return
         alike = set().union(*map(_log_names, sure))
-        for folder in (here, *below):
-            worse = _take_worse(folder, alike)
+        for folder in (here, *below) if sure else ():
+            worse = [
+                one
+                for one in folder.anchors
+                if not one.sure and _log_names(one).isdisjoint(alike)
+            ]
+            folder.files = [one for one in folder.files if one not in worse]
             if not folder.wandb:  # whose copy of the console repeats the console
-                self.unknown |= dict.fromkeys(worse, passed_over.UNSURE)
-
-
-def _take_worse(folder: Folder, better: set[str]) -> list[Path]:
-    """Take the logs without a step from a folder that are called as none of the better ones is."""
-    worse = [
-        one
-        for one in folder.files
-        if one.is_log and not one.sure and _log_names(one).isdisjoint(better)
-    ]
-    folder.files = [one for one in folder.files if one not in worse]
-    return [one.path for one in worse]
+                paths = (one.path for one in worse)
+                self.unknown |= dict.fromkeys(paths, passed_over.UNSURE)
 
 
 def _is_of_step(name: str, dumps: Sequence[FoundFile]) -> bool:
@@ -202,12 +196,6 @@ def _is_of_step(name: str, dumps: Sequence[FoundFile]) -> bool:
     step = rollouts.step_in(name)
     of_dump = step is not None and any(one.format is rollouts for one in dumps)
     return of_dump or bool(dumps and parquet.table_step(name) is not None)
-
-
-def _holds_no_log(directory: Path, names: Iterable[str]) -> bool:
-    """Return whether a directory of settings or dumps is one of nothing else, as verl's are."""
-    layout = rollouts.layout_in(directory, names)
-    return directory.name == HYDRA or layout in (None, rollouts.VERL)
 
 
 def _log_names(file: FoundFile) -> set[str]:
@@ -226,24 +214,20 @@ def extras_in(directory: Path, names: Iterable[str], probe: Probe) -> list[Found
     if directory.name == HYDRA:
         paths = (directory / name for name in ("overrides.yaml", "config.yaml"))
         return [settings_file(path) for path in filter(is_file, paths)]
-    tables = (directory / one for one in names if parquet.table_step(one) is not None)
-    some = ((rollouts, _dumps(directory, names)), (parquet, tables))
-    return [FoundFile(directory, one) for one, files in some if probe.any(files, one)]
-
-
-def _dumps(directory: Path, names: Iterable[str]) -> Iterator[Path]:
-    """Yield what may be files of dumps in a directory with some entries."""
     layout = rollouts.layout_in(directory, names)
-    for name in names if layout is not None else ():
-        if layout is not None and layout.name.fullmatch(name):
-            yield from rollouts.files_of(directory / name, layout)
+    steps = filter(layout.name.fullmatch if layout else None, names if layout else ())
+    dumps = (
+        path
+        for name in steps
+        for path in rollouts.files_of(directory / name, layout or rollouts.VERL)
+    )
+    tables = (directory / one for one in names if parquet.table_step(one) is not None)
+    some = ((rollouts, dumps), (parquet, tables))
+    return [FoundFile(directory, one) for one, files in some if probe.any(files, one)]
 
 
 def error_logs(here: Folder) -> list[FoundFile]:
     """Return Slurm's `job.err` for each `job.out`: alone its bars and tracebacks say little."""
     known = {file.path for file in here.anchors}
-    outs = [file.path for file in here.anchors if file.path.suffix == ".out"]
-    errs = [path.with_suffix(".err") for path in outs]
-    return [
-        FoundFile(path, console) for path in errs if path not in known and is_file(path)
-    ]
+    errs = {path.with_suffix(".err") for path in known if path.suffix == ".out"}
+    return [FoundFile(path, console) for path in sorted(errs - known) if is_file(path)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import glob
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from verl_tui.sources.discovery.checkpoint_owners import (
     homes_around,
     with_checkpoints,
 )
-from verl_tui.sources.discovery.directory_entries import entries_of
+from verl_tui.sources.discovery.directory_entries import list_entries
 from verl_tui.sources.discovery.directory_walk import (
     DirectoryWalk,
     error_logs,
@@ -47,7 +47,7 @@ from verl_tui.sources.folders.setting_files import is_settings
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from verl_tui.sources.http.addresses import Unreached
 
@@ -127,30 +127,22 @@ class Finder:
 
     def _expand(self, spec: str) -> list[Path]:
         """Return the paths that a user's word stands for; note if there are none."""
-        paths = self._matches(spec)
-        if not paths and glob.has_magic(spec):
-            self._waiting.append(f"{one_line(spec)}: nothing matches yet")
-        elif not paths:
-            self._problems.append(f"{one_line(spec)}: no such file or directory")
-        return paths
-
-    def _matches(self, spec: str) -> list[Path]:
+        name = one_line(spec)
         expanded = os.path.expanduser(spec)  # noqa: PTH111 - pathlib normalises the pattern away
-        if not expanded.strip():
-            return []  # where pathlib takes the current directory
-        try:
-            Path(expanded).stat()
-            return [one_spelling(expanded)]
-        except PermissionError:
-            # in a directory that may not be entered: reported when read
-            return [one_spelling(expanded)]
-        except (OSError, ValueError):
-            pass
+        with suppress(OSError, ValueError):
+            if expanded.strip():  # where pathlib takes the current directory
+                with suppress(PermissionError):
+                    # in a directory that may not be entered: reported when read
+                    Path(expanded).stat()
+                return [one_spelling(expanded)]
         if not glob.has_magic(expanded):
+            self._problems.append(f"{name}: no such file or directory")
             return []
         fixed = Path(re.split(r"[*?\[]", expanded)[0] or ".")
         self.directories.add(fixed if is_folder(fixed) else fixed.parent)
         found = glob.glob(expanded, recursive=True)  # noqa: PTH207 - absolute patterns too
+        if not found:
+            self._waiting.append(f"{name}: nothing matches yet")
         return sorted(set(map(one_spelling, found)))
 
     def _find(self, path: Path) -> None:
@@ -186,11 +178,9 @@ class Finder:
         name = one_line(str(path))
         walk = DirectoryWalk(path, self._probe, self.directories)
         found = walk.runs()
-        if (reason := self._probe.closed.pop(path, None)) is not None:
+        reason = self._probe.closed.pop(path, None) or walk.problem
+        if reason is not None:
             self._problems.append(f"{name}: {reason}")
-            return
-        if walk.problem is not None:
-            self._problems.append(f"{name}: {walk.problem}")
         for folder in found:
             folder.top = path
             folder.alone = len(found) == 1
@@ -199,56 +189,66 @@ class Finder:
             self._homes += walk.homes
             if naming.is_generic(path.resolve().name):
                 self._homes += homes_around(path)
-        else:
+        elif reason is None:
             self._add_bare_homes(path, walk)
         crowded = sorted(self._probe.crowded & walk.walked)
+        runs = [folder for folder in found if folder.anchors]
+        logs = [file.path for folder in runs for file in folder.files if file.format]
+        directories = {folder.directory for folder in runs}
+        bare = passed_over.folders(walk.walked, directories, logs, path)
         self._pass_over(walk.unknown.items())
         self._pass_over((each, _CROWDED) for each in crowded)
-        self._pass_over(_without_log(walk, found))
+        self._pass_over((each, passed_over.NO_LOG) for each in bare)
 
     def _add_bare_homes(self, path: Path, walk: DirectoryWalk) -> None:
-        """Add the checkpoints in a directory without logs: their run may lie at another path."""
+        """Add the checkpoints in a directory without logs: their run may lie at another path. Say
+        which of its files were opened where there are none.
+        """
         found = walk.homes
         if path.name in HOMES or checkpoint_step(path.name) is not None:
             home = path if path.name in HOMES else path.parent
             found = [*found, *(CheckpointHome(one, path) for one in homes(home))]
         self._homes += [home._replace(given=True) for home in found]
-        if not found or len(self.specs) == 1:
-            self._waiting.append(f"{one_line(str(path))}: {self._no_log(walk)}")
+        if found and len(self.specs) > 1:
+            return
+        opened = (
+            PassedOver(one_line(str(each.relative_to(path))), why)
+            for each, why in walk.silent.items()
+        )
+        why = "; ".join(sentences(opened))
+        if not (why or walk.unknown or self._probe.closed):
+            why = "looking for *.jsonl, *.log, *.out, *.txt, *.csv"
+        said = f"{one_line(str(path))}: no log in this directory yet"
+        self._waiting.append(f"{said}: {why}" if why else said)
 
     def _pass_over(self, found: Iterable[tuple[Path, str]]) -> None:
         for path, reason in found:
             self._passed_over.append(PassedOver(one_line(str(path), 1000), reason))
 
-    def _no_log(self, walk: DirectoryWalk) -> str:
-        """Return a sentence that a directory holds no log yet, and which of its files were
-        opened.
-        """
-        silent = walk.silent.items()
-        opened = (
-            PassedOver(one_line(str(path.relative_to(walk.top))), why)
-            for path, why in silent
-        )
-        why = "; ".join(sentences(opened))
-        if not (why or walk.unknown or self._probe.closed):
-            why = "looking for *.jsonl, *.log, *.out, *.txt, *.csv"
-        return "no log in this directory yet" + (f": {why}" if why else "")
-
     def _beside(self, file: FoundFile) -> list[FoundFile]:
         """Return settings, and dumps if there is no other log, beside a file the user named."""
-        found: list[FoundFile] = []
+        settings: list[FoundFile] = []
+        dumps: list[FoundFile] = []
         logs = 0
-        for entry in entries_of(file.path.parent):
+        for entry in _entries(file.path.parent):
             path = Path(entry.path)
             if is_folder(entry):
-                names = list(map(attrgetter("name"), entries_of(path)))
-                found.extend(extras_in(path, names, self._probe))
+                names = [one.name for one in _entries(path)]
+                for found in extras_in(path, names, self._probe):
+                    (dumps if found.format else settings).append(found)
                 continue
             logs += is_file(entry) and self._probe.known(path) is not None
             if is_settings(path):
-                found.append(settings_file(path))
-        self.directories.update(one.path for one in found if one.format is not None)
-        return [one for one in found if one.format is None or logs == 1]
+                settings.append(settings_file(path))
+        self.directories.update(one.path for one in dumps)
+        return [*settings, *(dumps if logs == 1 else ())]
+
+
+def _entries(directory: Path) -> list[os.DirEntry[str]]:
+    """Return the entries of a directory, none where it cannot be read."""
+    with suppress(OSError):
+        return list_entries(directory)
+    return []
 
 
 def _main_log(path: Path) -> Path:
@@ -258,14 +258,3 @@ def _main_log(path: Path) -> Path:
     if path.suffix == ".err" and is_file(other):
         return other
     return path
-
-
-def _without_log(
-    walk: DirectoryWalk, found: Sequence[Folder]
-) -> Iterator[tuple[Path, str]]:
-    """Yield the folders that look like the runs beside them and hold no log."""
-    runs = [folder for folder in found if folder.anchors]
-    logs = [file.path for folder in runs for file in folder.files if file.format]
-    directories = {folder.directory for folder in runs}
-    for path in passed_over.folders(walk.walked, directories, logs, walk.top):
-        yield path, passed_over.NO_LOG

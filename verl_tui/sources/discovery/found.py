@@ -108,26 +108,18 @@ class Folder:
         }
 
 
-class Member(NamedTuple):
-    """A log of one process among several of a training."""
-
-    log: str
-    """Path that the logs of all of them have in common."""
-    rank: int
-    """The log of rank 0 usually holds most."""
-
-
-def member(path: Path) -> Member | None:
-    """Return the training and the rank of a process's log, None for the only log of a training."""
+def member(path: Path) -> tuple[str, int] | None:
+    """Return what the logs of all processes of a training have in common in their paths, and the
+    rank of this one's, whose 0 usually holds most; None for the only log of a training.
+    """
     for form, parts, above, rank in _PROCESSES:
         if found := form.fullmatch("/".join(path.parts[-parts:])):
-            top = str(path.parents[above])
-            return Member(top, int(found[1]) if rank is None else rank)
+            return str(path.parents[above]), int(found[1]) if rank is None else rank
     for place in (path, path.parent):
         if found := _RANK.search(place.name):
             name = place.name[: found.start()] + "#" + place.name[found.end() :]
             log = place.with_name(name) / path.relative_to(place)
-            return Member(str(log.with_suffix("")), int(found[1]))
+            return str(log.with_suffix("")), int(found[1])
     return None
 
 
@@ -143,9 +135,8 @@ def log_name(file: FoundFile) -> str:
     if is_events(file.path):
         folder = file.path.parent
         return str(folder.parent if _HPARAMS.fullmatch(folder.name) else folder)
-    if (one := member(file.path)) is not None:
-        return one.log
-    return f"{file.path.parent}/{stem(file.path)}"
+    one = member(file.path)
+    return one[0] if one is not None else f"{file.path.parent}/{stem(file.path)}"
 
 
 def note_log(folder: Folder, log: str) -> None:
@@ -173,21 +164,21 @@ def merge_into(here: Folder, runs: Iterable[Folder]) -> Folder:
     console is left out where the run has its own.
     """
     for folder in runs:
-        own = bool(consoles(here))
-        here.files += [
-            file for file in folder.files if not (own and _is_console_copy(file))
-        ]
+        copies = _console_copies(folder) if consoles(here) else []
+        here.files += [file for file in folder.files if file not in copies]
     return here
 
 
 def consoles(folder: Folder) -> list[FoundFile]:
     """Return the consoles of a run, except W&B's copies."""
-    found = [file for file in folder.anchors if file.format is console]
-    return [file for file in found if not _is_console_copy(file)]
+    copies = _console_copies(folder)
+    found = (file for file in folder.anchors if file.format is console)
+    return [file for file in found if file not in copies]
 
 
-def _is_console_copy(file: FoundFile) -> bool:
-    return file.format is console and file.log.startswith(f"{WANDB}/")
+def _console_copies(folder: Folder) -> list[FoundFile]:
+    found = (file for file in folder.anchors if file.format is console)
+    return [file for file in found if file.log.startswith(f"{WANDB}/")]
 
 
 class FileOwners:
@@ -205,14 +196,10 @@ class FileOwners:
 
     def name(self, run: FoundRun) -> str:
         """Return a run's name: the one that its first file was found under."""
-        logs = [file for file in run.files if file.format is not None]
-        logs.sort(key=lambda file: not file.is_log)
-        known = [file.path for file in logs]
-        name = next(
-            (self._names[path] for path in known if path in self._names), run.name
-        )
-        for path in known:
-            self._names.setdefault(path, name)
+        files = [file for file in run.files if file.format is not None]
+        paths = [file.path for file in sorted(files, key=lambda file: not file.is_log)]
+        name = next(filter(None, map(self._names.get, paths)), run.name)
+        self._names = dict.fromkeys(paths, name) | self._names
         return name
 
     def owns(self, run: str, file: FoundFile) -> bool:
@@ -241,15 +228,12 @@ class FileOwners:
         """
         places = set(files)
         folders = {path.parent for path in places}
-        gone = {
-            name: None
+        gone = [
+            name
             for path, name in self._names.items()
             if path in folders or not places.isdisjoint((path, *path.parents))
-        }
-        self._names = {
-            path: name for path, name in self._names.items() if name not in gone
-        }
-        self._shared = {
-            key: at for key, at in self._shared.items() if key[0] not in gone
-        }
-        return list(gone)
+        ]
+        names, shared = self._names.items(), self._shared.items()
+        self._names = {path: name for path, name in names if name not in gone}
+        self._shared = {key: at for key, at in shared if key[0] not in gone}
+        return list(dict.fromkeys(gone))

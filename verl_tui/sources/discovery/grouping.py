@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from functools import lru_cache
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,24 +71,18 @@ def grouped_runs(here: Folder, below: list[Folder], young: set[Path]) -> list[Fo
     """
     runs = [folder for folder in below if folder.anchors]
     runs = _join_logs(here, joined_starts(here, runs, young))
-    _take_extras(here, below)
-    copies = list(filter(attrgetter("wandb"), runs))
-    kept = [run for run in copies if run.wandb != here.wandb]
+    for folder in below:
+        if not folder.anchors and folder.wandb in ("", here.wandb):
+            here.files += folder.files
+    kept = [run for run in runs if run.wandb not in ("", here.wandb)]
     own = _join_same_names([run for run in runs if run not in kept])
     is_one = _is_one_run(here, own, runs)
     units = [*_split(here), *own]
     if is_one:
         units = [merge_into(here, own)] if units else []
-    if copies:
+    if kept:
         units = assigned(units, kept, _all_names(units), is_one=is_one)
     return _with_extras(here, units)
-
-
-def _take_extras(here: Folder, below: list[Folder]) -> None:
-    """Add the samples and settings of folders without a log to the run here."""
-    for folder in below:
-        if not folder.anchors and folder.wandb in ("", here.wandb):
-            here.files += folder.files
 
 
 def _is_one_run(here: Folder, own: list[Folder], runs: list[Folder]) -> bool:
@@ -113,8 +106,7 @@ def _join_logs(here: Folder, runs: list[Folder]) -> list[Folder]:
         first = next(filter(None, map(firsts.get, logs)), run)
         if first is not run:
             merge_into(first, [run])
-        for each in logs:
-            firsts.setdefault(each, first)
+        firsts = dict.fromkeys(logs, first) | firsts
     left = set(firsts.values())
     return [run for run in runs if run in left]
 
@@ -137,7 +129,13 @@ def _continued_log(here: Folder, run: Folder) -> str:
     """
     place = run.directory
     if _VERSION.fullmatch(place.name):
-        return str(_first_version(place))
+        for _ in range(_MOST_STARTS):
+            status = status_at(place / "args.json")
+            resumed = _resumed(place, status.st_mtime_ns) if status else ""
+            if not resumed or not is_folder(place.parent / resumed):
+                break
+            place = place.parent / resumed
+        return str(place)
     if place.parent != here.directory / "runs" or not _START.match(place.name):
         return ""
     if any(file.format is trainer_state for file in here.anchors):
@@ -146,22 +144,11 @@ def _continued_log(here: Folder, run: Folder) -> str:
     return f"{place.parent}/{name}" if name else ""
 
 
-def _first_version(place: Path) -> Path:
-    """Return the directory of the first of the starts of ms-swift that one goes on from."""
-    for _ in range(_MOST_STARTS):
-        arguments = place / "args.json"
-        status = status_at(arguments)
-        resumed = _resumed(arguments, status.st_mtime_ns) if status else ""
-        if not resumed or not is_folder(place.parent / resumed):
-            break
-        place = place.parent / resumed
-    return place
-
-
 @lru_cache(maxsize=1024)  # changed at another time it has another content
-def _resumed(arguments: Path, _changed: int) -> str:
+def _resumed(place: Path, _changed: int) -> str:
+    """Return the start of ms-swift that one goes on from, empty without one."""
     try:
-        found = _RESUMED.search(head(arguments, _LARGEST))
+        found = _RESUMED.search(head(place / "args.json", _LARGEST))
     except OSError:
         return ""
     return found[1].decode() if found else ""
@@ -169,16 +156,15 @@ def _resumed(arguments: Path, _changed: int) -> str:
 
 def _with_extras(here: Folder, units: list[Folder]) -> list[Folder]:
     """Add the samples or settings of a directory without a log to the runs below it."""
-    if here.anchors:
+    if here.anchors or not here.files:
         return units
     if len(units) < 2:
-        return [merge_into(here, units)] if here.files else units
+        return [merge_into(here, units)]
     samples = [file for file in here.files if file.format is not None]
     if not samples:
         return units
     place = samples[0].path
-    directory = place if is_folder(place) else place.parent
-    return [*units, Folder(directory, samples)]
+    return [*units, Folder(place if is_folder(place) else place.parent, samples)]
 
 
 def _join_same_names(own: list[Folder]) -> list[Folder]:
@@ -223,42 +209,34 @@ def _split(here: Folder) -> list[Folder]:
     stems: dict[str, Folder] = {}
     for file in here.anchors:
         log = log_name(file)
-        if log == str(file.path.parent):
-            name = file.path.parent.name
-        elif member(file.path):
-            name = Path(log).name
-        else:
-            name = stem(file.path)
-        folder = stems.setdefault(name, Folder(here.directory, stem=name))
-        folder.files.append(file)
+        whole = log == str(file.path.parent) or member(file.path)
+        name = Path(log).name if whole else stem(file.path)
+        stems.setdefault(name, Folder(here.directory, stem=name)).files.append(file)
     return list(stems.values())
 
 
 def named_runs(folders: list[Folder]) -> list[FoundRun]:
     """Return the runs with names that differ, each file once."""
     taken: set[object] = set()
-    runs: list[tuple[Folder, tuple[FoundFile, ...]]] = []
+    runs: list[FoundRun] = []
+    places = []
     for folder in folders:
         files = _new_files(folder, taken)
         if any(file.format for file in files):
-            runs.append((folder, files))
-    names = [_own_name(folder) for folder, _ in runs]
-    places = [
-        [*folder.directory.resolve().parts, *filter(None, [folder.stem])]
-        for folder, _ in runs
-    ]
-    return [
-        FoundRun(name, folder.directory, files)
-        for name, (folder, files) in zip(
-            naming.distinct(names, places), runs, strict=True
-        )
-    ]
+            runs.append(FoundRun(_own_name(folder), folder.directory, files))
+            stems = filter(None, [folder.stem])
+            places.append([*folder.directory.resolve().parts, *stems])
+    names = naming.distinct([run.name for run in runs], places)
+    return [run._replace(name=name) for run, name in zip(runs, names, strict=True)]
 
 
 def _new_files(folder: Folder, taken: set[object]) -> tuple[FoundFile, ...]:
-    """Return the files of a folder that no other run has taken; settings may be shared."""
+    """Return the files of a folder that no other run has taken; settings may be shared. The log of
+    the first rank is the last: of two values for one step the last file's wins.
+    """
     files = []
-    for file in (*sorted(folder.anchors, key=_rank), *folder.extras):
+    ranked = sorted(folder.anchors, key=lambda file: -(member(file.path) or ("", 1))[1])
+    for file in (*ranked, *folder.extras):
         status = status_at(file.path)
         # a file's other names are the same file
         known = file.path if status is None else (status.st_dev, status.st_ino)
@@ -268,12 +246,6 @@ def _new_files(folder: Folder, taken: set[object]) -> tuple[FoundFile, ...]:
     return tuple(files)
 
 
-def _rank(file: FoundFile) -> int:
-    """Sort the log of the first rank last: of two values for one step the last file's wins."""
-    one = member(file.path)
-    return -1 if one is None else -one.rank
-
-
 def _own_name(folder: Folder) -> str:
     """Return a run's name by its experiment, by its file, or by its place."""
     stated = [*titles(folder), *(one.title for one in folder.extras + folder.anchors)]
@@ -281,6 +253,5 @@ def _own_name(folder: Folder) -> str:
     if said := [one for one in stated if one and not naming.is_generic(one)]:
         return said[0]
     top = folder.top or folder.directory
-    stems = list(filter(None, [folder.stem]))
-    below = [*folder.directory.relative_to(top).parts, *stems]
+    below = [*folder.directory.relative_to(top).parts, *filter(None, [folder.stem])]
     return naming.place_name([] if folder.alone else below, top.resolve().parts)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
@@ -70,9 +69,8 @@ def says_content(name: str) -> bool:
 
 def is_generic(name: str) -> bool:
     """True if a name is that of a thing or an id, not of an experiment."""
-    if _NOTHING.fullmatch(name):
-        return True
-    return _ID.fullmatch(name) is not None and (name.isdecimal() or not name.isalpha())
+    is_id = _ID.fullmatch(name) is not None and not name.isalpha()
+    return is_id or _NOTHING.fullmatch(name) is not None
 
 
 def experiment_name(text: bytes) -> str:
@@ -153,16 +151,13 @@ def _numbered(names: Sequence[str]) -> list[str]:
 
 def _differences(places: Sequence[Sequence[str]]) -> list[str]:
     """Return the part in which paths differ, where a single one of them tells, else all of it."""
-    rests = _without_common(_without_common(places, 1), -1)
+    rests = [[*place] for place in places]
+    for _ in range(2):  # what all begin with, and what all end with
+        columns = enumerate(zip(*rests, strict=False))
+        others = (at for at, parts in columns if len({*parts}) > 1)
+        same = next(others, min(map(len, rests)))
+        rests = [rest[same:][::-1] for rest in rests]
     firsts = [rest[0] if rest else "" for rest in rests]
     if "" not in firsts and len({*firsts}) == len(firsts):
         rests = [[first] for first in firsts]
     return [_DATE.sub("", "/".join(rest)) for rest in rests]
-
-
-def _without_common(places: Sequence[Sequence[str]], order: int) -> list[Sequence[str]]:
-    """Return paths without what all begin with, or end with where they are taken backwards (-1)."""
-    turned = [place[::order] for place in places]
-    columns = zip(*turned, strict=False)
-    same = len(list(takewhile(lambda parts: len({*parts}) == 1, columns)))
-    return [place[same:][::order] for place in turned]

@@ -47,10 +47,9 @@ class PassedOver(NamedTuple):
 
 def is_data(path: Path, top: Path) -> bool:
     """True if a JSONL file is a data set by its name."""
-    below = path.relative_to(top).parts[:-1] if top in path.parents else ()
-    if path.suffix != ".jsonl":
-        return False
-    return any(map(_DATA.fullmatch, below)) or bool(_SPLITS.fullmatch(path.name))
+    below = path.relative_to(top).parts[:-1]
+    named = any(map(_DATA.fullmatch, below)) or _SPLITS.fullmatch(path.name)
+    return path.suffix == ".jsonl" and bool(named)
 
 
 def folders(

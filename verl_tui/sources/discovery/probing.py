@@ -11,6 +11,7 @@ import errno
 import os
 import stat
 from collections import defaultdict
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,8 +27,13 @@ from verl_tui.sources.discovery.directory_entries import (
 from verl_tui.sources.discovery.found import FoundFile
 from verl_tui.sources.discovery.passed_over import EMPTY, UNKNOWN
 from verl_tui.sources.files import rotated
-from verl_tui.sources.files.binary import is_binary, why_unread
-from verl_tui.sources.files.compressed import DEEPEST, head, uncompressed_name
+from verl_tui.sources.files.compressed import (
+    DEEPEST,
+    head,
+    is_binary,
+    uncompressed_name,
+    why_unread,
+)
 from verl_tui.sources.files.paths import is_folder
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats import HEAD, no_logs, swanlab, tutorial
@@ -74,25 +80,18 @@ class NoLogError(Exception):
         """True if that may change."""
 
 
-class Beginning(NamedTuple):
-    """The first bytes of a file, by which its format is recognised."""
-
-    data: bytes
-    final: bool
-    """True if their format is certainly the file's, whatever is appended."""
-
-
-def beginning(path: Path) -> Beginning:
-    """Return the first bytes of a file, decompressed if it is compressed.
+def beginning(path: Path) -> tuple[bytes, bool]:
+    """Return the first bytes of a file, decompressed if it is compressed, and whether their format
+    is certainly the file's, whatever is appended.
 
     Raises:
         OSError: It cannot be read, or is no gzip file although it is called so.
     """
     data = head(path, HEAD)
     if len(data) < HEAD or not _is_within_record(data):
-        return Beginning(data, len(data) >= HEAD)
+        return data, len(data) >= HEAD
     data = head(path, DEEPEST)
-    return Beginning(data, len(data) >= DEEPEST or not _is_within_record(data))
+    return data, len(data) >= DEEPEST or not _is_within_record(data)
 
 
 def _is_within_record(data: bytes) -> bool:
@@ -118,22 +117,6 @@ class _Look(NamedTuple):
     binary: bool = False
     reason: str = UNKNOWN
     """Why it has no format."""
-
-    @property
-    def format(self) -> Format | None:
-        """The format that the file is known to have."""
-        return self.known.format if self.known is not None else None
-
-    def remains(self, status: os.stat_result, begin: bytes) -> FoundFile | None:
-        """Return what the file still is where it shows no format any more.
-
-        What was taken for a log by the little that was there may be none; what was rewritten, or
-        has zeros in its place, remains the log that it was until it shows more.
-        """
-        same = status.st_ino == self.inode and begin.startswith(self.first)
-        doubted = self.known is None or (self.known.sure and not self.begun)
-        continued = same and status.st_size >= self.size
-        return None if continued and doubted else self.known
 
     @property
     def is_final(self) -> bool:
@@ -218,7 +201,7 @@ class Probe:
             raise NoLogError(f"is {kind}, not a log: save what was printed as text")
         part = rotated.newest_part(path)
         try:
-            begin = beginning(part).data
+            begin, _ = beginning(part)
             known = self._look(path, part, NameClass.LOG).known
         except OSError as error:
             raise NoLogError(reason_of(error)) from None
@@ -250,47 +233,44 @@ class Probe:
             part: What holds its newest lines.
             called: The class of its name.
         """
-        before = self._looks.get(path)
-        if before is not None and before.is_final:
+        before = self._looks.get(path, _Look())
+        if before.is_final:
             return before
         status = part.stat()
         if not stat.S_ISREG(status.st_mode):
             return _Look()
-        if before is not None and before.is_current(status, called):
+        if path in self._looks and before.is_current(status, called):
             return before
-        look = self._looks[path] = self._looked(part, before or _Look(), status, called)
-        if before is not None and before.format not in (None, look.format):
-            self.changed.add(path)
-        return look
-
-    def _looked(
-        self, part: Path, before: _Look, status: os.stat_result, called: NameClass
-    ) -> _Look:
-        """Return what is known of a file after another look."""
         data, begun = head(part, _START), False
         first, whole = data[:_FIRST], len(data) < _START
         binary = is_binary(data) and not whole
         if not (whole or binary):
             data, begun = beginning(part)
-        found = _by_beginning(part, data, called)
+        known = _by_beginning(part, data, called)
         named = called is NameClass.LOG and suffix_of(part.name) in _TEXTS
-        if found is None and named and not binary:
-            found = _as_console(part, status.st_size)
-        known = found or before.remains(status, data)
-        why = "" if known else _why_none(data)
-        return _Look(status.st_size, status.st_ino, first, known, begun, binary, why)
-
-
-def _why_none(begin: bytes) -> str:
-    return no_logs.reason(begin) or why_unread(begin) or UNKNOWN
+        if known is None and named and not binary:
+            known = _as_console(part, status.st_size)
+        if known is None:
+            # What was taken for a log by the little that was there may be none; what was rewritten,
+            # or has zeros in its place, remains the log that it was until it shows more.
+            same = status.st_ino == before.inode and data.startswith(before.first)
+            doubted = before.known and before.known.sure and not before.begun
+            continued = same and status.st_size >= before.size
+            known = None if continued and doubted else before.known
+        why = "" if known else no_logs.reason(data) or why_unread(data) or UNKNOWN
+        look = _Look(status.st_size, status.st_ino, first, known, begun, binary, why)
+        self._looks[path] = look
+        was = before.known.format if before.known else None
+        if was is not None and (known is None or known.format is not was):
+            self.changed.add(path)
+        return look
 
 
 def title_in(path: Path) -> str:
     """Return what a file of settings calls the experiment, empty if it does not."""
-    try:
+    with suppress(OSError):
         return _title_in(path, path.stat().st_mtime_ns)
-    except OSError:
-        return ""
+    return ""
 
 
 @lru_cache(maxsize=2**15)
@@ -324,13 +304,10 @@ def _as_console(path: Path, size: int) -> FoundFile | None:
         return FoundFile(path, console)
     text = text[:HEAD] + b"\n" + (end or text[HEAD:])[-HEAD:]
     named = f"{path.parent.name}/{path.name}"
-    signs = (
-        first_signs.begins(text)
-        or first_signs.bar(text)
-        or first_signs.failed(text, named)
-    )
-    title = naming.experiment_name(text)
-    return FoundFile(path, console, sure=False, title=title) if signs else None
+    begun = first_signs.begins(text) or first_signs.bar(text)
+    if not (begun or first_signs.failed(text, named)):
+        return None
+    return FoundFile(path, console, sure=False, title=naming.experiment_name(text))
 
 
 def _assumed(path: Path, begin: bytes) -> Format:

@@ -8,10 +8,8 @@ own.
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
-from operator import attrgetter
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING
 
 from verl_tui.sources.discovery import naming
 from verl_tui.sources.discovery.found import FoundRun
@@ -21,7 +19,8 @@ from verl_tui.sources.formats import metrics_csv
 from verl_tui.sources.formats.trackio import database
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from verl_tui.sources.discovery.found import FoundFile
 
@@ -42,14 +41,6 @@ _LATEST = """
 """The names in a database of trackio, the run that was written last at the end."""
 
 
-class _RunsInFile(NamedTuple):
-    stamp: tuple[tuple[float, int], ...]
-    """Time and size of the file, and of what SQLite has not put into it yet."""
-    parts: RunParts
-    left_out: int = 0
-    """Further runs, which are not shown."""
-
-
 def is_trackio(file: FoundFile) -> bool:
     """True if a file is a database of trackio."""
     return file.format is not None and file.format.name == database.name
@@ -59,14 +50,17 @@ class RunsInFiles:
     """The runs in files of several; looks again only where one has changed."""
 
     def __init__(self) -> None:
-        self._known: dict[Path, _RunsInFile] = {}
+        self._stamps: dict[Path, Sequence[object]] = {}
+        """Times and sizes of each file, and of what SQLite has not put into it yet."""
+        self._known: dict[Path, RunParts] = {}
 
     @property
     def passed(self) -> Iterator[tuple[Path, str]]:
         """The files some of whose runs are not shown, and how many."""
-        for path, known in self._known.items():
-            if known.left_out:
-                yield path, f"{known.left_out:,} further runs in it are not shown"
+        for path, parts in self._known.items():
+            if path.suffix != database.SUFFIX and len(parts) > _MOST_RUNS:
+                left_out = len(parts) - _MOST_RUNS
+                yield path, f"{left_out:,} further runs in it are not shown"
 
     def split(self, runs: Iterable[FoundRun]) -> list[FoundRun]:
         """Return runs, and each run in a file of several unless it is of the logs beside it.
@@ -74,7 +68,13 @@ class RunsInFiles:
         Runs of one name in several databases are told apart by these.
         """
         found = [one for run in runs for one in self._divided(run)]
-        stored = {at: place for at, run in enumerate(found) if (place := _place(run))}
+        stored: dict[int, Sequence[str]] = {}
+        """The paths of databases whose runs are the only log, in parts."""
+        for at, run in enumerate(found):
+            logs = [file for file in run.files if file.is_log]
+            if len(logs) == 1 and is_trackio(logs[0]):
+                place, _ = database.database_of(logs[0].path)
+                stored[at] = place.with_suffix("").parts
         names = naming.distinct([found[at].name for at in stored], [*stored.values()])
         for at, name in zip(stored, names, strict=True):
             found[at] = found[at]._replace(name=name)
@@ -88,13 +88,15 @@ class RunsInFiles:
             parts = dict(self._parts(file))
             if parts and (is_trackio(file) or len(parts) == 1):
                 last, named = parts.popitem()
-                files.append(_within(file, last))
+                files.append(file._replace(path=file.path / last))
                 name = named or name
             elif not parts:
                 files.append(file)
-            others += _runs_of(file, parts, run.name)
-        if any(map(attrgetter("format"), files)):
-            several = len(list(filter(attrgetter("is_log"), files))) > 1
+            for part, called in parts.items():
+                one = file._replace(path=file.path / part)
+                others.append(FoundRun(called or run.name, one.path, (one,)))
+        if any(file.format for file in files):
+            several = sum(file.is_log for file in files) > 1
             named = run.name if several else name
             yield run._replace(name=named, files=tuple(files))
         yield from others
@@ -102,64 +104,26 @@ class RunsInFiles:
     def _parts(self, file: FoundFile) -> RunParts:
         """Return the runs in a file; none where it is one run, or cannot be read."""
         path = file.path
-        find = _FINDERS.get(file.format.name if file.format is not None else "")
-        if find is None:
+        table = file.format is not None and file.format.name == metrics_csv.name
+        if not table and not is_trackio(file):
             return {}
-        known = self._known.get(path, _RunsInFile((), {}))
-        stamp = tuple(map(_stamp, (path, Path(f"{path}-wal"))))
-        if known.stamp != stamp:
-            try:
-                known = _RunsInFile(stamp, *find(path))
-            except (OSError, ValueError, sqlite3.Error):
-                return known.parts
-            self._known[path] = known
-        return known.parts
+        states = map(status_at, (path, database.log_of(path)))
+        stamp = [(one.st_mtime, one.st_size) if one else None for one in states]
+        if self._stamps.get(path) != stamp:
+            with suppress(OSError, ValueError, sqlite3.Error):
+                self._known[path] = _in_table(path) if table else _in_database(path)
+                self._stamps[path] = stamp
+        parts = self._known.get(path, {})
+        return dict([*parts.items()][:_MOST_RUNS]) if table else parts
 
 
-def _stamp(path: Path) -> tuple[float, int]:
-    status = status_at(path)
-    return (0.0, 0) if status is None else (status.st_mtime, status.st_size)
-
-
-def _runs_of(
-    file: FoundFile, parts: Mapping[str, str], called: str
-) -> Iterator[FoundRun]:
-    """Yield runs in a file, named by that where they have no name."""
-    for part, name in parts.items():
-        one = _within(file, part)
-        yield FoundRun(name or called, one.path, (one,))
-
-
-def _in_database(path: Path) -> tuple[RunParts, int]:
+def _in_database(path: Path) -> RunParts:
     with closing(database.open_database(path)) as opened:
         names = [str(name) for (name,) in opened.execute(_LATEST)]
-    last = dict.fromkeys(reversed(names))
-    return {
-        name.replace("\0", "") or "unnamed": naming.visible(name)
-        for name in reversed(last)
-    }, 0
+    last = reversed(dict.fromkeys(reversed(names)))
+    return {name.replace("\0", "") or "unnamed": naming.visible(name) for name in last}
 
 
-def _in_table(path: Path) -> tuple[RunParts, int]:
+def _in_table(path: Path) -> RunParts:
     parts = metrics_csv.runs_in(head(path, _LONGEST_HEADER))
-    shown = {part: unescaped(part) for part in parts[:_MOST_RUNS]}
-    return shown, len(parts) - len(shown)
-
-
-_FINDERS = {
-    metrics_csv.name: _in_table,
-    database.name: _in_database,
-}
-"""What finds the runs in a file, by the name of its format."""
-
-
-def _place(run: FoundRun) -> Sequence[str]:
-    """Return the path of the database whose run is the only log, in parts; empty without one."""
-    logs = [file for file in run.files if file.is_log]
-    if len(logs) != 1 or not is_trackio(logs[0]):
-        return ()
-    return database.database_of(logs[0].path)[0].with_suffix("").parts
-
-
-def _within(file: FoundFile, part: str) -> FoundFile:
-    return file._replace(path=file.path / part)
+    return {part: unescaped(part) for part in parts}

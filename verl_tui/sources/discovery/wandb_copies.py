@@ -16,8 +16,9 @@ long as it has no step.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import lru_cache
-from itertools import chain, filterfalse
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
@@ -37,7 +38,7 @@ from verl_tui.sources.formats import record_log
 from verl_tui.sources.formats.wandb import reader as wandb
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from verl_tui.sources.discovery.found import FoundFile
@@ -58,10 +59,9 @@ def reports(console: FoundFile) -> Sequence[str]:
 
 @lru_cache(maxsize=1024)
 def _reported(path: Path, _size: int) -> Sequence[str]:
-    try:
+    text = b""
+    with suppress(OSError):
         text = head(path, DEEPEST)
-    except OSError:
-        return ()
     found = _REPORTS.finditer(text) if b"wandb" in text else ()
     return list(dict.fromkeys(one[1].decode("utf-8", "replace") for one in found))
 
@@ -72,14 +72,11 @@ def _has_step(path: Path, _size: int) -> bool:
     the first, and call that 0.
     """
     reader = wandb.reader(path)
-    try:
-        with opened(path) as file:
-            while data := file.read(record_log.BLOCK):
-                rows = [one for one in reader.feed(data) if isinstance(one, MetricRows)]
-                if any(max(one.steps, default=0) > 0 for one in rows if one.progress):
+    with suppress(OSError), opened(path) as file:
+        while data := file.read(record_log.BLOCK):
+            for one in reader.feed(data):
+                if isinstance(one, MetricRows) and one.progress and max(one.steps) > 0:
                     return True
-    except OSError:
-        pass
     return False
 
 
@@ -94,24 +91,20 @@ def joined_starts(here: Folder, runs: list[Folder], young: set[Path]) -> list[Fo
     """
     logs = list(chain.from_iterable(map(consoles, (here, *runs))))
     copies = {run.wandb: run for run in runs if run.wandb}
-    if not copies or not logs:
-        return runs
     gone: set[Folder] = set()
-    if len(copies) > 1 or len(set(map(log_name, logs))) > 1:
-        gone = set(filterfalse(_has_steps, copies.values()))
-        young.update(*map(_kept, gone))
+    if logs and copies and (len(copies) > 1 or len(set(map(log_name, logs))) > 1):
+        for copy in copies.values():
+            kept = _kept(copy)
+            if kept and not any(_has_step(path, file_size(path)) for path in kept):
+                gone.add(copy)
+                young.update(kept)
     for log in logs:
-        starts = filter(None, map(copies.get, reports(log)))
-        _note_one_log(filterfalse(gone.__contains__, starts))
+        firsts: dict[tuple[str, ...], str] = {}
+        for id in reports(log):
+            if (start := copies.get(id)) is not None and start not in gone:
+                alike = tuple(titles(start))
+                note_log(start, firsts.setdefault(alike, f"{WANDB}/{id}"))
     return [run for run in runs if run not in gone]
-
-
-def _note_one_log(starts: Iterable[Folder]) -> None:
-    """Note which of the starts that a console names are one log: those that are called alike."""
-    firsts: dict[tuple[str, ...], str] = {}
-    for start in starts:
-        own = f"{WANDB}/{start.wandb}"
-        note_log(start, firsts.setdefault(tuple(titles(start)), own))
 
 
 def assigned(
@@ -132,50 +125,25 @@ def assigned(
         named: The logs by all that they are called.
         is_one: Whether the place is one run's.
     """
-    said = {unit: _named_by(unit) for unit in units}
-    if is_one and len(units) == len(kept) == 1 and _is_of_all(kept[0], said):
-        return [merge_into(units[0], kept)]
+    said = {
+        unit: {one for file in consoles(unit) for one in reports(file)}
+        for unit in units
+    }
     there = set[str]().union(*map(_ids, (*units, *kept)))
-    left: list[Folder] = []
-    for copy in (*units, *kept):
-        owner = _owner_by_id(copy, said, there)
-        if owner is not None:
-            merge_into(owner, [copy])
-        elif copy in units or not _finds_its_log(copy, units, named):
+    alone = is_one and len(units) == len(kept) == 1
+    left = [*units]
+    for copy in kept:
+        ids = _ids(copy)
+        logs = [unit for unit in units if set() < said[unit] & there <= ids]
+        if alone and not (said[units[0]] and said[units[0]].isdisjoint(ids)):
+            logs = units
+        if len(logs) != 1:
+            logs = [unit for title in titles(copy) for unit in named.get(title, ())]
+        if len(logs) == 1:
+            merge_into(logs[0], [copy])
+        elif not units or not _kept(copy) or _stated_titles(copy):
             left.append(copy)
     return left
-
-
-def _finds_its_log(
-    copy: Folder, units: Sequence[Folder], named: Mapping[str, Sequence[Folder]]
-) -> bool:
-    """Give a run to the only log that is called as it is at W&B; return whether there is one, or
-    may be: the run has not stated its name.
-    """
-    logs = [unit for title in titles(copy) for unit in named.get(title, ())]
-    if len(logs) == 1:
-        merge_into(logs[0], [copy])
-        return True
-    return bool(units and _kept(copy)) and not _stated_titles(copy)
-
-
-def _is_of_all(copy: Folder, said: Mapping[Folder, set[str]]) -> bool:
-    """Return whether no log says that it reports to other runs than one."""
-    return not any(ids and ids.isdisjoint(_ids(copy)) for ids in said.values())
-
-
-def _owner_by_id(
-    copy: Folder, said: Mapping[Folder, set[str]], there: set[str]
-) -> Folder | None:
-    """Return the only log that names a run of W&B's, and none of the others that are there."""
-    mine = _ids(copy)
-    logs = [unit for unit, ids in said.items() if set() < ids & there <= mine]
-    return logs[0] if len(logs) == 1 and logs != [copy] else None
-
-
-def _named_by(log: Folder) -> set[str]:
-    """Return the ids of all runs that a log reports to."""
-    return {one for file in consoles(log) for one in reports(file)}
 
 
 def titles(copy: Folder) -> list[str]:
@@ -190,11 +158,6 @@ def _stated_titles(copy: Folder) -> list[str]:
     """
     stated = map(wandb.run_title, _kept(copy))
     return [title for title in stated if title is not None]
-
-
-def _has_steps(copy: Folder) -> bool:
-    kept = _kept(copy)
-    return not kept or any(_has_step(path, file_size(path)) for path in kept)
 
 
 def _kept(copy: Folder) -> list[Path]:

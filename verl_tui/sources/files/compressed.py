@@ -1,10 +1,11 @@
 """Reads gzip files as if they were not compressed: `train.log.gz`, `metrics.jsonl.gz`, and
-`train.log` where its first bytes are those of gzip.
+`train.log` where its first bytes are those of gzip; says why other bytes are no text.
 """
 
 from __future__ import annotations
 
 import zlib
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from verl_tui.sources.files.tail import CHUNK, Chunk, Follower, Tail, opened
@@ -24,13 +25,46 @@ _SLICE = 16 * 1024
 """Compressed bytes taken at once: what lies before damage among them is read again, byte by
 byte.
 """
+PACKED = "compressed otherwise than by gzip: unpack it to have it read"
+WIDE = "UTF-16, as PowerShell writes it: convert it to UTF-8 to have it read"
+_UNREAD = {
+    b"BZh": PACKED,  # bzip2
+    b"\xfd7zXZ\0": PACKED,
+    b"\x28\xb5\x2f\xfd": PACKED,  # zstd
+    b"\x04\x22\x4d\x18": PACKED,  # lz4
+    b"PK\x03\x04": PACKED,  # zip
+    b"\xff\xfe": WIDE,
+    b"\xfe\xff": WIDE,
+}
+"""How files begin that cannot be read as a text, and why."""
+_TEXT = bytes({*b"\0\a\b\t\n\v\f\r\x1b", *range(0x20, 0x100)})
+_LOOKED_AT = 4096
+"""Bytes that tell: enough to hold what is between the names in a binary file."""
+
+
+def why_unread(begin: bytes) -> str | None:
+    """Return why a file that begins so cannot be read as a text, None where it may be one."""
+    return next((why for sign, why in _UNREAD.items() if begin.startswith(sign)), None)
+
+
+def is_binary(data: bytes) -> bool:
+    """Return whether the beginning of a file is that of no text.
+
+    Zero bytes alone do not tell: a log that was emptied beneath its writer begins with as many as
+    it had bytes, and a machine that has failed may leave some anywhere.
+    """
+    if why_unread(data) == WIDE:
+        return True
+    begin = data.lstrip(b"\0")[:_LOOKED_AT]
+    odd = (
+        begin.translate(None, delete=_TEXT) or b"ustar" in begin
+    )  # an archive of texts
+    return b"\0" in begin and bool(odd)
 
 
 def uncompressed_name(path: Path) -> Path:
     """Return a file's name without the suffix of its compression."""
-    if path.suffix.lower() != SUFFIX:
-        return path
-    return path.with_suffix("")
+    return path.with_suffix("") if path.suffix.lower() == SUFFIX else path
 
 
 def is_compressed(path: Path) -> bool:
@@ -56,16 +90,15 @@ def head(path: Path, limit: int) -> bytes:
         if not found.startswith(MAGIC):
             return found
     tail = CompressedTail(path)
-    found = b""
-    chunk = Chunk(b"", more=True)
-    while chunk.more and len(found) < limit:
+    found, more = b"", True
+    while more and len(found) < limit:
         try:
             chunk = tail.read(limit - len(found))
         except OSError:
             if not found:
                 raise
             break
-        found += chunk.data
+        found, more = found + chunk.data, chunk.more
     return found
 
 
@@ -77,6 +110,9 @@ class CompressedTail:
     def __init__(self, path: Path, tail: Follower | None = None) -> None:
         """Begin a file; `tail` gives its bytes, unless they are read from it."""
         self.path = path
+        self.offset = self.size = 0
+        """Compressed bytes taken so far, and all there are; behind damage nothing is to be had."""
+        self.modified: float | None = None
         self._tail: Follower = tail or Tail(path)
         self._waiting = b""
         """Compressed bytes read and not yet taken."""
@@ -84,23 +120,6 @@ class CompressedTail:
         """The member that has begun and not ended."""
         self._damage: str | None = None
         """Why the rest cannot be had."""
-
-    @property
-    def offset(self) -> int:
-        """Compressed bytes taken so far; behind damage nothing is to be had."""
-        if self._damage is not None:
-            return self._tail.size
-        return self._tail.offset - len(self._waiting)
-
-    @property
-    def size(self) -> int:
-        """Size of the compressed file."""
-        return self._tail.size
-
-    @property
-    def modified(self) -> float | None:
-        """Time of the file's last change."""
-        return self._tail.modified
 
     def read(self, limit: int = CHUNK) -> Chunk:
         """Return at most `limit` bytes of what was compressed.
@@ -113,13 +132,17 @@ class CompressedTail:
         if not self._waiting:
             chunk = self._tail.read(_SLICE)
             self._waiting = chunk.data
+            self.size, self.modified = self._tail.size, self._tail.modified
         if chunk.restarted is not None:
             self._member = self._damage = None
         if self._damage is not None:
             self._waiting = b""  # what is appended behind damage mends nothing
+            self.offset = self.size
             raise OSError(self._damage)
         data = self._take(limit)
-        more = chunk.more or bool(self._waiting) or self._damage is not None
+        damaged = self._damage is not None
+        self.offset = self.size if damaged else self._tail.offset - len(self._waiting)
+        more = chunk.more or bool(self._waiting) or damaged
         return Chunk(data, chunk.restarted, more=more)
 
     def _take(self, limit: int) -> bytes:
@@ -136,7 +159,8 @@ class CompressedTail:
                 out += member.decompress(self._waiting, limit - len(out))
             except zlib.error as error:
                 out += _salvaged(before, self._waiting)
-                self._damage = f"damaged gzip data near byte {self.offset}: {error}"
+                near = self._tail.offset - len(self._waiting)
+                self._damage = f"damaged gzip data near byte {near}: {error}"
                 self._waiting = b""
                 break
             self._waiting = member.unused_data or member.unconsumed_tail
@@ -147,9 +171,7 @@ class CompressedTail:
 def _salvaged(member: zlib._Decompress, data: bytes) -> bytes:
     """Return what comes out of compressed bytes before those that are damaged."""
     out = bytearray()
-    try:
+    with suppress(zlib.error):
         for at in range(len(data)):
             out += member.decompress(data[at : at + 1])
-    except zlib.error:
-        pass
     return bytes(out)

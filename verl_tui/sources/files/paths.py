@@ -25,7 +25,7 @@ def one_spelling(path: str) -> Path:
 
     A link to a directory stays: what lies in it is named through it. A link to a file is followed,
     since the run's other files lie beside the target; unless that has another ending, by which
-    formats are recognised, or lies in a hidden store (`.git/annex`), where names say nothing.
+    formats are recognised.
 
     Raises:
         OSError: The current directory is gone.
@@ -36,9 +36,8 @@ def one_spelling(path: str) -> Path:
         stop = len(parts) - parts[::-1].index("..")
         absolute = Path(os.path.realpath(Path(*parts[:stop])), *parts[stop:])
     real = Path(os.path.realpath(absolute))
-    hidden = {part for part in real.parts if part.startswith(".")} - {*absolute.parts}
     followed = os.path.islink(absolute) and is_file(real)  # noqa: PTH114 - pathlib's may raise
-    if followed and real.suffix == absolute.suffix and not hidden:
+    if followed and real.suffix == absolute.suffix:
         return real
     return absolute
 
@@ -77,8 +76,7 @@ def status_at(path: Path) -> os.stat_result | None:
 
 def file_size(path: Path) -> int:
     """Return the bytes of a file, 0 where it cannot be seen."""
-    found = status_at(path)
-    return 0 if found is None else found.st_size
+    return getattr(status_at(path), "st_size", 0)
 
 
 def file_and_part(path: Path) -> tuple[Path, str | None]:

@@ -1,9 +1,9 @@
 """Logs that were rotated: `train.log.2.gz`, `train.log.1` and `train.log` are one log, in this
 order.
 
-The parts are named as logrotate does it (`x.log.1`, `x.log-20241205.gz`), as Python's
+The parts are named as logrotate does it (`x.log.1`, `x.log-20241205.gz`), and as Python's
 `RotatingFileHandler` (`x.log.1`) and `TimedRotatingFileHandler` (`x.log.2024-12-05`,
-`x.log.2024-12-05_13-00`), and as loguru does it (`x.2024-12-05_13-00-00_123456.log`).
+`x.log.2024-12-05_13-00`).
 """
 
 from __future__ import annotations
@@ -21,44 +21,37 @@ from verl_tui.sources.files.tail import CHUNK, Chunk, Tail
 if TYPE_CHECKING:
     from pathlib import Path
 
-_DATE = r"\d{4}-?\d\d-?\d\d(?:[T_-]\d\d[-:]?\d\d(?:[-:]?\d\d)?|-\d{10})?"
 _PART = pattern(
     r"(?P<base>(?:.*\.(?:log|jsonl|out|err|txt)|stdout|stderr|output|nohup|console|log))"
-    rf"(?:\.(?P<number>\d{{1,4}})|[.-](?P<date>{_DATE}))",
+    r"(?:\.(?P<number>\d{1,4})|[.-](?P<date>\d{4}-?\d\d-?\d\d"
+    r"(?:[T_-]\d\d[-:]?\d\d(?:[-:]?\d\d)?|-\d{10})?))(?:\.gz)?",
     re.IGNORECASE,
-)
-_LOGURU = pattern(
-    r"(?P<stem>.+)\.(?P<date>\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_\d{6})(?P<suffix>\.(?:log|jsonl|out"
-    r"|txt))"
 )
 
 
 @lru_cache(maxsize=2**15)
 def base(name: str) -> str | None:
     """Return the name of the log that a file is an older part of; None if it is none."""
-    name = name[: -len(SUFFIX)] if name.lower().endswith(SUFFIX) else name
-    if found := _PART.fullmatch(name):
-        return found["base"]
-    found = _LOGURU.fullmatch(name)
-    if not found:
-        return None
-    return found["stem"] + found["suffix"]
+    found = _PART.fullmatch(name)
+    return found["base"] if found else None
 
 
 def parts(path: Path) -> list[Path]:
-    """Return the older parts of a log, the oldest first."""
+    """Return the older parts of a log, the oldest first: by date, then by numbers, the highest
+    first.
+    """
     try:
         every = os.listdir(path.parent)  # noqa: PTH208 - names are enough
-        names = [name for name in every if base(name) == path.name]
     except OSError:
         return []
-    # A part that is being compressed lies there twice for a moment.
-    whole = [
-        name
-        for name in names
-        if not name.lower().endswith(SUFFIX) or name[: -len(SUFFIX)] not in names
-    ]
-    return [path.parent / name for name in sorted(whole, key=_age)]
+    aged = {}
+    for name in every:
+        # one that is being compressed lies there twice for a moment
+        twice = name.endswith(SUFFIX) and name.removesuffix(SUFFIX) in every
+        found = _PART.fullmatch(name)
+        if found and found["base"] == path.name and not twice:
+            aged[name] = found["date"] or "~", -int(found["number"] or 0)
+    return [path.parent / name for name in sorted(aged, key=aged.__getitem__)]
 
 
 def newest_part(path: Path) -> Path:
@@ -69,16 +62,6 @@ def newest_part(path: Path) -> Path:
     return older[-1] if older else path
 
 
-def _age(name: str) -> tuple[bool, int, str]:
-    """Return what sorts the parts of a log, the oldest first: by date, then by numbers, the highest
-    first.
-    """
-    plain = name[: -len(SUFFIX)] if name.lower().endswith(SUFFIX) else name
-    found = _PART.fullmatch(plain) or _LOGURU.fullmatch(plain)
-    number = found.groupdict().get("number") if found else None
-    return (number is not None, -int(number or 0), found["date"] or "" if found else "")
-
-
 class RotatedTail:
     """Reads the parts of a log one after the other, then follows the file that is written, also
     over its rotation.
@@ -86,35 +69,16 @@ class RotatedTail:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._tails: list[Tail | CompressedTail] = [Tail(path)]
+        self.offset = self.size = 0
+        """Bytes read so far, and all there are, of all parts."""
+        self.modified: float | None = None
+        """Time of the last change of the file that is read."""
+        self._tails: list[Tail | CompressedTail] = []
         """Of the parts, the oldest first, and of the file that is written."""
         self._at = 0
         """Which of them is read."""
-        self._is_begun = False
         self._before = 0
         """Bytes of the parts that have been read."""
-
-    @property
-    def _tail(self) -> Tail | CompressedTail:
-        return self._tails[self._at]
-
-    @property
-    def offset(self) -> int:
-        """Bytes read so far, of all parts."""
-        return self._before + self._tail.offset
-
-    @property
-    def size(self) -> int:
-        """Bytes of all parts."""
-        waiting = self._tails[self._at + 1 :]
-        return (
-            self._before + self._tail.size + sum(file_size(one.path) for one in waiting)
-        )
-
-    @property
-    def modified(self) -> float | None:
-        """Time of the last change of the file that is read."""
-        return self._tail.modified or self._tails[max(0, self._at - 1)].modified
 
     @property
     def note(self) -> str | None:
@@ -130,37 +94,43 @@ class RotatedTail:
         Raises:
             OSError: The file that is written is gone or may not be read.
         """
-        if not self._is_begun:
-            self._is_begun = True
+        if not self._tails:
             self._tails = [*map(_tail_of, parts(self.path)), Tail(self.path)]
-        if self._tail is self._tails[-1]:
-            self._follow()
-        tail = self._tail
-        if tail is self._tails[-1]:
-            try:
-                return tail.read(limit)
-            except FileNotFoundError:
-                if not self._before:
-                    raise
-                # it has been renamed, and nothing has been written since
-                return Chunk(b"")
+        self._follow()
+        try:
+            return self._next(limit)
+        finally:
+            tail, *waiting = self._tails[self._at :]
+            self.offset = self._before + tail.offset
+            ahead = sum(file_size(one.path) for one in waiting)
+            self.size = self._before + tail.size + ahead
+            self.modified = tail.modified or self.modified
+
+    def _next(self, limit: int) -> Chunk:
+        tail = self._tails[self._at]
+        written = tail is self._tails[-1]
         try:
             chunk = tail.read(limit)
         except OSError as error:
+            if written and self._before and isinstance(error, FileNotFoundError):
+                return Chunk(b"")  # renamed, and nothing has been written since
+            if written:
+                raise
             chunk = Chunk(b"", lost=f"{tail.path.name}: {why(error)}")
-        more = chunk.more
-        if not more:
+        if not written and not chunk.more:
             self._before += tail.size
             self._at += 1
-            more = self._tail is not self._tails[-1] or self.path.exists()
-        return Chunk(chunk.data, None, more=more, lost=chunk.lost)
+            further = self._at < len(self._tails) - 1 or self.path.exists()
+            chunk.more = further
+        return chunk
 
     def _follow(self) -> None:
         """Turn to the part that the file has become, where it was renamed, copied away or
         compressed since.
         """
-        tail = self._tail
-        if not isinstance(tail, Tail) or tail.is_there() or not tail.identity:
+        tail = self._tails[self._at]
+        followed = tail is self._tails[-1] and isinstance(tail, Tail) and tail.identity
+        if not followed or not isinstance(tail, Tail) or tail.is_there():
             return
         older = parts(self.path)
         for at in reversed(range(len(older))):
@@ -180,33 +150,24 @@ def _continued(tail: Tail, part: Path) -> Tail | CompressedTail | None:
     another.
     """
     try:
-        if not is_compressed(part):
-            if not tail.is_continued_by(part):
-                return None
+        if is_compressed(part):
+            return _skipped(tail, CompressedTail(part))
+        if tail.is_continued_by(part):
             tail.path = part
             return tail
-        return _skipped(tail, part)
     except OSError:
-        return None
+        pass
+    return None
 
 
-def _skipped(tail: Tail, part: Path) -> CompressedTail | None:
+def _skipped(tail: Tail, packed: CompressedTail) -> CompressedTail | None:
     """Return a compressed part, read as far as the file before it was compressed; None if it is
     another.
     """
-    packed = CompressedTail(part)
-    begin = b""
-    last = b""
-    left = tail.offset
-    while left > 0:
+    last, left, more = b"", tail.offset, True
+    while left > 0 and more:
         chunk = packed.read(min(left, CHUNK))
-        if not chunk.data and not chunk.more:
-            return None
-        begin = begin or chunk.data
-        if not begin.startswith(tail.head[: len(begin)]):
-            return None
         last = (last + chunk.data)[-CHUNK:]
-        left = left - len(chunk.data)
-    if tail.offset and last.endswith(tail.last):
-        return packed
-    return None
+        left, more = left - len(chunk.data), chunk.more
+    same = tail.offset and not left and last.endswith(tail.last)
+    return packed if same else None

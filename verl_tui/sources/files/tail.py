@@ -54,20 +54,12 @@ def opened(path: Path) -> BinaryIO:
 class Follower(Protocol):
     """Gives the bytes of something that grows, as `Tail` those of a file."""
 
-    @property
-    def offset(self) -> int:
-        """Bytes read so far."""
-        ...
-
-    @property
-    def size(self) -> int:
-        """Bytes there are, counted alike."""
-        ...
-
-    @property
-    def modified(self) -> float | None:
-        """Time of the last change."""
-        ...
+    offset: int
+    """Bytes read so far."""
+    size: int
+    """Bytes there are, counted alike."""
+    modified: float | None
+    """Time of the last change."""
 
     def read(self, limit: int) -> Chunk:
         """Read at most `limit` new bytes; raise OSError where that cannot be done."""
@@ -102,7 +94,7 @@ class Tail:
         Raises:
             OSError: The file is gone or may not be read.
         """
-        path = self._where()
+        path = newest_checkpoint_file(self.path)
         known = path.stat()
         self.size = known.st_size
         self.modified = known.st_mtime
@@ -145,10 +137,6 @@ class Tail:
                 return True
             return 0 < self.offset <= known.st_size and self._same(file.fileno())
 
-    def _where(self) -> Path:
-        """Return the file to look at."""
-        return self.path
-
     def _check(
         self, descriptor: int, identity: tuple[int, int], size: int
     ) -> str | None:
@@ -177,27 +165,22 @@ def _identity(known: os.stat_result) -> tuple[int, int]:
     return known.st_dev, known.st_ino
 
 
-class NewestTail(Tail):
-    """Reads the newest of the files that a path with `checkpoint-*` in it stands for."""
-
-    def _where(self) -> Path:
-        return newest_checkpoint_file(self.path)
-
-
 def is_checkpoint(name: str) -> bool:
     """Return whether a directory is called as the trainer of Hugging Face calls its checkpoints."""
     return _CHECKPOINT.fullmatch(name) is not None
 
 
 def newest_checkpoint_file(path: Path) -> Path:
-    """Return the file of the newest checkpoint that a path stands for; the path itself where there
-    is none.
+    """Return the file of the newest checkpoint that a path with `checkpoint-*` in it stands for;
+    any other path as it is.
     """
-    home = path.parent.parent
+    home = path.parent
+    if home.name != NEWEST:
+        return path
     try:
-        every = os.listdir(home)  # noqa: PTH208 - names are enough
-        names = [name for name in every if is_checkpoint(name)]
+        every = os.listdir(home.parent)  # noqa: PTH208 - names are enough
     except OSError:
         return path
-    names.sort(key=lambda name: int(name.partition("-")[2]), reverse=True)
-    return next(filter(is_file, (home / name / path.name for name in names)), path)
+    names = sorted(filter(is_checkpoint, every), key=lambda name: (len(name), name))
+    files = (home.with_name(name) / path.name for name in reversed(names))
+    return next(filter(is_file, files), path)

@@ -5,6 +5,7 @@ so far.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -96,43 +97,33 @@ class CheckpointSource(PolledSource):
         ), False
 
     def _completed(self) -> list[Event]:
-        """Return an event if the tracker files name another step than before."""
-        stated = [_number(home / TRACKER) for home in self.homes]
-        saved = max((step for step in stated if step is not None), default=None)
+        """Return an event if the tracker files name another step than before; one that is being
+        written, or holds something else, names none.
+        """
+        saved = None
+        for home in self.homes:
+            with suppress(OSError), opened(home / TRACKER) as file:
+                text = file.read(_LONGEST_NUMBER).strip()
+                saved = max(saved or 0, int(text)) if text.isdigit() else saved
         if saved is None or saved == self._saved:
             return []
         self._saved = saved
         return [Event(EventKind.SAVED, "complete according to " + TRACKER, 0, saved)]
 
 
-def _number(tracker: Path) -> int | None:
-    """Return the step in a tracker file; None while it is being written, or if it holds something
-    else.
-    """
-    try:
-        with opened(tracker) as file:
-            text = file.read(_LONGEST_NUMBER).strip()
-    except OSError:
-        return None
-    if not text.isdigit():
-        return None
-    return int(text)
-
-
 def _checkpoint(entry: os.DirEntry[str]) -> Event | None:
     """Return a checkpoint by its name, None if it is none; files only count with the suffix of a
     checkpoint.
     """
-    name = entry.name if is_folder(entry) else _SUFFIX.sub("", entry.name)
-    if name == entry.name and not is_folder(entry):
+    folder = is_folder(entry)
+    name = entry.name if folder else _SUFFIX.sub("", entry.name)
+    step = checkpoint_step(name)
+    best = None if step is not None else _BEST.match(name)
+    if (step is None and best is None) or (name == entry.name and not folder):
         return None
     path = one_line(entry.path, 1000)
-    step = checkpoint_step(name)
-    if step is not None:
-        return Event(EventKind.CHECKPOINT, path, 0, step)
-    best = _BEST.match(name)
     if best is None:
-        return None
+        return Event(EventKind.CHECKPOINT, path, 0, step)
     return Event(EventKind.BEST, path, 0, int(best[1]) if best[1] else None)
 
 
@@ -150,10 +141,7 @@ def _checkpoints(home: Path) -> list[Event]:
     written last is missing in it alone: it is still being saved.
     """
     entries = {entry.name: entry for entry in _entries(home)}
-    saved = sorted(
-        filter(is_checkpoint, entries), key=lambda name: checkpoint_step(name) or 0
-    )
-    complete = [is_file(home / name / _WRITTEN_LAST) for name in saved[-2:]]
-    if complete == [True, False]:
+    saved = sorted(filter(is_checkpoint, entries), key=lambda name: (len(name), name))
+    if [is_file(home / name / _WRITTEN_LAST) for name in saved[-2:]] == [True, False]:
         del entries[saved[-1]]
     return list(filter(None, map(_checkpoint, entries.values())))

@@ -5,7 +5,7 @@ in memory.
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -57,13 +57,13 @@ class DumpFile:
         """Grows when rows known before are no more: the file has begun anew, or a line goes on that
         was taken without its end.
         """
+        self.offset = self.size = 0
+        """Bytes looked at so far, and all there were then."""
         self._tail = Tail(self.path)
         self._begin()
 
     def _begin(self) -> None:
         self._rows: list[_Row] = []
-        self._file = self.path
-        """Where the line that is being read stands."""
         self._line = 1
         """Number of the line that is being read."""
         self._partial = b""
@@ -78,39 +78,30 @@ class DumpFile:
         """Rows known so far."""
         return len(self._rows)
 
-    @property
-    def offset(self) -> int:
-        """Bytes looked at so far."""
-        return self._tail.offset
-
-    @property
-    def size(self) -> int:
-        """Bytes of the file when it was last looked at."""
-        return self._tail.size
-
     def index(self, limit: int = BLOCK) -> bool:
         """Find the rows in the next bytes; return whether more bytes wait."""
         chunk = self._tail.read(limit)
+        self.offset, self.size = self._tail.offset, self._tail.size
         if chunk.restarted is not None:
-            self._forget()
+            self.generation += 1
+            self._begin()
         data = chunk.data
         if self._is_unended and data:
             # the last line was taken without its end: it goes on, unless that is all that came
             self._is_unended = False
             self._rows.pop()
             self.generation += bool(data.partition(b"\n")[0].strip())
-        at, base = 0, self._tail.offset - len(data)
+        at, base = 0, self.offset - len(data)
         while (end := data.find(b"\n", at)) >= 0:
-            self._take(self._partial + data[at:end], base + end)
-            self._partial = b""
-            at = end + 1
+            self._take(self.path, self._partial + data[at:end], base + end)
+            at, self._partial = end + 1, b""
             self._at = base + at
             self._line += 1
         self._partial += data[at:][: max(0, LONGEST_LINE + 1 - len(self._partial))]
         self.complete = not chunk.more
-        whole = self._partial.rstrip().endswith(b"}") and _whole(self._partial)
+        whole = self._partial.rstrip().endswith(b"}") and bool(_object(self._partial))
         if self.complete and whole and not self._is_unended:
-            self._is_unended = self._take(self._partial, self._tail.offset)
+            self._is_unended = self._take(self.path, self._partial, self.offset)
         return chunk.more
 
     def span(self, start: int, size: int = BLOCK) -> int:
@@ -128,10 +119,11 @@ class DumpFile:
         ((_, _, record),) = self._read((index,))
         if isinstance(record, Unreadable):
             return record
+        longest = LONGEST_SHOWN
         sample = read_sample(
-            record, self.step, validation=self.validation, longest=LONGEST_SHOWN
+            record, self.step, validation=self.validation, longest=longest
         )
-        return self._no_sample(index) if sample is None else sample
+        return sample or self._no_sample(index)
 
     def facts(self, start: int, stop: int) -> list[SampleFacts]:
         """Return what can be said of rows without their text; of an unreadable one, nothing."""
@@ -146,7 +138,7 @@ class DumpFile:
         self, start: int, stop: int
     ) -> Iterator[SampleFacts | Unreadable]:
         """Yield what can be said of each row without its text, or why it cannot be read."""
-        for index, _, record in self._read(self._known(start, stop)):
+        for index, _, record in self._read(range(len(self._rows))[start:stop]):
             if isinstance(record, Unreadable):
                 yield record
             else:
@@ -155,7 +147,7 @@ class DumpFile:
 
     def texts(self, start: int, stop: int) -> Iterator[tuple[int, Iterator[str]]]:
         """Yield the index of each row with all its texts."""
-        for index, _, record in self._read(self._known(start, stop)):
+        for index, _, record in self._read(range(len(self._rows))[start:stop]):
             if isinstance(record, Unreadable):
                 yield index, iter((record.excerpt,))
             else:
@@ -166,89 +158,66 @@ class DumpFile:
         that is not JSON.
         """
         for _, line, record in self._read(indices):
-            yield line if not isinstance(record, Unreadable) else None
-
-    def _known(self, start: int, stop: int) -> range:
-        return range(start, min(stop, len(self._rows)))
+            yield None if isinstance(record, Unreadable) else line
 
     def _read(
         self, indices: Iterable[int]
     ) -> Iterator[tuple[int, bytes, dict[str, Any] | Unreadable]]:
         """Yield indices of rows, their bytes, and what stands in them."""
-        with ExitStack() as files:
-            paths = {}
-            for index in indices:
-                path, number, start, end = self._rows[index]
-                if path not in paths:
-                    files.close()
-                    paths = {path: files.enter_context(opened(path))}
-                if end - start > LONGEST_LINE:
-                    reason = f"longer than {LONGEST_LINE >> 20} MiB"
-                    yield index, b"", Unreadable(number, reason, "")
-                    continue
-                line = os.pread(paths[path].fileno(), end - start, start)
-                try:
-                    yield index, line, objects(line)[0]
-                except ValueError as error:
-                    yield index, line, unreadable(line, number, str(error))
+        for path, there in groupby(indices, lambda index: self._rows[index].path):
+            with opened(path) as file:
+                for index in there:
+                    _, number, start, end = self._rows[index]
+                    if end - start > LONGEST_LINE:
+                        reason = f"longer than {LONGEST_LINE >> 20} MiB"
+                        yield index, b"", Unreadable(number, reason, "")
+                        continue
+                    line = os.pread(file.fileno(), end - start, start)
+                    try:
+                        yield index, line, objects(line)[0]
+                    except ValueError as error:
+                        yield index, line, unreadable(line, number, str(error))
 
     def _no_sample(self, index: int) -> Unreadable:
         return Unreadable(self._rows[index].line, "no prompt and response", "")
 
-    def _take(self, line: bytes, end: int) -> bool:
+    def _take(self, path: Path, line: bytes, end: int) -> bool:
         """Note the line that ends here, if it is a row; return whether it is."""
-        length = end - self._at
-        row = length > LONGEST_LINE or not (not line or line.isspace() or _pads(line))
+        pads = b'"pad' in line and is_padding(_object(line))
+        row = end - self._at > LONGEST_LINE or not (not line.strip() or pads)
         if row:
-            self._rows.append(_Row(self._file, self._line, self._at, end))
+            self._rows.append(_Row(path, self._line, self._at, end))
         return row
-
-    def _forget(self) -> None:
-        self.generation += 1
-        self.complete = False
-        self._begin()
 
 
 class DumpFolder(DumpFile):
     """A folder with a file for each sample or prompt: of JSON one sample, of JSON lines several."""
 
-    def _begin(self) -> None:
-        super()._begin()
-        self._files: list[tuple[Path, int]] = []
-        """Each with its size."""
-
-    @property
-    def offset(self) -> int:
-        """Bytes looked at so far."""
-        return sum(size for _, size in self._files)
-
-    @property
-    def size(self) -> int:
-        """Bytes of all files when they were last looked at."""
-        return self.offset
+    _files: tuple[tuple[Path, int], ...] = ()
+    """Each with its size."""
 
     def index(self, limit: int = BLOCK) -> bool:  # noqa: ARG002 - the files are small
         """Find the rows of all files; more never wait."""
         layout, paths = rollouts.files_in(self.path)
-        found = [(path, path.stat().st_size) for path in paths]
-        if found[: len(self._files)] != self._files:
-            self._forget()
-        for path, size in found[len(self._files) :]:
+        found = tuple((path, path.stat().st_size) for path in paths)
+        known, self._files = self._files, found
+        if found[: len(known)] != known:
+            self.generation += 1
+            self._begin()
+            known = ()
+        for path, _ in found[len(known) :]:
             with opened(path) as file:
                 text = file.read(LONGEST_LINE)
-            self._files.append((path, size))
-            self._file, self._at = path, 0
-            lines = _lines_of(path, text) if rollouts.holds(text, layout) else ()
+            # a document of JSON is one line
+            lines = [text] if path.suffix == ".json" else text.splitlines(keepends=True)
+            self._at = 0
             for self._line, line in enumerate(lines, 1):
-                self._take(line, self._at + len(line))
+                if rollouts.holds(text, layout):
+                    self._take(path, line, self._at + len(line))
                 self._at += len(line)
+        self.offset = self.size = sum(size for _, size in found)
         self.complete = True
         return False
-
-
-def _lines_of(path: Path, text: bytes) -> list[bytes]:
-    """Return the lines of a file with their ends; a document of JSON is one."""
-    return [text] if path.suffix == ".json" else text.splitlines(keepends=True)
 
 
 def dump_at(path: Path | str, step: int, *, validation: bool = False) -> DumpFile:
@@ -257,19 +226,9 @@ def dump_at(path: Path | str, step: int, *, validation: bool = False) -> DumpFil
     return kind(path, step, validation=validation)
 
 
-def _whole(line: bytes) -> bool:
-    """Return whether a line is complete though its end has not been written."""
+def _object(line: bytes) -> dict[str, Any]:
+    """Return the object on a line, an empty one where it is broken."""
     try:
-        return bool(objects(line))
+        return objects(line)[0]
     except ValueError:
-        return False
-
-
-def _pads(line: bytes) -> bool:
-    """Return whether a row only pads the batch; most lines need not be read for that."""
-    if b'"pad' not in line:
-        return False
-    try:
-        return is_padding(objects(line)[0])
-    except ValueError:
-        return False
+        return {}

@@ -9,7 +9,6 @@ New dumps are read as they are written.
 from __future__ import annotations
 
 import os
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -25,7 +24,7 @@ from verl_tui.sources.fields.sample import is_validation
 from verl_tui.sources.fields.sample_figures import figure_records
 from verl_tui.sources.files.paths import is_folder, why
 from verl_tui.sources.folders.dump_file import BLOCK, dump_at
-from verl_tui.sources.folders.step_files import Stamp, StepFolder, spread
+from verl_tui.sources.folders.step_files import Stamp, StepFolder
 from verl_tui.sources.formats import rollouts
 
 if TYPE_CHECKING:
@@ -72,25 +71,25 @@ class DumpSource(StepFolder):
 
     def __init__(self, path: Path, ordinal: int = 0) -> None:
         place = None if is_folder(path) else rollouts.place_of(path)
-        directory = path if place is None else place.directory
-        layout = place.layout if place is not None else _layout_in(path)
-        several = "*" in layout.inner
+        directory, only = (path, "") if place is None else (place.directory, place.name)
+        layout = _layout_in(path) if place is None else place.layout
+        # stands for all dumps of the directory in the name of the source
+        every = directory / f"*{Path(layout.inner or 'all.jsonl').suffix}"
         super().__init__(
-            # stands for all dumps of the directory in the name of the source
-            directory / f"*{Path(layout.inner or 'all.jsonl').suffix}"
-            if place is None
-            else path,
+            every if place is None else path,
             ordinal,
-            partial(rollouts.step_in, layouts=(layout,)),
-            None if place is None else place.name,
-            "" if several else layout.inner,
+            lambda name: rollouts.step_in(
+                name if only in ("", name) else "", (layout,)
+            ),
+            "" if "*" in layout.inner else layout.inner,
         )
         self.directory = directory
-        named = layout.validation == "named" and is_validation(self.directory.name)
+        named = layout.validation == "named" and is_validation(directory.name)
         self.validation = named or layout.validation == "always"
         self._limits: dict[int, int] = {}
         """Most bytes to read of each dump for its figures; of others none."""
         self._seen: dict[int, _Seen] = {}
+        self._note: str | None = None
         self._reads = self._order = 0
 
     @property
@@ -127,18 +126,19 @@ class DumpSource(StepFolder):
         """Yield the dumps that have come, changed or gone, newest first; have them read for their
         figures.
         """
+        paths = {step: self.step_path(step) for step in self.stamps}
         changes = self.changes()
         sizes = {step: stamp.size for step, stamp in changes.items() if stamp}
         limits = plan(sizes)
         self._note = _reading_note(sizes, limits) or self._note
         for step, stamp in changes.items():
-            path = self.step_path(step)
             if stamp is None:
-                yield Dump(step, str(path), self.validation, 0, removed=True)
+                yield Dump(step, str(paths[step]), self.validation, 0, removed=True)
                 continue
+            path = str(self.step_path(step))
             self._limits[step] = self._limits.get(step) or limits[step]
             seconds = stamp.modified / 1e9
-            yield Dump(step, str(path), self.validation, stamp.size, modified=seconds)
+            yield Dump(step, path, self.validation, stamp.size, modified=seconds)
         self._wait_for(step for step in sizes if self._limits[step])
 
     def _evaluate(self, step: int) -> Iterator[Record]:
@@ -149,29 +149,21 @@ class DumpSource(StepFolder):
         before = self._seen.get(step, _Seen(stamp, 0, 0, 0))
         file = dump_at(self.step_path(step), step, validation=self.validation)
         evaluation, flaws = _evaluated(file, limit)
-        counts = evaluation.count, len(flaws)
-        self._seen[step] = _Seen(stamp, *counts, file.offset)
+        self._seen[step] = _Seen(stamp, evaluation.count, len(flaws), file.offset)
         if stamp.inode != before.stamp.inode or stamp.size < before.stamp.size:
             yield Restart("dump written again", step, self.validation)
         for flaw in flaws[before.unreadable : _REPORTED_UNREADABLE]:
             yield flaw._replace(reason=f"{file.path.name}: {flaw.reason}")
-        if evaluation.count != before.records or stamp.size <= before.stamp.size:
-            yield from self._figures(evaluation, file)
-
-    def _figures(self, evaluation: Evaluation, file: DumpFile) -> Iterator[Record]:
-        if not evaluation.count:
+        told = evaluation.count == before.records and stamp.size > before.stamp.size
+        if told or not evaluation.count:
             return
-        partial = self._limits[file.step] <= file.offset < file.size  # by intention
-        figures = {**evaluation.figures(whole=not partial)}
-        if partial:
-            figures[READ_SHARE] = file.offset / file.size
+        partial = limit <= file.offset < file.size  # by intention
+        share = {READ_SHARE: file.offset / file.size} if partial else {}
+        figures = {**evaluation.figures(whole=not partial), **share}
+        scores, validation = evaluation.scores(), self.validation
         self._order += 1
         yield from figure_records(
-            figures,
-            evaluation.scores(),
-            file.step,
-            self._order,
-            validation=file.validation,
+            figures, scores, step, self._order, validation=validation
         )
 
 
@@ -184,11 +176,10 @@ def _evaluated(file: DumpFile, limit: int) -> tuple[Evaluation, list[Unreadable]
         for fact in file.facts_or_flaws(0, file.count_so_far):
             if isinstance(fact, Unreadable):
                 flaws.append(fact)
-                continue
-            looked_at = evaluation.count < LOOKED_AT
-            row = file.row(fact.index) if looked_at else None
-            response = row.response if isinstance(row, Sample) else None
-            evaluation.add_fact(fact, response)
+            else:
+                row = file.row(fact.index) if evaluation.count < LOOKED_AT else None
+                text = row.response if isinstance(row, Sample) else None
+                evaluation.add_fact(fact, text)
     except OSError as error:
         flaws.append(Unreadable(1, why(error), ""))
     return evaluation, flaws
@@ -209,10 +200,10 @@ def plan(sizes: Mapping[int, int]) -> dict[int, int]:
     """
     if sum(min(size, WHOLE) for size in sizes.values()) <= BUDGET:
         return dict.fromkeys(sizes, WHOLE)
-    kept = spread(sizes, BUDGET // LEAST)
-    return dict.fromkeys(sizes, 0) | dict.fromkeys(
-        kept, min(WHOLE, BUDGET // len(kept))
-    )
+    stride = -(-len(sizes) // (BUDGET // LEAST))
+    kept = sorted(sizes, reverse=True)[::stride]
+    limit = min(WHOLE, BUDGET // len(kept))
+    return {step: limit if step in kept else 0 for step in sizes}
 
 
 def _reading_note(sizes: Mapping[int, int], limits: Mapping[int, int]) -> str | None:

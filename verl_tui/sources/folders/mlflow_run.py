@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Record, Restart, Settings, Unreadable
-from verl_tui.sources.fields.jsonl import integer, written_number
+from verl_tui.sources.fields.jsonl import integer, unreadable, written_number
 from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher
 from verl_tui.sources.fields.setting_values import flatten_settings, scalar
 from verl_tui.sources.files.paths import is_file, why
 from verl_tui.sources.files.polled import PolledSource
 from verl_tui.sources.files.tail import Tail, opened
 from verl_tui.sources.formats import mlflow_files
-from verl_tui.text import one_line, safe
+from verl_tui.text import safe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +45,7 @@ class MlflowRun(PolledSource):
         super().__init__(path, ordinal)
         self._metrics: dict[Path, _Metric] = {}
         self._batcher = RowBatcher()
-        self._params: frozenset[Path] = frozenset()
+        self._params: list[Path] = []
         self._status = b""
 
     @property
@@ -55,42 +55,34 @@ class MlflowRun(PolledSource):
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return what the files say that is new, and whether more waits."""
-        self._pending = 0
+        folder = self.path.parent / "metrics"
         try:
-            self._batcher.add(self._settings())
-            for file in _files(self.path.parent / "metrics"):
-                self._batcher.add(self._rows(file))
+            self._batcher.add(self._settings(self.path.parent / "params"))
+            for file in _files(folder):
+                key = safe(file.relative_to(folder).as_posix(), 300)
+                metric = self._metrics.setdefault(file, _Metric(file, key))
+                self._batcher.add(metric.rows())
             self._batcher.add(self._end())
             self._problem = None
         except OSError as error:
             self._problem = why(error)
         records = self._batcher.take()
         self._records += sum(len(getattr(record, "steps", (0,))) for record in records)
-        self._bytes = sum(one.tail.offset for one in self._metrics.values())
+        self._unreadable += sum(isinstance(one, Unreadable) for one in records)
+        tails = [one.tail for one in self._metrics.values()]
+        self._bytes = sum(one.offset for one in tails)
+        self._pending = sum(one.size for one in tails) - self._bytes
+        self._modified = max((one.modified or 0.0 for one in tails), default=0) or None
         return records, self._pending > 0
 
-    def _rows(self, file: Path) -> Iterator[MetricRow | Record]:
-        """Yield the values that a file has got."""
-        if file not in self._metrics:
-            key = file.relative_to(self.path.parent / "metrics").as_posix()
-            self._metrics[file] = _Metric(file, safe(key, 300))
-        metric = self._metrics[file]
-        for row in metric.rows():
-            self._unreadable += isinstance(row, Unreadable)
-            yield row
-        self._pending += metric.tail.size - metric.tail.offset
-        modified = metric.tail.modified or 0.0
-        self._modified = max(self._modified or 0.0, modified) or None
-
-    def _settings(self) -> Iterator[Settings]:
+    def _settings(self, folder: Path) -> Iterator[Settings]:
         """Yield the parameters, whenever there are others than before."""
-        folder = self.path.parent / "params"
-        found = frozenset(_files(folder))
+        found = _files(folder)
         if found == self._params:
             return
         self._params = found
         values: dict[str, Any] = {}
-        for file in sorted(found):
+        for file in found:
             with opened(file) as param:
                 text = param.read(_LONGEST).decode("utf-8", "replace")
             value = scalar(text)
@@ -103,10 +95,9 @@ class MlflowRun(PolledSource):
         """Yield how the run ended, once."""
         with opened(self.path) as file:
             found = _STATUS.search(file.read(_LONGEST))
-        status = found[1] if found is not None else b""
-        if status in _ENDS and status != self._status:
-            yield Event(*_ENDS[status], 1)
-        self._status = status
+        before, self._status = self._status, found[1] if found is not None else b""
+        if self._status in _ENDS and self._status != before:
+            yield Event(*_ENDS[self._status], 1)
 
 
 class _Metric:
@@ -114,13 +105,13 @@ class _Metric:
 
     def __init__(self, file: Path, key: str) -> None:
         self.tail = Tail(file)
-        self._key = (key,)
+        self._key = key
         self._number = 0
         """Lines so far."""
         self._rest = b""
         """What was read of a last line without an end."""
 
-    def rows(self) -> Iterator[MetricRow | Restart | Unreadable]:
+    def rows(self) -> Iterator[MetricRow | Record]:
         """Yield what has come."""
         chunk = self.tail.read()
         if chunk.restarted is not None:
@@ -130,19 +121,14 @@ class _Metric:
         self._rest = rest[:_LONGEST]
         for line in lines:
             self._number += 1
-            yield self._row(line)
-
-    def _row(self, line: bytes) -> MetricRow | Unreadable:
-        try:
-            time, value, step = line.split()[:3]
-            reached = integer(int(step))
-            if reached is None:
-                raise ValueError
-            return MetricRow(reached, self._key, (float(value),), int(time) / 1000)
-        except (ValueError, OverflowError):
-            reason = f"{self._key[0]}: no time, value and step"
-            text = one_line(line[:200].decode("utf-8", "replace"))
-            return Unreadable(self._number, reason, text)
+            try:
+                time, value, step = line.split()[:3]
+                if (at := integer(int(step))) is None:
+                    raise ValueError
+                yield MetricRow(at, (self._key,), (float(value),), int(time) / 1000)
+            except (ValueError, OverflowError):
+                reason = f"{self._key}: no time, value and step"
+                yield unreadable(line[:200], self._number, reason)
 
 
 def _files(folder: Path) -> list[Path]:

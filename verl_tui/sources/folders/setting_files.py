@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
 from verl_tui.records import LAUNCH, Record, Settings, Unreadable
-from verl_tui.sources.fields.jsonl import loads
+from verl_tui.sources.fields.jsonl import loads, unreadable
 from verl_tui.sources.fields.setting_values import flatten_settings, load_yaml, scalar
 from verl_tui.sources.fields.spellings import names
 from verl_tui.sources.files.paths import why
@@ -37,6 +37,7 @@ _IDENTITY = pattern(r"(?:host|program|python|cudaVersion|gpu|gpu_count|git\.\w+)
 """Entries of W&B's metadata that tell one run from another."""
 _LARGEST = 2**20
 """Bytes; a larger file is no configuration."""
+_TOO_LARGE = f"larger than {_LARGEST >> 20} MiB: not a configuration"
 
 
 def is_settings(path: Path) -> bool:
@@ -57,19 +58,23 @@ class SettingsSource(PolledSource):
     """One YAML file, read again as a whole when it changes; its age is not the run's."""
 
     format = "settings"
-
-    def __init__(self, path: Path, ordinal: int = 0) -> None:
-        super().__init__(path, ordinal)
-        self._stamp: tuple[float, int] | None = None
+    _stamp = (0, 0)
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return the settings if the file has changed."""
         try:
-            text = self._changed_text()
+            stat = self.path.stat()
+            if self._stamp == (stat.st_mtime_ns, stat.st_size):
+                return (), False
+            with opened(self.path) as file:
+                text = file.read(_LARGEST + 1)
         except OSError as error:
             self._problem = why(error)
             return (), False
-        if text is None or not text.strip():
+        self._stamp = stat.st_mtime_ns, stat.st_size
+        self._bytes = stat.st_size
+        self._problem = _TOO_LARGE if len(text) > _LARGEST else None
+        if self._problem or not text.strip():
             return (), False
         values = read_settings(text)
         if isinstance(values, Unreadable):
@@ -86,20 +91,6 @@ class SettingsSource(PolledSource):
         stated = (Settings(launch, LAUNCH),) if launch else ()
         return (Settings(kept, origin), *stated), False
 
-    def _changed_text(self) -> bytes | None:
-        """Return the file's content, None if it has not changed or is too large."""
-        stat = self.path.stat()
-        if self._stamp == (stat.st_mtime, stat.st_size):
-            return None
-        self._stamp = (stat.st_mtime, stat.st_size)
-        self._bytes = stat.st_size
-        with opened(self.path) as file:
-            if stat.st_size <= _LARGEST:
-                self._problem = None
-                return file.read()
-        self._problem = f"larger than {_LARGEST >> 20} MiB: not a configuration"
-        return None
-
 
 def read_settings(text: bytes) -> dict[str, Any] | Unreadable:
     """Return flat settings from YAML, or what is wrong with it. A list holds hydra overrides
@@ -107,42 +98,30 @@ def read_settings(text: bytes) -> dict[str, Any] | Unreadable:
     """
     import yaml  # 20 ms, only for runs that have a configuration
 
+    line = 1
     try:
-        found = _flat(load_yaml(text))
+        loaded = load_yaml(text)
+        if isinstance(loaded, list):
+            pairs = (str(entry).lstrip("+~").partition("=") for entry in loaded)
+            return {name: scalar(value) for name, equals, value in pairs if equals}
+        if isinstance(loaded, dict):
+            return flatten_settings(_values_of_wandb(loaded) or loaded)
+        reason = "neither settings nor overrides"
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
+        line = mark.line + 1 if mark else 1
         reason = f"not YAML: {getattr(error, 'problem', None) or 'unreadable'}"
-        return Unreadable(mark.line + 1 if mark else 1, one_line(reason), "")
-    except (UnicodeDecodeError, ValueError, RecursionError) as error:
-        return Unreadable(1, one_line(f"not YAML: {error}"), "")
-    if found is None:
-        return Unreadable(
-            1,
-            "neither settings nor overrides",
-            one_line(text[:200].decode("utf-8", "replace")),
-        )
-    return found
-
-
-def _flat(loaded: object) -> dict[str, Any] | None:
-    if isinstance(loaded, list):
-        pairs = (str(entry).lstrip("+~").partition("=") for entry in loaded)
-        return {name: scalar(value) for name, equals, value in pairs if equals}
-    if not isinstance(loaded, dict):
-        return None
-    return flatten_settings(_values_of_wandb(loaded) or loaded)
+    except (ValueError, RecursionError) as error:
+        reason = f"not YAML: {error}"
+    return unreadable(text[:200], line, one_line(reason))
 
 
 def _values_of_wandb(loaded: dict[Any, Any]) -> dict[Any, Any]:
     """Return what W&B's own `config.yaml` says (`lr: {desc: null, value: 1e-6}`), nothing where it
     is another's.
     """
-    kept = [key for key in loaded if key not in ("_wandb", "wandb_version")]
-    if not all(_is_described(loaded[key]) for key in kept):
-        return {}
-    return {key: loaded[key]["value"] for key in kept}
-
-
-def _is_described(value: object) -> bool:
-    described = isinstance(value, dict) and "value" in value
-    return described and value.keys() <= {"value", "desc"}  # type: ignore[attr-defined]
+    kept = {key: loaded[key] for key in loaded.keys() - {"_wandb", "wandb_version"}}
+    for one in kept.values():
+        if not (isinstance(one, dict) and {"value"} <= one.keys() <= {"value", "desc"}):
+            return {}
+    return {key: kept[key]["value"] for key in loaded if key in kept}

@@ -1,21 +1,33 @@
-"""A directory with a file a step: which steps it holds, which files have come or changed."""
+"""A directory with a file a step: which steps it holds, which files have come or changed. TRL's
+tables of completions are read here, those of dumps in `verl_tui.sources.folders.dumps`.
+"""
 
 from __future__ import annotations
 
 import os
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.records import Record, Restart, Unreadable
+from verl_tui.sources.fields.rewards import RewardSum
+from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.files.paths import status_at, why
 from verl_tui.sources.files.polled import PolledSource
+from verl_tui.sources.files.tail import opened
+from verl_tui.sources.formats import parquet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
 NEWEST = 4
 """Files that may still be growing: these are looked at each time."""
 _OTHERS = 8
 """Older files looked at each time, in turn: a resumed run writes them again."""
+ALL_TABLES = "completions_*.parquet"
+"""Stands for all tables of a directory in the name of its source."""
+_AT_ONCE = 4
+"""Tables that are read in one go: opening one takes 2 ms with pyarrow 26."""
 
 
 class Stamp(NamedTuple):
@@ -38,7 +50,6 @@ class StepFolder(PolledSource):
         path: Path,
         ordinal: int,
         step_of: Callable[[str], int | None],
-        only: str | None = None,
         inner: str = "",
     ) -> None:
         """List nothing yet.
@@ -47,7 +58,6 @@ class StepFolder(PolledSource):
             path: Stands for all the files.
             ordinal: Which of the sources it is.
             step_of: Returns the step in a file's name, None if it names none.
-            only: The one file that counts, by its name.
             inner: The file within the folder that a name is of; empty where names are of files.
         """
         super().__init__(path, ordinal)
@@ -55,7 +65,6 @@ class StepFolder(PolledSource):
         self.stamps: dict[int, Stamp] = {}
         """Step -> its file as it was when last looked at."""
         self._step_of = step_of
-        self._only = only
         self._inner = inner
         self._listed: list[str] = []
         self._names: dict[int, str] = {}
@@ -63,7 +72,6 @@ class StepFolder(PolledSource):
         """Index of the older file to look at next."""
         self._waiting: list[int] = []
         """Steps whose files wait to be read; ascending, the last is read first."""
-        self._note: str | None = None
 
     def step_path(self, step: int) -> Path:
         """Return the path of a step's file."""
@@ -77,48 +85,102 @@ class StepFolder(PolledSource):
             self._problem = why(error)
             return {}
         self._problem = None
-        found: dict[int, Stamp | None] = {}
-        new: list[int] = []
         if listed != self._listed:
             self._listed = listed
-            names = self._names_by_step(sorted(listed))
-            found = dict.fromkeys(self.stamps.keys() - names.keys())
-            new = [step for step in names if step not in self.stamps]
-            self._names |= names
-        for step in (*new, *self._turn_of_known()):
-            stamp = _stamp(self.step_path(step))
-            if stamp != self.stamps.get(step):
+            steps = ((self._step_of(name), name) for name in sorted(listed))
+            self._names = {step: name for step, name in steps if step is not None}
+        known = sorted(self.stamps, reverse=True)
+        at = NEWEST + self._turn
+        self._turn = self._turn + _OTHERS if at + _OTHERS < len(known) else 0
+        looked_at = {*known[:NEWEST], *known[at : at + _OTHERS]}
+        looked_at |= self._names.keys() ^ self.stamps.keys()  # come and gone
+        found: dict[int, Stamp | None] = {}
+        for step in looked_at:
+            there = step in self._names
+            status = status_at(self.step_path(step)) if there else None
+            stamp = status and Stamp(status.st_size, status.st_mtime_ns, status.st_ino)
+            if stamp != self.stamps.pop(step, None):
                 found[step] = stamp
-        for step, stamp in found.items():
-            self.stamps.pop(step, None)
             if stamp is not None:
                 self.stamps[step] = stamp
                 self._modified = max(self._modified or 0.0, stamp.modified / 1e9)
         return dict(sorted(found.items(), reverse=True))
-
-    def _names_by_step(self, names: Iterable[str]) -> dict[int, str]:
-        kept = (name for name in names if self._only in (None, name))
-        steps = ((self._step_of(name), name) for name in kept)
-        return {step: name for step, name in steps if step is not None}
-
-    def _turn_of_known(self) -> list[int]:
-        """Return which of the known files to look at now: the newest, and some of the others."""
-        known = sorted(self.stamps, reverse=True)
-        at = NEWEST + self._turn
-        self._turn = self._turn + _OTHERS if at + _OTHERS < len(known) else 0
-        return [*known[:NEWEST], *known[at : at + _OTHERS]]
 
     def _wait_for(self, steps: Iterable[int]) -> None:
         """Have files read, unless they are gone."""
         self._waiting = sorted({*self._waiting, *steps} & self.stamps.keys())
 
 
-def spread(steps: Collection[int], most: int) -> list[int]:
-    """Return the newest step and further ones, evenly spread, at most so many, newest first."""
-    return sorted(steps, reverse=True)[:: max(1, -(-len(steps) // most))]
+class TableFolder(StepFolder):
+    """All tables of completions of a directory: each is read once, as soon as it is complete."""
 
+    format = parquet.name
+    rank = parquet.rank
 
-def _stamp(path: Path) -> Stamp | None:
-    """Return what a file looks like, None if it is gone."""
-    stat = status_at(path)
-    return stat and Stamp(stat.st_size, stat.st_mtime_ns, stat.st_ino)
+    def __init__(self, directory: Path, ordinal: int = 0) -> None:
+        super().__init__(directory / ALL_TABLES, ordinal, parquet.table_step)
+        self._rewards = RewardSum(path=self.path)
+        self._figures = SampleFigures()
+        self._whole: set[int] = set()
+        """Steps whose tables were whole."""
+        self._broken: dict[int, Unreadable] = {}
+        """Steps whose tables are incomplete at present, which has not been reported yet, and
+        why.
+        """
+        self._missing = not parquet.is_readable()
+
+    def read(self) -> tuple[tuple[Record, ...], bool]:
+        """Return the samples of tables that have come or changed, and whether more wait."""
+        if not self._waiting:
+            changed = self.changes()
+            self._wait_for(() if self._missing else filter(self._size, changed))
+        records: list[Record] = []
+        for _ in range(min(_AT_ONCE, len(self._waiting))):
+            step = self._waiting.pop()
+            records += self._table(step)
+            self._bytes += self._size(step)
+        self._pending = sum(map(self._size, self._waiting))
+        # One process writes table after table: those before one that is whole are not being written
+        # any more.
+        newest = max(self._whole, default=-1)
+        return self._counted(records, before=newest), bool(self._waiting)
+
+    def finish(self) -> tuple[Record, ...]:
+        """Report the tables that are not whole: this may be the last read."""
+        return self._counted([], before=inf)
+
+    @property
+    def note(self) -> str | None:
+        """Return how rewards were added, or what is missing."""
+        return parquet.MISSING if self._missing else self._rewards.note
+
+    def _size(self, step: int) -> int:
+        stamp = self.stamps.get(step)
+        return stamp.size if stamp is not None else 0
+
+    def _table(self, step: int) -> Iterator[Record]:
+        path = self.step_path(step)
+        self._broken.pop(step, None)
+        reader = parquet.ParquetReader(path, self._rewards)
+        try:
+            with opened(path) as file:
+                found = reader.feed(file.read(parquet.LARGEST + 1)) or reader.finish()
+        except OSError as error:
+            found = (Unreadable(1, why(error), ""),)
+        for flaw in found:
+            if isinstance(flaw, Unreadable):
+                self._broken[step] = flaw._replace(reason=f"{path.name}: {flaw.reason}")
+                return
+        if step in self._whole:
+            yield Restart("table written again", step)
+        self._whole.add(step)
+        yield from found
+
+    def _counted(self, records: list[Record], before: float) -> tuple[Record, ...]:
+        """Return records with their figures, and with what is wrong with tables of steps before
+        one.
+        """
+        self._records += len(records)
+        broken = [self._broken.pop(one) for one in [*self._broken] if one < before]
+        self._unreadable += len(broken)
+        return self._figures.complete([*records, *broken])

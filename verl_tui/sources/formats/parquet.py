@@ -5,7 +5,7 @@ pyarrow is needed.
 `advantage` (trl/trainer/grpo_trainer.py). A Parquet file is complete when its last four bytes are
 `PAR1`.
 
-Directories of them are read by `verl_tui.sources.folders.completion_tables`.
+Directories of them are read by `verl_tui.sources.folders.step_files`.
 """
 
 from __future__ import annotations

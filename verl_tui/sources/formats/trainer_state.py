@@ -3,7 +3,7 @@ every checkpoint.
 
 `transformers/trainer_callback.py` (`TrainerState`) writes it into `checkpoint-N/` and, at the end,
 beside them. Old checkpoints are removed as new ones come, so `checkpoint-*` stands for the newest:
-see `verl_tui.sources.files.tail.NewestTail`.
+see `verl_tui.sources.files.tail.newest_checkpoint_file`.
 """
 
 from __future__ import annotations

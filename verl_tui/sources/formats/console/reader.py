@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.sources.files.binary import is_binary
+from verl_tui.sources.files.compressed import is_binary
 from verl_tui.sources.formats.console import blocks, kept, unknown
 from verl_tui.sources.formats.console.dicts import hinted
 from verl_tui.sources.formats.console.kept import KeptDecoder
