@@ -51,7 +51,7 @@ class RecordedRun:
         last = run.step or max(
             (getattr(one, "step", None) or 0 for one in records), default=0
         )
-        end = last_write(run) or 0.0
+        end = run.modified or 0.0
         paced = Clock("", (0, last), (end - last * self._usual, end), estimated=True)
         self._clock = next(iter(clocks(run)), paced)
         self.estimated = self._clock.estimated
