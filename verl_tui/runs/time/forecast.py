@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.indicators import validation_keys
 from verl_tui.runs.cached import cached_by_revision
+from verl_tui.runs.clock import Clock
 from verl_tui.runs.settings import number
 from verl_tui.runs.time.step_clocks import clocks
 from verl_tui.runs.time.step_timing import excluded_timers
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from verl_tui.runs.clock import Clock
     from verl_tui.runs.run import Run
+    from verl_tui.runs.series import Series
 
 _USUAL = 30
 """Newest durations whose median is the usual one."""
@@ -43,6 +44,8 @@ _LONGEST_STRIDE = 100
 """Steps from record to record at most where there is only one: a resumed run may begin anywhere."""
 _LOOKED_AT = 100_000
 """Coming steps that are looked at one by one; further ones are like these."""
+_DATED = ("reward", "policy_loss", "response_length", "entropy")
+"""Indicators whose records date the steps, the first to try first."""
 _TESTING, _SAVING = "timing_s/testing", "timing_s/save_checkpoint"
 
 
@@ -96,33 +99,41 @@ def _measured(run: Run) -> _Measured:
     does; else by the step's timer; else by the clocks, of which progress bars count whole seconds.
     """
     timed = _by_timer(run)
-    for clock in (run.stated, run.watched, *(() if timed.pace else clocks(run))):
-        found = _by_clock(clock)
+    records = [run.present(run.indicators.get(indicator)) for indicator in _DATED]
+    dated: list[Series | Clock] = [one for one in records if one and len(one) >= 3]
+    for one in dated if timed.pace else [*dated, *clocks(run)]:
+        found = _by_times(one)
         if found is not None:
             if found.stride == timed.stride == 1:
-                together = sorted({**timed.seconds, **found.seconds}.items())
-                found = found._replace(seconds=dict(together))
+                together = {**timed.seconds, **found.seconds}
+                found = found._replace(seconds=dict(sorted(together.items())))
             return found
     return timed
 
 
-def _by_clock(clock: Clock) -> _Measured | None:
+def _by_times(dated: Series | Clock) -> _Measured | None:
     """Return how long steps took by when they were reached, None where too little is known; those
     that were reached together count as one.
     """
     import numpy as np
 
-    steps = np.array(clock.steps[-_LOOKED_BACK:])
-    times = np.array(clock.times[-_LOOKED_BACK:])
+    steps = np.array(dated.steps[-_LOOKED_BACK:])
+    times = np.array(dated.times[-_LOOKED_BACK:])
     stride = _stride(steps)
-    alone = np.append(times[1:], np.nan) != times
-    steps, apart, seconds = steps[alone], np.diff(steps[alone]), np.diff(times[alone])
-    if len(seconds) < 2:
+    alone = np.isfinite(times) & (np.append(times[1:], np.nan) != times)
+    steps, times = steps[alone], times[alone]
+    apart, seconds = np.diff(steps), np.diff(times)
+    later = (apart > 0) & (seconds > 0)
+    if later.sum() < 2:
         return None
-    usual = float(np.median((seconds / apart)[-_USUAL:]))
-    regular = apart == stride
-    pairs = zip(steps[1:][regular].tolist(), seconds[regular].tolist(), strict=True)
-    return _Measured(Pace(usual, clock.origin), stride, dict(pairs))
+    each = seconds[later] / apart[later]
+    origin = dated.origin if isinstance(dated, Clock) else "times of the records"
+    regular = later & (apart == stride)
+    return _Measured(
+        Pace(float(np.median(each[-_USUAL:])), origin),
+        stride,
+        dict(zip(steps[1:][regular].tolist(), seconds[regular].tolist(), strict=True)),
+    )
 
 
 def _by_timer(run: Run) -> _Measured:
