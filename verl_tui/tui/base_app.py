@@ -13,12 +13,12 @@ from verl_tui.rendering.session.snapshot import AppTrouble
 from verl_tui.secrets import own_mask
 from verl_tui.text import one_line
 from verl_tui.tui.export import copy_text
-from verl_tui.tui.keys.bindings import action_names, bindings, first_keys
+from verl_tui.tui.keys.actions import bindings, first_keys, usual_keys
 from verl_tui.tui.keys.keymap import keymap
+from verl_tui.tui.messages import toast
 from verl_tui.tui.terminal import themes
 from verl_tui.tui.terminal.key_queue import KeyQueue
 from verl_tui.tui.terminal.net import ContainedPart
-from verl_tui.tui.toast import toast
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -127,7 +127,7 @@ class TerminalApp(KeyQueue[int]):
                 for binding in bindings(type(self))
                 if binding.id
             }
-            found = keymap(self.config.keys, action_names(), usual)
+            found = keymap(self.config.keys, usual_keys(), usual)
             self.user_keys = found.keys
             self.set_keymap(found.keys)
             for sentence in found.refused:
@@ -135,7 +135,7 @@ class TerminalApp(KeyQueue[int]):
 
     def action_help_quit(self) -> None:
         """Say how to quit: ctrl+c may have been pressed by mistake."""
-        self.notify(f"{first_keys(self, (type(self),), 'quit')} quits", markup=False)
+        self.notify(f"{first_keys(self, 'quit')} quits", markup=False)
 
     # -- colours -----------------------------------------------------------------------------------
 
@@ -203,7 +203,7 @@ class TerminalApp(KeyQueue[int]):
 
     @property
     def _report_key(self) -> str:
-        return first_keys(self, (type(self),), "report")
+        return first_keys(self, "report")
 
     def action_copy_report(self) -> None:
         """Copy what is known of errors of our own."""
@@ -227,7 +227,7 @@ class TerminalApp(KeyQueue[int]):
         screen twice.
         """
         event.prevent_default()
-        self._stop_repaint()
+        self._repaint_soon(wanted=False)
 
     def on_app_focus(self, event: events.AppFocus) -> None:
         """Paint anew once the user has stayed: meanwhile others may have written to the
@@ -249,14 +249,10 @@ class TerminalApp(KeyQueue[int]):
         if any(event.size == screen.outer_size for screen in shown):
             self._repaint_soon()
 
-    def _repaint_soon(self) -> None:
-        self._stop_repaint()
-        self._repaint = self.set_timer(SETTLED, self.action_redraw)
-
-    def _stop_repaint(self) -> None:
+    def _repaint_soon(self, *, wanted: bool = True) -> None:
         if self._repaint is not None:
             self._repaint.stop()
-            self._repaint = None
+        self._repaint = self.set_timer(SETTLED, self.action_redraw) if wanted else None
 
     # -- commands ----------------------------------------------------------------------------------
 

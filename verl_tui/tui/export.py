@@ -14,7 +14,7 @@ from verl_tui.exporters.new_file import create, named
 from verl_tui.rendering.charts.values import in_sight
 from verl_tui.rendering.text.printable import middle
 from verl_tui.tui.frame import screen_svg, screen_text
-from verl_tui.tui.toast import toast
+from verl_tui.tui.messages import toast
 from verl_tui.tui.widgets.rows import Rows
 from verl_tui.words import counted
 

@@ -9,7 +9,6 @@ from time import monotonic, time
 from typing import TYPE_CHECKING
 
 from textual import on
-from textual.message import Message
 
 from verl_tui import debug_log
 from verl_tui.monitor import Monitor
@@ -22,6 +21,7 @@ from verl_tui.runs.views.state import State, state
 from verl_tui.sources import pipe
 from verl_tui.text import one_line
 from verl_tui.tui.base_app import TerminalApp
+from verl_tui.tui.messages import Once
 from verl_tui.tui.notifications import notices
 
 if TYPE_CHECKING:
@@ -56,12 +56,8 @@ SWEEP = 60.0
 class MonitorApp(TerminalApp):
     """Feeds a monitor with what is read, and draws its newest state at a bounded rate."""
 
-    class News(Message):
+    class News(Once):
         """Something waits to be taken in."""
-
-        def can_replace(self, message: Message) -> bool:
-            """One is enough: taking in takes all that waits."""
-            return isinstance(message, MonitorApp.News)
 
     def __init__(
         self,
@@ -107,7 +103,8 @@ class MonitorApp(TerminalApp):
     def on_mount(self) -> None:
         """Begin to read."""
         self.set_interval(_TICK, self.tick)
-        self.set_interval(SWEEP, self._sweep)
+        # garbage, which is not collected automatically any more (see `tui.watch`)
+        self.set_interval(SWEEP, lambda: gc.collect() and None)
         # after the first frame, which its threads would delay
         if self._reading is not None:
             self.call_after_refresh(self._reading.start)
@@ -115,10 +112,6 @@ class MonitorApp(TerminalApp):
             self.notify(_NOTIFYING, timeout=8, markup=False)
         # with the user's keys, and still before the first frame
         self.call_next(self.paint)
-
-    def _sweep(self) -> None:
-        """Collect garbage, which is not done automatically any more (see `tui.watch`)."""
-        gc.collect()
 
     def on_unmount(self) -> None:
         """Stop reading."""

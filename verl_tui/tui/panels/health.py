@@ -9,7 +9,7 @@ from textual.message import Message
 
 from verl_tui.rendering.health_layout import FindingList, HealthLayout
 from verl_tui.rendering.health_rows import caption
-from verl_tui.tui.keys.act import WHY, HelpSection, act
+from verl_tui.tui.keys.actions import WHY, HelpSection, act
 from verl_tui.tui.panels.panel import PanelSpec, TextPanel
 from verl_tui.tui.widgets.rows import Entries, Rows
 
@@ -32,7 +32,7 @@ class HealthPanel(TextPanel):
         ("health.not_judged", "Other rules"),
         ("finding.acknowledge", "Acknowledge"),
     )
-    HELP_SECTION = HelpSection("health, with the focus", rank=20, task=WHY)
+    HELP_SECTION = HelpSection("health, with the focus", WHY, 20)
     BINDINGS: ClassVar[list[BindingType]] = [
         act("space", "unfold", "health.unfold", "Evidence and advice"),
         act("v", "not_judged", "health.not_judged", "Why rules gave no verdict"),

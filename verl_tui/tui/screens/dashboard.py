@@ -8,16 +8,15 @@ from textual import on
 from textual.widgets import Input
 
 from verl_tui.rendering.filter_words import filter_label
-from verl_tui.tui.keys import chart_keys
-from verl_tui.tui.keys.act import COMPARE, LEARN, WHY, act
-from verl_tui.tui.keys.bindings import first_keys
+from verl_tui.tui.keys.actions import COMPARE, LEARN, WHY, act, first_keys
+from verl_tui.tui.messages import toast
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.dashboard_layout import DashboardLayout
-from verl_tui.tui.toast import toast
-from verl_tui.tui.widgets.chart import READING, Chart, MoveCursor
+from verl_tui.tui.widgets.chart import READING, MoveCursor
+from verl_tui.tui.widgets.chart_keys import KEYS, TABLE, ChartActions
 from verl_tui.tui.widgets.filter_bar import FilterBar
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ _FILTERED = {"runs": "runs", "charts": "metrics"}
 """Panels that can be filtered, and what of them is."""
 
 
-class Dashboard(DashboardLayout):
+class Dashboard(ChartActions, DashboardLayout):
     """Everything about the shown run at a glance, and what keys do with it."""
 
     FOOTER: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -44,26 +43,13 @@ class Dashboard(DashboardLayout):
     BINDINGS: ClassVar[list[BindingType]] = [
         act("enter", "open", "chart.zoom", "Full screen: the focused chart or panel"),
         act("escape", "back", "back", "Back"),
-        act(
-            "left_square_bracket",
-            "app.switch_run(-1)",
-            "run.previous",
-            "Previous run",
-            COMPARE,
-        ),
-        act(
-            "right_square_bracket",
-            "app.switch_run(1)",
-            "run.next",
-            "Next run",
-            COMPARE,
-            show=True,
-        ),
+        act("[", "app.switch_run(-1)", "run.previous", "Previous run", COMPARE),
+        act("]", "app.switch_run(1)", "run.next", "Next run", COMPARE),
         *(
             act(str(n), f"pick_run({n})", f"run.{n}", f"Run {n}", COMPARE)
             for n in range(1, 10)
         ),
-        act("e", "finding(1)", "finding.next", "Next finding", WHY, show=True),
+        act("e", "finding(1)", "finding.next", "Next finding", WHY),
         act("E", "finding(-1)", "finding.previous", "Previous finding", WHY),
         act(
             "a",
@@ -72,10 +58,10 @@ class Dashboard(DashboardLayout):
             "Acknowledge finding (this session)",
             WHY,
         ),
-        *chart_keys.KEYS,
-        chart_keys.TABLE,
+        *KEYS,
+        TABLE,
         act("0", "reset", "look.reset", "Reset the view", LEARN),
-        act("slash", "filter", "filter", "Filter", show=True),
+        act("/", "filter", "filter", "Filter"),
         # Where a panel has not the focus, or none has it, its own keys mean it all the same; the
         # help has these once.
         act("v", "not_judged", "health.not_judged"),
@@ -109,7 +95,8 @@ class Dashboard(DashboardLayout):
             zoomed = ZoomScreen(found, charts.look, self.view, charts.listed)
 
             def left(look: ChartLook | None) -> None:
-                charts.take_look(look)
+                if look is not None:
+                    charts.take_look(look)
                 if zoomed.metric != found.key:
                     self._look_at(zoomed.metric, None)
 
@@ -132,16 +119,9 @@ class Dashboard(DashboardLayout):
 
     # -- runs --------------------------------------------------------------------------------------
 
-    @on(RunsPanel.Selected)
-    def _selected(self) -> None:
-        """Lay the curves of the selected runs over each other, once the list has shown which they
-        are.
-        """
-        self.call_after_refresh(self._show_charts)
-
-    @on(RunsPanel.Sorted)
-    def _sorted(self) -> None:
-        """Say the shown run's new place in the list."""
+    @on(RunsPanel.Relisted)
+    def _listed(self) -> None:
+        """Lay the curves of the selected runs over each other; say the shown run's new place."""
         self.redraw()
 
     def action_pick_run(self, number: int) -> None:
@@ -152,15 +132,14 @@ class Dashboard(DashboardLayout):
 
     # -- looks, findings, filter -------------------------------------------------------------------
 
-    def action_look(self, what: str) -> None:
-        """Change how charts are drawn."""
-        charts = self.query_one(ChartsPanel)
-        view = self.view
-        if view is not None:
-            reason = chart_keys.why_unchanged(charts.look, what, view.run, view.keys)
-            if reason:
-                toast(self.app, reason)
-        charts.change_look(what)
+    @property
+    def look(self) -> ChartLook:
+        """How the charts are drawn."""
+        return self.query_one(ChartsPanel).look
+
+    def take_look(self, look: ChartLook) -> None:
+        """Draw the charts in this way."""
+        self.query_one(ChartsPanel).take_look(look)
 
     def action_write_table(self) -> None:
         """Write the points of the focused chart, the first if none has the focus, to a file."""
@@ -189,7 +168,7 @@ class Dashboard(DashboardLayout):
         self._zoom(None)
         self._close_filter()
         self._filter("")
-        self.query_one(ChartsPanel).change_look("reset")
+        self.query_one(ChartsPanel).reset()
         self.post_message(MoveCursor(None))
 
     def action_finding(self, way: int) -> None:
@@ -254,7 +233,7 @@ class Dashboard(DashboardLayout):
             self.let_shrink("health")
             self.redraw()
         else:
-            key = first_keys(self.app, (DashboardLayout,), "panel.health")
+            key = first_keys(self.app, "panel.health")
             toast(self.app, f"the health panel is out of sight: {key} shows it")
 
     def follow_episode(self, episode: Episode) -> None:
@@ -283,15 +262,6 @@ class Dashboard(DashboardLayout):
         if step is not None:
             self.query_one(SamplesPanel).go_to(step)
             self.post_message(MoveCursor(step))
-
-    @on(Chart.CursorMoved)
-    def _cursor(self, event: Chart.CursorMoved) -> None:
-        step = event.step
-        if step is not None:
-            step = self.query_one(ChartsPanel).step_at(event.chart, step)
-            if step is None:
-                return  # the times of its steps are unknown
-        self.post_message(MoveCursor(step))
 
     def action_filter(self) -> None:
         """Ask for a filter of the focused panel, of runs and metrics where neither list has the

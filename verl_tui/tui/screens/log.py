@@ -6,17 +6,16 @@ from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
-from textual.message import Message
 from textual.widgets import Input
 
 from verl_tui.rendering.log.target import log_target
 from verl_tui.rendering.text.wrap import wrap
-from verl_tui.tui.keys.act import WHY, HelpSection, act
+from verl_tui.tui.keys.actions import WHY, HelpSection, act
+from verl_tui.tui.messages import Once, toast
 from verl_tui.tui.panels.runs import RunsPanel
+from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
-from verl_tui.tui.screens.spec import ScreenSpec
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
-from verl_tui.tui.toast import toast
 from verl_tui.tui.widgets.filter_bar import FilterBar
 from verl_tui.tui.widgets.footer import Keys
 from verl_tui.tui.widgets.line import Line
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.log.line_rows import LogRow
     from verl_tui.rendering.log.target import LogTarget
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.tui.screens.spec import ScreenContext
+    from verl_tui.tui.screens import ScreenContext
 
 _INTERVAL = 0.5
 """Seconds between two looks at the file."""
@@ -45,9 +44,9 @@ class LineScreen(RowsScreen[None]):
     """One line of a log in full: as printed, or one row for each field of a JSONL record."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        act("escape,q,enter", "dismiss", "line.close", "Close", show=True),
+        act("escape,q,enter", "dismiss", "line.close", "Close")
     ]
-    EDGE = (("copy", "copies"), ("line.close", "closes"))
+    FOOTER = (("copy", "copies"), ("line.close", "closes"))
     WIDEST = 140
 
     def __init__(self, line: str, title: str, view: View) -> None:
@@ -130,7 +129,7 @@ class LogScreen(BufferedScreen[None]):
 
     AUTO_FOCUS = "LogRows"
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (10, "-tall")]  # noqa: RUF012 - as Textual has it
-    HELP_SECTION = HelpSection("log", rank=40, task=WHY)
+    HELP_SECTION = HelpSection("log", WHY, 40)
     FOOTER = (
         ("log.back", "Back"),
         ("log.search", "Search"),
@@ -148,13 +147,13 @@ class LogScreen(BufferedScreen[None]):
         act("escape", "back", "log.back", "Back"),
         act("q,l", "dismiss", "log.close", "Close"),
         act("f", "follow", "log.follow", "Follow"),
-        act("slash", "search", "log.search", "Search"),
+        act("/", "search", "log.search", "Search"),
         act("n", "hit(1)", "log.next_hit", "Next hit"),
         act("N", "hit(-1)", "log.previous_hit", "Previous hit"),
         act("e", "alarm(1)", "log.next_alarm", "Next error"),
         act("E", "alarm(-1)", "log.previous_alarm", "Previous error"),
-        act("exclamation_mark", "warning(1)", "log.next_warning", "Next warning"),
-        act("at", "warning(-1)", "log.previous_warning", "Previous warning"),
+        act("!", "warning(1)", "log.next_warning", "Next warning"),
+        act("@", "warning(-1)", "log.previous_warning", "Previous warning"),
         act("u", "fold", "log.unfold", "Unfold repeated lines and prefixes"),
         act("w", "wrap", "log.wrap", "Wrap or cut lines"),
         act(
@@ -163,8 +162,8 @@ class LogScreen(BufferedScreen[None]):
         act("y", "app.copy_here", "log.copy", "Copy the line"),
         act("tab", "source(1)", "log.next_source", "Next file"),
         act("shift+tab", "source(-1)", "log.previous_source", "Previous file"),
-        act("left_square_bracket", "other(-1)", "log.previous", "Previous run"),
-        act("right_square_bracket", "other(1)", "log.next", "Next run"),
+        act("[", "other(-1)", "log.previous", "Previous run"),
+        act("]", "other(1)", "log.next", "Next run"),
     ]
     DEFAULT_CSS = """
     LogScreen {
@@ -175,12 +174,8 @@ class LogScreen(BufferedScreen[None]):
     }
     """
 
-    class Read(Message):
+    class Read(Once):
         """More of a log has been read."""
-
-        def can_replace(self, message: Message) -> bool:
-            """True for another of its kind: one drawing shows all that was read."""
-            return isinstance(message, LogScreen.Read)
 
     def __init__(self, view: View, target: LogTarget | None = None) -> None:
         """Make the screen.

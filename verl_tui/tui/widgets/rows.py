@@ -15,7 +15,7 @@ from textual.strip import Strip
 
 from verl_tui.means import clamp
 from verl_tui.rendering.text.piece import text_of
-from verl_tui.tui.keys.act import HelpSection, act
+from verl_tui.tui.keys.actions import HelpSection, act
 from verl_tui.tui.terminal.scrolling import ScrollingRows
 from verl_tui.tui.widgets.role_styled import RoleStyled
 
@@ -223,7 +223,7 @@ class Entries(Rows):
     """A list whose entries can be opened."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        act("enter", "open", "entries.open", "Open"),
+        act("enter", "open", "entries.open", "Open")
     ]
     PAGED = False
     """True if keys for a screenful choose the entry there; otherwise they scroll."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from textual import on
-from textual.message import Message
 
+from verl_tui.tui.messages import Once
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
@@ -24,12 +24,8 @@ class StartLog(Rows):
     }
     """
 
-    class Read(Message):
+    class Read(Once):
         """More of the log has been read."""
-
-        def can_replace(self, message: Message) -> bool:
-            """True for another of its kind: one drawing shows all that was read."""
-            return isinstance(message, StartLog.Read)
 
     def __init__(self) -> None:
         super().__init__()
