@@ -106,10 +106,6 @@ class Log(Job):
             self._wake.notify()
             return self.search
 
-    def stop_search(self) -> None:
-        """Search no further."""
-        self.search = None
-
     def number(self, start: int) -> int | None:
         """Return the number, from 1, of the line at a start; None if it is not counted yet."""
         at = start // log_blocks.BLOCK
