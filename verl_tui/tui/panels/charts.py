@@ -145,7 +145,7 @@ class ChartsPanel(Panel):
         """Return whether another screen is in front that nothing shines through."""
         stack = self.app.screen_stack
         above = stack[stack.index(self.screen) + 1 :] if self.screen in stack else []
-        return any(not screen.is_modal for screen in above)
+        return not all(screen.is_modal for screen in above)
 
     # -- drawing -----------------------------------------------------------------------------------
 
@@ -255,16 +255,12 @@ class ChartsPanel(Panel):
 
     def clip(self) -> str:
         """Return what the focused chart says where the cursor is, else last."""
-        chart = self.focused_plan()
-        view = self._view
-        if chart is not None and view:
-            return reading(chart, None, view, self.look)
-        return ""
+        chart, view = self.focused_plan(), self._view
+        return reading(chart, None, view, self.look) if chart and view else ""
 
     def write_table(self) -> None:
         """Write the points of the focused chart to a file."""
-        chart = self.focused_plan()
-        view = self._view
+        chart, view = self.focused_plan(), self._view
         if chart is not None and view is not None:
             take_chart(self.app, chart, None, view, self.look)
 
@@ -272,19 +268,15 @@ class ChartsPanel(Panel):
         """Return the focused chart; if none has the focus, that of the finding chosen last, or the
         first.
         """
-        planned = self._page.charts
-        slot = self._slot
-        if slot < len(planned):
-            return planned[slot]
-        return None
+        return next(iter(self._page.charts[self._slot :]), None)
 
-    def reader(self, *, focus: bool) -> list[Chart]:
-        """Return the chart that the cursor's keys mean, given the focus if that is to be; none
+    def reader(self, *, focus: bool) -> Chart | None:
+        """Return the chart that the cursor's keys mean, given the focus if that is to be; None
         where none is drawn.
         """
-        found = self.charts[self._slot :][:1]
-        for chart in found if focus else ():
-            chart.focus(scroll_visible=False)
+        found = next(iter(self.charts[self._slot :]), None)
+        if focus and found is not None:
+            found.focus(scroll_visible=False)
         return found
 
     @property

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from verl_tui.health.finding import Episode, Finding
     from verl_tui.rendering.charts.plan import ChartLook
+    from verl_tui.tui.widgets.chart import Chart
 
 _FILTERED = {"runs": "runs", "charts": "metrics"}
 """Panels that can be filtered, and what of them is."""
@@ -153,15 +154,9 @@ class Dashboard(ChartActions, DashboardLayout):
         """Turn to other charts though none has the focus."""
         await self.app.run_action(f"{what}({way})", self.query_one(ChartsPanel))
 
-    def action_read(self, columns: int) -> None:
-        """Move the cursor though no chart has the focus."""
-        for chart in self.query_one(ChartsPanel).reader(focus=self.focused is None):
-            chart.action_read(columns)
-
-    def action_read_end(self, direction: int) -> None:
-        """Move the cursor to the first or last point though no chart has the focus."""
-        for chart in self.query_one(ChartsPanel).reader(focus=self.focused is None):
-            chart.action_read_end(direction)
+    def reader(self) -> Chart | None:
+        """Return the chart that the cursor's keys mean, with the focus if nothing has it."""
+        return self.query_one(ChartsPanel).reader(focus=self.focused is None)
 
     def action_reset(self) -> None:
         """Go back to the usual look, no filter, no zoom, no cursor."""

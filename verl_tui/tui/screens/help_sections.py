@@ -83,17 +83,17 @@ def sections(
         user: The user's own keys.
         front: The screen in front, or what has the focus and what is around it.
     """
-    declared = sorted(_declared(), key=lambda one: (one[0].rank, one[0].title))
+    declared = [*_declared()]
     first = [one for one in declared if any(isinstance(node, one[1]) for node in front)]
     where = "everywhere, unless listed above" if first else "everywhere"
     common = [
         (HelpSection(title, task), kind)
-        for title, kind in ((where, app), ("dashboard", Dashboard))
         for task in TASKS
+        for title, kind in ((where, app), ("dashboard", Dashboard))
     ]
-    by_task = sorted((*common, *declared), key=lambda one: TASKS.index(one[0].task))
+    declared.sort(key=lambda one: TASKS.index(one[0].task))
     found: dict[KeySection, None] = {}
-    for place in (*first, *by_task):
+    for place in (*first, *common, *declared):
         of = place[0].task if place in common else None
         section = _section(*place, _rows(place[0], place[1], user, of))
         if section.rows:
@@ -119,9 +119,13 @@ def _rows(
 
 def _declared() -> Iterator[tuple[HelpSection, type[DOMNode]]]:
     """Yield the sections that classes declare: panels and lists, then screens."""
-    kinds = [kind for kind in all_kinds() if "HELP_SECTION" in kind.__dict__]
-    for kind in sorted(kinds, key=lambda one: issubclass(one, Screen)):
-        yield kind.__dict__["HELP_SECTION"], kind
+    found = [
+        (issubclass(kind, Screen), *kind.__dict__["HELP_SECTION"], kind)
+        for kind in all_kinds()
+        if "HELP_SECTION" in kind.__dict__
+    ]
+    for _, *declared, kind in sorted(found, key=lambda one: (one[0], one[3], one[1])):
+        yield HelpSection(*declared), kind
 
 
 def _section(

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.tui.screens import ScreenContext
+    from verl_tui.tui.widgets.chart import Chart
 
 _WITH_HEAD = 10
 """Least height of a screen on which a table has the names of its columns."""
@@ -398,15 +399,9 @@ class MetricsScreen(ChartActions, BufferedScreen[None]):
         self._close_filter()
         self._change(lambda user: replace(user, metrics_columns=0, metrics_rows=0))
 
-    def action_read(self, columns: int) -> None:
-        """Move the cursor of all charts, by so many columns of the chosen one."""
-        if self._grid.tile is not None:
-            self._grid.tile.action_read(columns)
-
-    def action_read_end(self, way: int) -> None:
-        """Move the cursor of all charts to the first or last point of the chosen one."""
-        if self._grid.tile is not None:
-            self._grid.tile.action_read_end(way)
+    def reader(self) -> Chart | None:
+        """Return the chosen chart."""
+        return self._grid.tile
 
     # -- filter ------------------------------------------------------------------------------------
 

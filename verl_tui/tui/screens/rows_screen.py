@@ -60,10 +60,6 @@ class RowsPage(NamedTuple):
     """How many there are that match the filter."""
 
 
-class _List(Entries):
-    PAGED = True
-
-
 class _Frame(Panel):
     """The rows in a frame."""
 
@@ -120,7 +116,7 @@ class RowsScreen(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]
         self._view = view
         self._frame = _Frame(classes="-focused")  # nothing else could have the focus
         self._heading = FewRows(id="heading")
-        self.list = _List(id="list")
+        self.list = Entries(id="list")
         self._detail = FewRows(id="detail")
         self.bar = FilterBar(self.FILTER[1])
         self.wanted = ""
@@ -144,7 +140,7 @@ class RowsScreen(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]
 
     def on_mount(self) -> None:
         """Listen to the keys at once."""
-        self.query(_List).focus()  # none where the app ends meanwhile
+        self.query(Entries).focus()  # none where the app ends meanwhile
 
     def fit(self, size: Size) -> None:
         """Let the frame fill the screen, unless that is far wider than it."""

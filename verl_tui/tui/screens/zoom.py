@@ -220,6 +220,10 @@ class ZoomScreen(ChartActions, BufferedScreen[ChartLook]):
         self._look = look
         self.redraw()
 
+    def reader(self) -> Chart | None:
+        """Return the chart."""
+        return self._chart
+
     @property
     def metric(self) -> str:
         """Key of the metric that is drawn."""

@@ -64,6 +64,22 @@ class ChartActions(MessagePump):
     def take_look(self, look: ChartLook) -> None:
         """Draw the charts in this way."""
 
+    @abstractmethod
+    def reader(self) -> Chart | None:
+        """Return the chart by whose points the cursor moves, None where none is drawn."""
+
+    def action_read(self, columns: int) -> None:
+        """Move the cursor of all charts, though none may have the focus."""
+        chart = self.reader()
+        if chart is not None:
+            chart.action_read(columns)
+
+    def action_read_end(self, way: int) -> None:
+        """Move the cursor of all charts to the first or last point."""
+        chart = self.reader()
+        if chart is not None:
+            chart.action_read_end(way)
+
     def action_look(self, what: str) -> None:
         """Change how charts are drawn; say why where nothing of that can be seen."""
         if self.view is not None:

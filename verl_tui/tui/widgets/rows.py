@@ -225,8 +225,6 @@ class Entries(Rows):
     BINDINGS: ClassVar[list[BindingType]] = [
         act("enter", "open", "entries.open", "Open")
     ]
-    PAGED = False
-    """True if keys for a screenful choose the entry there; otherwise they scroll."""
 
     class Opened(Message):
         """The user pressed enter on the chosen entry, or clicked it twice."""
@@ -234,14 +232,6 @@ class Entries(Rows):
         def __init__(self, entry: int) -> None:
             self.entry = entry
             super().__init__()
-
-    def action_page(self, by: int) -> None:
-        """Scroll by a screenful, or choose what is there."""
-        if self.PAGED:
-            super().action_page(by)
-        else:
-            rows = by * max(1, self.size.height - 1)
-            self.scroll_relative(y=rows, animate=False)
 
     def action_open(self) -> None:
         """Open the chosen entry, else the first; without entries leave the key to others."""

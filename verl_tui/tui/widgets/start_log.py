@@ -34,17 +34,13 @@ class StartLog(Rows):
 
     def show(self, view: View | None) -> None:
         """Show the end of the log of the shown run; read nothing any more where there is none."""
-        tail = self._tail
         self._view = view
-        ended = (
-            view is not None and view.run is not None and view.run.outcome is not None
-        )
-        if tail is not None and (
-            view is None or (tail.run, tail.ended) != (view.run, ended)
-        ):
-            tail.stop()
-            tail = self._tail = None
-        if tail is None and view is not None:
+        run = view.run if view is not None else None
+        shown = run, run is not None and run.outcome is not None
+        if self._tail is not None and shown != (self._tail.run, self._tail.ended):
+            self.on_unmount()
+            self._tail = None
+        if self._tail is None and view is not None:
             from verl_tui.rendering.log.last_lines import LogTail
 
             self._tail = LogTail(view, lambda: self.post_message(self.Read()))
