@@ -122,15 +122,13 @@ class RunsPanel(TextPanel):
 
     def action_select(self) -> None:
         """Select the chosen run to be compared, or deselect it."""
-        view = self._view
-        name = self._chosen
+        view, name = self._view, self._chosen
         if view is None or name not in view.monitor.runs:
             return
-        if view.selection.toggle(name):
-            self.post_message(self.Relisted())
-            self.redraw()
-        else:
+        if not view.selection.toggle(name):
             toast(self.app, f"{len(LETTERS)} runs are compared at most")
+        self.post_message(self.Relisted())
+        self.redraw()
 
     def write(self, view: View, width: int, height: int) -> None:
         """Write the runs that are listed."""
@@ -165,10 +163,8 @@ class RunsPanel(TextPanel):
 
     def _mark(self, *size: int) -> None:
         """Highlight the chosen run, and scroll to it when it or the room for it has changed."""
-        rows = self._rows
-        rows.choose(
-            self._names.index(self._chosen) if self._chosen in self._names else None
-        )
+        rows, names = self._rows, self._names
+        rows.choose(names.index(self._chosen) if self._chosen in names else None)
         place = (self._chosen, rows.chosen, size)
         if rows.chosen is not None and place != self._revealed:
             rows.reveal(rows.chosen)

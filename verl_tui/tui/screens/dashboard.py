@@ -56,7 +56,7 @@ class Dashboard(ChartActions, DashboardLayout):
             "a",
             "acknowledge",
             "finding.acknowledge",
-            "Acknowledge finding (this session)",
+            "Acknowledge for this session",
             WHY,
         ),
         *KEYS,
@@ -75,6 +75,9 @@ class Dashboard(ChartActions, DashboardLayout):
 
     def __init__(self) -> None:
         super().__init__()
+        self._charts = self.panel(ChartsPanel)
+        self._runs = self.panel(RunsPanel)
+        self._samples = self.panel(SamplesPanel)
         self._filtered: tuple[str, ...] = tuple(_FILTERED)
         """Panels that the typed filter is meant for."""
 
@@ -89,7 +92,7 @@ class Dashboard(ChartActions, DashboardLayout):
             return
         from verl_tui.tui.screens.zoom import ZoomScreen
 
-        charts = self.query_one(ChartsPanel)
+        charts = self._charts
         # what was covered may still plan for a run that is gone
         found = charts.focused_plan()
         if found is not None and self.view is not None and self.view.run is not None:
@@ -105,13 +108,12 @@ class Dashboard(ChartActions, DashboardLayout):
 
     def action_back(self) -> None:
         """Undo the last of: filter, zoom, focus."""
-        charts, runs = self.query_one(ChartsPanel), self.query_one(RunsPanel)
         if self.foot == "filter-bar":
             self._close_filter()
             self._filter("", *self._filtered)
             if len(self._filtered) == 1:
                 self.action_show_panel(*self._filtered)
-        elif charts.filter.text or runs.filter:
+        elif self._charts.filter.text or self._runs.filter:
             self._filter("")
         elif self.zoomed is not None:
             self._zoom(None)
@@ -136,34 +138,34 @@ class Dashboard(ChartActions, DashboardLayout):
     @property
     def look(self) -> ChartLook:
         """How the charts are drawn."""
-        return self.query_one(ChartsPanel).look
+        return self._charts.look
 
     def take_look(self, look: ChartLook) -> None:
         """Draw the charts in this way."""
-        self.query_one(ChartsPanel).take_look(look)
+        self._charts.take_look(look)
 
     def action_write_table(self) -> None:
         """Write the points of the focused chart, the first if none has the focus, to a file."""
-        self.query_one(ChartsPanel).write_table()
+        self._charts.write_table()
 
     def clip(self) -> str:
         """Return the text of the chart, where nothing else has the focus."""
-        return self.query_one(ChartsPanel).clip()
+        return self._charts.clip()
 
     async def action_charts(self, what: str, way: int) -> None:
         """Turn to other charts though none has the focus."""
-        await self.app.run_action(f"{what}({way})", self.query_one(ChartsPanel))
+        await self.app.run_action(f"{what}({way})", self._charts)
 
     def reader(self) -> Chart | None:
         """Return the chart that the cursor's keys mean, with the focus if nothing has it."""
-        return self.query_one(ChartsPanel).reader(focus=self.focused is None)
+        return self._charts.reader(focus=self.focused is None)
 
     def action_reset(self) -> None:
         """Go back to the usual look, no filter, no zoom, no cursor."""
         self._zoom(None)
         self._close_filter()
         self._filter("")
-        self.query_one(ChartsPanel).reset()
+        self._charts.reset()
         self.post_message(MoveCursor(None))
 
     def action_finding(self, way: int) -> None:
@@ -184,7 +186,7 @@ class Dashboard(ChartActions, DashboardLayout):
 
     def _health(self) -> HealthPanel:
         """Return the panel of findings, up to date even where it is out of sight."""
-        health = self.query_one(HealthPanel)
+        health = self.panel(HealthPanel)
         if self.view is not None:
             health.show(self.view)
         return health
@@ -214,9 +216,8 @@ class Dashboard(ChartActions, DashboardLayout):
             return
         known = view.acknowledgements.toggle(view.run.name, finding)
         if not self._reads(health):
-            toast(
-                self.app, f"{'' if known else 'no longer '}acknowledged: {finding.id}"
-            )
+            no_longer = "" if known else "no longer "
+            toast(self.app, f"{no_longer}acknowledged: {finding.id}")
         self.redraw()
 
     def action_not_judged(self) -> None:
@@ -243,8 +244,7 @@ class Dashboard(ChartActions, DashboardLayout):
         """Take the charts and the samples to a step, and the charts to the metric, if one is
         named.
         """
-        charts = self.query_one(ChartsPanel)
-        view = self.view
+        charts, view = self._charts, self.view
         if key is not None and view is not None:
             # Then all charts are drawn anyway.
             moves = charts.display and step is not None and step != view.cursor
@@ -255,41 +255,32 @@ class Dashboard(ChartActions, DashboardLayout):
                 charts.show(view)
                 charts.reveal(key, soon=moves)
         if step is not None:
-            self.query_one(SamplesPanel).go_to(step)
+            self._samples.go_to(step)
             self.post_message(MoveCursor(step))
 
     def action_filter(self) -> None:
         """Ask for a filter of the focused panel, of runs and metrics where neither list has the
         focus.
         """
-        bar = self.query_one(FilterBar)
-        panel = self.focused_panel
-        charts = self.query_one(ChartsPanel)
-        runs = self.query_one(RunsPanel)
-        if panel is not None and panel.id in _FILTERED:
-            self._filtered = (panel.id,)
-        else:
-            self._filtered = tuple(_FILTERED)
-        text = runs.filter if self._filtered == ("runs",) else charts.filter.text
-        bar.open(filter_label([_FILTERED[name] for name in self._filtered]), text)
+        name = self.focused_panel.id if self.focused_panel is not None else None
+        self._filtered = (name,) if name in _FILTERED else tuple(_FILTERED)
+        runs = self._filtered == ("runs",)
+        text = self._runs.filter if runs else self._charts.filter.text
+        label = filter_label([_FILTERED[name] for name in self._filtered])
+        self.query_one(FilterBar).open(label, text)
         self._say_matches()
         self.set_foot("filter-bar")
 
     def _say_matches(self) -> None:
         """Say beside the typed filter how much matches it; runs count where they are listed."""
         view = self.view
-        if view is None:
-            return
-        bar = self.query_one(FilterBar)
-        charts = self.query_one(ChartsPanel)
-        runs = self.query_one(RunsPanel)
-        panels = {"runs": runs.matches, "charts": charts.matches}
-        counts = {
-            _FILTERED[name]: panels[name](view)
-            for name in self._filtered
-            if self.query_one(f"#{name}").display
-        }
-        bar.say(counts, escape=view.keys["back"])
+        if view is not None:
+            counts = {
+                _FILTERED[one.id or ""]: one.matches(view)
+                for one in (self._runs, self._charts)
+                if one.id in self._filtered and one.display
+            }
+            self.query_one(FilterBar).say(counts, escape=view.keys["back"])
 
     @on(Input.Changed)
     def _filter_changed(self, event: Input.Changed) -> None:
@@ -312,9 +303,8 @@ class Dashboard(ChartActions, DashboardLayout):
         charts stay where no metric matches.
         """
         names = names or tuple(_FILTERED)
-        charts = self.query_one(ChartsPanel)
         if "charts" in names:
-            charts.narrow(text, lenient=len(names) > 1)
+            self._charts.narrow(text, lenient=len(names) > 1)
         if "runs" in names:
-            self.query_one(RunsPanel).filter = text.strip()
+            self._runs.filter = text.strip()
         self.redraw()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from rich.cells import cell_len
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.arrange import Room
     from verl_tui.rendering.session.snapshot import View
 
+_Panel = TypeVar("_Panel", bound=Panel)
 _FEW = 2
 """Rows in which a panel is hardly in sight, unless that is all it has to show."""
 _FIRST = (
@@ -74,6 +75,10 @@ class DashboardLayout(BufferedScreen[None]):
         super().__init__(id="dashboard")
         self.view: View | None = None
         """What is shown, None before anything is."""
+        self.panels: tuple[Panel, ...] = tuple(
+            panel(id=spec.name) for spec, panel in PANELS.items()
+        )
+        """All panels, in sight or not."""
         self._rooms = Placed()
         self.styles.set_rule("layout", self._rooms)
         self._most: dict[str, int] = {}
@@ -89,14 +94,13 @@ class DashboardLayout(BufferedScreen[None]):
     def compose(self) -> ComposeResult:
         """Where each stands is worked out when there is something to show."""
         yield Line(id="status")
-        yield from (panel(id=spec.name) for spec, panel in PANELS.items())
+        yield from self.panels
         yield FilterBar(id="filter-bar")
         yield Keys(id="keys")
 
-    @property
-    def panels(self) -> list[Panel]:
-        """The panels, without a search through all that is in them."""
-        return [child for child in self.children if isinstance(child, Panel)]
+    def panel(self, kind: type[_Panel]) -> _Panel:
+        """Return the panel of a kind."""
+        return next(one for one in self.panels if isinstance(one, kind))
 
     def show(self, view: View) -> None:
         """Draw the newest state of all panels in sight; behind a screen when that closes."""
@@ -108,7 +112,7 @@ class DashboardLayout(BufferedScreen[None]):
     def redraw(self) -> None:
         """Draw what was shown last, at another size also behind the screen in front."""
         view = self.view
-        if view is None or not self.panels:
+        if view is None or not self.children:
             return  # too early, or the app is ending
         self.attempt(self._show_status, view, otherwise=None)
         if not self.suit(view):  # else all would be drawn twice
@@ -116,13 +120,10 @@ class DashboardLayout(BufferedScreen[None]):
                 self._show_panel(panel, view)
 
     def _show_status(self, view: View) -> None:
-        health = any(
-            isinstance(one, HealthPanel) and one.display for one in self.panels
-        )
+        alone = not self.panel(HealthPanel).display and self.zoomed is None
         # gone as the app ends
         for line in self.query_children("#status").results(Line):
-            width = line.size.width or self.size.width
-            line.show(*status(view, width, alone=not health and self.zoomed is None))
+            line.show(*status(view, line.size.width or self.size.width, alone=alone))
 
     def _show_panel(self, panel: Panel, view: View) -> None:
         if panel.display:
@@ -132,10 +133,8 @@ class DashboardLayout(BufferedScreen[None]):
         """Draw the samples alone, of which more have been read; with them they may need more
         room.
         """
-        for panel in self.panels:
-            if isinstance(panel, SamplesPanel):
-                self._show_panel(panel, view)
-                self.suit(view)
+        self._show_panel(self.panel(SamplesPanel), view)
+        self.suit(view)
 
     def welcome(self) -> None:
         """Name the first keys to know, until one has been pressed."""
@@ -162,7 +161,7 @@ class DashboardLayout(BufferedScreen[None]):
                     panel.fail("")
                     self.call_after_refresh(self.redraw)
         needs: dict[str, Need] = {}
-        for spec, panel in zip(PANELS, self.panels, strict=False):
+        for spec, panel in zip(PANELS, self.panels, strict=True):
             least = self._most.get(spec.name, 0)
             rows = panel.attempt(
                 panel.needed,
@@ -237,15 +236,14 @@ class DashboardLayout(BufferedScreen[None]):
     def action_next_panel(self, way: int) -> None:
         """Focus the next panel; one that is out of sight fills the screen."""
         current = self.zoomed or self.focused_panel
-        if current is not None and current.id in self.ORDER:
-            at = self.ORDER.index(current.id)
-        else:
-            at = -1 if way > 0 else 0
+        at = -1 if way > 0 else 0
+        if current is not None:
+            at = self.ORDER.index(current.id or "")
         self.action_show_panel(self.ORDER[(at + way) % len(self.ORDER)])
 
     def action_show_panel(self, name: str) -> None:
         """Bring a panel to the front and give it the focus."""
-        panel = self.query_one(f"#{name}", Panel)
+        panel = next(one for one in self.panels if one.id == name)
         if self.zoomed is None and self._is_in_sight(panel):
             self._focus_in(panel)
             return
@@ -262,7 +260,7 @@ class DashboardLayout(BufferedScreen[None]):
         if self.zoomed is not None:
             self._zoom(None)
         else:
-            self._zoom(self.focused_panel or self.query_one(ChartsPanel))
+            self._zoom(self.focused_panel or self.panel(ChartsPanel))
 
     def _zoom(self, panel: Panel | None) -> None:
         """Let a panel fill the screen, or give all their room back."""
