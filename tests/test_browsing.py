@@ -13,6 +13,8 @@ import pytest
 from verl_tui.on_demand import worker
 from verl_tui.on_demand.samples import Hits, SampleBrowser, SamplePage, dump_page
 from verl_tui.records import Dump, Sample
+from verl_tui.rendering.samples.query import SampleQuery
+from verl_tui.rendering.text.search import Search
 from verl_tui.runs.samples import Place, Samples
 from verl_tui.sources.folders.dump_file import DumpFile
 
@@ -21,6 +23,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PLACE = Place(3, validation=False)
+
+
+def having(text: str) -> SampleQuery:
+    """Return the filter for a text as it stands."""
+    return SampleQuery(searches=(Search(text, literal=True),))
 
 
 class Screen:
@@ -60,7 +67,7 @@ class Screen:
 
     def hits(self, query: Any, place: Place = PLACE) -> Hits:
         found: Hits = self.until(
-            lambda page: (hits := page.hits(query)).complete and hits, place
+            lambda page: (hits := page.hits(having(query))).complete and hits, place
         )
         return found
 

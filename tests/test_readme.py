@@ -19,6 +19,7 @@ from verl_tui.health.guide_settings import load_guide
 from verl_tui.indicators import INDICATORS
 from verl_tui.runs.views.state import State
 from verl_tui.sources.formats.catalog import FORMATS
+from verl_tui.tui import screens
 from verl_tui.tui.panels.catalog import PANELS
 from verl_tui.tui.screens.catalog import SCREENS
 
@@ -93,10 +94,10 @@ def test_every_command_is_listed():
 
 @pytest.mark.parametrize("screen", SCREENS.values(), ids=SCREENS)
 def test_every_screen_is_in_the_table_of_keys_as_it_describes_itself(screen):
-    words = " ".join(sys.modules[screen.open.__module__].__doc__.split()).removesuffix(
-        "."
-    )
-    row = f"| `{screen.label or screen.key}` | {words[0].lower()}{words[1:]} |"
+    modules = vars(screens).values()
+    module = next(one for one in modules if getattr(one, "SCREEN", None) is screen)
+    words = " ".join(module.__doc__.split()).removesuffix(".")
+    row = f"| `{screen.key}` | {words[0].lower()}{words[1:]} |"
     assert row in SCREENS_AND_KEYS.splitlines()
 
 

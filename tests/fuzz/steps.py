@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from fuzz.worlds import TEXTS
 
-from verl_tui.tui.keys.bindings import all_kinds, bindings
+from verl_tui.tui.keys.actions import all_kinds, bindings
 from verl_tui.tui.screens.catalog import SCREENS
 
 if TYPE_CHECKING:

@@ -126,10 +126,9 @@ async def test_keys_can_be_remapped(
         await pilot.resize_terminal(120, 40)
         await press(pilot, "question_mark")
         said = app.screen.query_one("#list", Rows).plain.splitlines()
-        assert [line.split() for line in said if line.endswith(" pause")] == [
-            ["space", "f9", "Pause", "pause"]
-        ]
-        assert ["m", "Next", "run", "run.next"] in [line.split() for line in said]
+        words = [line.split() for line in said]
+        assert ["space", "f9", "Pause", "pause"] in words
+        assert ["m", "Next", "run", "run.next"] in words
         await press(pilot, "escape", "ctrl+q")
     assert app.return_code == 0
 

@@ -176,7 +176,7 @@ def test_a_terminal_without_unicode_gets_ascii(run, log, environment):
     terminal = run(log, **environment)
     terminal.until("reward", "step 49", "+-")
     terminal.press(b"?")
-    terminal.until("All metrics", "Finding history", "esc closes")
+    terminal.until("All metrics", "esc closes")
     terminal.press(b"q")
     terminal.until("step 49", "reward", gone="esc closes")
     terminal.press(b"q")

@@ -13,7 +13,7 @@ from watching import NOW, loaded, press, text, write_run
 
 from verl_tui.config import Config
 from verl_tui.rendering.session.snapshot import HINT_KEYS
-from verl_tui.tui.keys.bindings import action_names, all_kinds, bindings, key_name
+from verl_tui.tui.keys.actions import key_name, usual_keys
 from verl_tui.tui.keys.keymap import keymap
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def test_every_action_has_its_name() -> None:
         "samples.open",
         "zoom.pair",
         "log",
-    } <= action_names()
+    } <= set(usual_keys())
 
 
 async def test_the_app_says_so_and_goes_on(tmp_path: Path) -> None:
@@ -82,12 +82,8 @@ async def test_the_app_says_so_and_goes_on(tmp_path: Path) -> None:
 
 
 def test_hints_name_the_keys_that_bindings_have() -> None:
-    first = {
-        (one.id, key_name(one.key.split(",")[0]))
-        for kind in all_kinds()
-        for one in bindings(kind)
-    }
-    assert set(HINT_KEYS.items()) <= first
+    first = {name: key_name(keys.split(",")[0]) for name, keys in usual_keys().items()}
+    assert HINT_KEYS.items() <= first.items()
 
 
 async def test_hints_name_the_keys_that_the_user_has_given(tmp_path: Path) -> None:

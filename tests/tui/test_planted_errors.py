@@ -44,7 +44,7 @@ IN_PANELS = (
     (HealthPanel, "show", ""),
     (HealthPanel, "needed", ""),
     (FindingList, "lay_out", ""),
-    (SamplesPanel, "has_content", ""),
+    (SamplesPanel, "_settle", ""),
     (RunsPanel, "needed", ""),
     (Chart, "render_line", "plus"),
     (RunsPanel, "on_rows_chosen", "f2 j"),

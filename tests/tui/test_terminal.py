@@ -31,7 +31,7 @@ from verl_tui.rendering.session.preferences import StateFile
 from verl_tui.replay import Playback, Recording
 from verl_tui.tui import base_app, replay, watch
 from verl_tui.tui.app import VerlApp
-from verl_tui.tui.keys.bindings import bindings
+from verl_tui.tui.keys.actions import bindings
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.screens.catalog import SCREENS
 from verl_tui.tui.screens.dashboard import Dashboard

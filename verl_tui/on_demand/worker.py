@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -18,20 +18,20 @@ PAUSE = 0.05
 """Seconds between two notices."""
 
 
-class Job(Protocol):
+class Job:
     """Something to read, piece by piece."""
 
     def waits(self) -> bool:
         """Return True if there is something to read."""
-        ...
+        raise NotImplementedError
 
     def is_urgent(self) -> bool:
         """Return True if something on the screen can be read at once; notices wait for it."""
-        ...
+        return False
 
     def read_on(self) -> bool:
         """Read a little, in the thread; return True if there is news to draw."""
-        ...
+        raise NotImplementedError
 
 
 JobT = TypeVar("JobT", bound=Job)

@@ -6,15 +6,12 @@ from typing import TYPE_CHECKING
 
 from verl_tui.pages import page_table
 from verl_tui.tui.app import VerlApp
-from verl_tui.tui.keys.bindings import action_names
+from verl_tui.tui.keys.actions import usual_keys
 from verl_tui.tui.keys.keymap import keymap
-from verl_tui.tui.replay_app import ReplayApp
-from verl_tui.tui.screens.help_sections import all_sections, own_section, signs_section
+from verl_tui.tui.screens.help_sections import sections
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from verl_tui.tui.screens.help_sections import KeySection
+    from collections.abc import Mapping
 
 
 def all_keys(wanted: Mapping[str, str]) -> str:
@@ -24,20 +21,12 @@ def all_keys(wanted: Mapping[str, str]) -> str:
     Args:
         wanted: Action's name -> keys, as the configuration has them.
     """
-    user = keymap(wanted, action_names())
+    user = keymap(wanted, usual_keys())
     parts = ["# Keys", "Names are for `[keys]` in the configuration.", *user.refused]
-    for section in all_sections(VerlApp, user.keys):
-        task = section.task
-        parts += _section(section, f"{task[0].upper()}{task[1:]}: {section.title}")
-    parts += _section(own_section(ReplayApp, VerlApp, user.keys), "In a replay")
-    signs = [row[:2] for row in signs_section().rows]
-    parts += ["## Signs in charts", page_table(("sign", "means"), signs)]
+    for section in sections(VerlApp, user.keys):
+        title = ": ".join(filter(None, (section.task, section.title)))
+        parts += [f"## {title[0].upper()}{title[1:]}"]
+        parts.append(page_table(("key", "does", "name"), section.rows))
+        if section.notes:
+            parts.append("\n".join(("```", *section.notes, "```")))
     return "\n\n".join(parts) + "\n"
-
-
-def _section(section: KeySection, title: str) -> Iterator[str]:
-    """Yield the parts of a section."""
-    yield f"## {title}"
-    yield page_table(("key", "does", "name"), section.rows)
-    if section.notes:
-        yield "\n".join(("```", *section.notes, "```"))

@@ -7,21 +7,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
 from textual.app import SystemCommand
-from textual.message import Message
 
 from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.rendering.session.run_order import RunListing, first_to_show
 from verl_tui.rendering.session.selection import Selection
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.tui.export import PICTURES, copy_here, take_picture
-from verl_tui.tui.keys.act import TAKE, act
-from verl_tui.tui.keys.bindings import hint_keys
+from verl_tui.tui.keys.actions import TAKE, act, hint_keys
+from verl_tui.tui.messages import Once
 from verl_tui.tui.monitor_app import MonitorApp
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
+from verl_tui.tui.screens import ScreenContext
 from verl_tui.tui.screens.catalog import SCREENS
 from verl_tui.tui.screens.dashboard import Dashboard
-from verl_tui.tui.screens.spec import ScreenContext
 from verl_tui.tui.terminal.net import ContainedPart
 from verl_tui.tui.widgets.chart import MoveCursor
 
@@ -42,60 +41,37 @@ class VerlApp(MonitorApp):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-wide")]  # noqa: RUF012 - as Textual has it
     VERTICAL_BREAKPOINTS = [(0, "-line"), (3, "-tall")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
-        act("q", "quit", "quit", "Quit", show=True),
+        act("q", "quit", "quit", "Quit"),
         *(
-            act(
-                one.key,
-                f"look_at('{one.name}')",
-                one.id,
-                one.words,
-                one.task,
-                show=bool(one.label),
-            )
+            act(one.key, f"look_at('{one.name}')", one.id, one.words, one.task)
             for one in SCREENS.values()
         ),
-        act("p", "pause", "pause", "Pause", show=True),
+        act("p", "pause", "pause", "Pause"),
         act("r", "reload", "reload", "Read everything again"),
         # These hold over every screen, whatever has the focus.
-        act(
-            "ctrl+s",
-            "picture",
-            "picture",
-            "Screenshot (SVG and text)",
-            TAKE,
-            everywhere=True,
-        ),
-        act(
-            "ctrl+y",
-            "copy_here",
-            "copy",
-            "Copy what the cursor is at",
-            TAKE,
-            everywhere=True,
-        ),
-        act(
-            "ctrl+r",
-            "copy_report",
-            "report",
-            "Copy a report of errors of verl-tui's own",
-            TAKE,
-            everywhere=True,
+        *(
+            act(key, does, name, words, TAKE, everywhere=True)
+            for key, does, name, words in (
+                ("ctrl+s", "picture", "picture", "Screenshot (SVG and text)"),
+                ("ctrl+y", "copy_here", "copy", "Copy what the cursor is at"),
+                (
+                    "ctrl+r",
+                    "copy_report",
+                    "report",
+                    "Copy a report of errors of verl-tui's own",
+                ),
+            )
         ),
         act("ctrl+l", "redraw", "redraw", "Redraw the screen"),
         act("ctrl+z", "suspend_process", "suspend", "Suspend"),
     ]
-
     FOOTER: ClassVar[tuple[tuple[str, str], ...]] = tuple(
         (one.id, one.short) for one in SCREENS.values() if one.short
     )
     """Keys of the other screens, for the last row."""
 
-    class Read(Message):
+    class Read(Once):
         """Samples that a screen or a panel shows have been read."""
-
-        def can_replace(self, message: Message) -> bool:
-            """One is enough: drawing takes all that was read."""
-            return isinstance(message, VerlApp.Read)
 
     def __init__(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,12 +14,12 @@ from verl_tui.rendering.session.snapshot import AppTrouble
 from verl_tui.secrets import own_mask
 from verl_tui.text import one_line
 from verl_tui.tui.export import copy_text
-from verl_tui.tui.keys.bindings import action_names, bindings, first_keys
+from verl_tui.tui.keys.actions import bindings, first_keys, usual_keys
 from verl_tui.tui.keys.keymap import keymap
+from verl_tui.tui.messages import toast
 from verl_tui.tui.terminal import themes
 from verl_tui.tui.terminal.key_queue import KeyQueue
 from verl_tui.tui.terminal.net import ContainedPart
-from verl_tui.tui.toast import toast
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -105,37 +106,36 @@ class TerminalApp(KeyQueue[int]):
 
     def on_mount(self) -> None:
         """Take the user's colours and keys."""
-        theme = themes.in_force(
-            self.config.theme, self.state_file.state, self.available_themes
-        )
-        if theme not in self.available_themes:
-            known = ", ".join(sorted(self.available_themes))
+        known = self.available_themes
+        theme = themes.in_force(self.config.theme, self.state_file.state, known)
+        if theme not in known:
+            there_are = ", ".join(sorted(known))
             self.notify(
-                f"no theme is called {one_line(theme)}: there are {known}", markup=False
+                f"no theme is called {one_line(theme)}: there are {there_are}",
+                markup=False,
             )
-        elif self._few_colours and not self.available_themes[theme].ansi:
-            self.theme = themes.PLAIN
         else:
-            self.theme = theme
+            plain = self._few_colours and not known[theme].ansi
+            self.theme = themes.PLAIN if plain else theme
         self._known_theme = self.theme
         self.theme_changed_signal.subscribe(self, lambda _: self._remember_theme())
         # the shell had the terminal
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
         if self.config.keys:
-            usual = {
-                binding.id: binding.key
-                for binding in bindings(type(self))
-                if binding.id
-            }
-            found = keymap(self.config.keys, action_names(), usual)
+            own = {one.id: one.key for one in bindings(type(self)) if one.id}
+            found = keymap(self.config.keys, usual_keys(), own)
             self.user_keys = found.keys
             self.set_keymap(found.keys)
             for sentence in found.refused:
-                self.notify(sentence, severity="warning", timeout=15, markup=False)
+                self.warn(sentence)
+
+    def warn(self, sentence: str) -> None:
+        """Show a sentence that has to be read."""
+        self.notify(sentence, severity="warning", timeout=15, markup=False)
 
     def action_help_quit(self) -> None:
         """Say how to quit: ctrl+c may have been pressed by mistake."""
-        self.notify(f"{first_keys(self, (type(self),), 'quit')} quits", markup=False)
+        self.notify(f"{first_keys(self, 'quit')} quits", markup=False)
 
     # -- colours -----------------------------------------------------------------------------------
 
@@ -158,10 +158,8 @@ class TerminalApp(KeyQueue[int]):
         if self.theme != self._known_theme:
             self._known_theme = self.theme
             problem = self.state_file.change(
-                partial(
-                    themes.with_chosen_theme,
-                    name=self.theme,
-                    configured=self.config.theme,
+                lambda state: replace(
+                    state, theme=self.theme, theme_instead_of=self.config.theme
                 )
             )
             if problem:
@@ -172,38 +170,34 @@ class TerminalApp(KeyQueue[int]):
     def tell(self, failure: Failure, part: ContainedPart | None) -> None:
         """Say in a part that it has failed; once over the screen what has failed outside of all."""
         copies = f"{self._report_key} copies a report"
-        if part is None:
-            if failure.words not in self._said:
-                self._said.add(failure.words)
-                toast(self, f"failed: {failure.words}; {copies}", rows=2)
-                self.show_troubles()
-        elif isinstance(part, Screen):
-            part.fail(
-                f"This screen has failed: {failure.words}. esc leaves it, {copies}."
-            )
-        else:
-            part.fail(
-                f"This panel has failed: {failure.words}. {copies}; all else goes on."
-            )
+        if part is not None:
+            what, leave = "panel", f"{copies}; all else goes on"
+            if isinstance(part, Screen):
+                what, leave = "screen", f"esc leaves it, {copies}"
+            part.fail(f"This {what} has failed: {failure.words}. {leave}.")
+        elif failure.words not in self._said:
+            self._said.add(failure.words)
+            toast(self, f"failed: {failure.words}; {copies}", rows=2)
+            self.show_troubles()
 
     @property
     def troubles(self) -> tuple[AppTrouble, ...]:
         """Errors of our own that nobody has copied a report of."""
         if self.failures.count == self._reported:
             return ()
-        if self._said or any(
+        key = self._report_key
+        lasting = self._said or any(
             isinstance(one, ContainedPart) and one.failed
             for screen in self.screen_stack
             for one in screen.walk_children(with_self=True)
-        ):
-            return (AppTrouble("error", f"error: {self._report_key}"),)
-        return (
-            AppTrouble("error over", f"error, over now: {self._report_key}", over=True),
         )
+        if lasting:
+            return (AppTrouble("error", f"error: {key}"),)
+        return (AppTrouble("error over", f"error, over now: {key}", over=True),)
 
     @property
     def _report_key(self) -> str:
-        return first_keys(self, (type(self),), "report")
+        return first_keys(self, "report")
 
     def action_copy_report(self) -> None:
         """Copy what is known of errors of our own."""
@@ -227,7 +221,7 @@ class TerminalApp(KeyQueue[int]):
         screen twice.
         """
         event.prevent_default()
-        self._stop_repaint()
+        self._repaint_soon(wanted=False)
 
     def on_app_focus(self, event: events.AppFocus) -> None:
         """Paint anew once the user has stayed: meanwhile others may have written to the
@@ -249,14 +243,10 @@ class TerminalApp(KeyQueue[int]):
         if any(event.size == screen.outer_size for screen in shown):
             self._repaint_soon()
 
-    def _repaint_soon(self) -> None:
-        self._stop_repaint()
-        self._repaint = self.set_timer(SETTLED, self.action_redraw)
-
-    def _stop_repaint(self) -> None:
+    def _repaint_soon(self, *, wanted: bool = True) -> None:
         if self._repaint is not None:
             self._repaint.stop()
-            self._repaint = None
+        self._repaint = self.set_timer(SETTLED, self.action_redraw) if wanted else None
 
     # -- commands ----------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from verl_tui.exporters.new_file import create, named
 from verl_tui.rendering.charts.values import in_sight
 from verl_tui.rendering.text.printable import middle
 from verl_tui.tui.frame import screen_svg, screen_text
-from verl_tui.tui.toast import toast
+from verl_tui.tui.messages import toast
 from verl_tui.tui.widgets.rows import Rows
 from verl_tui.words import counted
 
@@ -41,12 +41,13 @@ def clipping(text: str) -> tuple[str, str]:
     """Return as much of a text as a terminal accepts, and the message to the user."""
     data = text.encode("utf-8", "replace")
     copied = data[:_MOST].decode("utf-8", "ignore")
-    whole = "" if len(data) <= _MOST else f" of {len(text):,}, terminals take no more"
-    tmux = "; tmux needs set-clipboard on" if os.environ.get("TMUX") else ""
-    if len(copied) <= _SHORT and "\n" not in copied:
-        what = copied
-    else:
+    what = copied
+    if len(copied) > _SHORT or "\n" in copied:
+        whole = (
+            "" if len(data) <= _MOST else f" of {len(text):,}, terminals take no more"
+        )
         what = f"{len(copied):,} characters{whole}"
+    tmux = "; tmux needs set-clipboard on" if os.environ.get("TMUX") else ""
     return copied, f"copied {what}{tmux}"
 
 
@@ -63,24 +64,14 @@ def copy_here(app: App[Any]) -> None:
     The first panel or screen with a `clip` returns it, from the focused widget upwards; where none
     has one it is the chosen row of the focused list, or all rows where none can be chosen.
     """
-    text = _clipped(app)
+    nodes = (app.focused or app.screen).ancestors_with_self
+    texts = (node.clip() for node in nodes if hasattr(node, "clip"))
+    rows = app.focused.plain if isinstance(app.focused, Rows) else ""
+    text = next(filter(None, texts), rows)
     if text:
         copy_text(app, text)
     else:
-        _say(app, "nothing to copy here")
-
-
-def _clipped(app: App[Any]) -> str:
-    """Return the text at the cursor, empty where there is none."""
-    for node in (app.focused or app.screen).ancestors_with_self:
-        clip = getattr(node, "clip", None)
-        text = clip() if clip is not None else ""
-        if text:
-            return str(text)
-    for rows in app.screen.query(Rows):
-        if rows.has_focus:
-            return rows.plain
-    return ""
+        toast(app, "nothing to copy here")
 
 
 def take_picture(app: App[Any], run: str, endings: Sequence[str]) -> None:
@@ -90,11 +81,10 @@ def take_picture(app: App[Any], run: str, endings: Sequence[str]) -> None:
     """
 
     def take() -> None:
-        drawn = {
-            ".svg": lambda: screen_svg(app, "verl-tui"),
-            ".txt": lambda: screen_text(app),
-        }
-        texts = [drawn[ending]() for ending in endings]
+        texts = [
+            screen_svg(app, "verl-tui") if ending == ".svg" else screen_text(app)
+            for ending in endings
+        ]
         where = type(app.screen).__name__.removesuffix("Screen").lower()
         paths: tuple[Path, ...] = ()
         try:
@@ -104,12 +94,8 @@ def take_picture(app: App[Any], run: str, endings: Sequence[str]) -> None:
         except OSError as error:
             _give_up(app, paths, error)
         else:
-            _say(
-                app,
-                "written",
-                paths[0],
-                "".join(f" and {path.suffix}" for path in paths[1:]),
-            )
+            more = "".join(f" and {path.suffix}" for path in paths[1:])
+            _say(app, "written", paths[0], more)
 
     app.clear_notifications()
     app.call_after_refresh(take)
@@ -120,7 +106,7 @@ def take_table(app: App[Any], name: str, columns: Sequence[CsvColumn]) -> None:
     if any(column.steps for column in columns):
         app.run_worker(write_table(app, name, columns))
     else:
-        _say(app, "nothing to write")
+        toast(app, "nothing to write")
 
 
 def take_chart(
@@ -188,9 +174,7 @@ def _remove(paths: Sequence[Path]) -> None:
         path.unlink(missing_ok=True)
 
 
-def _say(app: App[Any], sentence: str, path: Path | str = "", end: str = "") -> None:
+def _say(app: App[Any], sentence: str, path: Path | str, end: str = "") -> None:
     """Say it in one line; of a path both ends are kept."""
-    if path:
-        room = max(8, app.size.width - 9 - len(sentence) - len(end))
-        sentence += f" {middle(str(path), room)}{end}"
-    toast(app, sentence)
+    room = max(8, app.size.width - 9 - len(sentence) - len(end))
+    toast(app, f"{sentence} {middle(str(path), room)}{end}")

@@ -9,7 +9,6 @@ from time import monotonic, time
 from typing import TYPE_CHECKING
 
 from textual import on
-from textual.message import Message
 
 from verl_tui import debug_log
 from verl_tui.monitor import Monitor
@@ -22,6 +21,7 @@ from verl_tui.runs.views.state import State, state
 from verl_tui.sources import pipe
 from verl_tui.text import one_line
 from verl_tui.tui.base_app import TerminalApp
+from verl_tui.tui.messages import Once
 from verl_tui.tui.notifications import notices
 
 if TYPE_CHECKING:
@@ -56,12 +56,8 @@ SWEEP = 60.0
 class MonitorApp(TerminalApp):
     """Feeds a monitor with what is read, and draws its newest state at a bounded rate."""
 
-    class News(Message):
+    class News(Once):
         """Something waits to be taken in."""
-
-        def can_replace(self, message: Message) -> bool:
-            """One is enough: taking in takes all that waits."""
-            return isinstance(message, MonitorApp.News)
 
     def __init__(
         self,
@@ -102,12 +98,12 @@ class MonitorApp(TerminalApp):
         """Monotonic seconds of the last drawing of new records."""
         self._shown_at = clock()
         self._paint_later: Timer | None = None
-        self._taking = False
 
     def on_mount(self) -> None:
         """Begin to read."""
         self.set_interval(_TICK, self.tick)
-        self.set_interval(SWEEP, self._sweep)
+        # garbage, which is not collected automatically any more (see `tui.watch`)
+        self.set_interval(SWEEP, lambda: gc.collect() and None)
         # after the first frame, which its threads would delay
         if self._reading is not None:
             self.call_after_refresh(self._reading.start)
@@ -115,10 +111,6 @@ class MonitorApp(TerminalApp):
             self.notify(_NOTIFYING, timeout=8, markup=False)
         # with the user's keys, and still before the first frame
         self.call_next(self.paint)
-
-    def _sweep(self) -> None:
-        """Collect garbage, which is not done automatically any more (see `tui.watch`)."""
-        gc.collect()
 
     def on_unmount(self) -> None:
         """Stop reading."""
@@ -140,12 +132,10 @@ class MonitorApp(TerminalApp):
     @on(News)
     def _take(self) -> None:
         """Take in what waits, for a few milliseconds at most, and draw it when it is due."""
-        self._taking = False
         if self._reading is None:
             return
         taken = self._take_in(self._reading, monotonic() + _BUDGET)
-        if self._reading.waiting and not self._taking:
-            self._taking = True
+        if self._reading.waiting:
             self.post_message(self.News())
         if "whole" in taken and not self._paused:
             # a small log is seen without a wait, and so is the end of a long one
@@ -179,21 +169,20 @@ class MonitorApp(TerminalApp):
         """Note how far loading is, from the first news of logs on; return True if it has just
         ended, with something to show.
         """
-        was_loading = self._loading
-        self._loading = self.monitor.is_loading
+        was_loading, self._loading = self._loading, self.monitor.is_loading
         if not was_loading or self._loading:
             return False
         gc.freeze()  # what was read stays: a search in it delays a key by 50 ms
-        self.set_timer(SPARE, self._after_loading)
+        self.set_timer(SPARE, self._say_unknown_charts)
         return bool(self.monitor.runs)
 
-    def _after_loading(self) -> None:
-        """Do once what could wait until everything had been read."""
-        if self._settled or self._loading:
-            return
-        self._settled = True
-        for sentence in unknown_charts(self.config.charts, self.monitor.runs.values()):
-            self.notify(sentence, severity="warning", timeout=15, markup=False)
+    def _say_unknown_charts(self) -> None:
+        """Say once which charts of the configuration no run has."""
+        if not self._settled and not self._loading:
+            self._settled = True
+            runs = self.monitor.runs.values()
+            for sentence in unknown_charts(self.config.charts, runs):
+                self.warn(sentence)
 
     def action_reload(self) -> None:
         """Forget everything and read it again; drawing goes on where it was paused."""
@@ -235,9 +224,7 @@ class MonitorApp(TerminalApp):
         if wait <= 0:
             self.paint()
         else:
-            self._paint_later = self.set_timer(
-                max(wait, _LEAST_WAIT), self._paint_waiting
-            )
+            self._paint_later = self.set_timer(max(wait, _LEAST_WAIT), self.paint)
 
     def tick(self) -> None:
         """Judge, and show the newest state unless the screen is paused."""
@@ -245,10 +232,6 @@ class MonitorApp(TerminalApp):
             self._judge(self._clock())  # the screen stands still, notifications go on
         else:
             self._show()
-
-    def _paint_waiting(self) -> None:
-        self._paint_later = None
-        self.paint()
 
     def paint(self) -> None:
         """Show what the logs have brought; the next such drawing keeps its distance."""
@@ -299,17 +282,14 @@ class MonitorApp(TerminalApp):
         notifier.look(self.monitor, now, attention.watched, attention.acknowledged)
         problem = notifier.news()
         if problem:
-            self.notify(one_line(problem), severity="warning", timeout=15, markup=False)
+            self.warn(one_line(problem))
             self.show_troubles()
 
     @property
     def troubles(self) -> tuple[AppTrouble, ...]:
         """Errors of our own, and notifications that could not be sent."""
-        found = super().troubles
         failing = self._notifier.failing if self._notifier is not None else ""
-        if failing:
-            return (*found, AppTrouble("unsent", failing))
-        return found
+        return (*super().troubles, *[AppTrouble("unsent", failing)] * bool(failing))
 
     def show_troubles(self) -> None:
         """Draw what does not work, and what works again."""

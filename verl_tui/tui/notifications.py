@@ -18,8 +18,8 @@ _LONGEST = 200
 """Characters of a notification: terminals and desktops cut longer ones, each in its own way."""
 _MOST = 4
 """Notifications at a time: a run that collapses breaks many rules at once."""
-_TITLE = "verl-tui"
 _BELL = "\a"
+_FORMS = {"osc9": "\x1b]9;{}\a", "osc777": "\x1b]777;notify;verl-tui;{}\a"}
 
 
 def notices(
@@ -37,32 +37,17 @@ def notices(
     wanted = [one for one in news if one.severity is None or one.severity >= least]
     if not wanted:
         return ""
-    out = _BELL if config.bell else ""
-    for text in _texts(wanted):
-        sequence = _sequence(config.desktop, printable(one_line(text, _LONGEST)))
-        out += (
-            _through_tmux(sequence)
-            if sequence and environment.get("TMUX")
-            else sequence
-        )
-    return out
-
-
-def _texts(news: Sequence[Occurrence]) -> Sequence[str]:
-    texts = [": ".join(filter(None, (one.run, one.what, one.message))) for one in news]
+    texts = [": ".join(filter(None, one[:3])) for one in wanted]
     if len(texts) > _MOST:
-        texts[_MOST - 1 :] = [
-            f"{len(texts) - _MOST + 1} more, the first of them {texts[_MOST - 1]}"
-        ]
-    return texts
-
-
-def _sequence(kind: str, text: str) -> str:
+        more = len(texts) - _MOST + 1
+        texts[_MOST - 1 :] = [f"{more} more, the first of them {texts[_MOST - 1]}"]
+    form = _FORMS.get(config.desktop, "")
     # Semicolons separate fields in 777, and make a progress bar in some terminals' 9.
-    text = text.replace(";", ",")
-    if kind == "osc9":
-        return f"\x1b]9;{text}\a"
-    return f"\x1b]777;notify;{_TITLE};{text}\a" if kind == "osc777" else ""
+    said = [printable(one_line(text, _LONGEST)).replace(";", ",") for text in texts]
+    sequences = [*map(form.format, said)]
+    if environment.get("TMUX"):
+        sequences = [*map(_through_tmux, sequences)]
+    return "".join([_BELL * config.bell, *sequences])
 
 
 def _through_tmux(sequence: str) -> str:

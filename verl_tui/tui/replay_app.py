@@ -8,13 +8,8 @@ from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual.binding import Binding
-
 from verl_tui.tui.app import VerlApp
-from verl_tui.tui.keys.act import act
-from verl_tui.tui.keys.bindings import first_keys
-from verl_tui.tui.screens.dashboard import Dashboard
-from verl_tui.tui.widgets.chart import Chart
+from verl_tui.tui.keys.actions import HelpSection, act, first_keys
 
 if TYPE_CHECKING:
     from textual.binding import BindingType
@@ -26,52 +21,6 @@ if TYPE_CHECKING:
 
 _BEAT = 0.1
 """Seconds between looks at whether something has happened."""
-_TENTH = 0.1
-
-_KEYS = (
-    act("p", "pause", "pause", "Pause the replay", show=True),
-    act("full_stop", "go_steps(1)", "replay.next", "Next step", show=True),
-    act("comma", "go_steps(-1)", "replay.previous", "Previous step", show=True),
-    act("greater_than_sign", "faster", "replay.faster", "Faster", show=True),
-    act("less_than_sign", "slower", "replay.slower", "Slower", show=True),
-    act(
-        "right_curly_bracket",
-        f"go_share({_TENTH})",
-        "replay.forward",
-        "Forward by a tenth",
-    ),
-    act("left_curly_bracket", f"go_share(-{_TENTH})", "replay.back", "Back by a tenth"),
-    act(
-        "semicolon",
-        "go_cursor",
-        "replay.cursor",
-        "Go to the step at the charts' cursor",
-    ),
-    act("r", "reload", "reload", "Play from the beginning"),
-    # Over every screen, whatever has the focus.
-    act(
-        "f7",
-        "go_steps(-1)",
-        "replay.f7",
-        "Previous step, over every screen",
-        everywhere=True,
-    ),
-    act(
-        "f8",
-        "pause",
-        "replay.f8",
-        "Pause the replay, over every screen",
-        everywhere=True,
-    ),
-    act(
-        "f9",
-        "go_steps(1)",
-        "replay.f9",
-        "Next step, over every screen",
-        everywhere=True,
-    ),
-)
-_OWN = {binding.id for binding in _KEYS}
 
 
 class ReplayApp(VerlApp):
@@ -79,6 +28,7 @@ class ReplayApp(VerlApp):
     all.
     """
 
+    HELP_SECTION = HelpSection("in a replay", rank=1000)
     FOOTER = (
         ("pause", "Pause"),
         ("replay.previous replay.next", "Step"),
@@ -86,12 +36,29 @@ class ReplayApp(VerlApp):
         *VerlApp.FOOTER,
     )
     BINDINGS: ClassVar[list[BindingType]] = [
+        act("p", "pause", "pause", "Pause the replay"),
+        act(".", "go_steps(1)", "replay.next", "Next step"),
+        act("comma", "go_steps(-1)", "replay.previous", "Previous step"),
+        act(">", "faster", "replay.faster", "Faster"),
+        act("<", "slower", "replay.slower", "Slower"),
+        act("}", "go_share(0.1)", "replay.forward", "Forward by a tenth"),
+        act("{", "go_share(-0.1)", "replay.back", "Back by a tenth"),
+        act(";", "go_cursor", "replay.cursor", "Go to the step at the charts' cursor"),
+        act("r", "reload", "reload", "Play from the beginning"),
         *(
-            one
-            for one in VerlApp.BINDINGS
-            if not (isinstance(one, Binding) and one.id in _OWN)
+            act(
+                key,
+                does,
+                f"replay.{key}",
+                f"{words}, over every screen",
+                everywhere=True,
+            )
+            for key, does, words in (
+                ("f7", "go_steps(-1)", "Previous step"),
+                ("f8", "pause", "Pause the replay"),
+                ("f9", "go_steps(1)", "Next step"),
+            )
         ),
-        *_KEYS,
     ]
 
     def __init__(self, playback: Playback, config: Config, **options: Any) -> None:
@@ -179,10 +146,7 @@ class ReplayApp(VerlApp):
         if moment is not None:
             self._go(moment)
         else:
-            finding, left = (
-                first_keys(self, (Dashboard, Chart), name)
-                for name in ("finding.next", "chart.read_left")
-            )
+            finding, left = first_keys(self, "finding.next chart.read_left").split()
             self.notify(
                 f"the charts have no cursor: {left} sets it, {finding} goes to the next finding"
             )

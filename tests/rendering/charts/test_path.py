@@ -18,7 +18,7 @@ from verl_tui.rendering.charts.values import cursor_values, in_sight
 from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.rendering.session.selection import Selection
 from verl_tui.runs.pyramid import Pyramid
-from verl_tui.tui.keys.chart_keys import why_unchanged
+from verl_tui.tui.widgets.chart_keys import why_unchanged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -157,7 +157,7 @@ def lines(*texts: str) -> list[LogLine]:
 
 
 def folded(*texts: str, fold: bool = True) -> list[tuple[int, str]]:
-    return [(row.count, row.text) for row in rows(lines(*texts), fold=fold)]
+    return [(row.times, row.text) for row in rows(lines(*texts), fold=fold)]
 
 
 def test_the_line_breaks_that_ray_prints_behind_a_bar_keep_no_bar_apart() -> None:
@@ -166,7 +166,7 @@ def test_the_line_breaks_that_ray_prints_behind_a_bar_keep_no_bar_apart() -> Non
     ]
     texts = [line for bar in bars for line in (bar, TASK)]
     (row,) = rows(lines(*texts), fold=True)
-    assert (row.count, row.text, row.start, row.end) == (3, bars[-1], 0, 60)
+    assert (row.times, row.text, row.start, row.end) == (3, bars[-1], 0, 60)
     assert len(rows(lines(*texts), fold=False)) == 6
     assert len(rows(lines("a word", TASK, "another"), fold=True)) == 3, (
         "it may mean something"

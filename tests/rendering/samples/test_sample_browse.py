@@ -63,7 +63,7 @@ def test_moves(reader: Reader) -> None:
     assert reader.at() == (3, 0)
     assert reader.at(browse.to_sample(1)) == (3, 1)
     assert reader.at(browse.to_step(1)) == (2, 1)
-    assert reader.at(browse.to_extreme(best=False)) == (2, 2)
+    assert reader.at(browse.to_extreme(-1)) == (2, 2)
     assert reader.at(browse.to_row(3)) == (2, 3)
     assert reader.at(browse.to_sample(1)) == (1, 0)
     assert reader.at(browse.to_sample(-1)) == (2, 3)

@@ -10,7 +10,7 @@ from pathlib import Path
 from inside_textual import quick_pilots
 from watching import in_sight, loaded, press, settle, text, write_run
 
-from verl_tui.tui.keys.bindings import action_names
+from verl_tui.tui.keys.actions import usual_keys
 from verl_tui.tui.screens.dashboard import Dashboard
 from verl_tui.tui.screens.palette import ActionSearch
 from verl_tui.tui.widgets.rows import Rows
@@ -31,7 +31,7 @@ async def helped(app, pilot):
 
 
 async def visit(log):
-    seen = {"names": sorted(action_names())}
+    seen = {"names": sorted(usual_keys())}
     app = loaded(log)
     async with app.run_test(size=(100, 30)) as pilot:
         await press(pilot)

@@ -10,7 +10,7 @@ from run_views import make_run
 
 from verl_tui.rendering.charts.plan import ChartLook
 from verl_tui.rendering.charts.zoom_window import ZoomSpan, holding, panned, zoomed
-from verl_tui.tui.keys.chart_keys import (
+from verl_tui.tui.widgets.chart_keys import (
     KEYS,
     look_after,
     why_unchanged,
@@ -61,7 +61,7 @@ def test_every_key_changes_the_look_and_has_words_for_it() -> None:
     for what, words in (
         ("axis", "x: time"),
         ("log", "log y"),
-        ("usual", "y without outliers"),
+        ("outliers", "y without outliers"),
     ):
         assert list(look_after(ChartLook(), what, run).words(run)) == [words]
     near = look_after(ChartLook(), "in", run)
@@ -75,7 +75,7 @@ def test_every_key_changes_the_look_and_has_words_for_it() -> None:
         for what in (
             "axis",
             "log",
-            "usual",
+            "outliers",
             "smoother",
             "rougher",
             "in",

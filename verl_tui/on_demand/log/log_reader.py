@@ -16,7 +16,7 @@ from verl_tui.on_demand.log.log_blocks import (
     read_block,
     search_next,
 )
-from verl_tui.on_demand.worker import Worker
+from verl_tui.on_demand.worker import Job, Worker
 from verl_tui.sources.files.compressed import is_compressed
 from verl_tui.sources.files.paths import why
 from verl_tui.sources.files.tail import opened
@@ -38,7 +38,7 @@ RETRY = 2.0
 """Seconds after which an unreadable file is tried again."""
 
 
-class Log:
+class Log(Job):
     """One file as lines of text; the thread adds to them."""
 
     def __init__(self, path: str, wake: threading.Condition) -> None:
@@ -105,10 +105,6 @@ class Log:
             self.search = SearchJob(query, origin, way, self.size)
             self._wake.notify()
             return self.search
-
-    def stop_search(self) -> None:
-        """Search no further."""
-        self.search = None
 
     def number(self, start: int) -> int | None:
         """Return the number, from 1, of the line at a start; None if it is not counted yet."""

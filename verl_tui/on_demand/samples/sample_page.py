@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from verl_tui.on_demand.worker import Job
 from verl_tui.records import SampleFacts
 from verl_tui.sources.fields.jsonl import number
 from verl_tui.sources.fields.sample import group_of
@@ -23,18 +24,6 @@ class TextMatcher(Protocol):
     def found(self, texts: Iterable[str]) -> bool:
         """Return True if the texts of a row match."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class PlainText:
-    """A literal text; case counts if it has capitals."""
-
-    text: str
-
-    def found(self, texts: Iterable[str]) -> bool:
-        """Return True if one of the texts contains it."""
-        fold = self.text == self.text.lower()
-        return any(self.text in (text.lower() if fold else text) for text in texts)
 
 
 @dataclass(slots=True)
@@ -69,7 +58,7 @@ _SLICE = 256
 """Samples in memory searched in one go."""
 
 
-class SamplePage:
+class SamplePage(Job):
     """The samples of one step as far as they are known; the browser's thread adds to them."""
 
     def __init__(self, place: Place, wake: threading.Condition) -> None:
@@ -102,14 +91,11 @@ class SamplePage:
         """
         return None
 
-    def hits(self, query: TextMatcher | str) -> Hits:
-        """Return the rows found so far in whose texts a query matches.
-
-        The texts are prompt, response, ground truth and all further fields. The search goes on in
-        the background, that of the newest queries only. A query is evaluated row by row while other
-        work waits, so it must take about the time of reading a row, as `PlainText` does.
+    def hits(self, query: TextMatcher) -> Hits:
+        """Return the rows found so far in whose texts a query matches: prompt, response, ground
+        truth and all further fields. The search goes on in the background, that of the newest
+        queries only, row by row while other work waits.
         """
-        query = PlainText(query) if isinstance(query, str) else query
         with self._wake:
             hits = next((hits for hits in self._searches if hits.query == query), None)
             if hits is None:
@@ -131,14 +117,6 @@ class SamplePage:
     def waits(self) -> bool:
         """Return True if there is something to read or to search."""
         return self._searching() is not None
-
-    def is_urgent(self) -> bool:
-        """Return True if a requested row can be read at once; a notice then waits for it."""
-        return False
-
-    def read_on(self) -> bool:
-        """Read or search a little in the browser's thread; return True if there is news to draw."""
-        raise NotImplementedError
 
 
 class MemoryPage(SamplePage):
@@ -182,12 +160,10 @@ class MemoryPage(SamplePage):
 
 
 def _fact(sample: Sample, index: int) -> SampleFacts:
-    extras = sample.extras.items()
-    numbers: dict[str, float] = {}
-    for key, value in extras:
-        found = number(value) if value is not None else None
-        if found is not None:
-            numbers[key] = found
+    found = {
+        key: number(value) for key, value in sample.extras.items() if value is not None
+    }
+    numbers = {key: value for key, value in found.items() if value is not None}
     group = sample.group or group_of(sample.prompt)
     return SampleFacts(
         index, sample.score, group, len(sample.response), numbers, sample.validation

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -43,8 +42,7 @@ _SIGNS = {
 """Signs of the kinds beside their colours."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogRow:
+class LogRow(NamedTuple):
     """A line, or several with the same content."""
 
     start: int
@@ -55,7 +53,7 @@ class LogRow:
     tag: str
     text: str
     """If there are several lines, that of the last one."""
-    count: int
+    times: int
     """Number of lines in it."""
     whole: str
     """The last line as it was printed."""
@@ -76,43 +74,32 @@ def rows(
     before: str | None = None
     for line in lines:
         parts = split_line(line.text)
+        key = None
         if not fold:
-            made.append(
-                LogRow(line.start, line.end, parts.kind, "", line.text, 1, line.text)
-            )
-            continue
-        alone = apart is not None and apart(line.text)
-        if not alone and _ends_bar(made, parts):
-            made[-1] = replace(made[-1], end=line.end)
-            continue
-        key = None if alone else _key(parts.kind, parts.tag, parts.text)
-        tag, text = (parts.tag, parts.text) if alone else _summed_up(parts)
+            parts = ParsedLine("", line.text, 1, parts.kind)
+        elif apart is None or not apart(line.text):
+            if _ends_bar(made, parts):
+                made[-1] = made[-1]._replace(end=line.end)
+                continue
+            key = _key(parts)
+            record = record_summary(parts.text)
+            if record is not None:
+                parts = parts._replace(tag=parts.tag or record.tag, text=record.text)
         row = LogRow(
-            line.start, line.end, parts.kind, tag, text, parts.times, line.text
+            line.start,
+            line.end,
+            parts.kind,
+            parts.tag,
+            parts.text,
+            parts.times,
+            line.text,
         )
         if key is not None and key == before:
-            last = made[-1]
-            made[-1] = LogRow(
-                last.start,
-                row.end,
-                row.kind,
-                row.tag,
-                row.text,
-                last.count + row.count,
-                row.whole,
-            )
-        else:
-            made.append(row)
+            last = made.pop()
+            row = row._replace(start=last.start, times=last.times + row.times)
+        made.append(row)
         before = key
     return made
-
-
-def _summed_up(line: ParsedLine) -> tuple[str, str]:
-    """Return the tag and the text of a line; for a record, its summary."""
-    record = record_summary(line.text)
-    if record is None:
-        return line.tag, line.text
-    return line.tag or record.tag, record.text
 
 
 def _ends_bar(above: Sequence[LogRow], line: ParsedLine) -> bool:
@@ -123,14 +110,14 @@ def _ends_bar(above: Sequence[LogRow], line: ParsedLine) -> bool:
     return below and bool(line.tag) and not line.text.strip()
 
 
-def _key(kind: LineKind, tag: str, text: str) -> str | None:
+def _key(line: ParsedLine) -> str | None:
     """Return the key by which lines are folded; None for lines that are never folded."""
+    tag, text, _, kind = line
     if kind in (LineKind.STEP, LineKind.MARK):
         return None
     if kind is LineKind.PROGRESS:
         return f"{tag}\0{_NUMBER.sub('#', text.partition('%|')[0])}"
-    short = text[:_ALIKE]
-    alike = _NUMBER.sub("#", short)
+    alike = _NUMBER.sub("#", text[:_ALIKE])
     # Numbers alone are figures, records of JSONL are each their own.
     figures = text.startswith("{") or not any(sign.isalpha() for sign in alike)
     return f"{tag}\0{text if figures else alike + text[_ALIKE:]}"
@@ -163,7 +150,7 @@ class ScreenRow(NamedTuple):
 def screen_rows(row: LogRow, layout: LogLayout) -> Iterator[ScreenRow]:
     """Yield the rows of the screen that a row of the log takes."""
     tag = f"{_short(row.tag, layout.tag)} " if row.tag and layout.tag else ""
-    head = f"{tag}×{row.count} " if row.count > 1 else tag
+    head = f"{tag}×{row.times} " if row.times > 1 else tag
     text = head + row.text
     if not layout.wrap:
         yield ScreenRow(
@@ -204,7 +191,7 @@ def row_pieces(
     sign = _SIGNS.get(kind, " ") if line.first else " "
     shown = str(number) if number is not None and line.first else ""
     head, text = line.text[: line.head], line.text[line.head :]
-    tag, times, count = head.rpartition("×") if line.row.count > 1 else (head, "", "")
+    tag, times, count = head.rpartition("×") if line.row.times > 1 else (head, "", "")
     row = [
         (f"{sign} ", kind.value),
         (f"{shown:>{cells - 1}} " if cells else "", "number"),
@@ -235,15 +222,18 @@ class RecordSummary(NamedTuple):
     text: str
 
 
+def _records(line: str) -> list[dict[str, Any]]:
+    """Return the records of a line of JSON, none of other lines."""
+    try:
+        return objects(line.encode("utf-8", "replace")) if line.startswith("{") else []
+    except ValueError:
+        return []
+
+
 @lru_cache(4096)
 def record_summary(line: str) -> RecordSummary | None:
     """Summarise a line of JSON, None for other lines and empty records."""
-    if not line.startswith("{"):
-        return None
-    try:
-        found = objects(line.encode("utf-8", "replace"))
-    except ValueError:
-        return None
+    found = _records(line)
     text = "  |  ".join(filter(None, map(_row, found)))
     if not text:
         return None
@@ -252,22 +242,15 @@ def record_summary(line: str) -> RecordSummary | None:
 
 def whole_line(line: str) -> str:
     """Return a whole line, JSON with a row for each field."""
-    try:
-        found = objects(line.encode("utf-8", "replace")) if line.startswith("{") else []
-    except ValueError:
-        found = []
-    if found:
-        return safe(
-            "\n".join(
-                json.dumps(record, indent=2, ensure_ascii=False) for record in found
-            )
-        )
-    return line
+    found = (json.dumps(one, indent=2, ensure_ascii=False) for one in _records(line))
+    return safe("\n".join(found)) or line
 
 
 def _row(record: dict[str, Any]) -> str:
     """Return the row of one record: its step, indicators, other figures, texts."""
-    values = _values(record)
+    data = record.get("data")
+    own = {key: record[key] for key in record if key not in (*_ABOUT, *_STEPS)}
+    values = flatten(own) | (flatten(data) if isinstance(data, dict) else {})
     found = {key: number(value) for key, value in values.items()}
     numbers = {key: value for key, value in found.items() if value is not None}
     labels = _indicators(str(record.get("scope") or ""), tuple(numbers))
@@ -275,36 +258,22 @@ def _row(record: dict[str, Any]) -> str:
     words = _step_words(record)
     for key in keys[:_JSON_RECORDS_MOST]:
         label, times = labels.get(key, (one_line(key, _WORDS), 1.0))
+        said = _quoted(values[key])
         if key in numbers:
-            words.append(f"{label} {compact(times * numbers[key]):<{_FIGURE}}")
-        else:
-            words.append(f"{label} {_quoted(values[key])}")
-    if len(keys) > _JSON_RECORDS_MOST:
-        words.append(f"+{len(keys) - _JSON_RECORDS_MOST}")
-    return "  ".join(words).rstrip()
+            said = f"{compact(times * numbers[key]):<{_FIGURE}}"
+        words.append(f"{label} {said}")
+    more = len(keys) - _JSON_RECORDS_MOST
+    return "  ".join([*words, *[f"+{more}"] * (more > 0)]).rstrip()
 
 
 def _step_words(record: dict[str, Any]) -> list[str]:
-    for name in _STEPS:
-        step = integer(record.get(name))
-        if step is not None:
-            return [f"step {step:<{_STEP}}"]
-    return []
-
-
-def _values(record: dict[str, Any]) -> dict[str, Any]:
-    """Return the measurements by name."""
-    data = record.get("data")
-    values = flatten(
-        {key: value for key, value in record.items() if key not in (*_ABOUT, *_STEPS)}
-    )
-    return values | (flatten(data) if isinstance(data, dict) else {})
+    steps = [integer(record.get(name)) for name in _STEPS]
+    return [f"step {step:<{_STEP}}" for step in steps if step is not None][:1]
 
 
 def _quoted(value: object) -> str:
-    if isinstance(value, str):
-        return f'"{one_line(value, _WORDS)}"'
-    return one_line(str(value), _WORDS)
+    said = one_line(str(value), _WORDS)
+    return f'"{said}"' if isinstance(value, str) else said
 
 
 @lru_cache(256)

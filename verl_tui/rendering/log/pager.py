@@ -105,13 +105,12 @@ class Pager:
         self.top = (start, 0)
         self._pending = -(self.height // 3 if above is None else above)
 
-    def go_home(self) -> None:
-        """Show the beginning."""
-        self.go_to(0, 0)
-
-    def go_end(self) -> None:
-        """Show the newest line, and follow."""
-        self.follow = self._fresh = True
+    def go_end(self, way: int = 1) -> None:
+        """Show the newest line, and follow; or (-1) the beginning."""
+        if way < 0:
+            self.go_to(0, 0)
+        else:
+            self.follow = self._fresh = True
 
     def share(self, last: ScreenRow) -> int:
         """Return the position of a row in the file, in percent."""
@@ -123,17 +122,11 @@ class Pager:
 
     def _go_after(self) -> None:
         """Keep the newest row in sight while moving as few rows as possible."""
-        end = self._end()
-        room = 0
+        end, room = self._end(), 0
         if not self._fresh:
-            known = self._from(self._resolve(), self.height + 1)
-            free = self.height - len(known)
-            if end in known[: self.height]:
-                whole = next(self._walk(known[0], -1), None) is None
-                if free <= self.height // _ROOM or whole:
-                    return
-            elif free < 0:
-                room = self.height // _ROOM
+            if end in self._from(self._resolve(), self.height):
+                return
+            room = self.height // _ROOM
         self._set(self._back(end, self.height - 1 - room))
         self._fresh = False
 

@@ -141,9 +141,8 @@ class LogWindow:
     def _log_rows(self, pager: Pager, width: int, height: int) -> list[Pieces]:
         most = max(1000, pager.log.size // _SHORTEST)  # lines
         numbers = len(str(most)) + 1 if width >= ROOMY else 0
-        matches, search = None, None
-        if self.query is not None:
-            matches, search = self.query.found, self.query.search
+        query = self.query
+        matches, search = (query.found, query.search) if query else (None, None)
         room = max(1, width - 2 - numbers)
         tag = 16 if numbers else 5
         layout = LogLayout(room, self.wrap, self.fold, tag, matches)
@@ -276,32 +275,28 @@ def _words(words: str, width: int) -> list[Pieces]:
 
 def place_line(window: LogWindow, width: int) -> tuple[Pieces, Pieces]:
     """Return the pieces of the line above the log, at its left and at its right."""
-    run, pager = window.view.run, window.pager
+    run, pager, source = window.view.run, window.pager, window.source
     left: Pieces = []
     if width >= ROOMY:
         name = middle(run.name, max(8, width // 3)) if run is not None else ""
         left += [("log ", "dim"), (f"{name}  ", "strong")]
-    if pager is None or window.source is None:
+    if pager is None or source is None:
         return left, []
-    left += _file_words(window, window.source, max(8, width // 2 - 8))
-    if window.progress:
-        return left, [(window.progress, "accent")]
-    if pager.follow or not window.lines:
-        return left, [("following" if pager.follow else "", "dim")]
-    return left, [(f"{pager.share(window.lines[-1])}%", "dim")]
-
-
-def _file_words(window: LogWindow, source: SourceStatus, cells: int) -> Pieces:
     paths = window.paths
     number = f" {paths.index(source.path) + 1}/{len(paths)}" if len(paths) > 1 else ""
-    words: Pieces = [(middle(PurePath(source.path).name, cells) + number, "")]
-    if source.unreadable:
-        words.append((f"  {source.unreadable:,} unreadable", "warning"))
+    file = middle(PurePath(source.path).name, max(8, width // 2 - 8))
+    left.append((file + number, ""))
+    unreadable = f"  {source.unreadable:,} unreadable"
+    left.append((unreadable * bool(source.unreadable), "warning"))
     if window.query is not None:
-        words.append((f"  /{window.query.search.expression}/", "accent"))
-        if window.query.search.given_up:
-            words.append(("  long lines not searched", "warning"))
-    return words
+        left.append((f"  /{window.query.search.expression}/", "accent"))
+        given_up = window.query.search.given_up
+        left.append(("  long lines not searched" * bool(given_up), "warning"))
+    if window.progress:
+        return left, [(window.progress, "accent")]
+    if pager.follow:
+        return left, [("following", "dim")]
+    return left, [(f"{pager.share(one)}%", "dim") for one in window.lines[-1:]]
 
 
 def hits_in_sight(

@@ -259,7 +259,3 @@ class ListedMetrics:
     def keys(self) -> tuple[str, ...]:
         """The listed keys in order."""
         return tuple(key for group in self.groups for key in group.keys)
-
-
-BUDGET = 0.03
-"""Seconds of drawing before pending keys are handled and the rest is drawn."""

@@ -111,34 +111,26 @@ class Browse:
 
     def _index(self) -> int | None:
         """Return the sample to show; None if nothing is listed or that is not known yet."""
-        index = self.chosen.index
-        visible = self.listing.visible
-        if self.listing.place_of(index) is not None:
+        chosen, listing = self.chosen, self.listing
+        index, visible = chosen.index, listing.visible
+        if listing.place_of(index) is not None:
             return index
-        if not self.listing.complete:
-            return self._index_while_reading()
+        if not listing.complete and not listing.filtered:
+            # it can be read before it can be listed
+            return None if chosen.last else index or 0
         if not visible:
             return None
-        if index is None or self.listing.filtered:
-            return visible[-1 if self.chosen.last else 0]
+        if index is None or listing.filtered:
+            return visible[-1 if chosen.last else 0]
         return min(visible, key=lambda other: abs(other - index))
-
-    def _index_while_reading(self) -> int | None:
-        index = self.chosen.index or 0
-        if self.chosen.last:
-            return None
-        if not self.listing.filtered and len(self.listing.facts) <= index:
-            return index  # it can be read before it can be listed
-        first = self.listing.visible[:1] if self.chosen.index is None else []
-        return first[0] if first else None
 
     def read_ahead(self) -> None:
         """Request the neighbours of the sample."""
-        for by in (1, -1):
-            at = self.listing.place_of(self.index)
-            if at is not None and self.page is not None:
-                for other in self.listing.visible[max(0, at + by) : at + by + 1]:
-                    self.page.sample(other)
+        at = self.listing.place_of(self.index)
+        if at is not None and self.page is not None:
+            visible = self.listing.visible
+            for other in (*visible[at + 1 : at + 2], *visible[max(0, at - 1) : at]):
+                self.page.sample(other)
 
     # -- moving ------------------------------------------------------------------------------------
 
@@ -159,10 +151,9 @@ class Browse:
             self._past = (found[0].place, found[0].fact.index) if found else self._past
             return bool(found)
         visible = self.listing.visible
-        known = self.page is not None and 0 <= at < len(visible)
-        return (
-            known and self.page is not None and self._go(self.page.place, visible[at])
-        )
+        if self.page is None or not 0 <= at < len(visible):
+            return False
+        return self._go(self.page.place, visible[at])
 
     def to_sample(self, by: int) -> bool:
         """Go to the next or previous sample, past the last or first to another step."""
@@ -171,21 +162,16 @@ class Browse:
             return self.to_row((at or 0) + by)
         if at is not None and self.to_row(at + by):
             return True
-        if self.page is None or self.query.like is not None:
-            return False
-        if not self.listing.complete:
-            return self._to_unlisted(self.page.place, by)
-        return self._to_beyond(by)
+        return self.query.like is None and self._to_unlisted(by)
 
-    def _to_unlisted(self, place: Place, by: int) -> bool:
-        """Go to a sample while its step is being read: it can be read before it can be listed."""
-        if self.listing.filtered or self.index is None:
-            return False
-        if self.index + by < 0:
-            return self._to_beyond(by)
-        return self._go(place, self.index + by)
-
-    def _to_beyond(self, by: int) -> bool:
+    def _to_unlisted(self, by: int) -> bool:
+        """Go to a sample that is not listed yet, as its step is still being read, else to another
+        step.
+        """
+        if not self.listing.complete and self.shown is not None:
+            place, index = self.shown
+            if index + by >= 0:
+                return self._go(place, index + by)
         beyond = self._beyond(by)
         return beyond is not None and self._go(beyond, None, last=by < 0)
 
@@ -205,9 +191,9 @@ class Browse:
         at = kind.index(here) - by if here in kind else -1
         return kind[at] if 0 <= at < len(kind) else None
 
-    def to_extreme(self, *, best: bool) -> bool:
-        """Go to the best or worst listed sample, from there to the next with the same score."""
-        index = self.listing.extreme(self.index, best=best)
+    def to_extreme(self, way: int) -> bool:
+        """Go to the best (1) or worst (-1) listed sample, then to the next that scored the same."""
+        index = self.listing.extreme(self.index, best=way > 0)
         if self.page is None or self.history is not None or index is None:
             return False
         return self._go(self.page.place, index)
@@ -288,6 +274,10 @@ class Browse:
     def turn(self) -> None:
         """Reverse the order."""
         self.order = self.order._replace(down=not self.order.down)
+
+    def show_raw(self) -> None:
+        """Show texts as they stand, or set apart by speaker and kind."""
+        self.raw = not self.raw
 
     def fold(self, part: str) -> None:
         """Fold or unfold a part of the sample."""

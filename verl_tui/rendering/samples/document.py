@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.means import clamp
 from verl_tui.rendering.samples.answers import find_answers, truth_text
-from verl_tui.rendering.samples.signs import (
-    REPEATED,
-    TAG,
-    TOKEN_ROLE,
-    over,
-    repeated,
-    special,
-)
+from verl_tui.rendering.samples.signs import REPEATED, over, repeated, special
 from verl_tui.rendering.samples.speakers import parse_both, turn_words
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.piece import pieces
@@ -81,7 +74,7 @@ class _Text(NamedTuple):
 
     name: str
     text: str
-    size: int
+    size: int = 1
     """Characters that were logged."""
     marks: Sequence[MarkedSpan] = ()
     chunks: Sequence[TextChunk] = ()
@@ -95,7 +88,7 @@ class _Text(NamedTuple):
 
     def labelled(self, row: _Row, chunk: TextChunk, before: str) -> _Row:
         """Return a row of a chunk with its label, unless the row before it had the same."""
-        role = _role(chunk)
+        role = chunk.role
         label = role if role != before and row.start < row.end else ""
         at = bisect_right(self.answers, row.start - 1)
         if at < len(self.answers) and self.answers[at] < row.end:
@@ -150,9 +143,10 @@ class Document:
             self.hits += [Hit(at, *hit) for hit in found]
             marks = over(part.marks, [(*hit, "hit") for hit in found])
             self._parts[at] = part._replace(marks=marks)
-        self._here: Hit | None = None
         if here is not None and self.hits:
-            self._here = self.hits[here % len(self.hits)]
+            at, start, end = self.hits[here % len(self.hits)]
+            marks = over(self._parts[at].marks, [(start, end, "here")])
+            self._parts[at] = self._parts[at]._replace(marks=marks)
         self._set_margin(max(1, width))
         self._most = dict.fromkeys(folded, 4 if self._roomy else 2)
         """Rows that folded parts may take."""
@@ -171,12 +165,11 @@ class Document:
         wide = bool(labels) and width >= _LABELLED
         self._labels = max(map(len, labels)) if wide else int(named and width >= _RULED)
         """Cells of a label, 0 without labels."""
-        self._ruled = bool(labels) and width >= _RULED
-        """True for a rule beside the text."""
+        self._rule = " " * wide + "│ " * (bool(labels) and width >= _RULED)
+        """What stands between label and text."""
         self._cells = width
-        self._width = max(1, width - self._labels - wide - 2 * self._ruled)
+        self._width = max(1, width - self._labels - len(self._rule))
         """Cells of the text."""
-        self._wide = wide
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -193,9 +186,7 @@ class Document:
     def hides(self) -> bool:
         """True if a part is folded to fewer rows than it has."""
         self.grow(_STEP)
-        return bool(self._most) and any(
-            row.words.startswith(ELLIPSIS) for row in self._rows
-        )
+        return any(row.words.startswith(ELLIPSIS) for row in self._rows)
 
     def part_at(self, row: int) -> str:
         """Return the part that a row belongs to."""
@@ -223,20 +214,13 @@ class Document:
         if row.kind == "heading":
             return self._heading(row.part)
         before = self._rows[at - 1] if at else None
-        is_first = before is None or (before.part, before.label) != (
-            row.part,
-            row.label,
-        )
-        name = row.label[: self._labels] if is_first else ""
-        label = f"{name:>{self._labels}}{' ' * self._wide}"
-        label += "│ " * self._ruled
+        named = before is not None and before[0::3][:2] == row[0::3][:2]
+        name = "" if named else row.label[: self._labels]
+        label = f"{name:>{self._labels}}{self._rule}"
         margin: Pieces = [(label, row.role)] if label else []
         if row.kind == "words":
             return cut([*margin, (row.words, "dim")], self._cells, ELLIPSIS)
-        found = part.marks
-        if self._here is not None and self._here.part == row.part:
-            found = over(found, [(*self._here[1:], "here")])
-        return [*margin, *pieces(part.text, row.start, row.end, found, part.name)]
+        return [*margin, *pieces(part.text, row.start, row.end, part.marks, part.name)]
 
     def _heading(self, at: int) -> Pieces:
         part = self._parts[at]
@@ -298,9 +282,8 @@ class Document:
         rows = [row for row in self._labelled(at, ends) if row.kind == "text"]
         last = (rows or [_Row(at, *ends[-1])])[1 - most if most > 1 else -1 :]
         if most == 1:
-            text = part.text[last[0].start : last[0].end]
-            note = last[0]._replace(words=f"{ELLIPSIS} {text}", kind="words")
-            yield self._named(note)
+            end = f"{ELLIPSIS} {part.text[last[0].start : last[0].end]}"
+            yield self._named(last[0]._replace(words=end, kind="words"))
             return
         yield self._named(self._note(at, last[0].start, last[0].start, self._unfolds))
         yield from last
@@ -318,9 +301,7 @@ class Document:
     def _text_rows(self, at: int) -> Iterator[_Row]:
         """Yield all rows of a part."""
         rows = self._labelled(at, spans(self._parts[at].text, self._width))
-        for row in rows:
-            yield self._named(row)
-            break
+        yield from map(self._named, islice(rows, 1))
         yield from rows
 
     def _labelled(self, at: int, rows: Iterable[tuple[int, int]]) -> Iterator[_Row]:
@@ -343,7 +324,7 @@ class Document:
                 yield _Row(at, start, start, words=words, kind="words")
             turn = chunk.turn
             row = part.labelled(_Row(at, start, end), chunk, before)
-            before = _role(chunk) if start < end else before
+            before = chunk.role if start < end else before
             yield row
 
 
@@ -369,16 +350,25 @@ def _merged_hits(text: str, searches: Iterable[Search]) -> list[tuple[int, int]]
     return merged
 
 
+def _names_speaker(text: str, one: TextChunk, end: int) -> bool:
+    """Return whether a row that ends somewhere has nothing but the word that the label has."""
+    said = text[one.start : one.end].lower()
+    names = one.token and one.kind == "text" and one.speaker in said
+    return names and not text[one.end : end].strip()
+
+
+# -- parts -----------------------------------------------------------------------------------------
+
+
 def _parts(sample: Sample, *, raw: bool, grouped: bool) -> list[_Text]:
     asked, answered = _said(sample.prompt.strip("\n"), sample.response.strip("\n"), raw)
     truth: tuple[str, Sequence[MarkedSpan]] = (sample.ground_truth or "", ())
     if not raw:
         answered = answered._replace(turns=turn_words(answered.chunks, sample.extras))
         truth = truth_text(sample, answered.chunks)
-    fields = _fields(sample if grouped else sample._replace(group=None))
-    parts = [asked, answered, _Text("truth", truth[0].strip("\n"), 1, truth[1])]
-    parts.append(_Text("fields", fields, 1))
-    return [one for one in parts if one.text]
+    fields = _fields(sample, grouped=grouped)
+    parts = [asked, answered, _Text("truth", truth[0].strip("\n"), marks=truth[1])]
+    return [one for one in (*parts, _Text("fields", fields)) if one.text]
 
 
 @lru_cache(maxsize=8)  # the same sample is laid out anew for another size or fold
@@ -395,32 +385,16 @@ def _text(name: str, text: str, chunks: Sequence[TextChunk]) -> _Text:
     if not text.strip():
         return _Text(name, "(empty)", 0, [(0, 7, "dim")])
     answers = find_answers(text, chunks)
-    labels = _kinds_of(text, chunks)
-    labels |= {"answer"} if answers else set()
+    roles = [(one.start, one.end, one.role) for one in chunks if not one.token]
+    labels = {role for start, end, role in roles if text[start:end].strip()}
+    labels.update(["answer"] * bool(answers))
     if len(labels) < 2 and labels <= {"system", "user", "assistant"}:
-        labels = set()
-    found = special(text)
-    if chunks:
-        found = over(_kinds(text, chunks, plain=not labels), _outermost(answers))
+        labels, roles = set(), []
+    found = over(over(roles, special(text)), _outermost(answers))
     if name == "response":
         found = over(repeated(text), found)
     starts = [answer.start for answer in answers]
     return _Text(name, text, len(text), found, chunks, starts, frozenset(labels))
-
-
-def _kinds_of(text: str, chunks: Iterable[TextChunk]) -> set[str]:
-    """Return the roles of all that is neither token nor blank."""
-    words = (one for one in chunks if not one.token)
-    return {_role(one) for one in words if text[one.start : one.end].strip()}
-
-
-def _kinds(text: str, chunks: Iterable[TextChunk], *, plain: bool) -> list[MarkedSpan]:
-    """Return the roles of tokens, and of the words between them unless those are plain text."""
-    return [
-        (one.start, one.end, _token_role(text, one) if one.token else _role(one))
-        for one in chunks
-        if one.token or not plain
-    ]
 
 
 def _outermost(answers: Iterable[Answer]) -> list[MarkedSpan]:
@@ -432,25 +406,7 @@ def _outermost(answers: Iterable[Answer]) -> list[MarkedSpan]:
     return found
 
 
-def _role(one: TextChunk) -> str:
-    return one.speaker if one.kind == "text" else one.kind
-
-
-def _names_speaker(text: str, one: TextChunk, end: int) -> bool:
-    """Return whether a row that ends somewhere has nothing but the word that the label has."""
-    said = text[one.start : one.end].lower()
-    names = one.token and one.kind == "text" and one.speaker in said
-    return names and not text[one.end : end].strip()
-
-
-def _token_role(text: str, one: TextChunk) -> str:
-    """Return the role of a tag that opens or closes a block, or of a token of the template."""
-    if one.kind == "text" or text.startswith(("<|", "<｜"), one.start):
-        return TOKEN_ROLE
-    return TAG
-
-
-def _fields(sample: Sample) -> str:
+def _fields(sample: Sample, *, grouped: bool) -> str:
     """Return the further fields as text, numbers on one line."""
     numbers: list[str] = []
     lines: list[str] = []
@@ -459,6 +415,6 @@ def _fields(sample: Sample) -> str:
             numbers.append(f"{name} {compact(value)}")
         elif value is not None:
             lines.append(f"{name}: {value}")
-    if sample.group is not None:
+    if grouped and sample.group is not None:
         numbers.append(f"group {sample.group}")
     return "\n".join([" · ".join(numbers)] * bool(numbers) + lines).strip("\n")

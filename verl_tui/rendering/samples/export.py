@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from verl_tui.exporters.new_file import create, named
+from verl_tui.on_demand.worker import Job
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ BUDGET = 0.005
 """Seconds of writing at a stretch."""
 
 
-class Export:
+class Export(Job):
     """An export of samples, written by the browser's thread.
 
     Rows of a dump are written byte by byte, so that other tools can read them; other samples in
@@ -72,10 +73,6 @@ class Export:
     def waits(self) -> bool:
         """Return True if there is something to write."""
         return not self.done
-
-    def is_urgent(self) -> bool:
-        """Return False: it is not on the screen."""
-        return False
 
     def read_on(self) -> bool:
         """Write whole lines for some milliseconds; return True at the end."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.rendering.samples.table import excerpt
+from verl_tui.rendering.samples.table import SampleRow, excerpt
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
     from verl_tui.on_demand.samples import SampleBrowser, SamplePage
     from verl_tui.records import Sample, SampleFacts
-    from verl_tui.rendering.samples.table import Excerpt
     from verl_tui.runs.samples import Place, Samples
 
 _MOST_STEPS = 50
@@ -25,11 +24,14 @@ class PastResponse(NamedTuple):
     """A sample of the prompt."""
 
     place: Place
-    fact: SampleFacts
+    row: SampleRow
     response: str
     """Beginning of the response."""
-    excerpt: Excerpt
-    """A few words of it."""
+
+    @property
+    def fact(self) -> SampleFacts:
+        """What is known of it."""
+        return self.row.fact
 
 
 class SamePrompt(NamedTuple):
@@ -107,6 +109,6 @@ class History:
     def _add(self, place: Place, fact: SampleFacts, sample: Sample) -> None:
         if sample.prompt == self._prompt.prompt:
             response = sample.response
-            past = PastResponse(place, fact, response[:_SHOWN], excerpt(response))
-            self.found.append(past)
+            row = SampleRow(fact, place.step, excerpt(response))
+            self.found.append(PastResponse(place, row, response[:_SHOWN]))
             self.found.sort(key=lambda found: (found.place, found.fact.index))

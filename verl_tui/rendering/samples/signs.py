@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.patterns import pattern
 from verl_tui.repetition import TOKEN, runs
+from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,80 +20,26 @@ if TYPE_CHECKING:
     from verl_tui.rendering.text.piece import MarkedSpan
 
 
-_SPEAKERS = {
-    "system": "system developer",
-    "user": "user human",
-    "tool": "tool ipython observation function environment",
+_TABLE = toml_table(__file__, "signs.toml")
+_BY_NAME: dict[str, str] = {
+    name: one for one, said in _TABLE["speakers"].items() for name in said.split()
 }
-"""Speakers by the names that they have in texts; all others are the assistant."""
-_BY_NAME = {name: one for one, names in _SPEAKERS.items() for name in names.split()}
-_CHANNELS = {"analysis": "thought", "commentary": "call"}
-"""Channels of gpt-oss; the third, `final`, is text."""
-_BLOCKS = {
-    "thought": "think thinking thought thoughts reason reasoning scratchpad seed:think",
-    "call": "tool tool_call tool_calls function_call function_calls search query code python "
-    "action search_query tool_calls_section invoke",
-    "result": "tool_response tool_responses tool_result tool_results tool_outputs information "
-    "result results search_result interpreter observation documents document output "
-    "execution_results",
-    "answer": "answer solution final_answer",
-    "code": "``` ~~~",
+_KINDS = {
+    name: kind for kind, said in _TABLE["blocks"].items() for name in said.split()
 }
-_KINDS = {name: kind for kind, names in _BLOCKS.items() for name in names.split()}
-_MARKERS = "function tools s pad unk bos eos mask image img video"
-"""Tags that open no block."""
-_TAGS = "|".join(sorted((*_KINDS, *_MARKERS.split()), key=len, reverse=True))
-_CHANNEL = r"<\|channel\|>(?P<kind>\w{1,20})[^<>|\n]{0,80}"
-_FORMS = (
-    ("turn", r"<\|im_start\|>(?P<name>\w{1,20})(?:<\|im_sep\|>)?"),
-    (
-        "turn",
-        r"<\|(?:start_header_id|header_start)\|>(?P<name>[^<>|\n]{0,40})"
-        r"<\|(?:end_header_id|header_end)\|>",
-    ),
-    ("turn", r"<start_of_turn>(?P<name>\w{1,20})"),
-    (
-        "turn",
-        r"<[|｜](?P<name>system|user|assistant|observation|tool|User|Assistant)[|｜]>",
-    ),
-    (
-        "turn",
-        rf"<\|start\|>(?P<name>\w{{1,20}})[^<>|\n]{{0,80}}(?:{_CHANNEL})?"
-        r"(?:<\|constrain\|>\w{0,20})?(?:<\|message\|>)?",
-    ),
-    ("turn", rf"{_CHANNEL}(?:<\|constrain\|>\w{{0,20}})?<\|message\|>"),
-    ("user", r"\[INST\]|<</SYS>>|\[/SYSTEM_PROMPT\]"),
-    ("assistant", r"\[/INST\]"),
-    ("system", r"<<SYS>>|\[SYSTEM_PROMPT\]"),
-    (
-        "block",
-        r"\[(?P<close>/)?(?P<name>THINK|TOOL_CALLS|TOOL_RESULTS|AVAILABLE_TOOLS)\]",
-    ),
-    (
-        "end",
-        r"<\|(?:im_end|eot_id|eot|end|endoftext|end_of_text|return|call)\|>|</s>|<end_of_turn>"
-        r"|<[|｜]end▁of▁sentence[|｜]>",
-    ),
-    ("block", r"<[|｜](?:begin|(?P<close>end))_(?:of_)?(?P<name>\w{1,40})[|｜]>"),
-    ("block", r"<[|｜](?P<name>\w{1,40}?)[▁_](?:begin|(?P<close>end))[|｜]>"),
-    ("block", rf"<(?P<close>/)?(?P<name>{_TAGS})(?:\s[^<>\n]{{0,100}})?>"),
-    ("block", r"◁(?P<close>/)?(?P<name>think)▷"),
-    ("fence", r"^[^\S\n]{0,3}(?P<name>```|~~~)[^\n`]{0,80}$"),
-    (
-        "other",
-        r"<[|｜][^<>|｜\s]{1,48}[|｜]>|\[/?(?:PAD|CLS|SEP|MASK)\]|<start_of_turn>",
-    ),
-)
-"""What a sign does, or who speaks behind it, and its form."""
-_SIGNS = pattern(
-    "|".join(
-        f"(?P<form{at}>{form})".replace("<name>", f"<name{at}>")
-        .replace("<kind>", f"<kind{at}>")
-        .replace("<close>", f"<close{at}>")
-        for at, (_, form) in enumerate(_FORMS)
-    ),
-    re.MULTILINE,
-)
+_TAGS = "|".join(sorted((*_KINDS, *_TABLE["markers"].split()), key=len, reverse=True))
+_DOES = [row["does"] for row in _TABLE["forms"]]
+
+
+def _form(at: int, form: str) -> str:
+    """Return a form of the table with its number in the names of all groups."""
+    form = form.replace("CHANNEL", _TABLE["channel"]).replace("TAGS", _TAGS)
+    numbered = re.sub(r"\?P<(\w+)>", rf"?P<\g<1>{at}>", form)
+    return f"(?P<form{at}>{numbered})"
+
+
+_FORMS = (_form(at, row["form"]) for at, row in enumerate(_TABLE["forms"]))
+_SIGNS = pattern("|".join(_FORMS), re.MULTILINE)
 _ROLE = (
     "system|developer|user|human|assistant|model|gpt|tool|ipython|observation|function"
 )
@@ -143,13 +90,13 @@ def template_signs(text: str) -> list[Sign]:
 
 def _sign(found: re.Match[str]) -> Sign:
     at = (found.lastgroup or "").removeprefix("form")
-    does = _FORMS[int(at)][0]
+    does = _DOES[int(at)]
     groups = found.groupdict()
     name = groups.get(f"name{at}") or ""
     if does in ("user", "assistant", "system"):
         return Sign(*found.span(), "turn", does)
     if does == "turn":
-        kind = _CHANNELS.get(groups.get(f"kind{at}", ""), "text")
+        kind = _TABLE["channels"].get(groups.get(f"kind{at}", ""), "text")
         return Sign(*found.span(), "turn", _speaker(name), kind)
     name = name.lower().replace("▁", "_")
     if does == "block":

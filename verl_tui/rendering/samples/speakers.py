@@ -44,6 +44,11 @@ class TextChunk(NamedTuple):
     token: bool = False
     """True for a template's token, a tag or a fence."""
 
+    @property
+    def role(self) -> str:
+        """How it is drawn: by its kind, plain text by who says it."""
+        return self.speaker if self.kind == "text" else self.kind
+
 
 def parse_both(prompt: str, response: str) -> tuple[list[TextChunk], list[TextChunk]]:
     """Cut a prompt and its response into chunks; the response goes on in the blocks that the prompt

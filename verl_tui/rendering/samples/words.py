@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.rendering.samples.query import FILE
 from verl_tui.rendering.samples.table import excerpt
-from verl_tui.rendering.text.numbers import exact_step
+from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import cut, middle
 from verl_tui.rendering.text.wrap import ELLIPSIS, wrap
@@ -130,13 +130,30 @@ def group_strip(browse: Browse) -> Pieces:
     return [("  ", ""), *strip(browse.listing, fact.index, mates, _LONGEST_STRIP)]
 
 
-def short_row(browse: Browse, sample: Sample, place: Place, width: int) -> Pieces:
+def header(browse: Browse, width: int) -> tuple[Pieces, Pieces]:
+    """Return the step, the sample and its score for the left, those of the others for the right."""
+    if browse.shown is None:
+        return [], []
+    place, index = browse.shown
+    left = [(f"step {exact_step(place.step)} · ", "strong"), *sample_words(browse)]
+    left += [(" · validation", "accent")] if place.validation else []
+    scores = browse.listing.scores
+    if len(scores.scores) > 1:
+        left.append((f" · step mean {compact(scores.mean)}", "dim"))
+    # step, sample and score are never left out for the others' scores
+    room = min(width // 3, width - 1 - cells_of(left[:3]))
+    among = range(len(browse.listing.facts))
+    return left, strip(browse.listing, index, among, room)
+
+
+def short_row(browse: Browse, sample: Sample, width: int) -> Pieces:
     """Return the step, the score and the answer of a sample, or the end of its response."""
     fact = browse.fact
     scores = browse.listing.scores
     words = excerpt(sample.response)
     row: Pieces = [("sample ", "label")]
-    if width >= 60:
+    if width >= 60 and browse.page is not None:
+        place = browse.page.place
         kind = " of a validation" if place.validation else ""
         row.append((f"of step {exact_step(place.step)}{kind} ", "dim"))
     if fact is not None:
@@ -147,23 +164,17 @@ def short_row(browse: Browse, sample: Sample, place: Place, width: int) -> Piece
     return cut([*row, words.piece(max(1, width - cells_of(row)))], width, ELLIPSIS)
 
 
-def caption(
-    place: Place, samples: Samples, keys: Mapping[str, str], *, following: bool
-) -> str:
-    """Return the words below a sample: which step it is of, and the keys that lead to others.
-
-    Args:
-        place: The step, and whether it is of validations.
-        samples: All samples of the run.
-        keys: Names of actions -> their keys.
-        following: Whether the newest step is followed.
+def caption(browse: Browse, samples: Samples, keys: Mapping[str, str]) -> str:
+    """Return the words below a sample: which step of how many it is of, and the keys that lead to
+    others.
     """
+    if browse.shown is None:
+        return ""
+    place, _ = browse.shown
     words = ["following"]
-    if not following:
-        kind = [
-            one.step for one in samples.places if one.validation is place.validation
-        ]
-        at = f"{kind.index(place.step) + 1} of {len(kind)}"
+    if not browse.chosen.follow:
+        kind = [one for one in samples.places if one.validation is place.validation]
+        at = f"{kind.index(place) + 1} of {len(kind)}"
         words = [f"step {place.step}, {at}", f"{keys['samples.follow']} follows"]
     if samples.dropped:
         words.insert(0, f"{samples.dropped:,} older samples dropped")
@@ -172,23 +183,21 @@ def caption(
 
 def why_none(view: View, width: int, *, short: bool = False) -> list[Pieces]:
     """Say why there is no sample, and where samples come from; in one row, which key opens the
-    screen that says so.
+    panel that says so.
     """
     run = view.run
+    none = "No samples yet"
     if run is None:
-        sentences = ["No run yet."]
+        none = "No run yet."
     elif view.loading:
-        sentences = ["No samples yet, still reading."]
+        none += ", still reading."
     elif short:
-        long = (
-            f"No samples yet ({view.keys['panel.samples']}: how to have them written)."
-        )
-        sentences = [long if len(long) <= width else "No samples yet."]
+        how = f" ({view.keys['panel.samples']}: how to have them written)"
+        none += f"{how * (len(none + how) < width)}."
     else:
-        sentences = ["No samples yet.", _where_samples_are(run)]
-    if short:
-        return [cut([(sentences[0], "dim")], width, ELLIPSIS)]
-    return [[(row, "dim")] for words in sentences for row in wrap(words, width)]
+        none += ". " + _where_samples_are(run)
+    rows = [[(row, "dim")] for row in wrap(none, width)]
+    return rows[:1] if short else rows
 
 
 def _where_samples_are(run: Run) -> str:

@@ -28,9 +28,8 @@ class Occurrence(NamedTuple):
     """Severity, None for good news."""
 
 
-class _KnownFinding(NamedTuple):
-    since: int | None
-    severity: Severity
+_Raised = tuple[int | None, "Severity"]
+"""The first step and the severity of a finding that is known."""
 
 
 @dataclass(slots=True)
@@ -61,10 +60,10 @@ class Acknowledgements:
     def __init__(self) -> None:
         self.revision = 0
         """Grows with every change."""
-        self._acknowledged: dict[_Name, _KnownFinding] = {}
+        self._acknowledged: dict[_Name, _Raised] = {}
         self._marked: set[tuple[_Name, int | None]] = set()
         """All acknowledged findings with their first step, even those that are over."""
-        self._heard: dict[_Name, _KnownFinding] = {}
+        self._heard: dict[_Name, _Raised] = {}
         self._watches: dict[str, _Watch] = {}
 
     def acknowledged(self, run: str, finding: Finding) -> bool:
@@ -81,16 +80,14 @@ class Acknowledgements:
 
     def toggle(self, run: str, finding: Finding) -> bool:
         """Acknowledge a finding or undo that; return True if it is acknowledged now."""
-        name = _name(run, finding)
-        covered = _covers(self._acknowledged.get(name), finding)
+        name, since = _name(run, finding), finding.since_step
+        covered = self.acknowledged(run, finding)
         if covered:
             del self._acknowledged[name]
-            self._marked.discard((name, finding.since_step))
+            self._marked.discard((name, since))
         else:
-            self._acknowledged[name] = _KnownFinding(
-                finding.since_step, finding.severity
-            )
-            self._marked.add((name, finding.since_step))
+            self._acknowledged[name] = since, finding.severity
+            self._marked.add((name, since))
         self.revision += 1
         return not covered
 
@@ -131,12 +128,12 @@ class Acknowledgements:
             watch = self._watches.setdefault(run, _Watch())
             watched = watch.look(now)
             fresh = [
-                Occurrence(run, finding.id, finding.message, finding.severity)
-                for finding in self._unheard(run, findings)
+                Occurrence(run, one.id, one.message, one.severity)
+                for one in self._unheard(run, findings)
             ]
-            ended = run in finished and not watch.finished
+            if run in finished and not watch.finished:
+                fresh.append(Occurrence(run, "finished"))
             watch.finished = run in finished
-            fresh += [Occurrence(run, "finished")] if ended else []
             if watched:
                 self._forget_cleared(run, findings)
                 news += fresh
@@ -144,15 +141,11 @@ class Acknowledgements:
 
     def _unheard(self, run: str, findings: Sequence[Finding]) -> Sequence[Finding]:
         """Return new findings that are not acknowledged, and remember all of them."""
+        heard = self._heard
         fresh = [
-            finding
-            for finding in findings
-            if not _covers(self._heard.get(_name(run, finding)), finding)
+            one for one in findings if not _covers(heard.get(_name(run, one)), one)
         ]
-        self._heard |= {
-            _name(run, finding): _KnownFinding(finding.since_step, finding.severity)
-            for finding in fresh
-        }
+        heard.update((_name(run, one), (one.since_step, one.severity)) for one in fresh)
         return self.open(run, fresh)
 
     def _forget_cleared(self, run: str, findings: Sequence[Finding]) -> None:
@@ -169,9 +162,9 @@ def _name(run: str, finding: Finding) -> _Name:
     return run, finding.id, finding.key
 
 
-def _covers(known: _KnownFinding | None, finding: Finding) -> bool:
+def _covers(known: _Raised | None, finding: Finding) -> bool:
     return (
         known is not None
-        and known.since == finding.since_step
-        and known.severity >= finding.severity
+        and known[0] == finding.since_step
+        and known[1] >= finding.severity
     )

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.given_files import is_ordinary, is_there
+from verl_tui.whole_file import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,7 +80,9 @@ class StateFile:
         if is_there(self._path) and not is_ordinary(self._path):
             return f"not remembered: {self._path}: is no file"
         try:
-            _write(self._path, json.dumps({**others, **asdict(self.state)}, indent=1))
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(self._path, ours=True) as file:
+                file.write(json.dumps({**others, **asdict(self.state)}, indent=1))
         except OSError as error:
             return f"not remembered: {self._path}: {(error.strerror or str(error)).lower()}"
         return ""
@@ -96,18 +97,10 @@ class StateFile:
     def _read(self) -> dict[str, Any]:
         """Take the valid values from the file, and return all of its content."""
         data = _loaded(self._path) if self._path is not None else {}
-        known = {
-            item.name: getattr(UserState(), item.name) for item in fields(UserState)
-        }
-        sound = {
-            name: _sound(data[name], default)
-            for name, default in known.items()
-            if name in data
-        }
-        self.state = replace(
-            self.state,
-            **{name: value for name, value in sound.items() if value is not None},
-        )
+        for item in fields(UserState):
+            value = _sound(data.get(item.name), getattr(UserState(), item.name))
+            if value is not None:
+                self.state = replace(self.state, **{item.name: value})
         return data
 
 
@@ -123,15 +116,11 @@ def state_path() -> Path | None:
 
 def _sound(value: object, default: object) -> Any:
     """Return a value as the type of its default, None if it is invalid."""
-    if isinstance(default, tuple):
-        fits = isinstance(value, list) and all(isinstance(item, str) for item in value)
-        if fits and isinstance(value, list):
-            return tuple(dict.fromkeys(value))[-_MOST:]
-        return None
-    fits = type(value) is type(default) and not (
-        isinstance(value, int) and not 0 <= value < 1000
-    )
-    return value if fits else None
+    if isinstance(default, tuple) and isinstance(value, list):
+        sound = all(isinstance(item, str) for item in value)
+        return tuple(dict.fromkeys(value))[-_MOST:] if sound else None
+    number = not isinstance(value, int) or 0 <= value < 1000
+    return value if type(value) is type(default) and number else None
 
 
 def _loaded(path: Path) -> dict[str, Any]:
@@ -143,24 +132,3 @@ def _loaded(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):
         return {}  # not there yet, or damaged: the app must start all the same
     return data if isinstance(data, dict) else {}
-
-
-def _write(path: Path, text: str) -> None:
-    """Replace a file at once, so that readers see the old or the new text.
-
-    Raises:
-        OSError: It could not be written.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile(
-        "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
-    ) as file:
-        temporary = Path(file.name)
-        try:
-            file.write(text)
-            file.close()
-            temporary.replace(path)
-        except OSError:
-            with suppress(OSError):
-                temporary.unlink()
-            raise

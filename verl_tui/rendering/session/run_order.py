@@ -65,39 +65,33 @@ def ordered(runs: Iterable[Run], order: str, now: float) -> list[Run]:
         "activity": lambda run: -(run.last_record or 0.0),
     }
     listed = sorted(runs, key=keys[order]) if order in keys else list(runs)
-    return sorted(listed, key=lambda run: run.step is None and _is_none(run, now))
+    none = State.NO_TRAINING
+    return sorted(listed, key=lambda run: run.step is None and state(run, now) is none)
 
 
 def first_to_show(monitor: Monitor, now: float) -> str | None:
     """Return the name of the run that needs a look first: with a critical finding, then the newest
     written; of those written at about the same time the first that was found.
     """
-    runs = _critical(monitor)
-    if not runs:
-        runs = [run for run in monitor.runs.values() if run.step is not None]
-    if not runs:
-        runs = ordered(monitor.runs.values(), ORDERS[0], now)
+    known = list(monitor.runs.values())
+    runs = (
+        [run for run in known if _is_critical(monitor.verdicts.get(run.name))]
+        or [run for run in known if run.step is not None]
+        or ordered(known, ORDERS[0], now)
+    )
     newest = max(map(_written, runs), default=0.0)
-    for run in runs:
-        if _written(run) >= newest - _TOGETHER:
-            return run.name
-    return None
-
-
-def _critical(monitor: Monitor) -> list[Run]:
-    """Return the runs with a critical finding."""
-    verdicts = monitor.verdicts.items()
-    names = {name for name, verdict in verdicts if _is_critical(verdict)}
-    return [run for run in monitor.runs.values() if run.name in names]
-
-
-def _is_critical(verdict: Verdict) -> bool:
-    return any(finding.severity is Severity.CRITICAL for finding in verdict.primary)
+    named = (run.name for run in runs if _written(run) >= newest - _TOGETHER)
+    return next(named, None)
 
 
 def _written(run: Run) -> float:
     """Return when a run was last written to, 0 where that is unknown."""
     return run.modified or run.last_record or 0.0
+
+
+def _is_critical(verdict: Verdict | None) -> bool:
+    found = verdict.primary if verdict is not None else ()
+    return any(one.severity is Severity.CRITICAL for one in found)
 
 
 def matching(runs: Iterable[Run], wanted: str) -> list[Run]:
@@ -112,18 +106,10 @@ def named_like(runs: Iterable[Run], wanted: str) -> list[Run]:
     return [run for run in runs if wanted in run.name.casefold()]
 
 
-def _is_none(run: Run, now: float) -> bool:
-    return state(run, now) is State.NO_TRAINING
-
-
-def _natural(name: str) -> list[tuple[int, int | str]]:
+def _natural(name: str) -> list[tuple[int, str]]:
     """Return a sort key that puts `run-2` before `run-10`."""
-    parts = _DIGITS.split(name.casefold())
-    found: list[tuple[int, str | int]] = []
-    for at, part in enumerate(parts):
-        is_number = at % 2 == 1
-        found.append((0, int(part[:18])) if is_number else (1, part))
-    return found
+    parts = enumerate(_DIGITS.split(name.casefold()))
+    return [(int(part[:18]), "") if at % 2 else (0, part) for at, part in parts]
 
 
 def _reward(run: Run) -> float:

@@ -17,7 +17,7 @@ _PART = pattern(r"(?<![^\W_])(?:[^\W_]*\d[eE]-)?[^\W_]*$")
 
 
 class Selection:
-    """Selected runs in places, which decide letter and colour and stay as long as possible."""
+    """Selected runs in places, which decide letter and colour."""
 
     def __init__(self) -> None:
         self.revision = 0
@@ -25,8 +25,6 @@ class Selection:
         self.baseline: str | None = None
         """The run that others are compared with, None for the first one."""
         self._places: dict[str, int] = {}
-        self._former: dict[str, int] = {}
-        """Last places of runs, which they get again if free."""
 
     def __len__(self) -> int:
         return len(self._places)
@@ -37,35 +35,18 @@ class Selection:
 
     def names(self, known: Container[str]) -> list[str]:
         """Return the selected runs that are known, in the order of their places."""
-        return sorted(
-            (name for name in self._places if name in known),
-            key=self._places.__getitem__,
-        )
+        found = (name for name in self._places if name in known)
+        return sorted(found, key=self._places.__getitem__)
 
     def toggle(self, name: str) -> bool:
         """Select or deselect a run; return False if all places are taken."""
-        if name in self._places:
-            del self._places[name]
-        else:
-            free = [
-                place
-                for place in range(len(LETTERS))
-                if place not in self._places.values()
-            ]
+        if self._places.pop(name, None) is None:
+            free = {*range(len(LETTERS))}.difference(self._places.values())
             if not free:
                 return False
-            former = self._former.get(name)
-            self._places[name] = self._former[name] = (
-                former if former in free else free[0]
-            )
+            self._places[name] = min(free)
         self.revision += 1
         return True
-
-    def clear(self) -> None:
-        """Deselect all runs."""
-        self._places.clear()
-        self.baseline = None
-        self.revision += 1
 
 
 def without_shared_start(names: Sequence[str]) -> list[str]:

@@ -63,45 +63,31 @@ def _why_no_chart(run: Run, now: State | Unread) -> str:
     if now is Unread.READING:
         return "no metrics so far: its logs are being read"
     if now is State.CRASHED:
-        return _crashed(run)
+        phase = run.outcome.phase if run.outcome is not None else None
+        doing = f" while {phase.words}" if phase is not None else ""
+        if run.step is None:
+            return f"crashed before the first step{doing}"
+        return f"crashed at step {run.step}{doing}; the log has no metrics"
     if run.step is not None:
         return "no metrics: the log only counts steps"
-    if said := unread_form(run):
-        return said
-    if now is State.NO_TRAINING:
-        return "no training found in it"
-    if now in (State.FINISHED, State.ENDED):
-        return "no step was logged"
-    return "no step yet"
-
-
-def _crashed(run: Run) -> str:
-    """Say when a run without metrics crashed, and what it was doing."""
-    phase = run.outcome.phase if run.outcome is not None else None
-    when = "before the first step" if run.step is None else f"at step {run.step}"
-    doing = f" while {phase.words}" if phase is not None else ""
-    return f"crashed {when}{doing}" + (
-        "; the log has no metrics" if run.step is not None else ""
-    )
+    ended = dict.fromkeys((State.FINISHED, State.ENDED), "no step was logged")
+    said = {State.NO_TRAINING: "no training found in it", **ended}
+    return unread_form(run) or said.get(now, "no step yet")
 
 
 def passed_over(view: View) -> str:
     """Count the given or discovered paths that are not shown, empty for none."""
     monitor = view.monitor
     count = len(monitor.passed) + len(monitor.problems) + len(monitor.waiting)
-    return (
-        f"{counted(count, 'path')} not shown ({view.keys['sources']})" if count else ""
-    )
+    words = f"{counted(count, 'path')} not shown ({view.keys['sources']})"
+    return words if count else ""
 
 
 def not_reached(view: View) -> str:
     """Count the addresses that do not answer, empty for none; first requests may be pending."""
     count = sum(server.since is not None for server in view.monitor.unreached)
-    if not count:
-        return ""
-    return (
-        f"{counted(count, 'address', 'addresses')} not reached ({view.keys['sources']})"
-    )
+    addresses = counted(count, "address", "addresses")
+    return f"{addresses} not reached ({view.keys['sources']})" if count else ""
 
 
 def _relevant(run: Run) -> list[SourceStatus]:
@@ -116,18 +102,17 @@ def _so_far(status: SourceStatus, view: View, *, training: bool) -> str:
     if status.problem is not None:
         return f"{name}: {one_line(status.problem, 200)}"
     format_name = status.title if training else "plain text"
-    words = [f"{name}: {format_name}, {size_text(status.bytes_read)} read"]
+    words = f"{name}: {format_name}, {size_text(status.bytes_read)} read"
     if status.bytes_read < status.size:
-        words.append(f"of {size_text(status.size)}")
+        words += f" of {size_text(status.size)}"
     if status.unreadable:
         unreadable = counted(status.unreadable, "unreadable line")
-        words.append(f"· {unreadable} ({view.keys['sources']})")
+        words += f" · {unreadable} ({view.keys['sources']})"
     if status.modified is not None:
         quiet = age(view.now - status.modified)
-        words.append(
-            "· written just now" if quiet == "now" else f"· last written {quiet} ago"
-        )
-    return " ".join(words)
+        written = "written just now" if quiet == "now" else f"last written {quiet} ago"
+        words += f" · {written}"
+    return words
 
 
 def source_pieces(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from textual.keys import KEY_NAME_REPLACEMENTS, Keys, key_to_character
 
 from verl_tui.text import one_line
+from verl_tui.tui.keys.actions import key_name
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
 _NAMED = {*(key.value for key in Keys), *KEY_NAME_REPLACEMENTS.values()}
 _MODIFIERS = {"ctrl", "shift", "alt", "super", "hyper", "meta"}
@@ -39,52 +39,45 @@ def keymap(
         usual: The usual keys of actions that hold at the same time: there is a sentence on one
             whose last key has been given to another.
     """
-    taken: dict[str, str] = {}
-    refused = []
-    for name, keys in wanted.items():
-        problem = _problem(name, keys, known)
-        if problem:
-            refused.append(f"[keys] {problem}")
-        else:
-            taken[name] = keys
-    return Keymap(taken, (*refused, *_given_twice(taken), *_lost(taken, usual or {})))
+    problems = {name: _problem(name, keys, known) for name, keys in wanted.items()}
+    taken = {name: keys for name, keys in wanted.items() if not problems[name]}
+    claims: dict[str, list[str]] = {}
+    for name, keys in taken.items():
+        for key in keys.split(","):
+            claims.setdefault(key_name(key), []).append(name)
+    lost = _lost(claims, taken, usual or {})
+    said = (*problems.values(), *_given_twice(claims), *lost)
+    return Keymap(taken, tuple(f"[keys] {one}" for one in said if one))
 
 
 def _problem(name: str, keys: str, known: Collection[str]) -> str:
     """Return why keys cannot be given to an action, empty if they can."""
     if name not in known:
-        near = difflib.get_close_matches(name, known, 3)
-        hint = (
-            f", did you mean {' or '.join(near)}?"
-            if near
-            else ": the help (?) has their names"
-        )
+        near = " or ".join(difflib.get_close_matches(name, known, 3))
+        hint = f", did you mean {near}?" if near else ": the help (?) has their names"
         return f"{one_line(name, 40)}: there is no such action{hint}"
     odd = [key for key in keys.split(",") if not _is_key(key)]
     return f"{name}: {one_line(odd[0], 40) or 'nothing'} is no key" if odd else ""
 
 
-def _given_twice(taken: Mapping[str, str]) -> Iterator[str]:
+def _given_twice(claims: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """Yield a sentence on each key that is given to several actions."""
-    claims = defaultdict(list)
-    for name, keys in taken.items():
-        for key in keys.split(","):
-            claims[key].append(name)
     for key, names in claims.items():
         if len(names) > 1:
-            yield f"[keys] {key} is given to {' and '.join(names)}"
+            yield f"{key} is given to {' and '.join(names)}"
 
 
-def _lost(taken: Mapping[str, str], usual: Mapping[str, str]) -> Iterator[str]:
+def _lost(
+    claims: Mapping[str, Sequence[str]],
+    taken: Collection[str],
+    usual: Mapping[str, str],
+) -> Iterator[str]:
     """Yield a sentence on each action whose last key has been given to another."""
-    givers: dict[str, str] = {}
-    for name, keys in taken.items():
-        if name in usual:
-            givers.update(dict.fromkeys(keys.split(","), name))
     for name, keys in usual.items():
-        if name not in taken and all(key in givers for key in keys.split(",")):
-            key = keys.split(",")[0]
-            yield f"[keys] {key} is given to {givers[key]}, so {name} has no key"
+        names = [key_name(key) for key in keys.split(",")]
+        givers = [[one for one in claims.get(key, ()) if one in usual] for key in names]
+        if name not in taken and all(givers):
+            yield f"{names[0]} is given to {givers[0][-1]}, so {name} has no key"
 
 
 def _is_key(key: str) -> bool:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar
 from verl_tui.rendering.charts.page import (
     ChartFilter,
     ChartPage,
-    ChartPlace,
     empty_chart,
     list_charts,
     page_content,
@@ -19,10 +18,10 @@ from verl_tui.rendering.charts.values import reading
 from verl_tui.rendering.filter_words import Matches
 from verl_tui.rendering.log.target import has_log
 from verl_tui.tui.export import take_chart
-from verl_tui.tui.keys.act import LEARN, HelpSection, act
-from verl_tui.tui.keys.chart_keys import look_after, step_at, with_step_in_sight
+from verl_tui.tui.keys.actions import LEARN, HelpSection, act
 from verl_tui.tui.panels.panel import Panel, PanelSpec
 from verl_tui.tui.widgets.chart import Chart
+from verl_tui.tui.widgets.chart_keys import with_step_in_sight
 from verl_tui.tui.widgets.start_log import StartLog
 from verl_tui.tui.widgets.tiles import ChartTiles
 
@@ -34,11 +33,6 @@ if TYPE_CHECKING:
     from verl_tui.rendering.charts.chart_data import ChartData
     from verl_tui.rendering.charts.plan import PlannedChart
     from verl_tui.rendering.session.snapshot import View
-
-_Placed = tuple[tuple[int, int], list[ChartPlace], int]
-"""What the last layout has placed: a room, where its charts are, and how many charts there were;
-further ones may be on their way.
-"""
 
 
 class ChartsPanel(Panel):
@@ -53,7 +47,7 @@ class ChartsPanel(Panel):
         ("chart.next chart.previous", "Chart"),
     )
     HELP_SECTION = HelpSection(
-        "charts, with the focus", (Chart,), rank=10, charts=True, task=LEARN
+        "charts, with the focus", LEARN, 10, parts=(Chart,), charts=True
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         act("j,down", "step(1)", "chart.next", "Next chart"),
@@ -81,8 +75,7 @@ class ChartsPanel(Panel):
         """
         self._focus: int | None = None
         """Slot to be given the focus when the page is drawn: 0 or -1."""
-        self._placed: _Placed = ((0, 0), [], 0)
-        self._tiles = ChartTiles(self._lay_out)
+        self._tiles = ChartTiles(self._places, self._data)
         self._start_log = StartLog()
 
     def compose(self) -> ComposeResult:
@@ -152,58 +145,31 @@ class ChartsPanel(Panel):
         """Return whether another screen is in front that nothing shines through."""
         stack = self.app.screen_stack
         above = stack[stack.index(self.screen) + 1 :] if self.screen in stack else []
-        return any(not screen.is_modal for screen in above)
+        return not all(screen.is_modal for screen in above)
 
     # -- drawing -----------------------------------------------------------------------------------
 
     def _draw(self) -> None:
-        """Draw the page: now where its charts keep their places, else in the layout that it
-        takes.
-        """
-        tiles = self._tiles
-        view = self._view
-        if view is None or not tiles.is_attached:
-            return  # too early, or the app is ending
-        self._page = self._page.fitted(*tiles.size, self._revealed)
-        tiles.have(self._page.slots)
-        if self._placing(self._placed[0]) != self._placed:
-            tiles.refresh(layout=True)
-        else:
-            self._fill(view, in_layout=False)
+        if self._view is not None:
+            self._tiles.draw()
 
-    def _lay_out(self, size: Size) -> list[tuple[int, int, int, int]]:
-        """Return the tiles for a size, and draw the page if it is placed anew; called in a
-        layout.
-        """
+    def _places(self, size: Size) -> list[tuple[int, int, int, int]]:
+        """Return where the charts of the page stand."""
         self._page = self._page.fitted(*size, self._revealed)
-        before = self._placed
-        self._placed = self._placing(size)
+        return [tile[1:] for tile in self._page.tiles(*size)]
+
+    def _data(self, size: Size) -> list[ChartData]:
+        """Return what the charts of the page show, and say below them how they are drawn."""
         view = self._view
-        slots = self._page.slots
-        if view is not None and self._placed[2] < slots:
-            self.call_later(self._tiles.have, slots)
-        if view is not None and self._placed != before:
-            self._fill(view, in_layout=True)
-        return [tile[1:] for tile in self._placed[1]]
-
-    def _placing(self, room: tuple[int, int]) -> _Placed:
-        """Return what a layout places of the page in a room."""
-        return room, self._page.tiles(*room), len(self._tiles.children)
-
-    def _fill(self, view: View, *, in_layout: bool) -> None:
-        """Show in each chart what it is of, and say below them how they are drawn."""
-        self._tiles.fill(self._data(view), in_layout=in_layout)
+        if view is None:
+            return []
         self._give_focus()
         self._content = page_content(view, self.look, self.filter, self._revealed)
         if self._tiles.display:
             self.subtitle(self._page.caption(self.look, view, self.filter.text))
-
-    def _data(self, view: View) -> list[ChartData]:
-        """Return what the charts of the page show."""
-        page = self._page
-        if not page.charts:
+        if not self._page.charts:
             return [empty_chart(view, self.filter.text)]
-        return page_data(page, self._placed[0], view, self.look)
+        return page_data(self._page, size, view, self.look)
 
     def _give_focus(self) -> None:
         """Give the focus to the chart that is to have it: the revealed one, else the first or last
@@ -274,43 +240,27 @@ class ChartsPanel(Panel):
             self._draw()
         return True
 
-    def change_look(self, key: str) -> None:
-        """Change how charts are drawn: `reset`, or one of those in `chart_keys.KEYS`."""
-        view = self._view
-        if key == "reset":
-            self.look = ChartLook()
-            self._turn_to(0)
-        else:
-            run, cursor = (view.run, view.cursor) if view is not None else (None, None)
-            self.look = look_after(self.look, key, run, cursor)
+    def reset(self) -> None:
+        """Draw the first page in the usual look."""
+        self._turn_to(0)
+        self.look = ChartLook()
         self._draw()
 
-    def take_look(self, look: ChartLook | None) -> None:
-        """Draw as charts of another screen are drawn; while that is in front there is time for
-        it.
-        """
-        if look is not None and look != self.look:
+    def take_look(self, look: ChartLook) -> None:
+        """Draw in another way; what covers the charts leaves time for it."""
+        if look != self.look:
             self.look = look
             if not self._is_covered():
                 self._draw()
 
-    def step_at(self, plot: Chart, position: int) -> int | None:
-        """Return the step of a position on the x axis of a chart, None where it is not known."""
-        run = self._view.run if self._view is not None else None
-        return step_at(run, plot.data.key, self.look, position)
-
     def clip(self) -> str:
         """Return what the focused chart says where the cursor is, else last."""
-        chart = self.focused_plan()
-        view = self._view
-        if chart is not None and view:
-            return reading(chart, None, view, self.look)
-        return ""
+        chart, view = self.focused_plan(), self._view
+        return reading(chart, None, view, self.look) if chart and view else ""
 
     def write_table(self) -> None:
         """Write the points of the focused chart to a file."""
-        chart = self.focused_plan()
-        view = self._view
+        chart, view = self.focused_plan(), self._view
         if chart is not None and view is not None:
             take_chart(self.app, chart, None, view, self.look)
 
@@ -318,19 +268,15 @@ class ChartsPanel(Panel):
         """Return the focused chart; if none has the focus, that of the finding chosen last, or the
         first.
         """
-        planned = self._page.charts
-        slot = self._slot
-        if slot < len(planned):
-            return planned[slot]
-        return None
+        return next(iter(self._page.charts[self._slot :]), None)
 
-    def reader(self, *, focus: bool) -> list[Chart]:
-        """Return the chart that the cursor's keys mean, given the focus if that is to be; none
+    def reader(self, *, focus: bool) -> Chart | None:
+        """Return the chart that the cursor's keys mean, given the focus if that is to be; None
         where none is drawn.
         """
-        found = self.charts[self._slot :][:1]
-        for chart in found if focus else ():
-            chart.focus(scroll_visible=False)
+        found = next(iter(self.charts[self._slot :]), None)
+        if focus and found is not None:
+            found.focus(scroll_visible=False)
         return found
 
     @property

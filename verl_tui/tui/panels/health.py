@@ -9,7 +9,7 @@ from textual.message import Message
 
 from verl_tui.rendering.health_layout import FindingList, HealthLayout
 from verl_tui.rendering.health_rows import caption
-from verl_tui.tui.keys.act import WHY, HelpSection, act
+from verl_tui.tui.keys.actions import WHY, HelpSection, act
 from verl_tui.tui.panels.panel import PanelSpec, TextPanel
 from verl_tui.tui.widgets.rows import Entries, Rows
 
@@ -32,7 +32,7 @@ class HealthPanel(TextPanel):
         ("health.not_judged", "Other rules"),
         ("finding.acknowledge", "Acknowledge"),
     )
-    HELP_SECTION = HelpSection("health, with the focus", rank=20, task=WHY)
+    HELP_SECTION = HelpSection("health, with the focus", WHY, 20)
     BINDINGS: ClassVar[list[BindingType]] = [
         act("space", "unfold", "health.unfold", "Evidence and advice"),
         act("v", "not_judged", "health.not_judged", "Why rules gave no verdict"),
@@ -79,8 +79,7 @@ class HealthPanel(TextPanel):
 
     def write(self, view: View, width: int, height: int) -> None:
         """Write findings, then the rules that gave no verdict."""
-        framed = self._framed
-        layout = self._list.lay_out(view, width, height, counted=framed)
+        layout = self._list.lay_out(view, width, height, counted=self._framed)
         self._layout = layout
         self._rows.set(layout.rows, layout.starts, layout.not_judged)
         self._rows.choose(self._list.at if layout.starts else None)
@@ -98,8 +97,7 @@ class HealthPanel(TextPanel):
         finding = self._list.choose_next(by)
         if finding is not None:
             self.redraw()
-            if self._rows.chosen is not None:
-                self._rows.reveal(self._rows.chosen)
+            self._rows.reveal(self._rows.chosen or 0)
         return finding
 
     def chosen_or_first(self) -> Finding | None:
@@ -108,10 +106,8 @@ class HealthPanel(TextPanel):
 
     def clip(self) -> str:
         """Return the chosen finding as it is copied."""
-        found = self.chosen
-        if found is None:
-            return ""
-        return f"{found.severity.name.lower()} {found.id}: {found.message}"
+        one = self.chosen
+        return f"{one.severity.name.lower()} {one.id}: {one.message}" if one else ""
 
     def action_unfold(self) -> None:
         """Unfold or fold the chosen finding, the first if none is."""

@@ -14,10 +14,10 @@ from verl_tui.rendering.run_list.table_rows import on_edge
 from verl_tui.rendering.session.run_order import named_like
 from verl_tui.rendering.session.selection import LETTERS
 from verl_tui.text import shell_words
-from verl_tui.tui.keys.act import COMPARE, HelpSection, act
+from verl_tui.tui.keys.actions import COMPARE, HelpSection, act
+from verl_tui.tui.messages import toast
 from verl_tui.tui.panels.panel import PanelSpec, TextPanel
 from verl_tui.tui.terminal.scrolling import LazyRows
-from verl_tui.tui.toast import toast
 from verl_tui.tui.widgets.rows import Entries, Rows
 
 if TYPE_CHECKING:
@@ -40,9 +40,9 @@ class RunsPanel(TextPanel):
     ABRIDGED = True
     HELP_SECTION = HelpSection(
         "runs, with the focus",
-        rank=40,
-        notes=(f"before a name: {badges()}", f"after a name: {signs()}"),
-        task=COMPARE,
+        COMPARE,
+        40,
+        (f"before a name: {badges()}", f"after a name: {signs()}"),
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         act("space", "select", "runs.select", "Select or deselect for comparing"),
@@ -56,11 +56,8 @@ class RunsPanel(TextPanel):
             self.name = name
             super().__init__()
 
-    class Sorted(Message):
-        """The user sorted the list: numbers of runs elsewhere are others."""
-
-    class Selected(Message):
-        """The user selected a run to be compared, or deselected it."""
+    class Relisted(Message):
+        """The user sorted the list, or selected a run to be compared: others say so, too."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -119,21 +116,19 @@ class RunsPanel(TextPanel):
         """Sort by the next of `ORDERS` and show the first runs."""
         if self._view is not None:
             self._view.listing.next_order()
-        self.post_message(self.Sorted())
+        self.post_message(self.Relisted())
         self.redraw()
         self._rows.scroll_home(animate=False, immediate=True)
 
     def action_select(self) -> None:
         """Select the chosen run to be compared, or deselect it."""
-        view = self._view
-        name = self._chosen
+        view, name = self._view, self._chosen
         if view is None or name not in view.monitor.runs:
             return
-        if view.selection.toggle(name):
-            self.post_message(self.Selected())
-            self.redraw()
-        else:
+        if not view.selection.toggle(name):
             toast(self.app, f"{len(LETTERS)} runs are compared at most")
+        self.post_message(self.Relisted())
+        self.redraw()
 
     def write(self, view: View, width: int, height: int) -> None:
         """Write the runs that are listed."""
@@ -168,10 +163,8 @@ class RunsPanel(TextPanel):
 
     def _mark(self, *size: int) -> None:
         """Highlight the chosen run, and scroll to it when it or the room for it has changed."""
-        rows = self._rows
-        rows.choose(
-            self._names.index(self._chosen) if self._chosen in self._names else None
-        )
+        rows, names = self._rows, self._names
+        rows.choose(names.index(self._chosen) if self._chosen in names else None)
         place = (self._chosen, rows.chosen, size)
         if rows.chosen is not None and place != self._revealed:
             rows.reveal(rows.chosen)

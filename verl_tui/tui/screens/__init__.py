@@ -1,1 +1,47 @@
-"""Whole screens, composed of panels."""
+"""Whole screens, composed of panels.
+
+A screen that a key opens over the dashboard says so: `SCREEN` of its module. All these modules are
+imported at the start; what takes long to import, such as numpy, is imported where it is needed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from verl_tui.tui.keys.actions import MOVE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from textual.binding import Binding
+    from textual.screen import Screen
+
+    from verl_tui.rendering.session.preferences import StateFile
+    from verl_tui.rendering.session.snapshot import View
+    from verl_tui.tui.screens.dashboard import Dashboard
+
+
+class ScreenContext(NamedTuple):
+    """The state that a screen may need when it is opened."""
+
+    dashboard: Dashboard
+    view: View
+    state_file: StateFile
+
+
+class ScreenSpec(NamedTuple):
+    """One screen that a key opens."""
+
+    name: str
+    key: str
+    id: str
+    """Its name in the configuration of keys."""
+    words: str
+    """Its name in the help and in the command palette."""
+    open: Callable[[ScreenContext], Screen[Any]]
+    rank: int = 100
+    """Place among the screens in the help, from 0."""
+    short: str = ""
+    """The word for it in the last row of the dashboard; empty: the key is not named there."""
+    task: Binding.Group = MOVE
+    """What its key is for in the help, one of `TASKS`."""

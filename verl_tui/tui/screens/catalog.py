@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from verl_tui.tui import screens
 
 if TYPE_CHECKING:
-    from verl_tui.tui.screens.spec import ScreenSpec
+    from verl_tui.tui.screens import ScreenSpec
 
 
 def _found() -> list[ScreenSpec]:

@@ -12,11 +12,10 @@ from verl_tui.means import clamp
 from verl_tui.rendering.choices import next_choice
 from verl_tui.rendering.text.printable import wrapped
 from verl_tui.runs.views.alignment import Alignment
-from verl_tui.tui.keys.act import COMPARE, HelpSection, act
-from verl_tui.tui.keys.bindings import first_keys
+from verl_tui.tui.keys.actions import COMPARE, HelpSection, act, first_keys
 from verl_tui.tui.panels.runs import RunsPanel
+from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
-from verl_tui.tui.screens.spec import ScreenSpec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,9 +35,9 @@ _NONE = "No run yet, so there is nothing to compare."
 class CompareScreen(RowsScreen[None]):
     """The compared runs in columns."""
 
-    HELP_SECTION = HelpSection("compare", (RowsScreen,), rank=50, task=COMPARE)
+    HELP_SECTION = HelpSection("compare", COMPARE, 50)
     BINDINGS: ClassVar[list[BindingType]] = [
-        act("escape,q,C", "dismiss", "compare.close", "Close", show=True),
+        act("escape,q,C", "dismiss", "compare.close", "Close"),
         act("left,h", "column(-1)", "compare.left", "Previous column", everywhere=True),
         act("right,l", "column(1)", "compare.right", "Next column", everywhere=True),
         act("b", "baseline", "compare.baseline", "Make this run the baseline"),
@@ -50,7 +49,7 @@ class CompareScreen(RowsScreen[None]):
         ),
         act("enter", "open", "compare.open", "Show this run"),
     ]
-    EDGE = (
+    FOOTER = (
         ("compare.left compare.right", "run"),
         ("compare.baseline", "baseline"),
         ("compare.align", "align"),
@@ -101,16 +100,14 @@ class CompareScreen(RowsScreen[None]):
         from verl_tui.rendering.compare_rows import where
 
         runs = self.runs
-        key = first_keys(self.app, (RunsPanel,), "runs.select")
+        key = first_keys(self.app, "runs.select")
         select = f"{key} in the list selects"
         if len(runs) < 2:
             return f"compare: {select} more"
         count = len(runs) if view.selected else len(view.listed)
-        part = ""
-        more = ""
+        part = more = ""
         if len(runs) < count:
-            part = f" of {count}"
-            more = f" · {select} others"
+            part, more = f" of {count}", f" · {select} others"
         title = f"compare {len(runs)}{part} runs, {where(runs, self._alignment)}"
         if cell_len(title + more) > self.title_room:
             return title
@@ -160,7 +157,7 @@ SCREEN = ScreenSpec(
     "C",
     "compare",
     "Compare runs side by side",
-    lambda context: CompareScreen(context.view),
+    CompareScreen.opened,
     rank=50,
     short="Compare",
     task=COMPARE,

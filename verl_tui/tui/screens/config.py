@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from verl_tui.rendering.filter_words import Matches, filter_label
 from verl_tui.rendering.last_result import LastResult
-from verl_tui.tui.keys.act import WHY, HelpSection, act
+from verl_tui.tui.keys.actions import WHY, HelpSection, act
+from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
-from verl_tui.tui.screens.spec import ScreenSpec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 class ConfigScreen(RowsScreen[None]):
     """The configuration of the shown run, or its differences from other runs."""
 
-    HELP_SECTION = HelpSection("configuration", (RowsScreen,), rank=60, task=WHY)
+    HELP_SECTION = HelpSection("configuration", WHY, 60)
     FILTER = (filter_label(["settings"]), "part of a name or a value", "settings")
     BINDINGS: ClassVar[list[BindingType]] = [
         act("escape", "back", "config.back", "Back"),
         act("q,c", "dismiss", "config.close", "Close"),
-        act("slash", "filter", "config.filter", "Filter"),
+        act("/", "filter", "config.filter", "Filter"),
         act("d", "difference", "config.difference", "Differences from other runs"),
         act("y", "app.copy_here", "config.copy", "Copy the setting"),
     ]
-    EDGE = (
+    FOOTER = (
         ("config.filter", "filter"),
         ("config.difference", "differences"),
         ("run.previous run.next", "run"),
@@ -141,7 +141,7 @@ SCREEN = ScreenSpec(
     "c",
     "config",
     "Configuration, differences from other runs",
-    lambda context: ConfigScreen(context.view),
+    ConfigScreen.opened,
     rank=60,
     short="Settings",
     task=WHY,

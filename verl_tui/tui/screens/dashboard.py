@@ -8,16 +8,15 @@ from textual import on
 from textual.widgets import Input
 
 from verl_tui.rendering.filter_words import filter_label
-from verl_tui.tui.keys import chart_keys
-from verl_tui.tui.keys.act import COMPARE, LEARN, WHY, act
-from verl_tui.tui.keys.bindings import first_keys
+from verl_tui.tui.keys.actions import COMPARE, LEARN, WHY, act, first_keys
+from verl_tui.tui.messages import toast
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.dashboard_layout import DashboardLayout
-from verl_tui.tui.toast import toast
-from verl_tui.tui.widgets.chart import READING, Chart, MoveCursor
+from verl_tui.tui.widgets.chart import READING, MoveCursor
+from verl_tui.tui.widgets.chart_keys import KEYS, TABLE, ChartActions
 from verl_tui.tui.widgets.filter_bar import FilterBar
 
 if TYPE_CHECKING:
@@ -25,12 +24,13 @@ if TYPE_CHECKING:
 
     from verl_tui.health.finding import Episode, Finding
     from verl_tui.rendering.charts.plan import ChartLook
+    from verl_tui.tui.widgets.chart import Chart
 
 _FILTERED = {"runs": "runs", "charts": "metrics"}
 """Panels that can be filtered, and what of them is."""
 
 
-class Dashboard(DashboardLayout):
+class Dashboard(ChartActions, DashboardLayout):
     """Everything about the shown run at a glance, and what keys do with it."""
 
     FOOTER: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -44,38 +44,25 @@ class Dashboard(DashboardLayout):
     BINDINGS: ClassVar[list[BindingType]] = [
         act("enter", "open", "chart.zoom", "Full screen: the focused chart or panel"),
         act("escape", "back", "back", "Back"),
-        act(
-            "left_square_bracket",
-            "app.switch_run(-1)",
-            "run.previous",
-            "Previous run",
-            COMPARE,
-        ),
-        act(
-            "right_square_bracket",
-            "app.switch_run(1)",
-            "run.next",
-            "Next run",
-            COMPARE,
-            show=True,
-        ),
+        act("[", "app.switch_run(-1)", "run.previous", "Previous run", COMPARE),
+        act("]", "app.switch_run(1)", "run.next", "Next run", COMPARE),
         *(
             act(str(n), f"pick_run({n})", f"run.{n}", f"Run {n}", COMPARE)
             for n in range(1, 10)
         ),
-        act("e", "finding(1)", "finding.next", "Next finding", WHY, show=True),
+        act("e", "finding(1)", "finding.next", "Next finding", WHY),
         act("E", "finding(-1)", "finding.previous", "Previous finding", WHY),
         act(
             "a",
             "acknowledge",
             "finding.acknowledge",
-            "Acknowledge finding (this session)",
+            "Acknowledge for this session",
             WHY,
         ),
-        *chart_keys.KEYS,
-        chart_keys.TABLE,
+        *KEYS,
+        TABLE,
         act("0", "reset", "look.reset", "Reset the view", LEARN),
-        act("slash", "filter", "filter", "Filter", show=True),
+        act("/", "filter", "filter", "Filter"),
         # Where a panel has not the focus, or none has it, its own keys mean it all the same; the
         # help has these once.
         act("v", "not_judged", "health.not_judged"),
@@ -88,6 +75,9 @@ class Dashboard(DashboardLayout):
 
     def __init__(self) -> None:
         super().__init__()
+        self._charts = self.panel(ChartsPanel)
+        self._runs = self.panel(RunsPanel)
+        self._samples = self.panel(SamplesPanel)
         self._filtered: tuple[str, ...] = tuple(_FILTERED)
         """Panels that the typed filter is meant for."""
 
@@ -102,14 +92,15 @@ class Dashboard(DashboardLayout):
             return
         from verl_tui.tui.screens.zoom import ZoomScreen
 
-        charts = self.query_one(ChartsPanel)
+        charts = self._charts
         # what was covered may still plan for a run that is gone
         found = charts.focused_plan()
         if found is not None and self.view is not None and self.view.run is not None:
             zoomed = ZoomScreen(found, charts.look, self.view, charts.listed)
 
             def left(look: ChartLook | None) -> None:
-                charts.take_look(look)
+                if look is not None:
+                    charts.take_look(look)
                 if zoomed.metric != found.key:
                     self._look_at(zoomed.metric, None)
 
@@ -117,13 +108,12 @@ class Dashboard(DashboardLayout):
 
     def action_back(self) -> None:
         """Undo the last of: filter, zoom, focus."""
-        charts, runs = self.query_one(ChartsPanel), self.query_one(RunsPanel)
         if self.foot == "filter-bar":
             self._close_filter()
             self._filter("", *self._filtered)
             if len(self._filtered) == 1:
                 self.action_show_panel(*self._filtered)
-        elif charts.filter.text or runs.filter:
+        elif self._charts.filter.text or self._runs.filter:
             self._filter("")
         elif self.zoomed is not None:
             self._zoom(None)
@@ -132,16 +122,9 @@ class Dashboard(DashboardLayout):
 
     # -- runs --------------------------------------------------------------------------------------
 
-    @on(RunsPanel.Selected)
-    def _selected(self) -> None:
-        """Lay the curves of the selected runs over each other, once the list has shown which they
-        are.
-        """
-        self.call_after_refresh(self._show_charts)
-
-    @on(RunsPanel.Sorted)
-    def _sorted(self) -> None:
-        """Say the shown run's new place in the list."""
+    @on(RunsPanel.Relisted)
+    def _listed(self) -> None:
+        """Lay the curves of the selected runs over each other; say the shown run's new place."""
         self.redraw()
 
     def action_pick_run(self, number: int) -> None:
@@ -152,44 +135,37 @@ class Dashboard(DashboardLayout):
 
     # -- looks, findings, filter -------------------------------------------------------------------
 
-    def action_look(self, what: str) -> None:
-        """Change how charts are drawn."""
-        charts = self.query_one(ChartsPanel)
-        view = self.view
-        if view is not None:
-            reason = chart_keys.why_unchanged(charts.look, what, view.run, view.keys)
-            if reason:
-                toast(self.app, reason)
-        charts.change_look(what)
+    @property
+    def look(self) -> ChartLook:
+        """How the charts are drawn."""
+        return self._charts.look
+
+    def take_look(self, look: ChartLook) -> None:
+        """Draw the charts in this way."""
+        self._charts.take_look(look)
 
     def action_write_table(self) -> None:
         """Write the points of the focused chart, the first if none has the focus, to a file."""
-        self.query_one(ChartsPanel).write_table()
+        self._charts.write_table()
 
     def clip(self) -> str:
         """Return the text of the chart, where nothing else has the focus."""
-        return self.query_one(ChartsPanel).clip()
+        return self._charts.clip()
 
     async def action_charts(self, what: str, way: int) -> None:
         """Turn to other charts though none has the focus."""
-        await self.app.run_action(f"{what}({way})", self.query_one(ChartsPanel))
+        await self.app.run_action(f"{what}({way})", self._charts)
 
-    def action_read(self, columns: int) -> None:
-        """Move the cursor though no chart has the focus."""
-        for chart in self.query_one(ChartsPanel).reader(focus=self.focused is None):
-            chart.action_read(columns)
-
-    def action_read_end(self, direction: int) -> None:
-        """Move the cursor to the first or last point though no chart has the focus."""
-        for chart in self.query_one(ChartsPanel).reader(focus=self.focused is None):
-            chart.action_read_end(direction)
+    def reader(self) -> Chart | None:
+        """Return the chart that the cursor's keys mean, with the focus if nothing has it."""
+        return self._charts.reader(focus=self.focused is None)
 
     def action_reset(self) -> None:
         """Go back to the usual look, no filter, no zoom, no cursor."""
         self._zoom(None)
         self._close_filter()
         self._filter("")
-        self.query_one(ChartsPanel).change_look("reset")
+        self._charts.reset()
         self.post_message(MoveCursor(None))
 
     def action_finding(self, way: int) -> None:
@@ -210,7 +186,7 @@ class Dashboard(DashboardLayout):
 
     def _health(self) -> HealthPanel:
         """Return the panel of findings, up to date even where it is out of sight."""
-        health = self.query_one(HealthPanel)
+        health = self.panel(HealthPanel)
         if self.view is not None:
             health.show(self.view)
         return health
@@ -240,9 +216,8 @@ class Dashboard(DashboardLayout):
             return
         known = view.acknowledgements.toggle(view.run.name, finding)
         if not self._reads(health):
-            toast(
-                self.app, f"{'' if known else 'no longer '}acknowledged: {finding.id}"
-            )
+            no_longer = "" if known else "no longer "
+            toast(self.app, f"{no_longer}acknowledged: {finding.id}")
         self.redraw()
 
     def action_not_judged(self) -> None:
@@ -254,7 +229,7 @@ class Dashboard(DashboardLayout):
             self.let_shrink("health")
             self.redraw()
         else:
-            key = first_keys(self.app, (DashboardLayout,), "panel.health")
+            key = first_keys(self.app, "panel.health")
             toast(self.app, f"the health panel is out of sight: {key} shows it")
 
     def follow_episode(self, episode: Episode) -> None:
@@ -269,8 +244,7 @@ class Dashboard(DashboardLayout):
         """Take the charts and the samples to a step, and the charts to the metric, if one is
         named.
         """
-        charts = self.query_one(ChartsPanel)
-        view = self.view
+        charts, view = self._charts, self.view
         if key is not None and view is not None:
             # Then all charts are drawn anyway.
             moves = charts.display and step is not None and step != view.cursor
@@ -281,50 +255,32 @@ class Dashboard(DashboardLayout):
                 charts.show(view)
                 charts.reveal(key, soon=moves)
         if step is not None:
-            self.query_one(SamplesPanel).go_to(step)
+            self._samples.go_to(step)
             self.post_message(MoveCursor(step))
-
-    @on(Chart.CursorMoved)
-    def _cursor(self, event: Chart.CursorMoved) -> None:
-        step = event.step
-        if step is not None:
-            step = self.query_one(ChartsPanel).step_at(event.chart, step)
-            if step is None:
-                return  # the times of its steps are unknown
-        self.post_message(MoveCursor(step))
 
     def action_filter(self) -> None:
         """Ask for a filter of the focused panel, of runs and metrics where neither list has the
         focus.
         """
-        bar = self.query_one(FilterBar)
-        panel = self.focused_panel
-        charts = self.query_one(ChartsPanel)
-        runs = self.query_one(RunsPanel)
-        if panel is not None and panel.id in _FILTERED:
-            self._filtered = (panel.id,)
-        else:
-            self._filtered = tuple(_FILTERED)
-        text = runs.filter if self._filtered == ("runs",) else charts.filter.text
-        bar.open(filter_label([_FILTERED[name] for name in self._filtered]), text)
+        name = self.focused_panel.id if self.focused_panel is not None else None
+        self._filtered = (name,) if name in _FILTERED else tuple(_FILTERED)
+        runs = self._filtered == ("runs",)
+        text = self._runs.filter if runs else self._charts.filter.text
+        label = filter_label([_FILTERED[name] for name in self._filtered])
+        self.query_one(FilterBar).open(label, text)
         self._say_matches()
         self.set_foot("filter-bar")
 
     def _say_matches(self) -> None:
         """Say beside the typed filter how much matches it; runs count where they are listed."""
         view = self.view
-        if view is None:
-            return
-        bar = self.query_one(FilterBar)
-        charts = self.query_one(ChartsPanel)
-        runs = self.query_one(RunsPanel)
-        panels = {"runs": runs.matches, "charts": charts.matches}
-        counts = {
-            _FILTERED[name]: panels[name](view)
-            for name in self._filtered
-            if self.query_one(f"#{name}").display
-        }
-        bar.say(counts, escape=view.keys["back"])
+        if view is not None:
+            counts = {
+                _FILTERED[one.id or ""]: one.matches(view)
+                for one in (self._runs, self._charts)
+                if one.id in self._filtered and one.display
+            }
+            self.query_one(FilterBar).say(counts, escape=view.keys["back"])
 
     @on(Input.Changed)
     def _filter_changed(self, event: Input.Changed) -> None:
@@ -347,9 +303,8 @@ class Dashboard(DashboardLayout):
         charts stay where no metric matches.
         """
         names = names or tuple(_FILTERED)
-        charts = self.query_one(ChartsPanel)
         if "charts" in names:
-            charts.narrow(text, lenient=len(names) > 1)
+            self._charts.narrow(text, lenient=len(names) > 1)
         if "runs" in names:
-            self.query_one(RunsPanel).filter = text.strip()
+            self._runs.filter = text.strip()
         self.redraw()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from rich.cells import cell_len
 
 from verl_tui.rendering.arrange import LOW, NARROW, Need, arrange, cells_for
 from verl_tui.rendering.status_line import status
-from verl_tui.tui.keys.act import act
-from verl_tui.tui.keys.bindings import first_keys
+from verl_tui.tui.keys.actions import act, first_keys
 from verl_tui.tui.panels.catalog import PANELS
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.health import HealthPanel
@@ -19,19 +18,18 @@ from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.widgets.filter_bar import FilterBar
 from verl_tui.tui.widgets.footer import Keys
-from verl_tui.tui.widgets.line import Hint, Line
+from verl_tui.tui.widgets.line import Line
 from verl_tui.tui.widgets.tiles import Placed
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
-    from textual.geometry import Size
     from textual.widget import Widget
 
     from verl_tui.rendering.arrange import Room
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.runs.run import Run
 
+_Panel = TypeVar("_Panel", bound=Panel)
 _FEW = 2
 """Rows in which a panel is hardly in sight, unless that is all it has to show."""
 _FIRST = (
@@ -55,9 +53,9 @@ class DashboardLayout(BufferedScreen[None]):
     )
     """Panels in the order of the tab key."""
     BINDINGS: ClassVar[list[BindingType]] = [
-        act("tab", "next_panel(1)", "panel.next", "Next panel", show=True),
+        act("tab", "next_panel(1)", "panel.next", "Next panel"),
         act("shift+tab", "next_panel(-1)", "panel.previous", "Previous panel"),
-        act("z", "zoom", "panel.zoom", "Zoom panel", show=True),
+        act("z", "zoom", "panel.zoom", "Zoom panel"),
         *(
             act(
                 spec.key, f"show_panel('{spec.name}')", f"panel.{spec.name}", spec.words
@@ -77,8 +75,10 @@ class DashboardLayout(BufferedScreen[None]):
         super().__init__(id="dashboard")
         self.view: View | None = None
         """What is shown, None before anything is."""
-        self._drawn: Run | None = None
-        """The run that was drawn last."""
+        self.panels: tuple[Panel, ...] = tuple(
+            panel(id=spec.name) for spec, panel in PANELS.items()
+        )
+        """All panels, in sight or not."""
         self._rooms = Placed()
         self.styles.set_rule("layout", self._rooms)
         self._most: dict[str, int] = {}
@@ -94,117 +94,57 @@ class DashboardLayout(BufferedScreen[None]):
     def compose(self) -> ComposeResult:
         """Where each stands is worked out when there is something to show."""
         yield Line(id="status")
-        yield from (panel(id=spec.name) for spec, panel in PANELS.items())
+        yield from self.panels
         yield FilterBar(id="filter-bar")
-        yield Hint(id="hint")
         yield Keys(id="keys")
 
-    @property
-    def panels(self) -> list[Panel]:
-        """The panels, without a search through all that is in them."""
-        return [child for child in self.children if isinstance(child, Panel)]
-
-    def fit(self, size: Size) -> None:
-        """Try panels again that have failed at another size."""
-        super().fit(size)
-        self._try_again()
-
-    def _try_again(self) -> None:
-        failed = [panel for panel in self.panels if panel.failed]
-        for panel in failed:
-            panel.fail("")
-        if failed:
-            self._after_layout()
+    def panel(self, kind: type[_Panel]) -> _Panel:
+        """Return the panel of a kind."""
+        return next(one for one in self.panels if isinstance(one, kind))
 
     def show(self, view: View) -> None:
-        """Draw the newest state in every panel that is in sight; behind a screen when that closes.
-
-        The charts of another run come a frame later: they take as long as all else, and while the
-        user goes from run to run the list and the findings answer at once.
-        """
-        switched = (
-            self.view is not None
-            and self.view.run is not None
-            and view.run is not self.view.run
-        )
+        """Draw the newest state of all panels in sight; behind a screen when that closes."""
         self.view = view
         # Behind a screen nothing is drawn: for one row that shines through Textual writes all anew.
         if self.app.screen is self:
-            self._draw(view, switched=switched)
+            self.redraw()
 
-    def _draw(self, view: View, *, switched: bool = False) -> None:
-        if not self.panels:
-            return  # the app is ending
-        if view.run is not self._drawn:
-            self._drawn = view.run
-            self._try_again()
+    def redraw(self) -> None:
+        """Draw what was shown last, at another size also behind the screen in front."""
+        view = self.view
+        if view is None or not self.children:
+            return  # too early, or the app is ending
         self.attempt(self._show_status, view, otherwise=None)
-        if self.suit(view):
-            return  # else all would be drawn twice: in the old layout, and in the new
-        for panel in self.panels:
-            if panel.display and not (switched and isinstance(panel, ChartsPanel)):
-                panel.attempt(panel.show, view, otherwise=None)
-        if switched:
-            self.call_after_refresh(self._show_charts)
+        if not self.suit(view):  # else all would be drawn twice
+            for panel in self.panels:
+                self._show_panel(panel, view)
 
     def _show_status(self, view: View) -> None:
-        shown = [one for one in self.panels if one.display]
-        health = any(isinstance(one, HealthPanel) for one in shown)
-        alone = not health and self.zoomed is None
+        alone = not self.panel(HealthPanel).display and self.zoomed is None
         # gone as the app ends
         for line in self.query_children("#status").results(Line):
             line.show(*status(view, line.size.width or self.size.width, alone=alone))
 
-    def _show_charts(self) -> None:
-        if self.view is not None:
-            self._show_panel(ChartsPanel, self.view)
-
-    def _show_panel(self, kind: type[Panel], view: View) -> bool:
-        """Draw one panel; return False where it is not in sight, or gone as the app ends."""
-        for panel in self.panels:
-            if isinstance(panel, kind) and panel.display:
-                panel.attempt(panel.show, view, otherwise=None)
-                return True
-        return False
+    def _show_panel(self, panel: Panel, view: View) -> None:
+        if panel.display:
+            panel.attempt(panel.show, view, otherwise=None)
 
     def show_samples(self, view: View) -> None:
         """Draw the samples alone, of which more have been read; with them they may need more
         room.
         """
-        if self._show_panel(SamplesPanel, view):
-            self.suit(view)
+        self._show_panel(self.panel(SamplesPanel), view)
+        self.suit(view)
 
     def welcome(self) -> None:
         """Name the first keys to know, until one has been pressed."""
-        kinds = type(self.app), type(self)
-        known = [f"{first_keys(self.app, kinds, id)} {does}" for id, does in _FIRST]
-        known.append("ctrl+p everything by name")
-        pieces = [
-            (f"{' · ' if at else ''}{one}", "strong") for at, one in enumerate(known)
-        ]
-        self.query_one(Hint).show(pieces)
-        self.set_foot("hint")
+        known = [f"{first_keys(self.app, id)} {does}" for id, does in _FIRST]
+        keys = self.query_one(Keys)
+        keys.hint = " · ".join((*known, "ctrl+p everything by name"))
 
     def on_key(self) -> None:
         """Take the first keys to know away once the user has pressed one."""
-        if self.foot == "hint":
-            self.set_foot("keys")
-
-    def _after_layout(self) -> None:
-        """Draw the panels that come into sight once the stylesheet has been applied."""
-        self.call_after_refresh(self.redraw)
-
-    def on_reveal(self) -> None:
-        """Redraw only where the run is another, or drawing is paused; else the app draws soon."""
-        if self.view is not None and (
-            self.view.run is not self._drawn or self.view.paused
-        ):
-            self.redraw()
-
-    def redraw(self) -> None:
-        """Draw what was shown last, at another size also behind the screen in front."""
-        if self.view is not None:
-            self._draw(self.view)
+        self.query_one(Keys).hint = ""
 
     # -- how the panels share the screen -----------------------------------------------------------
 
@@ -215,10 +155,13 @@ class DashboardLayout(BufferedScreen[None]):
         size = self.app.size
         of = (view.run.name if view.run is not None else "", size)
         if of != self._most_of:
-            self._most_of = of
-            self._most = {}
+            self._most_of, self._most = of, {}
+            for panel in self.panels:
+                if panel.failed:  # it may do with another run, or at another size
+                    panel.fail("")
+                    self.call_after_refresh(self.redraw)
         needs: dict[str, Need] = {}
-        for spec, panel in zip(PANELS, self.panels, strict=False):
+        for spec, panel in zip(PANELS, self.panels, strict=True):
             least = self._most.get(spec.name, 0)
             rows = panel.attempt(
                 panel.needed,
@@ -239,7 +182,7 @@ class DashboardLayout(BufferedScreen[None]):
         for child in self.children:
             self._place(child, rooms.get(child.id or ""))
         self.refresh(layout=True, repaint=False)
-        self._after_layout()
+        self.call_after_refresh(self.redraw)
         return True
 
     def _place(self, child: Widget, room: Room | None) -> None:
@@ -293,15 +236,14 @@ class DashboardLayout(BufferedScreen[None]):
     def action_next_panel(self, way: int) -> None:
         """Focus the next panel; one that is out of sight fills the screen."""
         current = self.zoomed or self.focused_panel
-        if current is not None and current.id in self.ORDER:
-            at = self.ORDER.index(current.id)
-        else:
-            at = -1 if way > 0 else 0
+        at = -1 if way > 0 else 0
+        if current is not None:
+            at = self.ORDER.index(current.id or "")
         self.action_show_panel(self.ORDER[(at + way) % len(self.ORDER)])
 
     def action_show_panel(self, name: str) -> None:
         """Bring a panel to the front and give it the focus."""
-        panel = self.query_one(f"#{name}", Panel)
+        panel = next(one for one in self.panels if one.id == name)
         if self.zoomed is None and self._is_in_sight(panel):
             self._focus_in(panel)
             return
@@ -318,7 +260,7 @@ class DashboardLayout(BufferedScreen[None]):
         if self.zoomed is not None:
             self._zoom(None)
         else:
-            self._zoom(self.focused_panel or self.query_one(ChartsPanel))
+            self._zoom(self.focused_panel or self.panel(ChartsPanel))
 
     def _zoom(self, panel: Panel | None) -> None:
         """Let a panel fill the screen, or give all their room back."""

@@ -12,14 +12,15 @@ from rich.cells import cell_len
 from verl_tui.rendering.filter_words import Matches
 from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.wrap import fit, wrap
-from verl_tui.tui.keys.act import act
+from verl_tui.tui.keys.actions import act, user_keys
+from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
-from verl_tui.tui.screens.spec import ScreenSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from textual.binding import BindingType
+    from textual.dom import DOMNode
 
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
@@ -39,10 +40,10 @@ class HelpScreen(RowsScreen[None]):
     TITLE_WORDS = "keys: the names are for [keys] in the configuration"
     FILTER = ("search the keys: ", "", "lines")
     BINDINGS: ClassVar[list[BindingType]] = [
-        act("escape,q,question_mark", "back", "help.back", "Back"),
-        act("slash", "filter", "help.search", "Search the keys"),
+        act("escape,q,?", "back", "help.back", "Back"),
+        act("/", "filter", "help.search", "Search the keys"),
     ]
-    EDGE = (("help.search", "searches"), ("help.back", "closes"))
+    FOOTER = (("help.search", "searches"), ("help.back", "closes"))
 
     def title_words(self, view: View) -> str:
         """Return the title: no run is shown."""
@@ -55,7 +56,11 @@ class HelpScreen(RowsScreen[None]):
         """Return the sections with the words that are searched for."""
         from verl_tui.tui.screens.help_sections import sections
 
-        every = sections(self.app)
+        below = self.app.screen_stack[-2]
+        front: Sequence[DOMNode] = [below]
+        if below.id == "dashboard":
+            front = below.focused.ancestors_with_self if below.focused else []
+        every = sections(type(self.app), user_keys(self.app), front)
         narrowed = (one.with_words(self.wanted) for one in every)
         found = [one for one in narrowed if one.lines]
         columns = 2 if width >= _WIDE else 1
@@ -93,12 +98,4 @@ def _section(section: KeySection, width: int) -> Iterator[Pieces]:
     yield from ([(fit(f"  {note}", width), "")] for note in section.notes)
 
 
-SCREEN = ScreenSpec(
-    "help",
-    "question_mark",
-    "help",
-    "Help",
-    lambda context: HelpScreen(context.view),
-    rank=10,
-    label="?",
-)
+SCREEN = ScreenSpec("help", "?", "help", "Help", HelpScreen.opened, rank=10)

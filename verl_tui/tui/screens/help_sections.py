@@ -7,25 +7,25 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from textual.binding import Binding
 from textual.screen import Screen
 
 from verl_tui.rendering.charts.symbols import legend
-from verl_tui.tui.keys.act import MOVE, TASKS, HelpSection
-from verl_tui.tui.keys.bindings import all_kinds, is_ours, key_name
+from verl_tui.tui.keys.actions import (
+    MOVE,
+    TASKS,
+    HelpSection,
+    all_kinds,
+    bindings,
+    shown_keys,
+)
 from verl_tui.tui.screens.dashboard import Dashboard
-from verl_tui.tui.screens.dashboard_layout import DashboardLayout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from textual.app import App
-    from textual.binding import ActiveBinding
+    from textual.binding import Binding
     from textual.dom import DOMNode
-
-_MAIN = (DashboardLayout, Dashboard)
-"""Both have keys of the main screen: how its panels are arranged, and what they show."""
-
 
 KeyRow = tuple[str, str, str]
 """Keys, what they do, the name of the action."""
@@ -68,154 +68,74 @@ class KeySection(NamedTuple):
         )
 
 
-class _Place(NamedTuple):
-    """Classes whose keys are listed under one title."""
-
-    declared: HelpSection
-    kinds: tuple[type[DOMNode], ...]
-    by_task: bool = False
-    """True if the classes have keys of several tasks, and only those of this one are listed."""
-
-    def section(
-        self,
-        user: Mapping[str, str],
-        active: Mapping[str, ActiveBinding] | None = None,
-    ) -> KeySection:
-        """Return the section, each name once.
-
-        Args:
-            user: The user's own keys.
-            active: What keys mean in front; those that mean something else there are left out.
-        """
-        rows: dict[object, KeyRow] = {}
-        declared = self.declared
-        task = declared.task
-        for binding in chain.from_iterable(map(described, self.kinds)):
-            row = _row(binding, user, active)
-            listed = not self.by_task or (binding.group or MOVE) == task
-            if row[0] and listed:
-                rows.setdefault(binding.id or row, row)
-        if declared.title == "everywhere" and task == MOVE:
-            rows[_PALETTE_ROW] = _PALETTE_ROW
-        title = task.description
-        return KeySection(title, declared.title, (*rows.values(),), declared.notes)
+_SIGNS = KeySection("signs in charts", "", tuple((*one, "") for one in legend()))
 
 
-def sections(app: App[Any]) -> list[KeySection]:
-    """Return what holds in the screen below the help; what holds everywhere, and what holds in the
-    panels and screens, both task by task. The signs in charts stand behind the first with charts.
+def sections(
+    app: type[App[Any]], user: Mapping[str, str], front: Sequence[DOMNode] = ()
+) -> list[KeySection]:
+    """Return what the screen or the panel in front declares; then by task what holds everywhere, on
+    the dashboard, in the panels and in the screens. The signs in charts stand behind the first
+    with charts.
+
+    Args:
+        app: The kind of app.
+        user: The user's own keys.
+        front: The screen in front, or what has the focus and what is around it.
     """
-    below = app.screen_stack[-2] if len(app.screen_stack) > 1 else app.screen
-    active = below.active_bindings
-    user = getattr(app, "user_keys", {})
-    found: list[KeySection] = []
-    signs = signs_section()
-    for place in dict.fromkeys(_places(app, below.focused)):
-        apart = place.declared.title == "everywhere"
-        found.append(place.section(user, active if apart else None))
-        if place.declared.charts and signs not in found:
-            found.append(signs)
-    return [section for section in found if section.rows]
+    declared = [*_declared()]
+    first = [one for one in declared if any(isinstance(node, one[1]) for node in front)]
+    where = "everywhere, unless listed above" if first else "everywhere"
+    common = [
+        (HelpSection(title, task), kind)
+        for task in TASKS
+        for title, kind in ((where, app), ("dashboard", Dashboard))
+    ]
+    declared.sort(key=lambda one: TASKS.index(one[0].task))
+    found: dict[KeySection, None] = {}
+    for place in (*first, *common, *declared):
+        of = place[0].task if place in common else None
+        section = _section(*place, _rows(place[0], place[1], user, of))
+        if section.rows:
+            found[section] = None
+            found |= dict.fromkeys([_SIGNS] * place[0].charts)
+    return list(found)
 
 
-def _places(app: App[Any], focused: DOMNode | None) -> list[_Place]:
-    screens, panels = _declared(screens=True), _declared(screens=False)
-    stack = reversed(app.screen_stack)
-    first = [one for screen in stack for one in _of([screen], screens)]
-    main = _by_task("the dashboard, while nothing is over it", _MAIN) if first else []
-    if not first and focused is not None:
-        first = _of(focused.ancestors_with_self, panels)
-    holding = _by_task("everywhere", _everywhere(type(app), () if main else _MAIN))
-    return [*first, *holding, *_sorted_by_task((*panels, *main, *screens))]
-
-
-def all_sections(app: type[App[Any]], user: Mapping[str, str]) -> list[KeySection]:
-    """Return the sections of a kind of app that is not running: task by task what holds
-    everywhere, and what holds in the panels and in the screens; with the user's own keys.
-    """
-    places = (*_declared(screens=False), *_declared(screens=True))
-    everywhere = _by_task("everywhere", _everywhere(app, _MAIN))
-    found = (one.section(user) for one in (*everywhere, *_sorted_by_task(places)))
-    return [section for section in found if section.rows]
-
-
-def signs_section() -> KeySection:
-    """Return the signs in charts."""
-    rows = tuple((*entry, "") for entry in legend())
-    return KeySection("signs in charts", "", rows)
-
-
-def _row(
-    binding: Binding,
+def _rows(
+    declared: HelpSection,
+    kind: type[DOMNode],
     user: Mapping[str, str],
-    active: Mapping[str, ActiveBinding] | None = None,
-) -> KeyRow:
-    keys = user.get(binding.id or "", binding.key).split(",")
-    if active is not None and not binding.priority:
-        keys = [key for key in keys if _means(active.get(key), binding)]
-    if binding.id == "run.1" and keys:
-        return _RUNS_ROW
-    return " ".join(map(key_name, keys)), binding.description, binding.id or ""
+    task: Binding.Group | None,
+) -> Iterator[tuple[str, KeyRow]]:
+    """Yield the name and the row of each action of a class, or those of a task."""
+    for binding in chain(*map(bindings, (kind, *declared.parts))):
+        name = binding.id or ""
+        if name not in _OTHER_RUNS and task in (None, binding.group or MOVE):
+            keys = shown_keys(user.get(name, binding.key))
+            row = _RUNS_ROW if name == "run.1" else (keys, binding.description, name)
+            yield name or keys, row
 
 
-def own_section(
-    kind: type[App[Any]], base: type[App[Any]], user: Mapping[str, str]
+def _declared() -> Iterator[tuple[HelpSection, type[DOMNode]]]:
+    """Yield the sections that classes declare: panels and lists, then screens."""
+    found = [
+        (issubclass(kind, Screen), *kind.__dict__["HELP_SECTION"], kind)
+        for kind in all_kinds()
+        if "HELP_SECTION" in kind.__dict__
+    ]
+    for _, *declared, kind in sorted(found, key=lambda one: (one[0], one[3], one[1])):
+        yield HelpSection(*declared), kind
+
+
+def _section(
+    declared: HelpSection, _kind: object, rows: Iterable[tuple[str, KeyRow]]
 ) -> KeySection:
-    """Return the keys that a kind of app has and the one it extends has not."""
-    own = (one for one in described(kind) if one not in base.BINDINGS)
-    return KeySection("", "In a replay", tuple(_row(one, user) for one in own))
-
-
-def described(kind: type[DOMNode]) -> Iterator[Binding]:
-    """Yield the keys of a class that have a description; those of further runs stand with the
-    first's.
-    """
-    for one in kind.BINDINGS:
-        if isinstance(one, Binding) and one.description and one.id not in _OTHER_RUNS:
-            yield one
-
-
-def _means(found: ActiveBinding | None, binding: Binding) -> bool:
-    """Return True if a key has the meaning of a binding, also where another screen passes it on to
-    the app.
-    """
-    if found is None:
-        return False
-    actions = found.binding.action, binding.action
-    return len({one.removeprefix("app.") for one in actions}) == 1
-
-
-def _sorted_by_task(places: Sequence[_Place]) -> list[_Place]:
-    return sorted(places, key=lambda one: TASKS.index(one.declared.task))
-
-
-def _declared(*, screens: bool) -> list[_Place]:
-    """Return the sections that screens declare, or panels and lists, in their order."""
-    kinds = [kind for kind in all_kinds() if issubclass(kind, Screen) == screens]
-    found = ((kind.__dict__.get("HELP_SECTION"), kind) for kind in kinds)
-    declared = [_Place(one, (kind, *one.also)) for one, kind in found if one]
-    return sorted(declared, key=lambda one: (one.declared.rank, one.declared.title))
-
-
-def _of(nodes: Sequence[DOMNode], known: Sequence[_Place]) -> list[_Place]:
-    """Return the sections of nodes."""
-    return [
-        section
-        for section in known
-        if any(isinstance(node, section.kinds[0]) for node in nodes)
-    ]
-
-
-def _everywhere(
-    app: type[App[Any]], main: Sequence[type[DOMNode]]
-) -> tuple[type[DOMNode], ...]:
-    """Return the app's classes with keys of their own, and those of its main screen."""
-    ours = (kind for kind in app.__mro__ if is_ours(kind))
-    return (*(kind for kind in ours if "BINDINGS" in kind.__dict__), *main)
-
-
-def _by_task(title: str, kinds: tuple[type[DOMNode], ...]) -> list[_Place]:
-    """Return a section for each task that classes may have keys for."""
-    return [
-        _Place(HelpSection(title, task=task), kinds, by_task=True) for task in TASKS
-    ]
+    """Return a section, each name once."""
+    found: dict[str, KeyRow] = {}
+    for name, row in rows:
+        found.setdefault(name, row)
+    if declared.title.startswith("everywhere") and declared.task == MOVE:
+        found[""] = _PALETTE_ROW
+    title = declared.task.description
+    return KeySection(title, declared.title, (*found.values(),), declared.notes)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 
-from verl_tui.tui.keys.act import WHY, HelpSection, act
+from verl_tui.tui.keys.actions import WHY, HelpSection, act
+from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
-from verl_tui.tui.screens.spec import ScreenSpec
 from verl_tui.tui.widgets.rows import Entries
 
 if TYPE_CHECKING:
@@ -24,11 +24,11 @@ class HistoryScreen(RowsScreen[None]):
     """All episodes, the newest first; one that is opened is followed on the dashboard."""
 
     TITLE_WORDS = "finding history"
-    HELP_SECTION = HelpSection("finding history", (RowsScreen,), rank=90, task=WHY)
+    HELP_SECTION = HelpSection("finding history", WHY, 90)
     BINDINGS: ClassVar[list[BindingType]] = [
-        act("escape,q,A", "dismiss", "history.close", "Close", show=True)
+        act("escape,q,A", "dismiss", "history.close", "Close")
     ]
-    EDGE = (("entries.open", "goes there"), ("history.close", "closes"))
+    FOOTER = (("entries.open", "goes there"), ("history.close", "closes"))
     WIDEST = 140
 
     def __init__(self, view: View, follow: Callable[[Episode], None]) -> None:

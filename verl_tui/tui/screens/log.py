@@ -6,17 +6,15 @@ from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
-from textual.message import Message
 from textual.widgets import Input
 
 from verl_tui.rendering.log.target import log_target
 from verl_tui.rendering.text.wrap import wrap
-from verl_tui.tui.keys.act import WHY, HelpSection, act
-from verl_tui.tui.panels.runs import RunsPanel
+from verl_tui.tui.keys.actions import WHY, HelpSection, act
+from verl_tui.tui.messages import Once, toast
+from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
-from verl_tui.tui.screens.spec import ScreenSpec
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
-from verl_tui.tui.toast import toast
 from verl_tui.tui.widgets.filter_bar import FilterBar
 from verl_tui.tui.widgets.footer import Keys
 from verl_tui.tui.widgets.line import Line
@@ -29,11 +27,10 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
-    from verl_tui.rendering.log.line_kinds import Alarms, TextQuery
     from verl_tui.rendering.log.line_rows import LogRow
     from verl_tui.rendering.log.target import LogTarget
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.tui.screens.spec import ScreenContext
+    from verl_tui.tui.screens import ScreenContext
 
 _INTERVAL = 0.5
 """Seconds between two looks at the file."""
@@ -45,9 +42,9 @@ class LineScreen(RowsScreen[None]):
     """One line of a log in full: as printed, or one row for each field of a JSONL record."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        act("escape,q,enter", "dismiss", "line.close", "Close", show=True),
+        act("escape,q,enter", "dismiss", "line.close", "Close")
     ]
-    EDGE = (("copy", "copies"), ("line.close", "closes"))
+    FOOTER = (("copy", "copies"), ("line.close", "closes"))
     WIDEST = 140
 
     def __init__(self, line: str, title: str, view: View) -> None:
@@ -91,7 +88,7 @@ class LogRows(Rows):
         """Make the rows.
 
         Args:
-            go: Goes by so many rows or pages, or to an end: `row`, `page`, `end`.
+            go: Goes by so many rows or pages, or to an end: `move`, `page`, `go_end`.
             draw: Draws as many rows as fit now.
         """
         super().__init__()
@@ -104,7 +101,7 @@ class LogRows(Rows):
 
     def action_move(self, by: int) -> None:
         """Move by rows."""
-        self._go("row", by)
+        self._go("move", by)
 
     def action_page(self, by: int) -> None:
         """Move by a screenful."""
@@ -112,7 +109,7 @@ class LogRows(Rows):
 
     def action_end(self, way: int) -> None:
         """Go to the beginning or the end of the log."""
-        self._go("end", way)
+        self._go("go_end", way)
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         """Move down."""
@@ -130,7 +127,7 @@ class LogScreen(BufferedScreen[None]):
 
     AUTO_FOCUS = "LogRows"
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (10, "-tall")]  # noqa: RUF012 - as Textual has it
-    HELP_SECTION = HelpSection("log", rank=40, task=WHY)
+    HELP_SECTION = HelpSection("log", WHY, 40)
     FOOTER = (
         ("log.back", "Back"),
         ("log.search", "Search"),
@@ -148,23 +145,23 @@ class LogScreen(BufferedScreen[None]):
         act("escape", "back", "log.back", "Back"),
         act("q,l", "dismiss", "log.close", "Close"),
         act("f", "follow", "log.follow", "Follow"),
-        act("slash", "search", "log.search", "Search"),
+        act("/", "search", "log.search", "Search"),
         act("n", "hit(1)", "log.next_hit", "Next hit"),
         act("N", "hit(-1)", "log.previous_hit", "Previous hit"),
-        act("e", "alarm(1)", "log.next_alarm", "Next error"),
-        act("E", "alarm(-1)", "log.previous_alarm", "Previous error"),
-        act("exclamation_mark", "warning(1)", "log.next_warning", "Next warning"),
-        act("at", "warning(-1)", "log.previous_warning", "Previous warning"),
-        act("u", "fold", "log.unfold", "Unfold repeated lines and prefixes"),
-        act("w", "wrap", "log.wrap", "Wrap or cut lines"),
+        act("e", "alarm('error', 1)", "log.next_alarm", "Next error"),
+        act("E", "alarm('error', -1)", "log.previous_alarm", "Previous error"),
+        act("!", "alarm('warning', 1)", "log.next_warning", "Next warning"),
+        act("@", "alarm('warning', -1)", "log.previous_warning", "Previous warning"),
+        act("u", "turn('fold')", "log.unfold", "Unfold repeated lines and prefixes"),
+        act("w", "turn('wrap')", "log.wrap", "Wrap or cut lines"),
         act(
             "enter", "whole", "log.whole", "The whole line, or every field of a record"
         ),
         act("y", "app.copy_here", "log.copy", "Copy the line"),
         act("tab", "source(1)", "log.next_source", "Next file"),
         act("shift+tab", "source(-1)", "log.previous_source", "Previous file"),
-        act("left_square_bracket", "other(-1)", "log.previous", "Previous run"),
-        act("right_square_bracket", "other(1)", "log.next", "Next run"),
+        act("[", "app.switch_run(-1)", "log.previous", "Previous run"),
+        act("]", "app.switch_run(1)", "log.next", "Next run"),
     ]
     DEFAULT_CSS = """
     LogScreen {
@@ -175,12 +172,8 @@ class LogScreen(BufferedScreen[None]):
     }
     """
 
-    class Read(Message):
+    class Read(Once):
         """More of a log has been read."""
-
-        def can_replace(self, message: Message) -> bool:
-            """True for another of its kind: one drawing shows all that was read."""
-            return isinstance(message, LogScreen.Read)
 
     def __init__(self, view: View, target: LogTarget | None = None) -> None:
         """Make the screen.
@@ -219,6 +212,8 @@ class LogScreen(BufferedScreen[None]):
 
     def show(self, view: View) -> None:
         """Draw the newest state."""
+        if view.run is not self.window.view.run:
+            self.window.forget()
         self.window.view = view
         self.redraw()
 
@@ -235,94 +230,58 @@ class LogScreen(BufferedScreen[None]):
 
         if not self.is_mounted or not self.size.width:
             return
-        window = self.window
-        rows = self._rows
+        window, rows = self.window, self._rows
         shown = window.rows(rows.width, rows.size.height)
         if shown is not None:
             rows.set(shown, range(len(shown)))
             rows.chosen = window.marked
         self._head.show(*place_line(window, self.size.width))
 
-    def _next(self, query: Alarms | TextQuery, way: int) -> None:
-        self.window.seek(query, way)
-        self.redraw()
-
     # -- keys --------------------------------------------------------------------------------------
 
-    def _go(self, what: str, by: int) -> None:
+    def _go(self, way: str, by: int) -> None:
         pager = self.window.pager
-        if pager is None:
-            return
-        self.window.target = None
-        if what == "row":
-            pager.move(by)
-        elif what == "page":
-            pager.page(by)
-        elif by < 0:
-            pager.go_home()
-        else:
-            pager.go_end()
-        self.redraw()
+        if pager is not None:
+            self.window.target = None
+            getattr(pager, way)(by)
+            self.redraw()
 
     @on(Rows.Chosen)
     def _clicked(self, event: Rows.Chosen) -> None:
-        window = self.window
-        if event.index < len(window.lines):
-            window.mark = window.lines[event.index].row.start
+        if event.index < len(self.window.lines):
+            self.window.mark = self.window.lines[event.index].row.start
             self.redraw()
 
     def action_follow(self) -> None:
         """Follow the newest line, or stay at the lines in sight."""
         pager = self.window.pager
-        if pager is not None:
-            if pager.follow:
-                pager.move(0)
-            else:
-                pager.go_end()
-            self.redraw()
+        follows = pager is not None and pager.follow
+        self._go(*(("move", 0) if follows else ("go_end", 1)))
 
     def action_hit(self, way: int) -> None:
         """Go to the next or previous hit."""
-        query = self.window.query
-        if query is None:
+        if self.window.query is None:
             self.action_search()
         else:
-            self._next(query, way)
+            self.window.seek(self.window.query, way)
+            self.redraw()
 
-    def action_alarm(self, way: int) -> None:
-        """Go to the next or previous error."""
-        from verl_tui.rendering.log.line_kinds import Alarms
-
-        self._next(Alarms(), way)
-
-    def action_warning(self, way: int) -> None:
-        """Go to the next or previous warning."""
+    def action_alarm(self, kind: str, way: int) -> None:
+        """Go to the next or previous error, or warning."""
         from verl_tui.rendering.log.line_kinds import Alarms, LineKind
 
-        self._next(Alarms(LineKind.WARNING), way)
-
-    def action_fold(self) -> None:
-        """Fold or unfold repeated lines and the prefixes that name the process."""
-        self.window.fold = not self.window.fold
+        self.window.seek(Alarms(LineKind(kind)), way)
         self.redraw()
 
-    def action_wrap(self) -> None:
-        """Wrap long lines, or cut them."""
-        self.window.wrap = not self.window.wrap
+    def action_turn(self, what: str) -> None:
+        """Fold or unfold repeated lines and the prefixes that name the process; wrap or cut."""
+        setattr(self.window, what, not getattr(self.window, what))
         self.redraw()
 
     def action_source(self, way: int) -> None:
         """Show another file of the run."""
         self.window.next_source(way)
         self.redraw()
-
-    def action_other(self, way: int) -> None:
-        """Show the log of the next or previous run."""
-        view = self.window.view
-        other = view.beside(way)
-        if other is not None and other is not view.run:
-            self.window.forget()
-            self.post_message(RunsPanel.Picked(other.name))
 
     def clip(self) -> str:
         """Mark the line that is copied, and return it."""
@@ -331,15 +290,12 @@ class LogScreen(BufferedScreen[None]):
 
     def action_whole(self) -> None:
         """Show the line that would be copied in full."""
-        pager = self.window.pager
-        row = self._mark_current()
-        if pager is None or row is None:
-            return
-        number = pager.log.number(row.start)
-        which = f"line {number + row.count - 1:,} of " if number is not None else ""
-        self.app.push_screen(
-            LineScreen(row.whole, f"{which}{pager.log.path.name}", self.window.view)
-        )
+        pager, row = self.window.pager, self._mark_current()
+        if pager is not None and row is not None:
+            number = pager.log.number(row.start)
+            which = f"line {number + row.times - 1:,} of " if number is not None else ""
+            title = f"{which}{pager.log.path.name}"
+            self.app.push_screen(LineScreen(row.whole, title, self.window.view))
 
     def _mark_current(self) -> LogRow | None:
         row = self.window.mark_current()
@@ -349,18 +305,18 @@ class LogScreen(BufferedScreen[None]):
 
     def action_back(self) -> None:
         """Leave the search line, stop the search under way, drop the search; then close."""
-        log = self.window.log
-        window = self.window
+        log, window = self.window.log, self.window
         if self._bar.display:
             self._bar.close()
         elif window.search is not None and log is not None:
-            log.stop_search()
-            window.search = None
+            log.search = window.search = None
         elif window.query is not None:
             window.query = None
         else:
             self.dismiss()
         self.redraw()
+
+    # -- search ------------------------------------------------------------------------------------
 
     def action_search(self) -> None:
         """Open the line to type a search in."""
@@ -383,19 +339,19 @@ class LogScreen(BufferedScreen[None]):
         from verl_tui.rendering.log.line_kinds import TextQuery
         from verl_tui.rendering.text.search import Search
 
-        window = self.window
-        pager = window.pager
+        window, pager = self.window, self.window.pager
         try:
-            window.query = TextQuery(Search(event.value)) if event.value else None
+            query = TextQuery(Search(event.value)) if event.value else None
         except ValueError as error:
             toast(self.app, str(error))
             return
+        window.query = query
         self._bar.close()
-        self.redraw()
-        if window.query is not None and pager is not None:
+        if query is not None and pager is not None:
             window.mark = None
             # From the newest line there is only the way back.
-            self._next(window.query, -1 if pager.follow else 1)
+            window.seek(query, -1 if pager.follow else 1)
+        self.redraw()
 
 
 def _open(context: ScreenContext) -> LogScreen:
@@ -405,5 +361,5 @@ def _open(context: ScreenContext) -> LogScreen:
 
 
 SCREEN = ScreenSpec(
-    "log", "l", "log", "Log: the console as text", _open, rank=40, short="Log", task=WHY
+    "log", "l", "log", "Log: the console as text", _open, 40, "Log", WHY
 )

@@ -28,25 +28,19 @@ from verl_tui.rendering.metrics.metric_rows import ListedMetric, metric_table
 from verl_tui.rendering.text.printable import printable, wrapped
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.export import take_table
-from verl_tui.tui.keys.act import LEARN, HelpSection, act
-from verl_tui.tui.keys.chart_keys import (
-    KEYS,
-    look_after,
-    step_at,
-    why_unchanged,
-    with_step_in_sight,
-)
+from verl_tui.tui.keys.actions import LEARN, HelpSection, act
+from verl_tui.tui.messages import toast
 from verl_tui.tui.panels.charts import ChartsPanel
+from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.metric_grid import MetricGrid
-from verl_tui.tui.screens.spec import ScreenSpec
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.terminal.scrolling import LazyRows
-from verl_tui.tui.toast import toast
-from verl_tui.tui.widgets.chart import READING, Chart, MoveCursor
+from verl_tui.tui.widgets.chart import READING, MoveCursor
+from verl_tui.tui.widgets.chart_keys import KEYS, ChartActions, with_step_in_sight
 from verl_tui.tui.widgets.filter_bar import FilterBar
 from verl_tui.tui.widgets.footer import Keys
-from verl_tui.tui.widgets.line import Line
+from verl_tui.tui.widgets.line import FewRows, Line
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
@@ -58,7 +52,8 @@ if TYPE_CHECKING:
     from verl_tui.rendering.session.preferences import StateFile, UserState
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
-    from verl_tui.tui.screens.spec import ScreenContext
+    from verl_tui.tui.screens import ScreenContext
+    from verl_tui.tui.widgets.chart import Chart
 
 _WITH_HEAD = 10
 """Least height of a screen on which a table has the names of its columns."""
@@ -66,7 +61,7 @@ _OF_CHARTS = {"read", "read_end", "look", "shape"}
 """Actions that a table does not have."""
 
 
-class MetricsScreen(BufferedScreen[None]):
+class MetricsScreen(ChartActions, BufferedScreen[None]):
     """All metrics, with a line about the list and one about the chosen metric."""
 
     AUTO_FOCUS = ""
@@ -78,36 +73,25 @@ class MetricsScreen(BufferedScreen[None]):
         ("look.in look.out", "Zoom"),
         ("metrics.zoom", "Full screen"),
         ("metrics.more_columns metrics.fewer_columns", "Columns"),
+        ("metrics.view", "Table or charts"),
+        ("metrics.filter", "Filter"),
+        ("metrics.sort", "Sort"),
+        ("metrics.pin", "Pin"),
     )
-    """Keys that the last row begins with, in fewer words."""
-    HELP_SECTION = HelpSection(
-        "all metrics", rank=30, notes=HELP, charts=True, task=LEARN
-    )
+    HELP_SECTION = HelpSection("all metrics", LEARN, 30, HELP, charts=True)
     BINDINGS: ClassVar[list[BindingType]] = [
-        act("escape", "back", "metrics.back", "Back", show=True),
+        act("escape", "back", "metrics.back", "Back"),
         act("q,m", "dismiss", "metrics.close", "Close"),
-        act("v", "turn", "metrics.view", "Table or charts", show=True),
-        act("slash", "filter", "metrics.filter", "Filter", show=True),
-        act("s", "sort", "metrics.sort", "Sort", show=True),
+        act("v", "turn", "metrics.view", "Table or charts"),
+        act("/", "filter", "metrics.filter", "Filter"),
+        act("s", "sort", "metrics.sort", "Sort"),
         act("S", "reverse", "metrics.reverse", "Sort the other way round"),
-        act("space", "pin", "metrics.pin", "Pin", show=True),
-        act("enter", "zoom", "metrics.zoom", "Full screen", show=True),
-        act(
-            "greater_than_sign",
-            "shape('columns', 1)",
-            "metrics.more_columns",
-            "More columns",
-        ),
-        act(
-            "less_than_sign",
-            "shape('columns', -1)",
-            "metrics.fewer_columns",
-            "Fewer columns",
-        ),
-        act("right_parenthesis", "shape('rows', 1)", "metrics.more_rows", "More rows"),
-        act(
-            "left_parenthesis", "shape('rows', -1)", "metrics.fewer_rows", "Fewer rows"
-        ),
+        act("space", "pin", "metrics.pin", "Pin"),
+        act("enter", "zoom", "metrics.zoom", "Full screen"),
+        act(">", "shape('columns', 1)", "metrics.more_columns", "More columns"),
+        act("<", "shape('columns', -1)", "metrics.fewer_columns", "Fewer columns"),
+        act(")", "shape('rows', 1)", "metrics.more_rows", "More rows"),
+        act("(", "shape('rows', -1)", "metrics.fewer_rows", "Fewer rows"),
         act(
             "0", "reset", "metrics.reset", "Reset: as many as fit, all steps, no filter"
         ),
@@ -127,17 +111,15 @@ class MetricsScreen(BufferedScreen[None]):
         act("pageup", "grid('page', -1)", "metrics.page_up", "Previous page"),
         act("g", "grid('end', -1)", "metrics.first", "First"),
         act("G", "grid('end', 1)", "metrics.last", "Last"),
-        act(
-            "left_square_bracket", "app.switch_run(-1)", "run.previous", "Previous run"
-        ),
-        act("right_square_bracket", "app.switch_run(1)", "run.next", "Next run"),
+        act("[", "app.switch_run(-1)", "run.previous", "Previous run"),
+        act("]", "app.switch_run(1)", "run.next", "Next run"),
     ]
     DEFAULT_CSS = """
     MetricsScreen {
         overflow: hidden hidden;
         & > #metrics-status { background: $panel; padding: 0 1; }
         & > #metrics-detail { padding: 0 1; }
-        & > #metrics-head { height: 1; display: none; }
+        & > FewRows { padding: 0; }
         & > #metrics-rows { height: 1fr; scrollbar-gutter: stable; }
         &.-narrow > #metrics-status, &.-narrow > #metrics-detail { padding: 0; }
         &.-flat > #metrics-detail { display: none; }
@@ -157,7 +139,7 @@ class MetricsScreen(BufferedScreen[None]):
             state_file: The user's choices that are kept.
         """
         super().__init__()
-        self._view = view
+        self.view: View = view
         self._charts = charts
         self._file = state_file
         self._is_table = state_file.state.metrics_table
@@ -168,7 +150,7 @@ class MetricsScreen(BufferedScreen[None]):
         self._status = Line(id="metrics-status")
         self._detail = Line(id="metrics-detail")
         self._grid = MetricGrid(id="metrics-grid")
-        self._head = Rows(id="metrics-head", focus=False)
+        self._head = FewRows(id="metrics-head")
         self._table = Rows(id="metrics-rows")
         self._bar = FilterBar("words a|b !not /regex/")
 
@@ -188,11 +170,10 @@ class MetricsScreen(BufferedScreen[None]):
 
     def show(self, view: View) -> None:
         """Draw the newest state."""
-        if view.cursor != self._view.cursor:
-            self._charts.take_look(
-                with_step_in_sight(self._charts.look, view.run, view.cursor)
-            )
-        self._view = view
+        before, self.view = self.view, view
+        if view.cursor != before.cursor:
+            look = with_step_in_sight(self.look, view.run, view.cursor)
+            self._charts.take_look(look)
         self._draw()
 
     @property
@@ -213,14 +194,13 @@ class MetricsScreen(BufferedScreen[None]):
 
     def _draw(self) -> None:
         """Draw if anything has changed."""
-        view = self._view
+        view = self.view
         run = view.run
         if not self.is_mounted or not self.size.width:
             return
         revision = run.revision if run is not None else 0
         state = (run, revision, view.cursor, view.verdict, view.loading)
-        look, user = self._charts.look, self._file.state
-        drawn = (*state, *self._metrics.state, look, user)
+        drawn = (*state, *self._metrics.state, self.look, self._file.state)
         if drawn == self._drawn:
             return
         self._drawn = drawn
@@ -233,47 +213,41 @@ class MetricsScreen(BufferedScreen[None]):
 
     def _shown(self) -> ListedMetrics:
         metrics = self._metrics
-        view = self._view
+        view = self.view
         groups = metrics.groups
         user = self._file.state
         if not self._is_table:
             groups = rows_apart(groups, keys_in_rows(view).difference(user.pins))
         none = metrics.if_empty(view)
-        look = self._charts.look
-        return ListedMetrics(view, groups, metrics.order, look, user, none)
+        return ListedMetrics(view, groups, metrics.order, self.look, user, none)
 
     def _draw_table(self) -> None:
         """Draw the rows in sight, each made when it comes there; the chosen metric among them."""
         keys = self._metrics.keys
-        chosen = self._grid.chosen
         width = self._table.width
         if width < 1:
             return
         longest = max(map(cell_len, keys), default=0)
         columns = metric_table(width, longest, self._metrics.order)
-        self._head.display = bool(keys) and self.size.height >= _WITH_HEAD
-        self._head.set([columns.heading()])
+        headed = keys and self.size.height >= _WITH_HEAD
+        self._head.show([columns.heading()] if headed else [])
         if not keys:
-            said = wrapped(self._metrics.if_empty(self._view), width)
+            said = wrapped(self._metrics.if_empty(self.view), width)
             self._table.set([[(part, "dim")] for part in said])
             self._table.choose(None)
             return
-        run, pins = self._view.run, self._file.state.pins
-        named = {of: name for name, of in run.indicators.items()} if run else {}
+        run, pins = self.view.run, self._file.state.pins
+        named_ = {of: name for name, of in run.indicators.items()} if run else {}
+        end = run.end if run is not None else None
 
         def row(at: int) -> Pieces:
             key = keys[at]
-            one = ListedMetric(
-                key,
-                run.series(key) if run is not None else None,
-                key in pins,
-                run.end if run is not None else None,
-                named.get(key),
-            )
+            series = run.series(key) if run is not None else None
+            one = ListedMetric(key, series, key in pins, end, named_.get(key))
             return columns.row(one)
 
         self._table.set(LazyRows(len(keys), row), range(len(keys)))
-        at = keys.index(chosen) if chosen in keys else 0
+        at = keys.index(self._grid.chosen) if self._grid.chosen in keys else 0
         self._table.choose(at)
         self._table.reveal(at)
 
@@ -301,7 +275,7 @@ class MetricsScreen(BufferedScreen[None]):
         """Show table or charts, and give them the focus."""
         self._grid.display = not self._is_table
         self._table.display = self._is_table
-        self._head.display = False
+        self._head.show([])
         self.set_focus(self._table if self._is_table else None, scroll_visible=False)
         self.refresh_bindings()
 
@@ -318,15 +292,22 @@ class MetricsScreen(BufferedScreen[None]):
         """Disable the keys of charts in the table."""
         return not (self._is_table and action in _OF_CHARTS)
 
+    @property
+    def look(self) -> ChartLook:
+        """How charts are drawn, here and on the dashboard."""
+        return self._charts.look
+
+    def take_look(self, look: ChartLook) -> None:
+        """Draw charts in this way, here and on the dashboard."""
+        self._charts.take_look(look)
+        self._draw()
+
     def action_back(self) -> None:
         """Remove the cursor, else the filter, else close."""
-        if (
-            self._view.cursor is not None
-            and not self._is_table
-            and not self._bar.display
-        ):
+        typed = self._bar.display
+        if self.view.cursor is not None and not self._is_table and not typed:
             self.post_message(MoveCursor(None))
-        elif self._bar.display or self._bar.input.value:
+        elif typed or self._bar.input.value:
             self._bar.input.value = ""
             self._close_filter()
         else:
@@ -371,15 +352,13 @@ class MetricsScreen(BufferedScreen[None]):
         if plan is None:
             return
         zoomed = ZoomScreen(
-            plan,
-            self._charts.look,
-            self._view,
-            lambda view: self._metrics.charts(view.run),
+            plan, self.look, self.view, lambda view: self._metrics.charts(view.run)
         )
 
         def left(look: ChartLook | None) -> None:
             self._grid.chosen = zoomed.metric
-            self._charts.take_look(look)
+            if look is not None:
+                self._charts.take_look(look)
             self.show(zoomed.view)
 
         self.app.push_screen(zoomed, left)
@@ -387,35 +366,29 @@ class MetricsScreen(BufferedScreen[None]):
     def _plan(self) -> PlannedChart | None:
         """Return the chart of the chosen metric alone."""
         key = self.chosen
-        run = self._view.run
-        if key is not None and run is not None:
-            return single_metric(run, key)
-        return None
+        run = self.view.run
+        return single_metric(run, key) if key is not None and run is not None else None
 
     def clip(self) -> str:
         """Return the value of the chosen metric at the cursor, else the newest."""
         plan = self._plan()
-        if plan is None:
-            return ""
-        return reading(plan, None, self._view, self._charts.look)
+        return "" if plan is None else reading(plan, None, self.view, self.look)
 
     def action_write_table(self) -> None:
         """Write the listed metrics to a file: the steps in sight, in the table all steps."""
-        run = self._view.run
-        look = ChartLook() if self._is_table else self._charts.look
+        run = self.view.run
+        look = ChartLook() if self._is_table else self.look
         if run is not None:
-            columns = listed(self._metrics.keys, self._view, look)
+            columns = listed(self._metrics.keys, self.view, look)
             take_table(self.app, named(run.name, "metrics"), columns)
 
     def action_shape(self, what: str, by: int) -> None:
         """Show more or fewer columns or rows of charts."""
-        columns, rows = self._grid.shape
-        if what == "columns":
-            columns = max(1, columns + by)
-            self._change(lambda user: replace(user, metrics_columns=columns))
+        at = max(1, self._grid.shape[what == "rows"] + by)
+        if what == "rows":
+            self._change(lambda user: replace(user, metrics_rows=at))
         else:
-            rows = max(1, rows + by)
-            self._change(lambda user: replace(user, metrics_rows=rows))
+            self._change(lambda user: replace(user, metrics_columns=at))
 
     def action_reset(self) -> None:
         """Reset number of charts, order, zoom, filter and cursor."""
@@ -426,38 +399,9 @@ class MetricsScreen(BufferedScreen[None]):
         self._close_filter()
         self._change(lambda user: replace(user, metrics_columns=0, metrics_rows=0))
 
-    def action_look(self, what: str) -> None:
-        """Change how charts are drawn, here and on the dashboard."""
-        look = self._charts.look
-        run = self._view.run
-        words = why_unchanged(look, what, run, self._view.keys)
-        if words:
-            toast(self.app, words)
-        self._charts.take_look(look_after(look, what, run, self._view.cursor))
-        self._draw()
-
-    def action_read(self, columns: int) -> None:
-        """Move the cursor of all charts, by so many columns of the chosen one."""
-        if self._grid.tile is not None:
-            self._grid.tile.action_read(columns)
-
-    def action_read_end(self, way: int) -> None:
-        """Move the cursor of all charts to the first or last point of the chosen one."""
-        if self._grid.tile is not None:
-            self._grid.tile.action_read_end(way)
-
-    @on(Chart.CursorMoved)
-    def _read(self, event: Chart.CursorMoved) -> None:
-        """Move the cursor of all charts to the same step."""
-        position = event.step
-        if position is None:
-            step = None
-        else:
-            step = step_at(
-                self._view.run, event.chart.data.key, self._charts.look, position
-            )
-        if step is not None or position is None:
-            self.post_message(MoveCursor(step))
+    def reader(self) -> Chart | None:
+        """Return the chosen chart."""
+        return self._grid.tile
 
     # -- filter ------------------------------------------------------------------------------------
 
@@ -474,14 +418,12 @@ class MetricsScreen(BufferedScreen[None]):
 
     def _say_matches(self) -> None:
         """Say beside the typed filter how much matches it."""
-        view = self._view
-        counts = {"metrics": self._metrics.matches(view.run)}
-        self._bar.say(counts, escape=view.keys["metrics.back"])
+        counts = {"metrics": self._metrics.matches(self.view.run)}
+        self._bar.say(counts, escape=self.view.keys["metrics.back"])
 
     @on(Input.Submitted)
     def _close_filter(self) -> None:
-        if self._bar.display:
-            self._bar.close()
+        self._bar.close()
         self.call_after_refresh(self.redraw)
 
 
@@ -491,12 +433,5 @@ def _open(context: ScreenContext) -> MetricsScreen:
 
 
 SCREEN = ScreenSpec(
-    "metrics",
-    "m",
-    "metrics",
-    "All metrics",
-    _open,
-    rank=30,
-    short="Metrics",
-    task=LEARN,
+    "metrics", "m", "metrics", "All metrics", _open, 30, "Metrics", LEARN
 )

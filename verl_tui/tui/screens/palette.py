@@ -5,6 +5,7 @@ faster than it opens, searches and closes; the remarks on Textual hold for 8.2.
 from __future__ import annotations
 
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from textual import on
@@ -15,7 +16,7 @@ from textual.widgets import Input, OptionList
 
 from verl_tui.rendering.text.printable import printable
 from verl_tui.toml_tables import toml_table
-from verl_tui.tui.keys.bindings import bindings, keys_of
+from verl_tui.tui.keys.actions import bindings, keys_of
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.terminal.net import ContainedWidget
 from verl_tui.tui.widgets.chart import Chart
@@ -96,9 +97,8 @@ class ActionSearch(Provider):
 
     async def discover(self) -> Hits:
         """Offer everything while nothing is typed."""
-        for title, words, callback, _ in sorted(
-            self.app.get_system_commands(self.screen), key=lambda one: one[0]
-        ):
+        offered = self.app.get_system_commands(self.screen)
+        for title, words, callback, _ in sorted(offered, key=lambda one: one[0]):
             yield DiscoveryHit(self._row(Content(title), words), callback, text=title)
 
     async def search(self, query: str) -> Hits:
@@ -106,11 +106,10 @@ class ActionSearch(Provider):
         own = self.matcher(query)
         others = [self.matcher(word) for word in meant(query)]
         for title, words, callback, _ in self.app.get_system_commands(self.screen):
-            matching = [other for other in others if other.query in title.lower()]
-            found = [(matcher.match(title), matcher) for matcher in (own, *matching)]
-            score, matcher = max(found, key=lambda pair: pair[0])
-            if score > 0:
-                row = self._row(matcher.highlight(title), words)
+            also = [other for other in others if other.query in title.lower()]
+            best = max((own, *also), key=lambda matcher: matcher.match(title))
+            if (score := best.match(title)) > 0:
+                row = self._row(best.highlight(title), words)
                 yield Hit(score, row, callback, text=title)
 
     def _row(self, title: Content, words: str) -> Content:
@@ -125,15 +124,13 @@ class ActionSearch(Provider):
         return Content.assemble(title, " " * gap, (words, f"not bold{colour}"))
 
 
-def meant(query: str) -> Iterator[str]:
-    """Yield the words in the names of actions that a synonym stands for."""
+def meant(query: str) -> list[str]:
+    """Return the words in the names of actions that a synonym stands for."""
     typed = query.strip().casefold()
-    if len(typed) >= _LETTERS:
-        found: list[str] = []
-        for synonym, words in ALSO.items():
-            if synonym.startswith(typed):
-                found += words
-        yield from dict.fromkeys(found)
+    if len(typed) < _LETTERS:
+        return []
+    found = (words for synonym, words in ALSO.items() if synonym.startswith(typed))
+    return list(dict.fromkeys(chain.from_iterable(found)))
 
 
 def metric_search(
@@ -156,13 +153,12 @@ def metric_search(
                 yield DiscoveryHit(Content(words), partial(take, plan), text=words)
 
         async def search(self, query: str) -> Hits:
-            """Offer those that match."""
+            """Offer those that match, in their order."""
             typed = query.lower().split()
-            for at, plan in enumerate(plans):
+            for at, plan in enumerate(plans, 1):
                 words = _words(plan)
                 if all(word in words.lower() for word in typed):
-                    score = 1 / (1 + at)
-                    yield Hit(score, Content(words), partial(take, plan), text=words)
+                    yield Hit(1 / at, Content(words), partial(take, plan), text=words)
 
     return MetricSearch
 

@@ -13,11 +13,11 @@ from textual.widgets import Input
 from verl_tui.rendering.text.printable import printable
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.text import one_line
-from verl_tui.tui.keys.act import act
-from verl_tui.tui.keys.bindings import first_keys
+from verl_tui.tui.keys.actions import act, first_keys
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.widgets.filter_bar import FilterBar
+from verl_tui.tui.widgets.line import FewRows
 from verl_tui.tui.widgets.rows import Entries, Rows
 
 if TYPE_CHECKING:
@@ -26,16 +26,20 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
     from textual.geometry import Size
+    from typing_extensions import Self
 
     from verl_tui.rendering.filter_words import Matches
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.tui.screens import ScreenContext
 
 _DOT = " · "
 _RIM = 20
 """Cells beside the frame from which on the dashboard is seen there: fewer would show too little."""
 _FLAT = 8
 """Least height of a list with all rows of its heading; a lower one has a row less."""
+SCROLLS = (("list.down list.up", "scroll"), ("run.previous run.next", "run"))
+"""Keys in the frame of a screen on which nothing is chosen."""
 
 
 class RowsPage(NamedTuple):
@@ -56,10 +60,6 @@ class RowsPage(NamedTuple):
     """How many there are that match the filter."""
 
 
-class _List(Entries):
-    PAGED = True
-
-
 class _Frame(Panel):
     """The rows in a frame."""
 
@@ -69,8 +69,8 @@ class _Frame(Panel):
         border-title-color: $accent;
         background: $surface;
         & > #list { height: 1fr; scrollbar-gutter: stable; }
-        & > #heading { height: 1; display: none; }
-        & > #detail { height: 1; background: $panel; display: none; }
+        & > FewRows { padding: 0; }
+        & > #detail { background: $panel; }
     }
     """
 
@@ -80,7 +80,7 @@ class RowsScreen(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]
 
     TITLE_WORDS: ClassVar[str] = ""
     """Begins the title, before the run's name."""
-    EDGE: ClassVar[tuple[tuple[str, str], ...]] = ()
+    FOOTER: ClassVar[tuple[tuple[str, str], ...]] = ()
     """Names of actions in the configuration, and the words for their keys in the frame."""
     WIDEST: ClassVar[int | None] = None
     """Cells that the frame takes at most, where its lines would be too long to read otherwise."""
@@ -89,11 +89,11 @@ class RowsScreen(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]
     """
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-wide")]  # noqa: RUF012 - as Textual has it
     BINDINGS: ClassVar[list[BindingType]] = [
-        act("left_square_bracket", "other(-1)", "run.previous", "Previous run"),
-        act("right_square_bracket", "other(1)", "run.next", "Next run"),
+        act("[", "other(-1)", "run.previous", "Previous run"),
+        act("]", "other(1)", "run.next", "Next run"),
         # A modal screen hides the app's keys. Without a description: the help has them under
         # `everywhere`.
-        act("question_mark", "app.look_at('help')", "help"),
+        act("?", "app.look_at('help')", "help"),
         act("ctrl+l", "app.redraw", "redraw"),
         act("ctrl+z", "app.suspend_process", "suspend"),
     ]
@@ -115,15 +115,20 @@ class RowsScreen(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]
         super().__init__()
         self._view = view
         self._frame = _Frame(classes="-focused")  # nothing else could have the focus
-        self._heading = Rows(id="heading", focus=False)
-        self.list = _List(id="list")
-        self._detail = Rows(id="detail", focus=False)
+        self._heading = FewRows(id="heading")
+        self.list = Entries(id="list")
+        self._detail = FewRows(id="detail")
         self.bar = FilterBar(self.FILTER[1])
         self.wanted = ""
         """The filter."""
         self._chosen: object = None
         """Name of the chosen entry."""
         self._page = RowsPage([])
+
+    @classmethod
+    def opened(cls, context: ScreenContext) -> Self:
+        """Return the screen as its key opens it."""
+        return cls(context.view)
 
     def compose(self) -> ComposeResult:
         """Make the rows, those above them, those for the chosen entry, and the filter."""
@@ -135,7 +140,7 @@ class RowsScreen(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]
 
     def on_mount(self) -> None:
         """Listen to the keys at once."""
-        self.query(_List).focus()  # none where the app ends meanwhile
+        self.query(Entries).focus()  # none where the app ends meanwhile
 
     def fit(self, size: Size) -> None:
         """Let the frame fill the screen, unless that is far wider than it."""
@@ -178,36 +183,27 @@ class RowsScreen(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]
             at = page.names.index(self._chosen) if self._chosen in page.names else 0
             self._chosen = page.names[at]
             self.list.choose(at)
-        self._set_few(
-            self._heading, page.heading[: None if self._tall >= _FLAT else -1]
-        )
+        flat = self._frame.size.height < _FLAT
+        self._heading.show(page.heading[: -1 if flat else None])
         self._draw_detail()
         caption = page.caption
         if page.matches is not None:
-            self._say_matches(page.matches)
+            escape = first_keys(self.app, self.FOOTER[-1][0])
+            self.bar.say({self.FILTER[2]: page.matches}, escape=escape)
             if self.wanted:
                 left, total = page.matches
                 caption = f"filter: {self.wanted} ({left} of {total})"
         self._frame.subtitle(self.edge(*filter(None, [caption])))
-
-    @property
-    def _tall(self) -> int:
-        return self._frame.size.height
-
-    def _set_few(self, rows: Rows, pieces: Sequence[Pieces]) -> None:
-        rows.display = bool(pieces)
-        rows.styles.height = max(1, len(pieces))
-        rows.set(pieces)
 
     def _draw_detail(self) -> None:
         detail = self._page.detail
         pieces: Sequence[Pieces] = ()
         if detail is not None:
             # The height is computed, since the layout may still have the one before.
-            height = max(1, min(4, self._tall // 6))
+            height = max(1, min(4, self._frame.size.height // 6))
             pieces = detail(self.list.entry, self.list.size.width, height)
             pieces = [*pieces, *[[]] * (height - len(pieces))]
-        self._set_few(self._detail, pieces)
+        self._detail.show(pieces)
 
     @property
     def title_room(self) -> int:
@@ -215,15 +211,11 @@ class RowsScreen(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]
         width = self.size.width
         return max(1, (min(self.WIDEST, width) if self.WIDEST else width) - 8)
 
-    def first_key(self, names: str) -> str:
-        """Return the first keys of actions of the screen, as people call them."""
-        return first_keys(self.app, (type(self.app), Entries, type(self)), names)
-
     def edge(self, *words: str) -> str:
         """Return words, then the first keys of the screen and what they do: as many as the frame
         has room for. The last key, which leaves the screen, is left out last.
         """
-        keys = [f"{self.first_key(names)} {does}" for names, does in self.EDGE]
+        keys = [f"{first_keys(self.app, names)} {does}" for names, does in self.FOOTER]
         while keys and cell_len(_DOT.join((*words, *keys))) > self.title_room:
             del keys[-2 if len(keys) > 1 else -1]
         return fit(_DOT.join((*words, *keys)), self.title_room)
@@ -250,17 +242,10 @@ class RowsScreen(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]
         """Leave the filter, else close."""
         if self.bar.display or self.wanted:
             self.wanted = ""
-            if self.bar.display:
-                self.bar.close()
+            self.bar.close()
             self.redraw()
         else:
             self.dismiss()
-
-    def _say_matches(self, found: Matches) -> None:
-        if self.bar.display:
-            self.bar.say(
-                {self.FILTER[2]: found}, escape=self.first_key(self.EDGE[-1][0])
-            )
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:

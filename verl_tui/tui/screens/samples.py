@@ -14,12 +14,12 @@ from verl_tui.rendering.samples import query, table, words
 from verl_tui.rendering.samples.changes import change_rows
 from verl_tui.rendering.samples.export import Export
 from verl_tui.tui.export import copy_text, folder
-from verl_tui.tui.keys.act import SAMPLES, HelpSection, act
+from verl_tui.tui.keys.actions import SAMPLES, HelpSection, act
+from verl_tui.tui.messages import toast
 from verl_tui.tui.panels.samples import MOVES, SampleMoves, SamplesPanel
-from verl_tui.tui.screens.spec import ScreenSpec
+from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.terminal.scrolling import LazyRows
-from verl_tui.tui.toast import toast
 from verl_tui.tui.widgets.document_rows import DocumentRows
 from verl_tui.tui.widgets.filter_bar import FilterBar
 from verl_tui.tui.widgets.footer import Keys
@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from verl_tui.rendering.samples.browse import Browse
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
-    from verl_tui.tui.screens.spec import ScreenContext
+    from verl_tui.tui.screens import ScreenContext
+
+_FOLD = "change('fold', '{}')"
 
 
 class SamplesScreen(SampleMoves, BufferedScreen[None]):
@@ -51,20 +53,20 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
         ("samples.filter", "Filter"),
         ("samples.sort", "Sort"),
         ("samples.mates", "Same prompt"),
+        ("samples.history", "Other steps"),
+        ("samples.best samples.worst", "Best, worst"),
+        ("samples.follow", "Follow"),
     )
-    """Keys that the last row begins with, in fewer words."""
-    HELP_SECTION = HelpSection(
-        "all samples of a step", rank=20, notes=query.HELP, task=SAMPLES
-    )
+    HELP_SECTION = HelpSection("all samples of a step", SAMPLES, 20, query.HELP)
     BINDINGS: ClassVar[list[BindingType]] = [
         *MOVES,
-        act("slash", "filter", "samples.filter", "Filter, search"),
-        act("s", "sort", "samples.sort", "Sort"),
-        act("a", "mates", "samples.mates", "Same prompt"),
-        act("h", "history", "samples.history", "Other steps", show=True),
-        act("S", "turn", "samples.turn", "Sort the other way round"),
+        act("/", "filter", "samples.filter", "Filter, search"),
+        act("s", "change('sort')", "samples.sort", "Sort"),
+        act("S", "change('turn')", "samples.turn", "Sort the other way round"),
+        act("a", "list('compare')", "samples.mates", "Same prompt"),
+        act("h", "list('look_back')", "samples.history", "Other steps"),
         act("escape", "back", "samples.back", "Back"),
-        act("full_stop", "hit(1)", "samples.next_hit", "Next hit"),
+        act(".", "hit(1)", "samples.next_hit", "Next hit"),
         act("comma", "hit(-1)", "samples.previous_hit", "Previous hit"),
         act("tab,shift+tab", "swap", "samples.swap", "List or sample"),
         act(
@@ -73,21 +75,28 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
             "samples.enter",
             "Open; in a sample: fold the part at the top",
         ),
-        act("u,1", "fold('prompt')", "samples.unfold", "Fold or unfold the prompt"),
         act(
-            "2",
-            "fold('response')",
-            "samples.fold_response",
-            "Fold or unfold the response",
+            "u,1", _FOLD.format("prompt"), "samples.unfold", "Fold or unfold the prompt"
+        ),
+        *(
+            act(
+                key,
+                _FOLD.format(part),
+                f"samples.fold_{part}",
+                f"Fold or unfold the {words}",
+            )
+            for key, part, words in (
+                ("2", "response", "response"),
+                ("3", "truth", "ground truth"),
+                ("4", "fields", "fields"),
+            )
         ),
         act(
-            "3",
-            "fold('truth')",
-            "samples.fold_truth",
-            "Fold or unfold the ground truth",
+            "R",
+            "change('show_raw')",
+            "samples.raw",
+            "Raw text, without margin and colours",
         ),
-        act("4", "fold('fields')", "samples.fold_fields", "Fold or unfold the fields"),
-        act("R", "raw", "samples.raw", "Raw text, without margin and colours"),
         act("y", "app.copy_here", "samples.copy", "Copy the sample"),
         act("Y", "copy_response", "samples.copy_response", "Copy the response"),
         act("x", "export(False)", "samples.export", "Write the sample to a file"),
@@ -211,34 +220,28 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
         self.set_class(run is None or not run.samples.places, "-nothing")
 
     def _draw_list(self, page: SamplePage) -> None:
-        browse = self._browse
-        listing = browse.listing
-        rows = self._list
+        browse, rows = self._browse, self._list
         width = rows.width
         if not rows.display or width < 2:
             return
-        history = browse.history
+        listing, history = browse.listing, browse.history
         shown = table.sample_table(
             listing, browse.order, width, steps=history is not None
         )
-        visible = listing.visible
-        facts = listing.facts
-        found = list(history.found) if history is not None else []
 
-        def row(at: int) -> Pieces:
-            if found:
-                past = found[at]
-                return shown.row(
-                    table.SampleRow(past.fact, past.place.step, past.excerpt)
-                )
-            sample = page.sample(visible[at])
-            excerpt = table.excerpt(sample.response) if sample is not None else None
-            fact = facts[visible[at]]
-            return shown.row(table.SampleRow(fact, page.place.step, excerpt))
+        def listed(index: int) -> table.SampleRow:
+            sample = page.sample(index)
+            words = table.excerpt(sample.response) if sample is not None else None
+            return table.SampleRow(listing.facts[index], page.place.step, words)
 
+        if history is not None:
+            past = history.found
+            made = LazyRows(len(past), lambda at: shown.row(past[at].row))
+        else:
+            visible = listing.visible
+            made = LazyRows(len(visible), lambda at: shown.row(listed(visible[at])))
         self._titles.set([shown.heading("dim")])
-        count = len(visible) if history is None else len(found)
-        rows.set(LazyRows(count, row), range(count))
+        rows.set(made, range(len(made)))
         if browse.row != rows.chosen:
             rows.chosen = browse.row
             if browse.row is not None:
@@ -273,17 +276,18 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
         """Draw the chosen response of a prompt's history beside an earlier or later one."""
         browse = self._browse
         pair = browse.history.pair(browse.row) if browse.history is not None else None
-        width = self._text.width - 1
+        width = max(1, self._text.width - 1)
         self._line.show([("words that differ are underlined", "dim")] if pair else [])
         if pair is None:
             self._text.show_rows([[("no other step has this prompt yet", "dim")]])
-        elif width > 0:
+        else:
             titles = [words.past_title(past, browse.listing) for past in pair]
             texts = (pair[0].response, pair[1].response)
-            rows = self._compared.of(
-                (titles, texts, width), lambda: change_rows(titles, texts, width)
+            self._text.show_rows(
+                self._compared.of(
+                    (titles, texts, width), lambda: change_rows(titles, texts, width)
+                )
             )
-            self._text.show_rows(rows)
 
     def _scrolled(self, y: float) -> None:
         if y > 0 and self._browse.history is None and self._browse.stay():
@@ -303,15 +307,6 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
             self._to_top()
             self.redraw()
 
-    def action_kind(self) -> None:
-        """Show the nearest validation, or the nearest training step."""
-        page = self._browse.page
-        moved = self._browse.to_kind()
-        if not moved and page is not None and self._browse.history is None:
-            other = "training" if page.place.validation else "validation"
-            self._say(f"no {other} samples")
-        self.moved(moved)
-
     @on(Rows.Chosen)
     def _chosen(self, event: Rows.Chosen) -> None:
         self.moved(self._browse.to_row(event.index))
@@ -325,7 +320,8 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
         elif self.focused is self._list:
             self._list_or_text(to_list=False)
         elif self._text.document is not None:
-            self.action_fold(self._text.document.part_at(self._text.scroll_offset.y))
+            part = self._text.document.part_at(self._text.scroll_offset.y)
+            self.action_change("fold", part)
 
     def action_swap(self) -> None:
         """Move the focus between list and sample; on a narrow screen show the one that has it."""
@@ -356,15 +352,17 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
         self._browse.leave()
         self.dismiss()
 
-    def action_mates(self) -> None:
-        """List the responses to the prompt of this sample only, or the others too."""
-        self._browse.compare()
-        self._list_or_text(to_list=self._browse.query.like is not None)
+    def action_list(self, what: str) -> None:
+        """List the responses to this prompt only, or to it at other steps; or the step again."""
+        browse = self._browse
+        getattr(browse, what)()
+        narrowed = browse.history is not None or browse.query.like is not None
+        self._list_or_text(to_list=narrowed)
 
-    def action_history(self) -> None:
-        """List the responses to this prompt at other steps, or the step's samples again."""
-        self._browse.look_back()
-        self._list_or_text(to_list=self._browse.history is not None)
+    def action_change(self, what: str, *given: str) -> None:
+        """Change the order, the folds or the look, by a method of `Browse`."""
+        getattr(self._browse, what)(*given)
+        self.redraw()
 
     # -- filter, search, order, folding ------------------------------------------------------------
 
@@ -406,26 +404,6 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
         self.redraw()
         laid = self._text.document or document
         self._text.go_to(laid.row_of(hit))
-
-    def action_sort(self) -> None:
-        """Sort by the next field."""
-        self._browse.sort()
-        self.redraw()
-
-    def action_turn(self) -> None:
-        """Sort the other way round."""
-        self._browse.turn()
-        self.redraw()
-
-    def action_fold(self, part: str) -> None:
-        """Fold or unfold a part of the sample."""
-        self._browse.fold(part)
-        self.redraw()
-
-    def action_raw(self) -> None:
-        """Show texts as they stand, or set apart by speaker and kind."""
-        self._browse.raw = not self._browse.raw
-        self.redraw()
 
     # -- out of here -------------------------------------------------------------------------------
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from verl_tui.tui.keys.act import WHY, HelpSection, act
-from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
-from verl_tui.tui.screens.spec import ScreenSpec
+from verl_tui.tui.keys.actions import WHY, HelpSection, act
+from verl_tui.tui.screens import ScreenSpec
+from verl_tui.tui.screens.rows_screen import SCROLLS, RowsPage, RowsScreen
 
 if TYPE_CHECKING:
     from textual.binding import BindingType
@@ -18,15 +18,11 @@ class SourcesScreen(RowsScreen[None]):
     """The state of each source of the shown run, and its lines that could not be read."""
 
     TITLE_WORDS = "sources"
-    HELP_SECTION = HelpSection("sources", (RowsScreen,), rank=80, task=WHY)
+    HELP_SECTION = HelpSection("sources", WHY, 80)
     BINDINGS: ClassVar[list[BindingType]] = [
-        act("escape,q,i", "dismiss", "sources.close", "Close", show=True)
+        act("escape,q,i", "dismiss", "sources.close", "Close")
     ]
-    EDGE = (
-        ("list.down list.up", "scroll"),
-        ("run.previous run.next", "run"),
-        ("sources.close", "closes"),
-    )
+    FOOTER = (*SCROLLS, ("sources.close", "closes"))
     WIDEST = 180
 
     def page(self, view: View, width: int) -> RowsPage:
@@ -37,12 +33,5 @@ class SourcesScreen(RowsScreen[None]):
 
 
 SCREEN = ScreenSpec(
-    "sources",
-    "i",
-    "sources",
-    "Sources",
-    lambda context: SourcesScreen(context.view),
-    rank=90,
-    short="Sources",
-    task=WHY,
+    "sources", "i", "sources", "Sources", SourcesScreen.opened, 90, "Sources", WHY
 )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from verl_tui.tui.keys.act import SPEED, HelpSection, act
-from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
-from verl_tui.tui.screens.spec import ScreenSpec
+from verl_tui.tui.keys.actions import SPEED, HelpSection, act
+from verl_tui.tui.screens import ScreenSpec
+from verl_tui.tui.screens.rows_screen import SCROLLS, RowsPage, RowsScreen
 
 if TYPE_CHECKING:
     from textual.binding import BindingType
@@ -18,15 +18,11 @@ class TimingScreen(RowsScreen[None]):
     """The time of a step, part by part, the throughput, and when the run ends."""
 
     TITLE_WORDS = "timing"
-    HELP_SECTION = HelpSection("timing", (RowsScreen,), rank=70, task=SPEED)
+    HELP_SECTION = HelpSection("timing", SPEED, 70)
     BINDINGS: ClassVar[list[BindingType]] = [
-        act("escape,q,t", "dismiss", "timing.close", "Close", show=True)
+        act("escape,q,t", "dismiss", "timing.close", "Close")
     ]
-    EDGE = (
-        ("list.down list.up", "scroll"),
-        ("run.previous run.next", "run"),
-        ("timing.close", "closes"),
-    )
+    FOOTER = (*SCROLLS, ("timing.close", "closes"))
     WIDEST = 140
 
     def page(self, view: View, width: int) -> RowsPage:
@@ -42,7 +38,7 @@ SCREEN = ScreenSpec(
     "t",
     "timing",
     "Timing: where a step's time goes",
-    lambda context: TimingScreen(context.view),
+    TimingScreen.opened,
     rank=70,
     short="Timing",
     task=SPEED,

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import on
-
 from verl_tui.rendering.charts.plan import (
     ChartLook,
     PlannedChart,
@@ -21,16 +19,16 @@ from verl_tui.rendering.text.numbers import exact_step
 from verl_tui.rendering.text.short_names import short_names
 from verl_tui.runs.views.provenance import provenance_words
 from verl_tui.tui.export import take_chart
-from verl_tui.tui.keys.act import LEARN, HelpSection, act
-from verl_tui.tui.keys.chart_keys import (
+from verl_tui.tui.keys.actions import LEARN, HelpSection, act
+from verl_tui.tui.terminal.buffered_screen import BufferedScreen
+from verl_tui.tui.widgets.chart import Chart
+from verl_tui.tui.widgets.chart_keys import (
     KEYS,
     TABLE,
-    look_after,
+    ChartActions,
     step_at,
     with_step_in_sight,
 )
-from verl_tui.tui.terminal.buffered_screen import BufferedScreen
-from verl_tui.tui.widgets.chart import Chart, MoveCursor
 from verl_tui.tui.widgets.footer import Keys
 from verl_tui.tui.widgets.line import FewRows, Line
 
@@ -42,15 +40,12 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.charts.chart_data import ChartData
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.runs.run import Run
 
 ChartLister = Callable[["View"], "Sequence[PlannedChart]"]
 _READ_FROM = 12
 """Rows of the terminal from which on there is room for what the cursor reads, a third of it at
 most.
 """
-
-
 _HISTOGRAM_ROWS = ((36, 9), (24, 6), (18, 3), (14, 1), (0, 0))
 """Rows of the terminal from which on a histogram has how many."""
 _NEWEST = 2**62
@@ -59,7 +54,7 @@ _LEAST_NAME = 8
 """Cells that a run's name may take however narrow the screen."""
 
 
-class ZoomScreen(BufferedScreen[ChartLook]):
+class ZoomScreen(ChartActions, BufferedScreen[ChartLook]):
     """A chart as large as the terminal; gives back how it was looked at."""
 
     FOOTER = (
@@ -70,31 +65,22 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         ("look.in look.out", "Zoom"),
         ("look.axis", "X axis"),
         ("look.log", "Log"),
+        ("zoom.pair", "Second axis"),
+        ("zoom.add", "Add"),
     )
-    """Keys in the last row, in fewer words; those that are shown anyway come behind."""
     HELP_SECTION = HelpSection(
-        "a chart in full screen", (Chart,), rank=10, charts=True, task=LEARN
+        "a chart in full screen", LEARN, 10, parts=(Chart,), charts=True
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        act("escape,enter,z,q", "back", "zoom.back", "Back", show=True),
-        act(
-            "left_square_bracket",
-            "app.switch_run(-1)",
-            "run.previous",
-            "Same metric, previous run",
-        ),
-        act(
-            "right_square_bracket",
-            "app.switch_run(1)",
-            "run.next",
-            "Same metric, next run",
-        ),
+        act("escape,enter,z,q", "back", "zoom.back", "Back"),
+        act("[", "app.switch_run(-1)", "run.previous", "Same metric, previous run"),
+        act("]", "app.switch_run(1)", "run.next", "Same metric, next run"),
         act("j,down", "step(1)", "chart.next", "Next metric"),
         act("k,up", "step(-1)", "chart.previous", "Previous metric"),
         *KEYS,
         act("0", "reset", "look.reset", "Reset the view"),
-        act("2", "pair", "zoom.pair", "Second axis", show=True),
-        act("a", "add", "zoom.add", "Add", show=True),
+        act("2", "pair", "zoom.pair", "Second axis"),
+        act("a", "add", "zoom.add", "Add"),
         TABLE,
     ]
 
@@ -122,12 +108,11 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         super().__init__()
         self._plan = found
         self._listing = listing
-        self._origin_of: tuple[object, ...] = ()
-        """Run, revision and look that the line below the chart was written for."""
         self._right: PlannedChart | None = None
         """The metric of the y axis at the right."""
         self._look = look
-        self._view = view
+        self.view: View = view
+        """What was drawn last."""
         self._chart = Chart(self._data(), grid=True)
         self._reading = FewRows(id="reading")
         self._origin = Line(id="origin")
@@ -141,23 +126,52 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         yield self._origin
         yield Keys()
 
+    # -- drawing -----------------------------------------------------------------------------------
+
+    def show(self, view: View) -> None:
+        """Draw the newest state of the shown run; while there is none, the previous chart."""
+        before = self.view
+        if view.run is not None:
+            self.view = view
+            if before.run is None or view.run.name != before.run.name:
+                self._plan = self._alike(self._plan)
+                self._right = self._right and self._alike(self._right)
+            if view.cursor != before.cursor:
+                self._look = with_step_in_sight(self._look, view.run, view.cursor)
+        self.redraw()
+
     def redraw(self) -> None:
-        """Read in as many rows as that takes now, and name the run in the room there is."""
-        self.show(self._view)
+        """Draw the chart, and what it says below it."""
+        self._chart.show(self._data())
+        if not self._reading.is_attached:
+            # numbers and sizes may come before the rows are there, and when they are gone
+            return
+        pieces = enumerate(self._origin_pieces())
+        dots = ((f" · {text}" if at else text, role) for at, (text, role) in pieces)
+        self._origin.show(dots)
+        at = self._chart.cursor
+        if at is not None:
+            at = step_at(self.view.run, self._plan.key, self._look, at)
+        height = self.size.height
+        most = height // 3 if height >= _READ_FROM else 0
+        read = self._chart.cursor_values(at)
+        rows = rows_of(read, self._reading.room, most) if most else []
+        self._reading.show([[(row, "")] for row in rows])
+        self._histogram.show([[(row, "")] for row in self._histogram_rows(at)])
 
     def _data(self) -> ChartData:
-        data = chart_data(self._plan, self._view, self._look)
-        run = self._view.run
+        data = chart_data(self._plan, self.view, self._look)
+        run = self.view.run
         if run is not None and run.series(self._plan.key) is None:
             data = data._replace(empty=f"{run.name} has no {self._plan.key}")
         data = data._replace(run=self._whose())
         if self._right is None:
             return data
-        return with_right(data, chart_data(self._right, self._view, self._look))
+        return with_right(data, chart_data(self._right, self.view, self._look))
 
     def _whose(self) -> str:
         """Return the name of the run, short in what it shares with the others."""
-        view = self._view
+        view = self.view
         if view.run is None:
             return ""
         # it may be gone
@@ -165,97 +179,50 @@ class ZoomScreen(BufferedScreen[ChartLook]):
         room = max(_LEAST_NAME, self.size.width // 3)
         return short_names(names, room)[view.run.name]
 
-    def _write_below(self) -> None:
-        if not self._reading.is_attached:
-            # numbers and sizes may come before the rows are there, and when they are gone
-            return
-        self._write_origin()
-        height = self.size.height
-        position = self._chart.cursor
-        if position is not None:
-            at = step_at(self._view.run, self._plan.key, self._look, position)
-        else:
-            at = None
-        readings = self._chart.cursor_values(at)
-        most = height // 3 if height >= _READ_FROM else 0
-        room = self._reading.room
-        self._reading.show(rows_of(readings, room, most) if most else [])
-        self._show_histogram(at)
+    def _histogram_rows(self, step: int | None) -> list[str]:
+        """Return how the values are distributed at a step, at the newest where there is no cursor;
+        nothing where that is not logged.
+        """
+        run, spread = self.view.run, self._plan.spread
+        if run is None or spread is None:
+            return []
+        newest = run.end if run.end is not None else _NEWEST
+        found = run.histograms.at(spread.stem, newest if step is None else step)
+        tall = self.size.height
+        height = next(rows for least, rows in _HISTOGRAM_ROWS if tall >= least)
+        if found is None:
+            return []
+        asked = (found.bins, self._plan.unit, self._histogram.room, height)
+        return histogram_rows(f"step {exact_step(found.step)} · ", *asked)
 
-    def _show_histogram(self, step: int | None) -> None:
-        """Show how the values are distributed at a step, at the newest where there is no cursor."""
-        run = self._view.run
-        spread = self._plan.spread
-        found = None
-        if run is not None and spread is not None:
-            newest = run.end if run.end is not None else _NEWEST
-            found = run.histograms.at(spread.stem, newest if step is None else step)
-        height = next(
-            rows for least, rows in _HISTOGRAM_ROWS if self.size.height >= least
-        )
-        rows: list[str] = []
-        if found is not None:
-            asked = (found.bins, self._plan.unit, self._histogram.room, height)
-            rows = histogram_rows(f"step {exact_step(found.step)} · ", *asked)
-        self._histogram.show(rows)
-
-    def _write_origin(self) -> None:
-        """Write how the chart is drawn and where its numbers come from, if either has changed."""
-        run = self._view.run
-        subject = (run, run.revision if run is not None else 0, self._look)
-        if subject == self._origin_of:
-            return  # it takes as long as the chart
-        self._origin_of = subject
-        pieces: list[tuple[str, str]] = []
-        for text, role in self._origin_pieces(run):
-            pieces.append((f" · {text}" if pieces else text, role))
-        self._origin.show(pieces)
-
-    def _origin_pieces(self, run: Run | None) -> Iterator[tuple[str, str]]:
-        """Yield the look, where the metric was logged, and the origin of its times."""
+    def _origin_pieces(self) -> Iterator[tuple[str, str]]:
+        """Yield how the chart is drawn, where its metric was logged, what its times are."""
+        run = self.view.run
         for text in self._look.words(run):
             yield text, "accent"
-        if run is None:
-            return
-        for number, text in enumerate(provenance_words(run, self._plan.key)):
-            yield text if number else f"from {text}", "dim"
-        series = run.series(self._plan.key)
-        if series is not None and (
-            times := on_axis(run, self._look.axis).origin(series)
-        ):
-            yield f"x by {times}", "dim"
+        if run is not None:
+            for at, text in enumerate(provenance_words(run, self._plan.key)):
+                yield text if at else f"from {text}", "dim"
+            series = run.series(self._plan.key)
+            axis = on_axis(run, self._look.axis)
+            if series is not None and (times := axis.origin(series)):
+                yield f"x by {times}", "dim"
 
-    def show(self, view: View) -> None:
-        """Draw the newest state of the shown run; while there is none, the previous chart."""
-        if view.run is not None:
-            before = self._view
-            self._view = view
-            if before.run is None or view.run.name != before.run.name:
-                self._plan = self._alike(self._plan)
-                self._right = (
-                    self._alike(self._right) if self._right is not None else None
-                )
-            if view.cursor != before.cursor:
-                self._look = with_step_in_sight(self._look, view.run, view.cursor)
-        self._chart.show(self._data())
-        self._write_below()
-
-    @on(Chart.CursorMoved)
-    def _read(self, event: Chart.CursorMoved) -> None:
-        """Read all charts at the same step."""
-        self._write_below()
-        position = event.step
-        if position is None:
-            step = None
-        else:
-            step = step_at(self._view.run, self._plan.key, self._look, position)
-        if step is not None or position is None:
-            self.post_message(MoveCursor(step))
+    # -- keys --------------------------------------------------------------------------------------
 
     @property
-    def view(self) -> View:
-        """The view that was drawn last."""
-        return self._view
+    def look(self) -> ChartLook:
+        """How the chart is drawn."""
+        return self._look
+
+    def take_look(self, look: ChartLook) -> None:
+        """Draw the chart in this way."""
+        self._look = look
+        self.redraw()
+
+    def reader(self) -> Chart | None:
+        """Return the chart."""
+        return self._chart
 
     @property
     def metric(self) -> str:
@@ -272,73 +239,58 @@ class ZoomScreen(BufferedScreen[ChartLook]):
             for plan in plans
             if plan.indicator is not None and plan.indicator == wanted.indicator
         )
-        same = (
-            plan
-            for plan in (*self._listing(self._view), *plans)
-            if plan.shows(wanted.key)
-        )
+        every = (*self._listing(self.view), *plans)
+        same = (plan for plan in every if plan.shows(wanted.key))
         return next(named, None) or next(same, wanted)
+
+    def _draw_other(self, plan: PlannedChart, right: PlannedChart | None) -> None:
+        self._plan, self._right = plan, right
+        self.redraw()
 
     def action_step(self, way: int) -> None:
         """Draw the next or previous metric."""
-        plans = self._listing(self._view)
+        plans = self._listing(self.view)
         at = next(
             (at for at, one in enumerate(plans) if one.shows(self._plan.key)),
             -1 if way > 0 else len(plans),
         )
         if 0 <= at + way < len(plans):
-            self._plan = plans[at + way]
-            self._right = None
-            self._origin_of = ()
-            self.show(self._view)
+            self._draw_other(plans[at + way], None)
 
     def action_back(self) -> None:
         """Close, and draw the other charts in the same way."""
         self.dismiss(self._look)
 
-    def action_look(self, what: str) -> None:
-        """Change how the chart is drawn."""
-        self._look = look_after(self._look, what, self._view.run, self._view.cursor)
-        self.show(self._view)
-
     def action_reset(self) -> None:
         """Go back to the usual look: one metric, all steps."""
         self._look = ChartLook()
-        self._right = None
-        self.show(self._view)
+        self._draw_other(self._plan, None)
 
     def action_pair(self) -> None:
         """Draw what belongs to the metric over a y axis at the right, or take that away."""
-        self._right = (
-            second_metric(self._plan, self._planned()) if self._right is None else None
-        )
-        self.show(self._view)
+        second = second_metric(self._plan, self._planned())
+        self._draw_other(self._plan, second if self._right is None else None)
 
     def action_add(self) -> None:
         """Ask for a metric to be drawn over a y axis at the right."""
-
-        def take(found: PlannedChart) -> None:
-            self._right = found
-            self.show(self._view)
-
         from verl_tui.tui.screens.palette import Palette, metric_search
 
         best = second_metric(self._plan, plans := self._planned())
         plans = [plan for plan in plans if plan.key != self._plan.key]
         plans.sort(key=lambda one: one != best)
-        search = metric_search(plans, take)
+        search = metric_search(plans, lambda one: self._draw_other(self._plan, one))
         self.app.push_screen(Palette("a few letters of a metric", [search]))
 
     def action_write_table(self) -> None:
         """Write the points in sight to a file."""
-        take_chart(self.app, self._plan, self._right, self._view, self._look)
+        take_chart(self.app, self._plan, self._right, self.view, self._look)
 
     def clip(self) -> str:
         """Return the chart's values at the cursor, else the last ones."""
-        return reading(self._plan, self._right, self._view, self._look)
+        return reading(self._plan, self._right, self.view, self._look)
 
     def _planned(self) -> list[PlannedChart]:
-        view = self._view
-        if view.run is None:
-            return []
-        return list(plan_charts(view.run, view.monitor.config.charts))
+        run = self.view.run
+        return (
+            [] if run is None else [*plan_charts(run, self.view.monitor.config.charts)]
+        )

@@ -45,10 +45,6 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
     def redraw(self) -> None:
         """Draw at the current size; called before the first paint and when all may have changed."""
 
-    def on_reveal(self) -> None:
-        """Draw what must be up to date when the screen in front closes; the size is unchanged."""
-        self.redraw()
-
     # -- opening, returning and new sizes --------------------------------------------------
 
     def _post_register(self, app: App[object]) -> None:
@@ -79,17 +75,15 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
 
     def on_screen_resume(self, event: events.ScreenResume) -> None:
         """Draw once Textual has laid out the screen, before it is painted."""
-        size = self.app.size
-        unchanged = self._seen and size == self.drawn_at
         # A new screen has the styles that it was composed with.
         event.refresh_styles = self._seen and event.refresh_styles
         # Textual sends no resize to a screen far behind the front one
-        self._fit_to(size)
-        self.call_next(self._reveal, unchanged)
+        self._fit_to(self.app.size)
+        self.call_next(self._reveal)
 
-    def _reveal(self, unchanged: bool) -> None:
+    def _reveal(self) -> None:
         self.drawn_at = self.size
-        self.attempt(self.on_reveal if unchanged else self.redraw, otherwise=None)
+        self.attempt(self.redraw, otherwise=None)
         self._let_go()
 
     def _let_go(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from textual.theme import Theme
@@ -50,10 +49,3 @@ def in_force(configured: str, state: UserState, available: Collection[str]) -> s
     """
     remembered = state.theme if state.theme_instead_of == configured else ""
     return remembered if remembered in available else configured
-
-
-def with_chosen_theme(state: UserState, *, name: str, configured: str) -> UserState:
-    """Return the state with a theme chosen in the app, instead of the one in the configuration
-    now.
-    """
-    return replace(state, theme=name, theme_instead_of=configured)

@@ -16,7 +16,7 @@ from verl_tui.rendering.charts.path import neighbour_on_path
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.charts.values import cursor_values
 from verl_tui.rendering.text.hues import FAMILIES, HUES, with_faint
-from verl_tui.tui.keys.act import act
+from verl_tui.tui.keys.actions import act
 from verl_tui.tui.widgets.role_styled import ROLES, RoleStyled
 
 if TYPE_CHECKING:
@@ -93,6 +93,8 @@ class Chart(RoleStyled, can_focus=True):
     Chart { height: 1fr; width: 1fr; }
     """
 
+    chosen = False
+    """True if it looks as with the focus."""
     _late = False
     """True while a slow drawing is left to a later frame."""
 
@@ -153,12 +155,20 @@ class Chart(RoleStyled, can_focus=True):
         if self._late:
             return []
         return self.drawing.rows(
-            self._data, width, height, cursor=self._cursor, focus=self._looks_focused
+            self._data,
+            width,
+            height,
+            cursor=self._cursor,
+            focus=self.has_focus or self.chosen,
         )
 
-    @property
-    def _looks_focused(self) -> bool:
-        return self.has_focus
+    def mark(self, *, chosen: bool) -> None:
+        """Look chosen, or no longer; a class or the focus would have the styles of all charts
+        worked out anew.
+        """
+        if chosen != self.chosen:
+            self.chosen = chosen
+            self._redraw()
 
     def expect_layout(self) -> None:
         """Draw nothing before a layout in progress has placed the chart, and something is shown.

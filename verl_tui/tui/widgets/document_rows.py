@@ -11,8 +11,6 @@ from verl_tui.tui.widgets.rows import Rows
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from textual import events
-
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.tui.widgets.role_styled import Looks
 
@@ -49,7 +47,7 @@ class DocumentRows(Rows):
         if self.document is None or (asked, look) != self._of:
             self._of = asked, look
             self.document = document = Document(*asked, **look)
-            self._grow()
+            document.grow(self._ahead)
             self.set(LazyRows(len(document), document.row))
 
     def show_rows(self, rows: Sequence[Pieces]) -> None:
@@ -59,25 +57,24 @@ class DocumentRows(Rows):
 
     def go_to(self, row: int) -> None:
         """Show a row, with some before it; the document has to know it."""
-        self._extend()
+        self._grow()
         top = max(0, row - self.size.height // 3)
         self.scroll_to(y=top, animate=False, immediate=True, force=True)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Wrap more before the end of the wrapped part comes into sight."""
         super().watch_scroll_y(old_value, new_value)
-        self._extend()
-
-    def _extend(self) -> None:
         self._grow()
-        rows = self.rows
-        if self.document is not None and len(self.document) != len(rows):
-            assert isinstance(rows, LazyRows)
-            self.set(rows.grown(len(self.document)))
 
-    def _grow(self) -> None:
-        if self.document is not None:
-            self.document.grow(self.scroll_offset.y + 3 * max(1, self.size.height))
+    @property
+    def _ahead(self) -> int:
+        return int(self.scroll_offset.y + 3 * max(1, self.size.height))
+
+    def _grow(self, rows: int = 0) -> None:
+        if self.document is not None and isinstance(self.rows, LazyRows):
+            self.document.grow(max(rows, self._ahead))
+            if len(self.document) != len(self.rows):
+                self.set(self.rows.grown(len(self.document)))
 
     # -- moving ------------------------------------------------------------------------------------
 
@@ -99,13 +96,6 @@ class DocumentRows(Rows):
     def action_end(self, way: int) -> None:
         """Go to the first or last row of the whole text."""
         self._unfold()
-        if way > 0 and self.document is not None:
-            self.document.grow(_ALL)
-            self._extend()
+        if way > 0:
+            self._grow(_ALL)
         super().action_end(way)
-
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """Unfold where there is nothing more to scroll."""
-        if self._unfolded(1):
-            event.prevent_default()
-            event.stop()

@@ -91,7 +91,9 @@ class FilterBar(ContainedWidget, Horizontal):
         self.screen.set_focus(self.input, scroll_visible=False)
 
     def close(self) -> None:
-        """Take the row away, and give the focus back."""
+        """Take the row away, if it is there, and give the focus back."""
+        if not self.display:
+            return
         self.screen.set_focus(self._before, scroll_visible=False)
         self.display = False
         for keys in self.screen.query_children(Keys):
@@ -108,6 +110,8 @@ class FilterBar(ContainedWidget, Horizontal):
         """Write at the right how much matches and how to leave; the arguments are those of
         `filter_state`.
         """
+        if not self.display:
+            return
         typed = self.input.value
         width = self.size.width or self.screen.size.width
         room = max(0, width - len(self._words) - max(_TYPED, len(typed) + 1) - 2)

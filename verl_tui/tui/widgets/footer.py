@@ -6,8 +6,10 @@ from itertools import accumulate, chain
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from rich.cells import cell_len
+from textual.reactive import var
 
-from verl_tui.tui.keys.bindings import key_name
+from verl_tui.rendering.text.wrap import fit
+from verl_tui.tui.keys.actions import key_name
 from verl_tui.tui.widgets.role_styled import RoleStyled
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ that one or more keys have in the configuration, and what they do in a word or t
 panel with the focus come first, or else those of the screen, then those of the app.
 """
 
+_LAST = (("quit", "Quit"), ("help", "Help"), ("pause", "Pause"))
+"""Keys of the app that come last."""
 _NEEDED = "help"
 """Name of the key that there always has to be room for, since it lists all others."""
 
@@ -69,25 +73,24 @@ class Keys(RoleStyled, can_focus=False):
         super().__init__(id=id)
         self._keys: list[_Key] = []
 
+    hint: var[str] = var("")
+    """Words in place of the keys, while there are some."""
+
+    def watch_hint(self) -> None:
+        """Show the words, or the keys again."""
+        self.refresh()
+
     def on_mount(self) -> None:
         """Watch which keys hold."""
         self.screen.bindings_updated_signal.subscribe(self, self._changed)
 
     def _changed(self, screen: Screen[object]) -> None:
         """Show the keys that hold now; while the terminal has no focus they stay as they are."""
-        if not screen.app.app_focus or screen is not self.screen:
-            return
-        keys = [*_named_keys(screen)]
-        known = {id for key in keys for id in key.id.split()}
-        for _, one, enabled, _ in screen.active_bindings.values():
-            name = one.id or one.action
-            if one.show and name not in known:
-                known.add(name)
-                does = one.description
-                keys.append(_Key(name, one.key, key_name(one.key), does, enabled))
-        if keys != self._keys:
-            self._keys = keys
-            self.refresh()
+        if screen.app.app_focus and screen is self.screen:
+            keys = [*_named_keys(screen)]
+            if keys != self._keys:
+                self._keys = keys
+                self.refresh()
 
     @property
     def fitting(self) -> list[tuple[int, _Key]]:
@@ -101,8 +104,8 @@ class Keys(RoleStyled, can_focus=False):
 
     def render_line(self, y: int) -> Strip:
         """Return the row."""
-        row: list[tuple[str, str]] = []
-        for _, key in self.fitting if y == 0 else ():
+        row = [(fit(self.hint, self.size.width), "does")] if self.hint else []
+        for _, key in self.fitting if y == 0 and not row else ():
             roles = ("key", "does") if key.enabled else ("off", "off")
             row += zip((key.display, f" {key.does}"), roles, strict=True)
             row.append((" ", ""))
@@ -135,4 +138,4 @@ def _declared(screen: Screen[object]) -> Iterator[tuple[str, str]]:
     around = (screen.focused or screen).ancestors_with_self
     named = [getattr(one, FOOTER, ()) for one in around if one is not screen.app]
     own = [keys for keys in named if keys]
-    return chain(*own[:1], getattr(screen.app, FOOTER, ()), *own[1:])
+    return chain(*own[:1], getattr(screen.app, FOOTER, ()), *own[1:], _LAST)

@@ -32,9 +32,7 @@ class Line(RoleStyled):
         self._shown: tuple[Pieces, Pieces] = [], []
 
     def show(
-        self,
-        left: Iterable[tuple[str, str]],
-        right: Iterable[tuple[str, str]] = (),
+        self, left: Iterable[tuple[str, str]], right: Iterable[tuple[str, str]] = ()
     ) -> None:
         """Show these pieces; repaints only if they are new."""
         shown = [*left], [*right]
@@ -61,16 +59,6 @@ class Line(RoleStyled):
         return strip.apply_style(self.rich_style)
 
 
-class Hint(Line):
-    """The first keys to know, in place of the footer, until one has been pressed at the first
-    start.
-    """
-
-    DEFAULT_CSS = """
-    Hint { background: $footer-background; }
-    """
-
-
 class FewRows(Rows, can_focus=False):
     """Rows in the colour of the widget; out of sight while there are none."""
 
@@ -86,9 +74,9 @@ class FewRows(Rows, can_focus=False):
         """Cells of a row."""
         return max(1, self.screen.size.width - 2)
 
-    def show(self, rows: Sequence[str]) -> None:
+    def show(self, rows: Sequence[Pieces]) -> None:
         """Show these rows."""
         if len(rows) != len(self.rows):
             self.styles.height = max(1, len(rows))
             self.display = bool(rows)
-        self.set([[(row, "")] for row in rows])
+        self.set(rows)

@@ -15,7 +15,7 @@ from textual.strip import Strip
 
 from verl_tui.means import clamp
 from verl_tui.rendering.text.piece import text_of
-from verl_tui.tui.keys.act import HelpSection, act
+from verl_tui.tui.keys.actions import HelpSection, act
 from verl_tui.tui.terminal.scrolling import ScrollingRows
 from verl_tui.tui.widgets.role_styled import RoleStyled
 
@@ -223,10 +223,8 @@ class Entries(Rows):
     """A list whose entries can be opened."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        act("enter", "open", "entries.open", "Open"),
+        act("enter", "open", "entries.open", "Open")
     ]
-    PAGED = False
-    """True if keys for a screenful choose the entry there; otherwise they scroll."""
 
     class Opened(Message):
         """The user pressed enter on the chosen entry, or clicked it twice."""
@@ -234,14 +232,6 @@ class Entries(Rows):
         def __init__(self, entry: int) -> None:
             self.entry = entry
             super().__init__()
-
-    def action_page(self, by: int) -> None:
-        """Scroll by a screenful, or choose what is there."""
-        if self.PAGED:
-            super().action_page(by)
-        else:
-            rows = by * max(1, self.size.height - 1)
-            self.scroll_relative(y=rows, animate=False)
 
     def action_open(self) -> None:
         """Open the chosen entry, else the first; without entries leave the key to others."""

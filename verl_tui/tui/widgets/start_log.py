@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from textual import on
-from textual.message import Message
 
+from verl_tui.tui.messages import Once
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
@@ -24,12 +24,8 @@ class StartLog(Rows):
     }
     """
 
-    class Read(Message):
+    class Read(Once):
         """More of the log has been read."""
-
-        def can_replace(self, message: Message) -> bool:
-            """True for another of its kind: one drawing shows all that was read."""
-            return isinstance(message, StartLog.Read)
 
     def __init__(self) -> None:
         super().__init__()
@@ -38,17 +34,13 @@ class StartLog(Rows):
 
     def show(self, view: View | None) -> None:
         """Show the end of the log of the shown run; read nothing any more where there is none."""
-        tail = self._tail
         self._view = view
-        ended = (
-            view is not None and view.run is not None and view.run.outcome is not None
-        )
-        if tail is not None and (
-            view is None or (tail.run, tail.ended) != (view.run, ended)
-        ):
-            tail.stop()
-            tail = self._tail = None
-        if tail is None and view is not None:
+        run = view.run if view is not None else None
+        shown = run, run is not None and run.outcome is not None
+        if self._tail is not None and shown != (self._tail.run, self._tail.ended):
+            self.on_unmount()
+            self._tail = None
+        if self._tail is None and view is not None:
             from verl_tui.rendering.log.last_lines import LogTail
 
             self._tail = LogTail(view, lambda: self.post_message(self.Read()))

@@ -28,6 +28,8 @@ _FRAME = 0.05
 """Seconds of drawing after which the charts that are left wait for the next frame: a key may have
 been pressed. The first charts of a run of 100,000 steps take longer.
 """
+Tile = tuple[int, int, int, int]
+"""Left, top, width and height."""
 
 
 def _placed(widget: Widget, *room: int) -> WidgetPlacement:
@@ -70,26 +72,52 @@ class ChartTiles(ContainedWidget, Container):
     BLANK = True
     """It has nothing of its own to draw: the ground is blank."""
     DEFAULT_CSS = "ChartTiles { height: 1fr; }"
+    CHART: type[Chart] = Chart
+    """What the charts are."""
 
     def __init__(
-        self, fit: Callable[[Size], Sequence[tuple[int, int, int, int]]]
+        self,
+        tiles: Callable[[Size], Sequence[Tile]],
+        data: Callable[[Size], Sequence[ChartData]],
+        *,
+        id: str | None = None,
     ) -> None:
         """Begin without charts.
 
         Args:
-            fit: Called at each layout with the size there is; returns the tiles: left, top,
-                width and height. What it changes in the charts is painted after that layout.
+            tiles: Called at each layout with the size there is; returns where charts stand.
+            data: Returns what the charts show at a size; called where they are drawn.
+            id: As of every widget.
         """
-        super().__init__()
-        self._fit = fit
-        self._waiting: list[tuple[Chart, ChartData]] = []
+        super().__init__(id=id)
+        self._tiles = tiles
+        self._data = data
+        self._laid: object = None
+        """What the last layout has placed; further charts may be on their way."""
+        self.waiting: list[tuple[Chart, ChartData]] = []
         """Charts that the next frame draws, and what they show then."""
+
+    def draw(self) -> None:
+        """Draw the charts: now where they keep their places, else in the layout that it takes."""
+        if not self.is_attached or not self.size:
+            return
+        tiles = self._tiles(self.size)
+        self._have(len(tiles))
+        if (self.size, tiles, len(self.children)) != self._laid:
+            self.refresh(layout=True)
+        else:
+            self._fill(self.size, in_layout=False)
 
     def arrange(self, size: Size, optimal: bool = False) -> DockArrangeResult:
         """Place the charts; unlike Textual's layouts asked anew each time, whatever it was for the
         same size.
         """
-        tiles = self._fit(size) if size else ()
+        tiles = self._tiles(size) if size else ()
+        if len(self.children) < len(tiles):
+            self.call_later(self._have, len(tiles))
+        if (size, tiles, len(self.children)) != self._laid:
+            self._laid = size, tiles, len(self.children)
+            self._fill(size, in_layout=True)
         children = self.children[: len(tiles)]
         placed = [
             _placed(child, *tile) for child, tile in zip(children, tiles, strict=False)
@@ -108,30 +136,29 @@ class ChartTiles(ContainedWidget, Container):
             row = row.apply_filter(one, ground)
         return [row] * crop.height
 
-    def have(self, count: int) -> None:
+    def _have(self, count: int) -> None:
         """Make the charts that there are too few of."""
         missing = count - len(self.children)
         if self.is_attached and missing > 0:
-            self.mount(*(Chart() for _ in range(missing)))
+            self.mount(*(self.CHART() for _ in range(missing)))
 
     @property
     def charts(self) -> list[Chart]:
         """All charts there are, without a search by the stylesheet's rules."""
         return [one for one in self.children if isinstance(one, Chart)]
 
-    def fill(self, data: Sequence[ChartData], *, in_layout: bool = False) -> None:
+    def _fill(self, size: Size, *, in_layout: bool) -> None:
         """Show in each chart what it is of: as many as a frame has time for, then the others.
 
-        Args:
-            data: What the first charts show; the others are left as they are.
-            in_layout: Whether a layout is under way, which gives charts other sizes: those that are
-                drawn later are blank until then.
+        In a layout, which gives charts other sizes, those that are drawn later are blank until
+        then.
         """
-        self._waiting = [*zip(self.charts, data, strict=False)]
-        for chart, _ in self._waiting if in_layout else ():
+        data = self._data(size) if size else ()
+        self.waiting = [*zip(self.charts, data, strict=False)]
+        for chart, _ in self.waiting if in_layout else ():
             chart.expect_layout()
         self._draw_waiting()
-        if in_layout or self._waiting:
+        if in_layout or self.waiting:
             self.call_after_refresh(self._fill_waiting)
 
     def _fill_waiting(self) -> None:
@@ -141,14 +168,14 @@ class ChartTiles(ContainedWidget, Container):
         for chart in self.charts:
             chart.catch_up()
         self._draw_waiting()
-        if self._waiting:
+        if self.waiting:
             self.call_after_refresh(self._fill_waiting)
 
     def _draw_waiting(self) -> None:
         """Draw the waiting charts, no more after a frame's time."""
         until = monotonic() + _FRAME
-        while self._waiting:
-            chart, data = self._waiting.pop(0)
+        while self.waiting:
+            chart, data = self.waiting.pop(0)
             chart.show(data)
             if monotonic() > until:
                 break

@@ -1,17 +1,16 @@
 """The notes about the shown run, over the dashboard."""
 
-from verl_tui.tui.keys.act import HelpSection, act
+from verl_tui.tui.keys.actions import HelpSection, act
+from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
-from verl_tui.tui.screens.spec import ScreenSpec
 
 
 class NotesScreen(RowsScreen[None]):
     """The notes."""
 
     TITLE_WORDS = "notes"
-    HELP_SECTION = HelpSection(
-        "notes", (RowsScreen,), notes=("a note is a line of text",)
-    )
+    HELP_SECTION = HelpSection("notes", notes=("a note is a line of text",))
+    FOOTER = (("notes.close", "closes"),)
     BINDINGS = (
         act("escape,q,B", "dismiss", "notes.close", "Close"),
         act("w", "write", "notes.write", "Write a note"),
@@ -26,6 +25,6 @@ SCREEN = ScreenSpec(
     "B",
     "notes.open",
     "Notes about the run",
-    lambda context: NotesScreen(context.view),
+    NotesScreen.opened,
     short="Notes",
 )

@@ -1,14 +1,24 @@
-"""Short messages over the screen."""
+"""Short messages over the screen, and the kind of message of which one is enough."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+
+from textual.message import Message
 
 from verl_tui.rendering.text.printable import printable
 from verl_tui.rendering.text.wrap import fit
 
 if TYPE_CHECKING:
     from textual.app import App
+
+
+class Once(Message):
+    """A message of which one is enough: handling it takes in all that there is."""
+
+    def can_replace(self, message: Message) -> bool:
+        """Return True for another one of its kind."""
+        return isinstance(message, type(self))
 
 
 def toast(app: App[Any], sentence: str, *, rows: int = 1) -> None:

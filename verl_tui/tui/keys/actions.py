@@ -1,0 +1,161 @@
+"""The actions of the app: each class declares its own, one row each, and keys, help, palette, last
+row and `[keys]` of the configuration are made of these rows.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from pkgutil import walk_packages
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from textual.binding import Binding
+from textual.dom import DOMNode
+from textual.keys import key_to_character
+
+from verl_tui.rendering.session.snapshot import HINT_KEYS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from textual.app import App
+
+LEARN = Binding.Group("see whether it learns")
+WHY = Binding.Group("find out why it broke")
+SAMPLES = Binding.Group("read samples")
+COMPARE = Binding.Group("compare runs")
+SPEED = Binding.Group("see how fast it goes")
+TAKE = Binding.Group("take something away")
+MOVE = Binding.Group("move and look")
+
+TASKS = (LEARN, WHY, SAMPLES, COMPARE, SPEED, TAKE, MOVE)
+"""What keys are for, in the order of the help."""
+_PLACES = ("verl_tui.tui.screens", "verl_tui.tui.panels")
+"""Packages whose classes have keys, found by walking through: these import what is here."""
+_NAMES = {
+    "escape": "esc",
+    "pagedown": "pgdn",
+    "pageup": "pgup",
+    "left": "←",
+    "right": "→",
+    "up": "↑",
+    "down": "↓",
+    "plus": "+",
+    "minus": "-",
+    "slash": "/",
+    "underscore": "_",
+    "at": "@",
+}
+"""Keys for which Textual has another name, or no character."""
+
+
+class HelpSection(NamedTuple):
+    """The title over a class's own keys, and what else stands with them: `HELP_SECTION` of it."""
+
+    title: str
+    """Where the keys hold."""
+    task: Binding.Group = MOVE
+    """What the keys are for, one of `TASKS`."""
+    rank: int = 100
+    """Place among those of the screens, or of the panels, from 0."""
+    notes: tuple[str, ...] = ()
+    """Further lines below the keys."""
+    parts: tuple[type[DOMNode], ...] = ()
+    """Classes that it is made of, whose keys are listed too."""
+    charts: bool = False
+    """True if it shows charts: the first such section is followed by their signs."""
+
+
+def act(
+    keys: str,
+    does: str,
+    name: str | None = None,
+    words: str = "",
+    task: Binding.Group | None = None,
+    *,
+    everywhere: bool = False,
+) -> Binding:
+    """Return a row of a class's `BINDINGS`.
+
+    Args:
+        keys: Its keys, separated by commas: characters, or as Textual names them.
+        does: The method, as Textual names actions.
+        name: Its name in the configuration.
+        words: What it does; without them it is neither in the help nor in the palette.
+        task: What it is for, where its class has actions of several tasks.
+        everywhere: Whether it holds over every screen, whatever has the focus.
+    """
+    return Binding(
+        keys, does, words, show=False, id=name, priority=everywhere, group=task
+    )
+
+
+def key_name(key: str) -> str:
+    """Return the usual name of a key that Textual names: its character, or the words on it."""
+    modifier, _, arrow = key.rpartition("+")
+    if modifier and arrow in ("left", "right", "up", "down"):
+        return f"{modifier}+{_NAMES[arrow]}"
+    return _NAMES.get(key) or (key_to_character(key) or "").strip() or key
+
+
+def bindings(kind: type[DOMNode]) -> Iterator[Binding]:
+    """Yield the described keys of a class and of our classes it inherits from, each name once."""
+    known: set[str] = set()
+    for base in kind.__mro__:
+        # Textual's text boxes and lists have dozens of keys
+        ours = base.__module__.startswith("verl_tui.")
+        for binding in base.__dict__.get("BINDINGS", ()) if ours else ():
+            name = binding.id or binding.key
+            if binding.description and name not in known:
+                known.add(name)
+                yield binding
+
+
+def all_kinds() -> list[type[DOMNode]]:
+    """Return every class that may have keys; imports all screens and panels."""
+    for place in _PLACES:
+        for module in walk_packages(import_module(place).__path__, f"{place}."):
+            import_module(module.name)
+    import_module("verl_tui.tui.replay_app")
+    found: list[type[DOMNode]] = [DOMNode]
+    for kind in found:
+        found += [one for one in kind.__subclasses__() if one not in found]
+    return found
+
+
+@cache
+def usual_keys() -> Mapping[str, str]:
+    """Return the keys of all actions, by their names, as they are without the user's own."""
+    found: dict[str, str] = {}
+    for kind in all_kinds():
+        for binding in bindings(kind):
+            found.setdefault(binding.id or "", binding.key)
+    found.pop("", None)
+    return found
+
+
+def shown_keys(keys: str) -> str:
+    """Return keys as people call them."""
+    return " ".join(map(key_name, keys.split(",")))
+
+
+def user_keys(app: App[Any]) -> Mapping[str, str]:
+    """Return the keys that the user has given to actions, by their names."""
+    found: Mapping[str, str] = getattr(app, "user_keys", {})
+    return found
+
+
+def keys_of(app: App[Any], binding: Binding) -> str:
+    """Return the keys of a binding, those that the user has given it, as people call them."""
+    return shown_keys(user_keys(app).get(binding.id or "", binding.key))
+
+
+def first_keys(app: App[Any], names: str) -> str:
+    """Return the first key of each of some actions, by their names in the configuration."""
+    known = {**usual_keys(), **user_keys(app)}
+    return " ".join(shown_keys(known[name]).split()[0] for name in names.split())
+
+
+def hint_keys(app: App[Any]) -> Mapping[str, str]:
+    """Return the keys that sentences on the screen name, as the user has them."""
+    return {name: first_keys(app, name) for name in HINT_KEYS}

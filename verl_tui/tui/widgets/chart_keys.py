@@ -1,0 +1,191 @@
+"""The keys of charts and what they do, the same on the dashboard, on the screen of all metrics and
+over the full screen.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING
+
+from textual.message_pump import MessagePump
+
+from verl_tui.rendering.charts import zoom_window
+from verl_tui.rendering.charts.cache import WEIGHTS
+from verl_tui.rendering.charts.x_axes import on_axis
+from verl_tui.rendering.session.snapshot import HINT_KEYS
+from verl_tui.tui.keys.actions import LEARN, TAKE, act
+from verl_tui.tui.messages import toast
+from verl_tui.tui.widgets.chart import MoveCursor
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from verl_tui.rendering.charts.plan import ChartLook
+    from verl_tui.rendering.charts.zoom_window import ZoomSpan
+    from verl_tui.rendering.session.snapshot import View
+    from verl_tui.runs.run import Run
+    from verl_tui.tui.widgets.chart import Chart
+
+SMOOTHINGS = (0.0, None, *WEIGHTS)
+"""Weights of the past that are offered, as in TensorBoard's slider; None is chosen by the noise."""
+_LEAST_POINTS = 8
+"""Nobody zooms in on fewer."""
+KEYS = tuple(
+    act(keys, f"look('{name}')", f"look.{name}", words, LEARN)
+    for keys, name, words in (
+        ("x", "axis", "X axis: step, time, relative, KL"),
+        ("y", "log", "Log scale"),
+        ("Y", "outliers", "Y axis with or without outliers"),
+        ("s", "smoother", "Smoother"),
+        ("S", "rougher", "Less smooth, then raw values"),
+        ("+,=", "in", "Zoom in on the cursor, or the end"),
+        ("-,_", "out", "Zoom out"),
+        ("H,shift+left", "earlier", "Earlier steps, once zoomed in"),
+        ("L,shift+right", "later", "Later steps, once zoomed in"),
+    )
+)
+TABLE = act(
+    "W", "write_table", "table", "Write the points in sight to a CSV file", TAKE
+)
+
+
+class ChartActions(MessagePump):
+    """A screen with charts that these keys change."""
+
+    view: View | None
+    """What is shown, None before anything is."""
+
+    @property
+    @abstractmethod
+    def look(self) -> ChartLook:
+        """How the charts are drawn."""
+
+    @abstractmethod
+    def take_look(self, look: ChartLook) -> None:
+        """Draw the charts in this way."""
+
+    @abstractmethod
+    def reader(self) -> Chart | None:
+        """Return the chart by whose points the cursor moves, None where none is drawn."""
+
+    def action_read(self, columns: int) -> None:
+        """Move the cursor of all charts, though none may have the focus."""
+        chart = self.reader()
+        if chart is not None:
+            chart.action_read(columns)
+
+    def action_read_end(self, way: int) -> None:
+        """Move the cursor of all charts to the first or last point."""
+        chart = self.reader()
+        if chart is not None:
+            chart.action_read_end(way)
+
+    def action_look(self, what: str) -> None:
+        """Change how charts are drawn; say why where nothing of that can be seen."""
+        if self.view is not None:
+            run, cursor = self.view.run, self.view.cursor
+            reason = why_unchanged(self.look, what, run, self.view.keys)
+            if reason:
+                toast(self.app, reason)
+            self.take_look(look_after(self.look, what, run, cursor))
+
+    def on_chart_cursor_moved(self, event: Chart.CursorMoved) -> None:
+        """Read everything at the same step."""
+        step = event.step
+        if step is not None and self.view is not None:
+            step = step_at(self.view.run, event.chart.data.key, self.look, step)
+            if step is None:
+                return  # the times of its steps are unknown
+        self.post_message(MoveCursor(step))
+
+
+def look_after(
+    look: ChartLook, what: str, run: Run | None, cursor: int | None = None
+) -> ChartLook:
+    """Return the look after a key.
+
+    Args:
+        look: The look before.
+        what: One of those in `KEYS`.
+        run: The run that is shown.
+        cursor: Step that is read.
+    """
+    match what:
+        case "axis":
+            return look.next_axis()
+        case "log":
+            return look._replace(log_y=not look.log_y)
+        case "outliers":
+            return look._replace(usual_y=not look.usual_y)
+        case "smoother" | "rougher":
+            at = SMOOTHINGS.index(look.smoothing) + (1 if what == "smoother" else -1)
+            return look._replace(
+                smoothing=SMOOTHINGS[max(0, min(at, len(SMOOTHINGS) - 1))]
+            )
+    whole = run.reach if run is not None else None
+    if run is None or whole is None:
+        return look
+    return look._replace(span=_span_after(look.span, what, run, whole, cursor))
+
+
+def _span_after(
+    span: ZoomSpan | None,
+    what: str,
+    run: Run,
+    whole: tuple[int, int],
+    cursor: int | None,
+) -> ZoomSpan | None:
+    """Return the steps that are shown after a key that zooms or goes along the x axis."""
+    if what not in ("in", "out"):
+        return zoom_window.panned(span, whole, -1 if what == "earlier" else 1)
+    # a run may log only every hundredth step
+    tables = (table for one in run.sources.values() for table in one.tables.values())
+    points = max(map(len, tables))
+    least = max(1, _LEAST_POINTS * (whole[1] - whole[0]) // max(1, points))
+    factor = 0.5 if what == "in" else 2.0
+    return zoom_window.zoomed(span, whole, factor, at=cursor, least=least)
+
+
+def why_unchanged(
+    look: ChartLook, what: str, run: Run | None, keys: Mapping[str, str] = HINT_KEYS
+) -> str:
+    """Return why a key changes nothing that can be seen, empty where it does.
+
+    Args:
+        look: How charts were drawn before.
+        what: What the key changes.
+        run: The shown run.
+        keys: The keys that sentences name, as the user has them.
+    """
+    whole = run.reach if run is not None else None
+    if what in ("earlier", "later"):
+        if look.span is None:
+            return f"all steps are shown already: {keys['look.in']} zooms in"
+        if whole is None or look_after(look, what, run) != look:
+            return ""
+        last = what == "later"
+        return f"step {whole[last]} is the {'newest' if last else 'first'}"
+    if run is not None and what == "axis":
+        problem = on_axis(run, look.next_axis().axis).problem
+        return f"{problem}: x stays at steps" if problem is not None else ""
+    return ""
+
+
+def with_step_in_sight(
+    look: ChartLook, run: Run | None, cursor: int | None
+) -> ChartLook:
+    """Return the look that has a step in sight."""
+    whole = run.reach if run is not None else None
+    if look.span is None or whole is None or cursor is None:
+        return look
+    return look._replace(span=zoom_window.holding(look.span, whole, cursor))
+
+
+def step_at(run: Run | None, key: str, look: ChartLook, position: int) -> int | None:
+    """Return the step of a position on the x axis, where a metric has its points; None where it is
+    not known.
+    """
+    series = run.series(key) if run is not None else None
+    if run is not None and series is not None:
+        return on_axis(run, look.axis).step(series, position)
+    return None
