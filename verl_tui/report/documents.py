@@ -106,7 +106,7 @@ def in_text(chart: ReportChart) -> str:
         tuple(one for one in chart.curves if one.place is not None) or chart.curves[:1]
     )
     overlaid = replace(chart, curves=lettered).overlaid
-    data = overlaid._replace(envelope=None, spread=())
+    data = overlaid._replace(shades=())
     rows = ChartRenderer().rows(data, *_SIZE)
     return masked("\n".join(text_of(row).rstrip() for row in rows))
 

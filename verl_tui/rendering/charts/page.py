@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.metrics import counts
 from verl_tui.rendering.charts.chart_data import ChartData, lined_up
-from verl_tui.rendering.charts.overlaid_runs import counterpart
 from verl_tui.rendering.charts.plan import plan_charts
-from verl_tui.rendering.charts.planned_data import chart_data
+from verl_tui.rendering.charts.planned_data import chart_data, counterpart
 from verl_tui.rendering.charts.title_row import name_cells
 from verl_tui.rendering.session.source_status import nothing_yet
 from verl_tui.rendering.text.short_names import short_names

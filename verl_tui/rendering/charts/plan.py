@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.indicators import INDICATORS, validation_keys
 from verl_tui.metrics import describe, family, place, without_repeats
 from verl_tui.rendering.charts.downsample import best_point
-from verl_tui.rendering.charts.x_axes import AXES, kl_key, on_axis
+from verl_tui.rendering.charts.x_axes import AXES, on_axis
 from verl_tui.rendering.choices import next_choice
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.runs.views.checkpoints import is_better_low
@@ -90,10 +90,6 @@ class ChartLook(NamedTuple):
         along = on_axis(run, self.axis) if run is not None else None
         if along is not None and along.problem is not None:
             return f"x: step, {along.problem}"
-        if self.axis == "kl" and run is not None:
-            return f"x of rewards: KL ({one_line(kl_key(run) or '')}), of others: step"
-        if self.axis == "kl":
-            return "x of rewards: KL"
         estimated = along is not None and along.estimated
         return f"x: {self.axis}" + ", estimated" * estimated
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts import zoom_window
-from verl_tui.rendering.charts.cache import WEIGHTS
+from verl_tui.rendering.charts.downsample import WEIGHTS
 from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.rendering.session.snapshot import HINT_KEYS
 from verl_tui.tui.keys.act import LEARN, TAKE, act
@@ -22,7 +22,7 @@ SMOOTHINGS = (0.0, None, *WEIGHTS)
 _LEAST_POINTS = 8
 """Nobody zooms in on fewer."""
 KEYS = (
-    act("x", "look('axis')", "look.axis", "X axis: step, time, relative, KL", LEARN),
+    act("x", "look('axis')", "look.axis", "X axis: step, time, relative", LEARN),
     act("y", "look('log')", "look.log", "Log scale", LEARN),
     act(
         "Y", "look('usual')", "look.outliers", "Y axis with or without outliers", LEARN

@@ -29,7 +29,7 @@ from verl_tui.tui.widgets.tiles import Placed
 if TYPE_CHECKING:
     from textual import events
 
-    from verl_tui.rendering.charts.braille import Text
+    from verl_tui.rendering.charts.symbols import Text
     from verl_tui.rendering.metrics.groups import Shelf
     from verl_tui.rendering.metrics.listing import ListedMetrics
 
