@@ -130,7 +130,7 @@ def _round_linear(lo: float, hi: float) -> Scale:
     if hi - lo <= max(size * SINGLE, _NEAR):
         pad = size / 10 if size > _NEAR else 1.0
         lo, hi = lo - pad, hi + pad
-    step = _round_up((hi - lo) / 4)
+    step = _round_up((hi - lo) / 8)
     low, high = floor(lo / step + _ROUNDING) * step, ceil(hi / step - _ROUNDING) * step
     return Scale(min(lo, low), max(hi, high))
 

@@ -157,13 +157,18 @@ def score_beside_curve(data: ChartData, cursor: int | None) -> Pieces:
 
 
 def _named(data: ChartData, *, at_cursor: bool) -> list[tuple[ChartLine, str]]:
-    """Return lines with their signs, none where there is a single curve. Runs stand in the order of
-    their letters, whichever of them is shown.
+    """Return lines with their signs, none where there is a single curve; at the cursor those whose
+    values stand nowhere else. Runs stand in the order of their letters.
     """
     lines = sorted(signs(data), key=lambda pair: pair[0].sign or "~")
     if not any(sign and line.kind == "line" for line, sign in lines):
         return []
-    return [one for one in lines if not (at_cursor and one[0].kind == "points")]
+    said = data.main if at_cursor else None
+    return [
+        (line, sign)
+        for line, sign in lines
+        if line is not said and not (at_cursor and line.kind == "points")
+    ]
 
 
 def _names(

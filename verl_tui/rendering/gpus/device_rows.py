@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from verl_tui.patterns import pattern
 from verl_tui.records import POWER_CAP
-from verl_tui.rendering.charts.sparkline import gauge, strip
+from verl_tui.rendering.charts.sparkline import gauge, tall
 from verl_tui.rendering.text.table import FittedTable, TextColumn
 from verl_tui.rendering.text.wrap import fit
 
@@ -102,7 +102,7 @@ _column: Callable[..., TextColumn[_Device]] = partial(TextColumn, "", gap=1)
 
 
 def _history(past: Sequence[float], cells: int) -> Piece:
-    return strip(past, cells).rjust(cells), "spark"
+    return tall(past, cells, 1)[0].rjust(cells), "spark"
 
 
 def _celsius(gpu: Gpu) -> Piece:

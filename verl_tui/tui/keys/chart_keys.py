@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.rendering.charts import zoom_window
 from verl_tui.rendering.charts.downsample import WEIGHTS
-from verl_tui.rendering.charts.x_axes import on_axis
+from verl_tui.rendering.charts.x_axes import holding, on_axis, panned, zoomed
 from verl_tui.rendering.session.snapshot import HINT_KEYS
 from verl_tui.tui.keys.act import LEARN, TAKE, act
 
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from verl_tui.rendering.charts.plan import ChartLook
-    from verl_tui.rendering.charts.zoom_window import ZoomSpan
+    from verl_tui.rendering.charts.x_axes import ZoomSpan
     from verl_tui.runs.run import Run
 
 SMOOTHINGS = (0.0, None, *WEIGHTS)
@@ -96,10 +95,8 @@ def _span_after(
     """Return the steps that are shown after a key that zooms or goes along the x axis."""
     if what in ("in", "out"):
         factor = 0.5 if what == "in" else 2.0
-        return zoom_window.zoomed(
-            span, whole, factor, at=cursor, least=_least(run, whole)
-        )
-    return zoom_window.panned(span, whole, -1 if what == "earlier" else 1)
+        return zoomed(span, whole, factor, at=cursor, least=_least(run, whole))
+    return panned(span, whole, -1 if what == "earlier" else 1)
 
 
 def why_unchanged(
@@ -148,7 +145,7 @@ def with_step_in_sight(
     whole = run.reach if run is not None else None
     if look.span is None or whole is None or cursor is None:
         return look
-    return look._replace(span=zoom_window.holding(look.span, whole, cursor))
+    return look._replace(span=holding(look.span, whole, cursor))
 
 
 def step_at(run: Run | None, key: str, look: ChartLook, position: int) -> int | None:
