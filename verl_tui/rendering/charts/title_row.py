@@ -55,9 +55,7 @@ def title_row(
     right, as far as they fit. With a cursor the values are those at its step, of several first.
     """
     mark = f"{SYMBOLS.focus} " * focus
-    value = value_pieces(data, cursor)
-    if cells_of(value) > width - len(mark) - cell_len(data.title) - 2:
-        value = value_pieces(data, cursor, unit=False)
+    value = _fitting_value(data, cursor, width - len(mark) - cell_len(data.title) - 2)
     left = _named_value(data, width, mark, value)
     room = width - cells_of(left) - 2
     if room < -2:
@@ -69,6 +67,15 @@ def title_row(
             room -= cells_of(words) + 2
     space = (" " * (width - cells_of(left) - cells_of(aside)), "")
     return tuple([part for part in (*left, space, *aside) if part[0]])
+
+
+def _fitting_value(data: ChartData, cursor: int | None, room: int) -> Pieces:
+    """Return the value; without its unit where that does not fit, or beside other runs' values."""
+    value = value_pieces(data, cursor)
+    several = cursor is not None and any(line.sign for line in data.lines)
+    if several or cells_of(value) > room:
+        return value_pieces(data, cursor, unit=False)
+    return value
 
 
 def _beside(data: ChartData, cursor: int | None, room: int) -> list[Pieces]:
