@@ -143,7 +143,7 @@ def in_text(chart: ReportChart) -> str:
         tuple(one for one in chart.curves if one.place is not None) or chart.curves[:1]
     )
     overlaid = chart._replace(curves=lettered).overlaid
-    data = overlaid._replace(envelope=None, spread=())
+    data = overlaid._replace(shades=())
     rows = ChartRenderer().rows(data, *_SIZE)
     return masked("\n".join(text_of(row).rstrip() for row in rows))
 

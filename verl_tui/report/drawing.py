@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.rendering.charts.axes import fill_window
-from verl_tui.rendering.charts.cache import ChartCache
+from verl_tui.rendering.charts.downsample import ChartCache
 from verl_tui.rendering.charts.picture import picture_of
 from verl_tui.report.run_charts import OTHER_RUN
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.comparison.outcomes import weighty
 from verl_tui.indicators import INDICATORS
-from verl_tui.rendering.charts.overlaid_runs import counterpart
 from verl_tui.rendering.charts.plan import ChartLook, plan_charts, single_metric
-from verl_tui.rendering.charts.planned_data import chart_data
+from verl_tui.rendering.charts.planned_data import chart_data, counterpart
 from verl_tui.rendering.session.selection import LETTERS
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.rendering.text.hues import RUNS
@@ -83,8 +82,7 @@ class ReportChart(NamedTuple):
         )
         return first._replace(
             lines=tuple(filter(None, map(_lettered, self.curves))),
-            envelope=None,
-            spread=(),
+            shades=(),
             beside="",
             marks=tuple(mark for mark in marks if mark.role == "breach"),
             best="",

@@ -7,8 +7,8 @@ import random
 import pytest
 from test_braille import Column
 
-from verl_tui.rendering.charts.cache import weight_for
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
+from verl_tui.rendering.charts.downsample import weight_for
 from verl_tui.rendering.charts.renderer import ChartRenderer
 
 

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 
 from verl_tui.records import Gpu
 from verl_tui.rendering.gpus.device_rows import device_rows, gpu_model
-from verl_tui.rendering.gpus.place_rows import detail_rows
+from verl_tui.rendering.gpus.places import detail_rows
 from verl_tui.runs.views.devices import Device
 from verl_tui.text import one_line
 

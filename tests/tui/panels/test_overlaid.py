@@ -9,9 +9,8 @@ from panel_host import Host
 from run_views import NOW, make_run, make_view
 
 from verl_tui.records import Batch, MetricRows, SourceStatus
-from verl_tui.rendering.charts.overlaid_runs import counterpart
 from verl_tui.rendering.charts.plan import ChartLook, plan_charts
-from verl_tui.rendering.charts.planned_data import chart_data
+from verl_tui.rendering.charts.planned_data import chart_data, counterpart
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.session.selection import Selection
 from verl_tui.runs.run import Run

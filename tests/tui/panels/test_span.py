@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from run_views import make_run
 
 from verl_tui.rendering.charts.plan import ChartLook
-from verl_tui.rendering.charts.zoom_window import ZoomSpan, holding, panned, zoomed
+from verl_tui.rendering.charts.x_axes import ZoomSpan, holding, panned, zoomed
 from verl_tui.tui.widgets.chart_keys import (
     KEYS,
     look_after,

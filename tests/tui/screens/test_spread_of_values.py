@@ -59,9 +59,9 @@ async def test_a_distribution_is_one_chart_with_a_band(log: Path) -> None:
             "response_lengths/p50",
             "correct/mean",
         ]
-        assert [len(one.spread) for one in data.values()] == [5, 0, 5, 5]
+        assert [len(one.shades) for one in data.values()] == [3, 0, 3, 3]
         assert data["rewards/mean"].title == "reward"
-        middle = data["rewards/mean"].spread[2]
+        middle = data["rewards/mean"].shades[0].low
         assert (middle.steps[-1], middle.values[-1]) == (
             STEPS,
             pytest.approx(0.4 + 0.245),
@@ -69,7 +69,7 @@ async def test_a_distribution_is_one_chart_with_a_band(log: Path) -> None:
         for key, one in data.items():
             rows = ChartRenderer().rows(one, 60, 12)
             shaded = "quartiles" in {role for row in rows for _, role in row}
-            assert shaded is bool(one.spread), key
+            assert shaded is bool(one.shades), key
 
 
 async def test_the_histogram_at_the_cursor(log: Path) -> None:

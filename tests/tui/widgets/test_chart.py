@@ -8,7 +8,7 @@ from math import inf, nan
 import pytest
 from textual.app import App
 
-from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Mark
+from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Mark, Shade
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.text.ascii_table import in_ascii
 from verl_tui.runs.pyramid import Pyramid
@@ -92,7 +92,7 @@ def everything(points):
             ChartLine(points, "points", "validation"),
             ChartLine(points, "points", "line-9", "more"),
         ),
-        envelope=(points, points),
+        shades=(Shade("min–max", points, points, "envelope", fits=False),),
         band=(-0.5, 0.7),
         marks=tuple(
             Mark(step, role)

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Mark
-from verl_tui.rendering.charts.downsample import Smoothed, usual_range, value_range
+from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
+from verl_tui.rendering.charts.downsample import Smoothed, value_range
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.runs.pyramid import Pyramid
 
@@ -59,10 +59,10 @@ def rows(data, width=80, height=16, **more):
 
 def test_a_spike_does_not_set_the_limits():
     points = wave(s100=1000.0, s250=-1000.0)
-    low, high = usual_range(points, 0, 399)
+    low, high = value_range(points, 0, 399, usual=True)
     assert 0.3 < low <= 0.5
     assert 0.9 < high < 1.3
-    assert usual_range(points, 0, 99) == value_range(points, 0, 99), (
+    assert value_range(points, 0, 99, usual=True) == value_range(points, 0, 99), (
         "without an outlier the limits are the ends"
     )
 
@@ -136,17 +136,3 @@ def test_smoothing_is_that_of_tensorboard(weight, pieces):
     for got, want in zip(smoothed.values, wanted, strict=True):
         assert isnan(got) == isnan(want)
         assert isnan(got) or got == pytest.approx(want, rel=1e-12, abs=1e-12)
-
-
-# -- two y axes ------------------------------------------------------------------------------------
-
-
-def both(points=None, **changes):
-    kl = Column(range(400), [0.0001 * (i % 50) for i in range(400)])
-    line = ChartLine(kl, role="right", right=True, label="policy KL")
-    other = ChartData("actor/ppo_kl", "policy KL", unit="nats", lines=(line,))
-    marks = (Mark(30, "breach"), Mark(50, "restart"))
-    return chart_of(points or wave(s100=900.0), right=other, marks=marks, **changes)
-
-
-# -- readings --------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from verl_tui.tui.widgets.chart import Chart
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.rendering.charts.braille import Text
+    from verl_tui.rendering.charts.symbols import Text
 
 FLAT = {
     "exact": [0.5] * 100,

@@ -9,7 +9,7 @@ from math import inf, nan
 import pytest
 from textual.app import App
 
-from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Mark
+from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Mark, Shade
 from verl_tui.runs.pyramid import Pyramid
 from verl_tui.tui.widgets.chart import Chart
 
@@ -58,7 +58,9 @@ def data_of(values, gap=1, **changes):
         marks=marks,
         band=(0.2, None),
     )
-    return data._replace(envelope=(points, points), **changes)
+    return data._replace(
+        shades=(Shade("min–max", points, points, "envelope", fits=False),), **changes
+    )
 
 
 WAVE = [0.5 + (i % 40) / 80 for i in range(200)]

@@ -4,7 +4,6 @@ pictures stay still.
 
 from __future__ import annotations
 
-import sys
 from fractions import Fraction
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,9 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_HUGE = sys.float_info.max
-_TINY = 1e-290
-"""Differences below this count as none: their reciprocals overflow."""
+_FAR = 1e300
+"""Larger values, whose differences would overflow, lie at the edge."""
+_NEAR = 1e-290
+"""Differences below this count as none, and logarithms of less are not told apart."""
 SINGLE = 2.0**-23
 """Differences up to this share of a value count as none: event files round to 24 bits, other logs
 of the same run do not.
@@ -41,9 +41,7 @@ _SECONDS = (
 
 
 class Scale(NamedTuple):
-    """The y axis, from `lo` to `hi`, linear or logarithmic; `lo` < `hi`, both finite, above 0 if
-    logarithmic.
-    """
+    """The y axis, from `lo` to `hi`, linear or logarithmic; `lo` < `hi`, above 0 if logarithmic."""
 
     lo: float
     hi: float
@@ -51,10 +49,8 @@ class Scale(NamedTuple):
 
     @property
     def extent(self) -> float:
-        """Length of the axis: in decades if logarithmic, else half the difference of its ends."""
-        if not self.log:
-            return self.hi / 2 - self.lo / 2
-        return log10(self.hi) - log10(self.lo)
+        """Length of the axis, in decades if logarithmic."""
+        return self._project(self.hi) - self._project(self.lo)
 
     def fraction(self, value: float) -> float:
         """Return where a value lies between the ends, 0 .. 1; what is outside is cut off there."""
@@ -65,19 +61,15 @@ class Scale(NamedTuple):
         """Return whether a value lies above (1) or below (-1) what the axis shows, or on it (0)."""
         slack = self.extent * 1e-6
         at = self._project(value)
-        if at > self._project(self.hi) + slack:
-            return 1
-        if at < self._project(self.lo) - slack:
-            return -1
-        return 0
+        above = at > self._project(self.hi) + slack
+        return above - (at < self._project(self.lo) - slack)
 
     def dots(self, values: Sequence[float | None], count: int) -> list[int | None]:
         """Return the row of each value among `count` rows, from the top; None stays None, and what
         is outside is cut off there.
         """
-        # Halves, because the difference of two huge numbers would overflow.
         low, high = self._project(self.lo), self._project(self.hi)
-        factor = (count - 1) / self.extent
+        factor = (count - 1) / (high - low)
         bottom = count - 0.5
         return [
             None
@@ -92,32 +84,27 @@ class Scale(NamedTuple):
         """
         if self.log and self.hi / _NARROW >= self.lo:
             return self._log_ticks(count)
-        step = _round_up((self.hi / 2 - self.lo / 2) / max(1, count - 1) * 2)
-        if not 0 < step <= _HUGE:
-            return [self.lo, self.hi]
+        step = _round_up((self.hi - self.lo) / max(1, count - 1))
         first = ceil(self.lo / step - 1e-6)
         last = floor(self.hi / step + 1e-6)
-        values = [n * step for n in range(first, last + 1)]
-        if len(values) < 2 and count < _ENOUGH_TICKS:
+        if last - first < 1 and count < _ENOUGH_TICKS:
             return self.ticks(count + 1)
-        return [v for v in values if abs(v) <= _HUGE] or [self.lo, self.hi]
+        return [n * step for n in range(first, last + 1)]
 
     def _log_ticks(self, count: int) -> list[float]:
         """Return powers of ten; where they are few 1, 2 and 5 times these, or else the ends."""
-        top = min(_HUGE, self.hi * (1 + _ROUNDING))
-        fine = [v for v in _nice(self.lo, self.hi) if self.lo <= v * (1 + _ROUNDING)]
-        fine = [v for v in fine if v <= top]
+        low, top = self.lo * (1 - _ROUNDING), self.hi * (1 + _ROUNDING)
+        fine = [v for v in _nice(self.lo, self.hi) if low <= v <= top]
         powers = [v for v in fine if f"{v:e}".startswith("1.0")]
-        if self.hi / _DECADES > self.lo * (1 + _ROUNDING):
+        if top > low * _DECADES:
             return powers[:: max(1, ceil((len(powers) - 1) / max(1, count - 1)))]
-        most = 2 * max(2, count)
-        ways = (values for values in (fine, powers) if 2 <= len(values) <= most)
+        ways = (v for v in (fine, powers) if 2 <= len(v) <= 2 * max(2, count))
         return next(ways, [self.lo, self.hi])
 
     def _project(self, value: float) -> float:
-        if not self.log:
-            return value / 2
-        return log10(value) if value > 0 else -400.0
+        if self.log:
+            return log10(max(value, _NEAR))
+        return max(-_FAR, min(value, _FAR))
 
 
 def fit_scale(
@@ -127,8 +114,11 @@ def fit_scale(
 
     A logarithmic scale of nothing above zero is linear. Both ends must be finite.
     """
+    lo, hi = max(-_FAR, min(lo, _FAR)), max(-_FAR, min(hi, _FAR))
     log = log and lo > 0
-    scale = _round_log(lo, hi) if log else _round_linear(lo, hi)
+    if log:
+        lo, hi = max(lo, _NEAR), max(hi, _NEAR)
+    scale = (_round_log if log else _round_linear)(lo, hi)
     fits = previous and previous.log == log and previous.lo <= lo and hi <= previous.hi
     if previous and fits and scale.extent >= previous.extent * _KEEP:
         return previous
@@ -136,19 +126,13 @@ def fit_scale(
 
 
 def _round_linear(lo: float, hi: float) -> Scale:
-    half = hi / 2 - lo / 2
     size = max(abs(lo), abs(hi))
-    if half <= size / 2 * SINGLE or half < _TINY:
-        pad = size / 10 if size > _TINY else 1.0
-        lo = max(-_HUGE, lo - pad)
-        hi = min(_HUGE, hi + pad)
-        half = hi / 2 - lo / 2
-    step = _round_up(half / 4)
-    if not 0 < step <= _HUGE:
-        return Scale(lo, hi)
-    lo = min(lo, floor(lo / step + _ROUNDING) * step)
-    hi = max(hi, ceil(hi / step - _ROUNDING) * step)
-    return Scale(max(-_HUGE, lo), min(_HUGE, hi))
+    if hi - lo <= max(size * SINGLE, _NEAR):
+        pad = size / 10 if size > _NEAR else 1.0
+        lo, hi = lo - pad, hi + pad
+    step = _round_up((hi - lo) / 8)
+    low, high = floor(lo / step + _ROUNDING) * step, ceil(hi / step - _ROUNDING) * step
+    return Scale(min(lo, low), max(hi, high))
 
 
 def _round_log(lo: float, hi: float) -> Scale:
@@ -159,37 +143,25 @@ def _round_log(lo: float, hi: float) -> Scale:
             return Scale(linear.lo, linear.hi, log=True)
     nice = _nice(lo, hi)
     low = max((v for v in nice if v <= lo * (1 + _ROUNDING)), default=lo)
-    high = min((v for v in nice if v >= hi * (1 - _ROUNDING)), default=_HUGE)
-    return Scale(min(lo, low), max(hi, min(high, _HUGE), low * 2), log=True)
+    high = min((v for v in nice if v >= hi * (1 - _ROUNDING)), default=hi)
+    return Scale(min(lo, low), max(hi, high, low * 2), log=True)
 
 
 def _nice(lo: float, hi: float) -> list[float]:
     """Return 1, 2 and 5 times the powers of ten from below one value to above another."""
     first, last = floor(log10(lo) - _ROUNDING), ceil(log10(hi) + _ROUNDING)
     return [
-        min(_HUGE, factor * _power(exponent))
+        factor * 10.0**exponent
         for exponent in range(first, last + 1)
         for factor in (1, 2, 5)
     ]
 
 
-def _power(exponent: int) -> float:
-    if exponent < -323:
-        return 5e-324
-    if exponent > 308:
-        return _HUGE
-    return 10.0**exponent
-
-
 def _round_up(step: float) -> float:
     """Return the least of 1, 2, 5 times a power of ten that is at least `step`."""
-    if not _TINY < step < _HUGE:
-        return step
     power = 10.0 ** floor(log10(step))
-    for factor in (1.0, 2.0, 5.0):
-        if factor * power >= step * (1 - _ROUNDING):
-            return factor * power
-    return 10.0 * power
+    least = step * (1 - _ROUNDING)
+    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least)
 
 
 class Window(NamedTuple):

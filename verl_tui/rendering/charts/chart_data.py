@@ -1,4 +1,6 @@
-"""The data of a chart: series, marks and how to show them. A chart knows no run."""
+"""The data of a chart: lines, shades and marks over axes, and how to show them. A chart knows no
+run.
+"""
 
 from __future__ import annotations
 
@@ -43,11 +45,6 @@ class Alarm(NamedTuple):
     last: int | None = None
     """The first position at which it held no more, None while it holds."""
 
-    @property
-    def role(self) -> AlarmRole:
-        """The role that colours it."""
-        return ALARM_ROLES[self.severity]
-
 
 class ChartLine(NamedTuple):
     """One series within a chart."""
@@ -63,12 +60,25 @@ class ChartLine(NamedTuple):
     """A letter of its own, which stands on the line and in the legend; empty: one by its place
     among the lines.
     """
-    over: Points | None = None
-    """The series whose values are its x axis: it is then a path, in the order of the steps."""
     right: bool = False
-    """True if its y axis is the one at the right, see `ChartData.right`."""
+    """True if its y axis is the one at the right: it is of another metric."""
+    unit: str = ""
+    """The unit of that metric."""
     alarms: tuple[Alarm, ...] = ()
     """When findings about it held, the mildest first."""
+
+
+class Shade(NamedTuple):
+    """The area between two series, behind the lines."""
+
+    words: str
+    """What it is, for the reader of values."""
+    low: Points
+    high: Points
+    role: str = ""
+    """`envelope` or `quartiles`; one without a role is read, not drawn."""
+    fits: bool = True
+    """True if the y axis makes room for it."""
 
 
 class Mark(NamedTuple):
@@ -82,9 +92,7 @@ class Mark(NamedTuple):
     @property
     def style(self) -> str:
         """The role that colours it."""
-        if self.role == "breach":
-            return self.severity
-        return self.role
+        return self.severity if self.role == "breach" else self.role
 
 
 class Axis(NamedTuple):
@@ -93,12 +101,8 @@ class Axis(NamedTuple):
     label: str = "step"
     write: Callable[[int], str] = exact_step
     """Text of a tick, at most 8 characters."""
-    read: Callable[[int], str] = exact_step
-    """Text of the cursor's position where there is little room: it distinguishes neighbouring
-    points.
-    """
     exact: Callable[[int], str] = exact_step
-    """Text of the cursor's position, in full."""
+    """Text of the cursor's position."""
     time: bool = False
     zero: int = 0
     """From where on round positions are counted."""
@@ -119,12 +123,8 @@ class ChartData(NamedTuple):
     """Name of the run, written behind the metric where nothing else on the screen says it."""
     lines: tuple[ChartLine, ...] = ()
     """The first one of kind `line` gives the value in the title."""
-    envelope: tuple[Points, Points] | None = None
-    """Series of the least and the greatest around the mean, shaded behind it."""
-    spread: tuple[Points, ...] = ()
-    """Series of the quantiles of a distribution, the 5%, 25%, 50%, 75% and 95%: shaded behind the
-    line, the middle half stronger. Empty for other metrics.
-    """
+    shades: tuple[Shade, ...] = ()
+    """From the farthest to the nearest."""
     band: tuple[float | None, float | None] = (None, None)
     """Healthy range, in the unit of the values; None = open at that end."""
     target: float | None = None
@@ -151,11 +151,11 @@ class ChartData(NamedTuple):
     last_step: int | None = None
     """Right end of a zoom, None = where the data ends."""
     reach: tuple[int, int] | None = None
-    """First and last position that the charts around it show; it shows them, too."""
+    """First and last position that the charts around it show: it shows them, too, and its y axis is
+    as wide as theirs.
+    """
     trendless: bool = False
     """True if health says that it has no trend, of a longer past than that of the title's arrow."""
-    gutter: int = 0
-    """Cells that the numbers of the y axis take at least: as in the charts above and below it."""
     end: int | None = None
     """Last position of the run's present segment, None = the last there is: points beyond were
     given up by a restart.
@@ -165,8 +165,6 @@ class ChartData(NamedTuple):
     """
     in_row: bool = False
     """True if it is one row of words, whatever the room."""
-    right: ChartData | None = None
-    """A second metric over the same steps, whose lines have a y axis of their own at the right."""
     empty: str = "no data yet"
     """Sentence to show while there is no point."""
 
@@ -176,15 +174,12 @@ class ChartData(NamedTuple):
         return self.label or self.key
 
     @property
-    def all_lines(self) -> tuple[ChartLine, ...]:
-        """The lines of both y axes."""
-        return self.lines + (self.right.lines if self.right is not None else ())
-
-    @property
     def extent(self) -> tuple[int, int] | None:
         """The first and last step of its own, None without a point."""
-        sources = [line.points for line in self.all_lines]
-        known = [one.steps for one in (*sources, *self.around) if one.steps]
+        found = [line.points for line in self.lines]
+        for shade in self.shades:
+            found += shade.low, shade.high
+        known = [one.steps for one in found if one.steps]
         if not known:
             return None
         first, last = self.first_step, self.last_step
@@ -208,26 +203,10 @@ class ChartData(NamedTuple):
         )
 
     @property
-    def around(self) -> tuple[Points, ...]:
-        """The series behind the lines."""
-        return (*(self.envelope or ()), *self.spread)
-
-    @property
-    def over_kl(self) -> bool:
-        """True where the lines are drawn over the KL instead of steps."""
-        return self.main is not None and self.main.over is not None
-
-    @property
     def main(self) -> ChartLine | None:
         """The line whose value the title shows."""
-        for line in self.lines:
-            if line.kind == "line":
-                return line
-        return self.lines[0] if self.lines else None
-
-
-_GUTTER = 6
-"""Cells of the numbers of a y axis: nearly all fit, and curves stay where they are."""
+        curves = (line for line in self.lines if line.kind == "line")
+        return next(curves, next(iter(self.lines), None))
 
 
 def lined_up(charts: Sequence[ChartData]) -> list[ChartData]:
@@ -238,6 +217,5 @@ def lined_up(charts: Sequence[ChartData]) -> list[ChartData]:
     ends = [data.extent for data in charts if data.extent is not None]
     if not ends:
         return [*charts]
-    firsts, lasts = zip(*ends, strict=True)
-    reach = (min(firsts), max(lasts))
-    return [data._replace(reach=reach, gutter=_GUTTER) for data in charts]
+    reach = (min(first for first, _ in ends), max(last for _, last in ends))
+    return [data._replace(reach=reach) for data in charts]

@@ -1,45 +1,55 @@
-"""A series made ready for drawing: reduced to dot columns, smoothed, summed up as a trend; each
-remembers its work.
+"""A series made ready for drawing: reduced to dot columns, smoothed, its range and its trend; and
+what of that is kept from one drawing of a chart to the next.
 """
 
 from __future__ import annotations
 
-import sys
 from array import array
 from bisect import bisect_left, bisect_right
-from math import copysign, inf, isfinite, nan
-from operator import sub
+from functools import partial
+from itertools import pairwise
+from math import inf, isfinite, nan
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from verl_tui.rendering.charts.axes import fit_scale
 from verl_tui.runs.pyramid import Pyramid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from verl_tui.rendering.charts.axes import Scale, Window
-    from verl_tui.rendering.charts.braille import DotSpan
-    from verl_tui.rendering.charts.chart_data import Points
+    from verl_tui.rendering.charts.chart_data import ChartData, Points
 
 TREND_POINTS = 40
 """Values that a trend is of."""
-_NEWEST = 3
-"""Number of newest values that can turn a trend, which one alone cannot."""
+_NEWEST = 5
+"""Number of newest values whose median is held against the older half: one alone turns nothing."""
+_CLEAR = 1.5
+"""How many times as much as neighbours usually differ is a trend."""
 _SEEN = 0.03
 """Least share of a chart's range that a trend takes: about a dot of a curve eight rows high
 (heuristic).
 """
-_COARSE = 128
-_HUGE = sys.float_info.max
-_SETTLED = 1 - 1e-15
-"""From here on the past of an average counts as complete: no digit changes any more."""
-_SAMPLE = 2048
 _FEW = 8
 """Fewest values for one to be an outlier."""
 _MARGIN = 0.2
 """Share of the usual range that is shown on either side of it: what rises evenly keeps both its
 ends.
 """
+WEIGHTS = (0.6, 0.9, 0.97)
+"""Weights of the past to choose from."""
+_CHOICES = ((0.6, 4, 0.04), (0.9, 19, 0.1), (0.97, 65, 0.5))
+"""Each of them, the values that it averages over, (1 + w) / (1 - w), and the noise, as a share of
+the trend, from which on it is chosen: below the first it is hardly two of the forty dots that a
+chart is high.
+"""
+_PARTS = 6
+"""A series is at least so many times as long as what is averaged over: else the trend goes, too."""
+_BLOCKS = 16
+_FEWEST = 32
+_ENOUGH = 4096
+"""Most values whose noise is looked at, the last ones."""
 
 
 class DotColumns(NamedTuple):
@@ -52,7 +62,7 @@ class DotColumns(NamedTuple):
     odds: list[bool]
 
 
-def read_columns(pyramid: Pyramid, window: Window) -> DotColumns:
+def _columns(pyramid: Pyramid, window: Window) -> DotColumns:
     """Return the dot columns of a series in a window."""
     empty: list[float | None] = [None] * window.columns
     lows, highs, odds = empty, empty[:], [False] * window.columns
@@ -76,12 +86,12 @@ class Smoothed:
     def __init__(self, points: Points, weight: float) -> None:
         self.weight = weight
         self._points = points
-        self._average = array("d")
-        self._pyramid = Pyramid(points.steps, self._average)
+        self.values = array("d")
+        """The averages, up to the last time that the pyramid was asked for."""
+        self._pyramid = Pyramid(points.steps, self.values)
         self._revision = -1
-        self._state = self._before = (0.0, 0.0)
-        """Sum and weight of the past, with the last value and without."""
-        self._last_source = array("d")
+        self._before = (0.0, 0.0)
+        """Sum and weight of the past before the last value, which may be replaced."""
 
     @property
     def steps(self) -> array[int]:
@@ -89,54 +99,45 @@ class Smoothed:
         return self._points.steps
 
     @property
-    def values(self) -> array[float]:
-        """The averages, up to the last time that the pyramid was asked for."""
-        return self._average
-
-    @property
     def pyramid(self) -> Pyramid:
         """The pyramid over the averages, caught up with the series."""
         source = self._points.pyramid
-        seen = len(self._average)
-        if source.revision != self._revision or source.seen < seen:
-            del self._average[:]
-            self._state = self._before = (0.0, 0.0)
+        if source.revision != self._revision or source.seen < len(self.values):
+            del self.values[:]
+            self._before = (0.0, 0.0)
             self._revision = source.revision
             self._pyramid.rebuild()
-        elif seen and source.values[seen - 1 : seen] != self._last_source:
-            self._average.pop()
-            self._state = self._before
-        self._extend(source.values[len(self._average) : source.seen])
+        del self.values[-1:]
+        self._extend(source.values[len(self.values) : source.seen])
         self._pyramid.catch_up()
         return self._pyramid
 
     def _extend(self, fresh: array[float]) -> None:
-        if not fresh:
-            return
         weight, rest = self.weight, 1 - self.weight
-        (total, norm), before = self._state, self._state
+        (total, norm), before = self._before, self._before
         averages: list[float] = []
         for value in fresh:
             before = (total, norm)
-            if not isfinite(value):
+            if isfinite(value):
+                total = weight * total + rest * value
+                norm = weight * norm + rest
+                averages.append(total / norm)
+            else:
                 averages.append(nan)
-                continue
-            total = _finite(weight * total + rest * value)
-            norm = weight * norm + rest
-            if norm >= _SETTLED:
-                norm = 1.0
-            averages.append(_finite(total / norm))
-        self._average.fromlist(averages)
-        self._state, self._before, self._last_source = (total, norm), before, fresh[-1:]
+        self.values.fromlist(averages)
+        self._before = before
 
 
-def _finite(value: float) -> float:
-    """Return a number that rounding may have taken beyond the largest one."""
-    return value if isfinite(value) else copysign(_HUGE, value)
+# -- what a series says ----------------------------------------------------------------------------
 
 
 def value_range(
-    points: Points, first: int, last: int, *, positive: bool = False
+    points: Points,
+    first: int,
+    last: int,
+    *,
+    positive: bool = False,
+    usual: bool = False,
 ) -> tuple[float, float] | None:
     """Return the least and greatest finite value between two steps, None if there is none.
 
@@ -144,74 +145,30 @@ def value_range(
         points: The series.
         first: First step that counts.
         last: Last step that counts.
-        positive: Look only for values above zero; the least is then that of a coarse look.
+        positive: Look only for values above zero.
+        usual: Leave out outliers: the middle 98% of the values and a margin. Where that reaches the
+            least or the greatest value there is no outlier at that side, and the range ends there.
     """
-    bounds = points.pyramid.bounds(first, last)
-    if bounds is None or not positive or bounds[0] > 0:
-        return bounds
-    if bounds[1] <= 0:
-        return None
-    width = max(1, (last - first) // _COARSE)
-    lows, highs, _ = points.pyramid.query(first, width, (last - first) // width + 1)
-    above = [v for v in lows + highs if v is not None and v > 0]
-    return min(above), bounds[1]
+    import numpy as np
 
-
-def usual_range(
-    points: Points, first: int, last: int, *, positive: bool = False
-) -> tuple[float, float] | None:
-    """Return the range of the values between two steps without outliers: the middle 98% of them and
-    a margin.
-
-    Of long series a sample is looked at. Where the margin reaches the least or the greatest value
-    there is no outlier at that side, and the range ends with it.
-    """
-    whole = value_range(points, first, last, positive=positive)
-    floor = 0.0 if positive else -inf
-    known = sorted(v for v in sampled(points, first, last) if v > floor)
-    if whole is None or len(known) < _FEW:
-        return whole
-    cut = -(-len(known) // 100)
-    low = known[cut]
-    high = known[-1 - cut]
-    if positive and whole[0] > 0:
-        margin = (high / low) ** _MARGIN
-        return max(whole[0], low / margin), min(whole[1], high * margin)
-    margin = (high / 2 - low / 2) * _MARGIN * 2
-    return max(whole[0], low - margin), min(whole[1], high + margin)
-
-
-def sampled(points: Points, first: int, last: int) -> list[float]:
-    """Return the finite values between two steps; of long series evenly spaced ones."""
     start = bisect_left(points.steps, first)
-    stop = bisect_right(points.steps, last)
-    stride = 1
-    while (stop - start) // stride > _SAMPLE:
-        stride *= 2
-    return [v for v in points.values[start:stop:stride] if isfinite(v)]
-
-
-def spans(columns: DotColumns, scale: Scale, rows: int) -> list[DotSpan | None]:
-    """Return the first and the last of so many dot rows that each column takes on a y axis."""
-    tops = scale.dots(columns.highs, rows)
-    bottoms = scale.dots(columns.lows, rows)
-    return [
-        None if top is None or bottom is None else (top, bottom)
-        for top, bottom in zip(tops, bottoms, strict=True)
-    ]
-
-
-def beyond_edge(columns: DotColumns, scale: Scale | None) -> Iterator[tuple[int, int]]:
-    """Yield the dot columns that hold a value the y axis does not reach: column, and 1 above it or
-    -1 below.
-    """
-    if scale is None:
-        return
-    for x, (low, high) in enumerate(zip(columns.lows, columns.highs, strict=True)):
-        if high is not None and high > scale.hi and scale.beyond(high) > 0:
-            yield x, 1
-        if low is not None and low < scale.lo and scale.beyond(low) < 0:
-            yield x, -1
+    values = np.array(points.values[start : bisect_right(points.steps, last)])
+    values = values[np.isfinite(values)]
+    if positive:
+        values = values[values > 0]
+    if not len(values):
+        return None
+    least, most = float(values.min()), float(values.max())
+    if not usual or len(values) < _FEW:
+        return least, most
+    cut = -(-len(values) // 100)
+    values.sort()
+    low, high = float(values[cut]), float(values[-1 - cut])
+    if positive:
+        ratio = (high / low) ** _MARGIN
+        return max(least, low / ratio), min(most, high * ratio)
+    margin = (high - low) * _MARGIN
+    return max(least, low - margin), min(most, high + margin)
 
 
 def best_point(points: Points, *, lowest: bool = False) -> tuple[int, float] | None:
@@ -230,94 +187,202 @@ def best_point(points: Points, *, lowest: bool = False) -> tuple[int, float] | N
 def value_at(points: Points, step: int) -> tuple[int, float] | None:
     """Return step and value of the newest point at or before `step`."""
     i = bisect_right(points.steps, step) - 1
-    if i >= 0:
-        return points.steps[i], points.values[i]
-    return None
+    return (points.steps[i], points.values[i]) if i >= 0 else None
 
 
 def neighbour(points: Points, step: int, window: Window, direction: int) -> int | None:
     """Return the step of the last point in the next column left (-1) or right (1) of that of
     `step`, None if none.
     """
+
+    def begin(column: int) -> int:
+        """Return the index of the first point from a column on."""
+        return bisect_left(points.steps, window.start + column * window.per)
+
     column = (step - window.start) // window.per
-    if direction < 0:
-        i = bisect_left(points.steps, window.start + column * window.per) - 1
-    else:
-        i = bisect_left(points.steps, window.start + (column + 1) * window.per)
+    i = begin(column) - 1
+    if direction > 0:
+        i = begin(column + 1)
         if i < len(points.steps):
-            column = (points.steps[i] - window.start) // window.per
-            i = bisect_left(points.steps, window.start + (column + 1) * window.per) - 1
-    if 0 <= i < len(points.steps):
-        return points.steps[i]
-    return None
+            i = begin((points.steps[i] - window.start) // window.per + 1) - 1
+    return points.steps[i] if 0 <= i < len(points.steps) else None
 
 
 def trend(
     values: Sequence[float], drawn: tuple[float, float] | None = None
 ) -> int | None:
     """Return 1 where the last values rise, -1 where they fall, 0 where that may be noise or is too
-    little to be seen, None if they are too few.
-
-    Args:
-        values: A series.
-        drawn: The least and the greatest value of the chart that shows the trend, None if the
-            smallest change counts.
+    little to be seen, None if they are too few; see `turn`.
     """
     ends = turn(values, drawn)
-    if ends is None:
-        return None
-    return (ends[1] > ends[0]) - (ends[1] < ends[0])
+    return None if ends is None else (ends[1] > ends[0]) - (ends[1] < ends[0])
 
 
 def turn(
     values: Sequence[float], drawn: tuple[float, float] | None = None
 ) -> tuple[float, float] | None:
-    """Return from where to where the last values went, a quarter of each; twice the same where that
-    may be noise or is too little to be seen, None if they are too few.
+    """Return from where to where the last values went; twice the same where that may be noise or is
+    too little to be seen, None if they are too few.
 
-    Compares the medians of the newer and the older half of the last `TREND_POINTS` values with how
-    much neighbours differ, so that neither one outlier nor ordinary noise turns the arrow. The very
-    last values count instead where they lie clearly on the other side of the older half, or have
-    gone back to it: the newer half holds what was before a collapse. If only the last one has, no
-    trend is reported, since the arrow stands beside that value.
+    Compares the median of the newest values and that of the older half of the last `TREND_POINTS`
+    with how much neighbours differ, so that neither one outlier nor ordinary noise turns the arrow.
 
     Args:
         values: A series.
-        drawn: As for `trend`.
+        drawn: The least and the greatest value of the chart that shows the trend, None if the
+            smallest change beyond rounding counts.
     """
-    # Sums and differences of the largest numbers would overflow.
-    values = [v / 4 for v in values[-TREND_POINTS:] if isfinite(v)]
+    values = [v for v in values[-TREND_POINTS:] if isfinite(v)]
     if len(values) < 4:
         return None
     half = len(values) // 2
-    older = median(values[:half])
-    change = median(values[half:]) - older
-    since = median(values[-_NEWEST:]) - older
-    noise = median(map(abs, map(sub, values[1:], values)))
-    floor = _least_change(values, drawn)
-    start, end = _decisive(
-        change, since, values[-1] - older, clear=max(noise * 2, floor)
-    )
-    if abs(end - start) <= max(noise * 0.7, floor):
-        end = start
-    return older + start, older + end
-
-
-def _decisive(
-    change: float, since: float, last: float, *, clear: float
-) -> tuple[float, float]:
-    """Return the two differences from the older half that decide the trend: that of the newer half,
-    or of the very last values if these clearly differ from it; zero if only the last one does.
-    """
-    if change * since < 0 and abs(since) > clear:
-        return 0.0, since
-    if abs(since) < abs(change) / 4 and abs(since - change) > clear:
-        return change, since
-    belied = change * last < 0 or abs(last) < abs(change) / 4
-    return 0.0, (0.0 if belied and abs(last - change) > clear else change)
-
-
-def _least_change(quarters: list[float], drawn: tuple[float, float] | None) -> float:
-    """Return the least change that counts: one beyond rounding, and one that can be seen."""
+    older, newest = median(values[:half]), median(values[-min(half, _NEWEST) :])
+    noise = median(abs(b - a) for a, b in pairwise(values))
     least, greatest = drawn or (0.0, 0.0)
-    return max(max(map(abs, quarters)) * 2e-6, (greatest / 4 - least / 4) * _SEEN)
+    floor = max(max(map(abs, values)) * 2e-6, (greatest - least) * _SEEN)
+    clear = abs(newest - older) > max(noise * _CLEAR, floor)
+    return older, newest if clear else older
+
+
+def weight_for(values: Sequence[float]) -> float:
+    """Return the weight of the past that a curve is smoothed with, 0 where it is clean or short."""
+    known = [value for value in values[-_ENOUGH:] if isfinite(value)]
+    if len(known) < _FEWEST:
+        return 0.0
+    noise = median(abs(b - a) for a, b in pairwise(known))
+    size = -(-len(known) // _BLOCKS)
+    blocks = [known[i : i + size] for i in range(0, len(known), size)]
+    means = [sum(block) / len(block) for block in blocks]
+    seen = (max(means) - min(means)) or inf
+    weights = [
+        weight * (noise > seen * share and averaged * _PARTS <= len(known))
+        for weight, averaged, share in _CHOICES
+    ]
+    return max(weights)
+
+
+# -- what is kept ----------------------------------------------------------------------------------
+
+
+class ChartCache:
+    """The columns, averages and y axes of what one chart draws, so that drawing is quick and
+    pictures stay still.
+
+    Series are known by their pyramids: each is equal to itself only.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[object, Any] = {}
+        self._used: set[object] = set()
+        """Keys of all that were asked for since `forget_unused`."""
+        self._axes: dict[bool, tuple[object, Scale]] = {}
+        """What the axis at the left, or right, was fitted to, and the axis."""
+
+    def _keep(self, key: object, make: Callable[[], Any]) -> Any:
+        self._used.add(key)
+        if key not in self._kept:
+            self._kept[key] = make()
+        return self._kept[key]
+
+    def columns(self, points: Points, window: Window) -> DotColumns:
+        """Return the dot columns of a series."""
+        pyramid = points.pyramid
+        newest = (pyramid.seen, *points.values[pyramid.seen - 1 : pyramid.seen])
+        key = (pyramid, pyramid.revision, newest, window)
+        found: DotColumns = self._keep(key, lambda: _columns(pyramid, window))
+        return found
+
+    def smoothed(self, points: Points, weight: float) -> Smoothed:
+        """Return the moving average of a series, caught up with it."""
+        key = ("smoothed", points.pyramid, weight)
+        found: Smoothed = self._keep(key, lambda: Smoothed(points, weight))
+        found.pyramid  # noqa: B018 - it reads what has come since
+        return found
+
+    def forget_unused(self) -> None:
+        """Let go of what has not been asked for since the last call."""
+        self._kept = {key: one for key, one in self._kept.items() if key in self._used}
+        self._used = set()
+
+    def scale(
+        self, data: ChartData, first: int, last: int, *, right: bool = False
+    ) -> Scale | None:
+        """Return the y axis at the left or the right for the values between two steps, the last one
+        while it serves; None without a number.
+        """
+        reach = _values_shown(data, first, last, right=right)
+        if reach is None:
+            return None
+        own = [line.points.pyramid for line in data.lines if line.right is right]
+        ends = (data.first_step, data.last_step)
+        subject = (data.key, own[:1], bool(data.shades), data.usual_y, ends)
+        before, kept = self._axes.get(right, (None, None))
+        kept = kept if subject == before else None
+        scale = fit_scale(*reach, log=data.log_y, previous=kept)
+        self._axes[right] = (subject, scale)
+        return scale
+
+    def smoothed_by_noise(
+        self, data: ChartData, shown: tuple[int, int], cells: int
+    ) -> ChartData:
+        """Return a chart with the smoothing that its noise asks for, if it is to be chosen by that.
+
+        Points that are no denser than so many columns are not smoothed. Runs over each other are
+        smoothed as the shown one is, two metrics with a y axis each not at all.
+        """
+        if not data.by_noise or data.main is None or not _is_of_one_metric(data):
+            return data
+        points = data.main.points
+        first, last = shown
+        within = bisect_right(points.steps, last) - bisect_left(points.steps, first)
+        weight = self._weight_for(points) if within > cells else 0.0
+        return data._replace(smoothing=weight, by_noise=weight > 0)
+
+    def _weight_for(self, points: Points) -> float:
+        """Return the smoothing for a series; found again when it has doubled, so that pictures
+        stay still.
+        """
+        pyramid = points.pyramid
+        stop = 1 << pyramid.seen.bit_length() >> 1
+        key = ("weight", pyramid, pyramid.revision, stop)
+        values = points.values
+        made = self._keep(
+            key, lambda: weight_for(values[max(0, stop - _ENOUGH) : stop])
+        )
+        return float(made)
+
+
+def _is_of_one_metric(data: ChartData) -> bool:
+    """Return whether a chart has a single curve, or those of several runs."""
+    curves = [line for line in data.lines if line.kind == "line"]
+    of_runs = all(one.sign and not one.right for one in curves)
+    return len(curves) == 1 or (bool(curves) and of_runs)
+
+
+def _sources(data: ChartData, *, right: bool) -> list[Points]:
+    """Return the series that a y axis makes room for."""
+    sources = [line.points for line in data.lines if line.right is right]
+    for shade in data.shades:
+        sources += [shade.low, shade.high] * (shade.fits and not right)
+    return sources
+
+
+def _values_shown(
+    data: ChartData, first: int, last: int, *, right: bool
+) -> tuple[float, float] | None:
+    """Return the least and the greatest value to be shown between two steps, None without any: of
+    lines and quantiles, at the left the target and the edges of the healthy band where they are
+    near. What is least and greatest around a mean would press its curve flat.
+    """
+    read = partial(value_range, first=first, last=last, usual=data.usual_y)
+    sources = _sources(data, right=right)
+    above_0 = filter(None, map(partial(read, positive=data.log_y), sources))
+    known = [*above_0] or [*filter(None, map(read, sources))]
+    if not known:
+        return None
+    lo, hi = min(low for low, _ in known), max(high for _, high in known)
+    reach = (hi - lo) or max(abs(lo), abs(hi)) / 2
+    least = max(lo - reach, 0.0 if data.log_y else -inf)
+    edges = (*data.band, data.target) * (not right)
+    near = [edge for edge in edges if edge is not None and least < edge <= hi + reach]
+    return min([lo, *near]), max([hi, *near])

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.metrics import counts
 from verl_tui.rendering.charts.chart_data import ChartData, lined_up
-from verl_tui.rendering.charts.overlaid_runs import counterpart
 from verl_tui.rendering.charts.plan import plan_charts
-from verl_tui.rendering.charts.planned_data import chart_data
+from verl_tui.rendering.charts.planned_data import chart_data, counterpart
 from verl_tui.rendering.charts.title_row import name_cells
 from verl_tui.rendering.session.source_status import nothing_yet
 from verl_tui.rendering.text.short_names import short_names
 from verl_tui.runs.views.state import is_evaluation
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
     from verl_tui.rendering.session.snapshot import View
@@ -93,8 +92,30 @@ def list_charts(
     shown = {chart.key for chart in charts if revealed and chart.shows(revealed)}
     if is_evaluation(view.run):
         return tuple(chart._replace(in_row=chart.key not in shown) for chart in charts)
-    never = {_ALWAYS, *wanted, *view.pins, *shown}
-    return rows_last(charts, keys_in_rows(view), never)
+    return _rows_last(
+        charts, {_ALWAYS, *wanted, *view.pins, *shown}, keys_in_rows(view)
+    )
+
+
+def _rows_last(
+    charts: tuple[PlannedChart, ...], kept: set[str | None], in_rows: frozenset[str]
+) -> tuple[PlannedChart, ...]:
+    """Return charts with those that are one row each moved to the end; unchanged if all would be
+    rows.
+
+    Args:
+        charts: The charts in their order.
+        kept: Keys and indicators that stay charts in their place all the same.
+        in_rows: Keys of metrics for which a row is enough.
+    """
+    ways = [
+        kept.isdisjoint((chart.key, chart.indicator)) and in_rows.issuperset(chart.keys)
+        for chart in charts
+    ]
+    if all(ways):
+        return charts
+    found = [one._replace(in_row=way) for one, way in zip(charts, ways, strict=True)]
+    return tuple(sorted(found, key=lambda chart: chart.in_row))
 
 
 class ChartPage(NamedTuple):
@@ -278,37 +299,19 @@ def keys_in_rows(view: View) -> frozenset[str]:
 def _same(run: Run, other: Run, single: frozenset[str]) -> frozenset[str]:
     """Return the metrics of one value that have the same in another run, or are not in it."""
     single_there = other.constants | other.logged_once
-
-    def is_same(key: str) -> bool:
-        own = run.series(key)
-        theirs = counterpart(run, key, run.meanings.get(key), other)
-        if own is None or theirs is None or not len(theirs):
-            return True
-        return theirs.key in single_there and theirs.values[0] == own.values[0]
-
-    return frozenset(filter(is_same, single))
-
-
-def rows_last(
-    charts: Sequence[PlannedChart], in_rows: Container[str], kept: Container[str]
-) -> tuple[PlannedChart, ...]:
-    """Return charts with those that are one row each moved to the end; unchanged if all would be
-    rows.
-
-    Args:
-        charts: The charts in their order.
-        in_rows: Keys of metrics for which a row is enough.
-        kept: Keys and indicators that stay charts in their place all the same.
-    """
-    varying: list[PlannedChart] = []
-    rows: list[PlannedChart] = []
-    for chart in charts:
-        stays = chart.key in kept or chart.indicator in kept
-        in_row = not stays and all(key in in_rows for key in chart.keys)
-        (rows if in_row else varying).append(chart)
-    if not rows or not varying:
-        return tuple(charts)
-    return (*varying, *(chart._replace(in_row=True) for chart in rows))
+    pairs = (
+        (run.series(key), counterpart(run, key, run.meanings.get(key), other))
+        for key in single
+    )
+    differing = {
+        own.key
+        for own, theirs in pairs
+        if own is not None
+        and theirs is not None
+        and len(theirs)
+        and (theirs.key not in single_there or theirs.values[0] != own.values[0])
+    }
+    return single - differing
 
 
 # -- the data of a page ----------------------------------------------------------------------------
@@ -320,27 +323,13 @@ def page_data(
     """Return the data of each chart of a page in a room of so many columns and rows."""
     data = lined_up([chart_data(plan, view, look) for plan in page.charts])
     tiles = page.tiles(*room)
-    if all(tile.height == 1 for tile in tiles):
-        return _with_short_names(data, min([tile.width for tile in tiles], default=0))
-    return data
-
-
-def _with_short_names(charts: Sequence[ChartData], width: int) -> list[ChartData]:
-    """Return charts with names that differ in a row of so many cells each; two metrics of one name
-    go by their keys. The value of a single point stands where those of sparklines do.
-    """
-    count = Counter(data.title for data in charts)
-    names = [data.title if count[data.title] < 2 else data.key for data in charts]
-    short = short_names(tuple(names), name_cells(width))
-    sparklines = not all(data.in_row for data in charts)
+    if any(tile.height > 1 for tile in tiles):
+        return data
+    # names that differ in a row; two metrics of one name go by their keys
+    count = Counter(one.title for one in data)
+    names = [one.title if count[one.title] < 2 else one.key for one in data]
+    cells = name_cells(min([tile.width for tile in tiles], default=0))
+    short = short_names(tuple(names), cells)
     return [
-        data._replace(
-            short=short[name],
-            in_row=data.in_row and not (sparklines and _is_point(data)),
-        )
-        for data, name in zip(charts, names, strict=True)
+        one._replace(short=short[name]) for one, name in zip(data, names, strict=True)
     ]
-
-
-def _is_point(data: ChartData) -> bool:
-    return max([len(line.points.steps) for line in data.lines], default=0) == 1

@@ -11,6 +11,7 @@ from math import inf, isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.rendering.charts.axes import Scale
+from verl_tui.rendering.charts.chart_data import ALARM_ROLES
 from verl_tui.rendering.charts.downsample import DotColumns, best_point
 from verl_tui.rendering.charts.symbols import SYMBOLS
 from verl_tui.rendering.text.hues import BEHIND, FAMILIES, RUNS
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from verl_tui.rendering.charts.axes import Window
-    from verl_tui.rendering.charts.cache import ChartCache
     from verl_tui.rendering.charts.chart_data import (
         Alarm,
         AlarmRole,
@@ -27,7 +27,10 @@ if TYPE_CHECKING:
         ChartLine,
         Points,
     )
+    from verl_tui.rendering.charts.downsample import ChartCache
 
+_ANY = Scale(0.0, 1.0)
+"""The y axis without a number."""
 HealthyRange = tuple[float | None, float | None]
 _SOME = 3
 """Fewest points for one to be marked as the best."""
@@ -80,7 +83,7 @@ class Picture(NamedTuple):
     shades: Sequence[DrawnShade]
     marks: Sequence[DrawnMark]
     window: Window
-    scale: Scale | None
+    scale: Scale
     band: HealthyRange = (None, None)
     best: tuple[int, float] | None = None
     """Dot column and value of the main line's best."""
@@ -94,19 +97,24 @@ def picture_of(
     cache: ChartCache,
 ) -> Picture:
     """Return what to draw of a chart between its y axes at the left and at the right."""
-    scale = scales[0]
-    shades = [
-        one for one in _shades(data, window, cache) if scale and _tells(one, scale)
-    ]
+    scale = scales[0] or _ANY
     lines: list[DrawnLine] = []
-    for line, sign in layered(data):
-        own = scales[line.right] or Scale(0.0, 1.0)  # without a number any will do
+    # of several runs the shown one's line is on top
+    on_top = data.main if data.main and data.main.sign else None
+    for line, sign in sorted(signs(data), key=lambda pair: pair[0] is on_top):
+        own = scales[line.right] or _ANY
         lines += _drawn(data, line, sign, own, window, cache)
     lines.sort(key=lambda line: (not line.behind, not line.points))
-    marks = [*_marks(data, scale, window)]
-    role = data.main.role if data.main else ""
-    best = _best(data, scale, window)
-    return Picture(lines, shades, marks, window, scale, data.band, best, role)
+    return Picture(
+        lines,
+        [*_shades(data, scale, window, cache)],
+        [*_marks(data, scale, window)],
+        window,
+        scale,
+        data.band,
+        _best(data, scale, window),
+        data.main.role if data.main else "",
+    )
 
 
 # -- lines -----------------------------------------------------------------------------------------
@@ -117,19 +125,10 @@ def signs(data: ChartData) -> list[tuple[ChartLine, str]]:
 
     The only line of a chart has no letter.
     """
-    lines = data.all_lines
-    alone = [line.kind for line in lines].count("line") == 1
+    alone = [line.kind for line in data.lines].count("line") == 1
     letters = cycle("" if alone else "abcdefghijklmnopqrstuvwxyz")
     own = {"points": cycle(SYMBOLS.points), "line": letters}
-    return [(line, line.sign or next(own[line.kind], "")) for line in lines]
-
-
-def layered(data: ChartData) -> list[tuple[ChartLine, str]]:
-    """Return lines and signs from the farthest to the nearest: of several runs the shown one's line
-    is on top.
-    """
-    main = data.main
-    return sorted(signs(data), key=lambda pair: bool(pair[0].sign) and pair[0] is main)
+    return [(line, line.sign or next(own[line.kind], "")) for line in data.lines]
 
 
 def _drawn(
@@ -142,24 +141,18 @@ def _drawn(
 ) -> Iterator[DrawnLine]:
     """Yield a line; where it is smoothed its values behind the average, too."""
     columns = cache.columns(line.points, window)
-    points = line.kind == "points"
-    if points or not 0 < data.smoothing < 1:
-        average = line.points
-    else:
+    points, average = line.kind == "points", line.points
+    if data.smoothing and not points:
         average = cache.smoothed(line.points, data.smoothing)
         if data.by_noise or not line.sign or line is data.main:
             alarms = alarmed(columns, line.alarms, window, data.band)
-            role = faint(line.role)
+            coloured = line.role in (*FAMILIES, *RUNS)
+            role = line.role + BEHIND if coloured else "raw"
             yield DrawnLine(role, columns, scale, behind=True, alarms=alarms)
         columns = cache.columns(average, window)._replace(odds=columns.odds)
     alarms = alarmed(columns, line.alarms, window, data.band)
     end = None if points else _end(data, line, average, window)
     yield DrawnLine(line.role, columns, scale, sign, points, alarms=alarms, end=end)
-
-
-def faint(role: str) -> str:
-    """Return the role of the values behind the averages of a line."""
-    return role + BEHIND if role in (*FAMILIES, *RUNS) else "raw"
 
 
 def _end(
@@ -195,7 +188,8 @@ def alarmed(
         if alarm.last is not None:
             stop = min(stop, max(first + 1, window.column(alarm.last)))
         outside = [*_outside(columns, band, range(first, stop))]
-        found.update(dict.fromkeys(outside or range(first, stop), alarm.role))
+        role = ALARM_ROLES[alarm.severity]
+        found.update(dict.fromkeys(outside or range(first, stop), role))
     return found
 
 
@@ -212,43 +206,30 @@ def _outside(columns: DotColumns, band: HealthyRange, stretch: range) -> Iterato
             yield x
 
 
-# -- shades ----------------------------------------------------------------------------------------
+# -- shades and marks ------------------------------------------------------------------------------
 
 
-def _shades(data: ChartData, window: Window, cache: ChartCache) -> Iterator[DrawnShade]:
-    """Yield the least and the greatest, and the quantiles of a distribution: the outer ones faint,
-    the middle half stronger.
-    """
-    edges = [("envelope", data.envelope)] if data.envelope else []
-    if data.spread:
-        least, lower, _, upper, most = data.spread
-        edges += [("envelope", (least, most)), ("quartiles", (lower, upper))]
-    for role, pair in edges:
-        low, high = (cache.columns(points, window) for points in pair)
-        yield DrawnShade(role, DotColumns(low.lows, high.highs, low.odds))
-
-
-def _tells(shade: DrawnShade, scale: Scale) -> bool:
-    """Return whether an area leaves room: one that mostly fills the plot, as of scores of 0 and 1,
+def _shades(
+    data: ChartData, scale: Scale, window: Window, cache: ChartCache
+) -> Iterator[DrawnShade]:
+    """Yield the areas that leave room: one that mostly fills the plot, as of scores of 0 and 1,
     says nothing.
     """
-    ends = zip(shade.columns.lows, shade.columns.highs, strict=True)
-    shares = [
-        scale.fraction(high) - scale.fraction(low)
-        for low, high in ends
-        if low is not None and high is not None
-    ]
-    return sum(share >= _FULL for share in shares) * 2 <= len(shares)
+    for shade in data.shades:
+        low, high = (cache.columns(one, window) for one in (shade.low, shade.high))
+        known = [
+            scale.fraction(top) - scale.fraction(bottom)
+            for bottom, top in zip(low.lows, high.highs, strict=True)
+            if bottom is not None and top is not None
+        ]
+        full = sum(share >= _FULL for share in known)
+        if shade.role and full * 2 <= len(known):
+            yield DrawnShade(shade.role, DotColumns(low.lows, high.highs, low.odds))
 
 
-# -- marks -----------------------------------------------------------------------------------------
-
-
-def _marks(data: ChartData, scale: Scale | None, window: Window) -> Iterator[DrawnMark]:
+def _marks(data: ChartData, scale: Scale, window: Window) -> Iterator[DrawnMark]:
     for step in sorted({one.step for one in data.marks if one.role == "restart"}):
         yield DrawnMark("restart", window.column(step))
-    if scale is None:
-        return
     for edge in data.band:
         if edge is not None and scale.lo <= edge <= scale.hi:
             yield DrawnMark("band", value=edge)
@@ -256,9 +237,7 @@ def _marks(data: ChartData, scale: Scale | None, window: Window) -> Iterator[Dra
         yield DrawnMark("target", value=data.target)
 
 
-def _best(
-    data: ChartData, scale: Scale | None, window: Window
-) -> tuple[int, float] | None:
+def _best(data: ChartData, scale: Scale, window: Window) -> tuple[int, float] | None:
     """Return dot column and value of the best value, None where there is none or it is out of
     sight.
     """
@@ -266,7 +245,7 @@ def _best(
     if not data.best or line is None or len(line.points.steps) < _SOME:
         return None
     best = best_point(line.points, lowest=data.best == "lowest")
-    if best is None or scale is None or scale.beyond(best[1]):
+    if best is None or scale.beyond(best[1]):
         return None
     seen = window.start <= best[0] <= window.end
     return (window.column(best[0]), best[1]) if seen else None

@@ -6,10 +6,10 @@ from difflib import get_close_matches
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.indicators import INDICATORS, validation_keys
+from verl_tui.indicators import INDICATORS
 from verl_tui.metrics import describe, family, place, without_repeats
 from verl_tui.rendering.charts.downsample import best_point
-from verl_tui.rendering.charts.x_axes import AXES, kl_key, on_axis
+from verl_tui.rendering.charts.x_axes import AXES, on_axis
 from verl_tui.rendering.choices import next_choice
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.runs.views.checkpoints import is_better_low
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from verl_tui.distributions import DistributionKeys
     from verl_tui.rendering.charts.chart_data import Points
-    from verl_tui.rendering.charts.zoom_window import ZoomSpan
+    from verl_tui.rendering.charts.x_axes import ZoomSpan
     from verl_tui.runs.run import Run
 
 
@@ -73,36 +73,16 @@ class ChartLook(NamedTuple):
         """Return the look with the next kind of x axis."""
         return self._replace(axis=next_choice(AXES, self.axis))
 
-    def words(self, run: Run | None = None) -> Iterable[str]:
+    def words(self, run: Run | None = None) -> Iterator[str]:
         """Yield what differs from the usual look, for people."""
         if self.axis != "step":
-            yield self._axis_words(run)
-        if self.log_y:
-            yield "log y"
-        if self.usual_y:
-            yield "y without outliers"
-        if self.span is not None and run is not None:
-            yield from self._span_words(self.span, run)
+            words = "" if run is None else on_axis(run, self.axis).words
+            yield f"x: {words or self.axis}"
+        yield from ["log y"] * self.log_y + ["y without outliers"] * self.usual_y
+        if run is not None and self.span is not None and run.reach is not None:
+            yield self.span.words(run.reach)
         if self.smoothing is not None:
             yield f"smoothing {self.smoothing:g}" if self.smoothing else "raw values"
-
-    def _axis_words(self, run: Run | None) -> str:
-        along = on_axis(run, self.axis) if run is not None else None
-        if along is not None and along.problem is not None:
-            return f"x: step, {along.problem}"
-        if self.axis == "kl" and run is not None:
-            return f"x of rewards: KL ({one_line(kl_key(run) or '')}), of others: step"
-        if self.axis == "kl":
-            return "x of rewards: KL"
-        estimated = along is not None and along.estimated
-        return f"x: {self.axis}" + ", estimated" * estimated
-
-    def _span_words(self, span: ZoomSpan, run: Run) -> Iterator[str]:
-        """Yield which steps are shown, where the run has any."""
-        if run.reach is not None:
-            first, last = span.shown(run.reach)
-            newest = last >= run.reach[1]
-            yield f"from step {first}" if newest else f"steps {first}–{last}"
 
 
 class PlannedChart(NamedTuple):
@@ -129,20 +109,27 @@ class PlannedChart(NamedTuple):
         return (self.key, *(self.envelope or ()), *self.points, *spread)
 
     @property
-    def _parts(self) -> tuple[str, ...]:
+    def parts(self) -> tuple[str, ...]:
         """The keys of the distribution."""
         return tuple(self.spread.parts) if self.spread is not None else ()
 
+    @property
+    def of_its_own(self) -> tuple[str, ...]:
+        """The keys of the metric, of what is around it, and of its distribution."""
+        return (self.key, *(self.envelope or ()), *self.parts)
+
     def shows(self, key: str | None) -> bool:
         """Return whether a metric is in this chart."""
-        return key in (self.key, *(self.envelope or ()), *self.points, *self._parts)
+        return key in self.of_its_own or key in self.points
 
     def matches(self, filter_: str) -> bool:
         """Return whether key or label contain a text; case does not matter."""
         wish = filter_.lower()
-        return any(
-            wish in text.lower() for text in (self.key, self.label, *self._parts)
-        )
+        return any(wish in text.lower() for text in (self.key, self.label, *self.parts))
+
+
+Families = dict[str, dict[str, str]]
+"""By stem and part: the key."""
 
 
 def plan_charts(
@@ -156,55 +143,45 @@ def plan_charts(
         filter_: Keeps only charts whose key or label contains it.
         pins: Metric keys that come before all others.
     """
-    plans = _ChartPlanner(run)
-    for key in pins:
-        plans.add_named(run.meanings.get(key, key))
-    for name in wanted or (*losses(run), *DEFAULT_ORDER):
-        plans.add_named(name)
-    plans.add_others()
-    return tuple(plan for plan in plans.made if not filter_ or plan.matches(filter_))
+    keys = without_repeats(run.metrics)
+    families = _families(keys)
+    planned: list[PlannedChart] = []
+    named = wanted or (*losses(run), *DEFAULT_ORDER)
+    for name, key in _keys_of(run, (*pins, *named), keys):
+        if not any(plan.shows(key) for plan in planned):
+            planned.append(_plan(run, key, families, name))
+    # what is drawn as points has a chart of its own, too
+    taken = {*chain.from_iterable(plan.of_its_own for plan in planned)}
+    for key in sorted(keys, key=_by_group):
+        if key not in taken:
+            planned.append(_plan(run, key, families))
+            taken.update(planned[-1].of_its_own)
+    return tuple(plan for plan in planned if plan.matches(filter_))
 
 
-class _ChartPlanner:
-    """The charts of a run, while they are being chosen."""
+def _keys_of(
+    run: Run, names: Iterable[str], keys: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the names of indicators and metrics that a run has, each with its key."""
+    spreads = run.spreads.values()
+    lines = {part: spread.line for spread in spreads for part in spread.parts}
+    for wish in names:
+        name = run.meanings.get(wish, lines.get(wish, wish))
+        key = run.indicators.get(name, name)
+        if name in run.indicators or key in keys:
+            yield name, key
 
-    def __init__(self, run: Run) -> None:
-        self.made: list[PlannedChart] = []
-        self._run = run
-        self._keys = without_repeats(run.metrics)
-        self._lines: dict[str, str] = {}
-        for spread in run.spreads.values():
-            self._lines.update(dict.fromkeys(spread.parts, spread.line))
-        self._validations = tuple(validation_keys(self._keys))
-        self._families = _families(self._keys)
 
-    def add_named(self, name: str) -> None:
-        """Add the chart of an indicator or of a metric, unless it is in a chart already."""
-        name = self._lines.get(name, name)
-        key = self._run.indicators.get(name, name if name in self._keys else None)
-        if key is None or self._in_a_chart(key):
-            return
-        beside = score_beside(self._run) if name == "reward" else None
-        points = (beside,) if beside is not None else ()
-        indicator = name if name in INDICATORS else None
-        self.made.append(_plan(self._run, key, indicator, self._families, points))
+def _families(keys: Iterable[str]) -> Families:
+    families: Families = {}
+    for key in keys:
+        stem, part = family(key) or ("", "")
+        families.setdefault(stem, {})[part] = key
+    return families
 
-    def add_others(self) -> None:
-        """Add the charts of all other metrics, by their groups."""
-        rest = [key for key in self._keys if not self._in_a_chart(key)]
-        rest += [key for key in self._validations if key not in rest]
-        rest.sort(key=lambda key: (_GROUPS.index(describe(key).group), place(key)))
-        # what is drawn as points has a chart of its own, too
-        lines = (plan._replace(points=()).keys for plan in self.made)
-        taken = {*chain.from_iterable(lines)}
-        for key in rest:
-            if key not in taken:
-                plan = _plan(self._run, key, None, self._families, ())
-                self.made.append(plan)
-                taken.update(plan.keys)
 
-    def _in_a_chart(self, key: str) -> bool:
-        return any(plan.shows(key) for plan in self.made)
+def _by_group(key: str) -> tuple[int, object]:
+    return _GROUPS.index(describe(key).group), place(key)
 
 
 def unknown_charts(wanted: Iterable[str], runs: Iterable[Run]) -> Iterator[str]:
@@ -221,52 +198,31 @@ def unknown_charts(wanted: Iterable[str], runs: Iterable[Run]) -> Iterator[str]:
             yield f"charts in the configuration: nothing is called {one_line(name)}{meant}"
 
 
-def _families(keys: Iterable[str]) -> dict[str, dict[str, str]]:
-    families: dict[str, dict[str, str]] = {}
-    for key in keys:
-        found = family(key)
-        if found is not None:
-            name, part = found
-            families.setdefault(name, {})[part] = key
-    return families
-
-
 def single_metric(run: Run, key: str, label: str = "") -> PlannedChart:
     """Return the chart of a metric without what others of its name are drawn with; it has its
     distribution still.
     """
-    metric = describe(key)
     spread = run.spreads.get(key)
-    indicator = run.meanings.get(key)
-    label = label or _label(key, spread)
-    return PlannedChart(key, label, metric.unit, indicator, spread=spread)
-
-
-def _label(key: str, spread: DistributionKeys | None) -> str:
-    return describe(spread.stem if spread is not None else key).label
+    metric = describe(spread.stem if spread is not None else key)
+    unit, meaning = describe(key).unit, run.meanings.get(key)
+    return PlannedChart(key, label or metric.label, unit, meaning, spread=spread)
 
 
 def _plan(
-    run: Run,
-    key: str,
-    indicator: str | None,
-    families: dict[str, dict[str, str]],
-    points: tuple[str, ...],
+    run: Run, key: str, families: Families, name: str | None = None
 ) -> PlannedChart:
-    metric = describe(key)
-    found = family(key)
-    parts = families.get(found[0], {}) if found else {}
-    whole = parts.keys() >= {"mean", "min", "max"}
-    if whole and indicator is None:
-        key = parts["mean"]
-    envelope = None
-    if whole and key == parts["mean"]:
-        envelope = (parts["min"], parts["max"])
-    spread = run.spreads.get(key)
-    label = _label(key, spread)
-    if indicator is not None:
-        label = INDICATORS[indicator].label
-    return PlannedChart(key, label, metric.unit, indicator, envelope, points, spread)
+    """Return the chart of a metric, or an indicator, with what is drawn with it."""
+    indicator = name if name in INDICATORS else None
+    stem, _ = family(key) or ("", "")
+    parts = families.get(stem, {}) if stem else {}
+    around = None
+    if parts.keys() >= {"mean", "min", "max"}:
+        key = key if indicator is not None else parts["mean"]
+        around = (parts["min"], parts["max"]) if key == parts["mean"] else None
+    found = single_metric(run, key, INDICATORS[indicator].label if indicator else "")
+    beside = score_beside(run) if indicator == "reward" else None
+    points = (beside,) if beside is not None else ()
+    return found._replace(indicator=indicator, envelope=around, points=points)
 
 
 def second_metric(

@@ -10,7 +10,7 @@ from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.wrap import fit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from verl_tui.distributions import Bins
     from verl_tui.rendering.charts.chart_data import Points
@@ -48,9 +48,44 @@ def sparkline(
         return ""
     start, per, count = _window(points, width, ends)
     lows, highs, odds = points.pyramid.query(start * per, per, count)
-    middles = _middles(lows, highs)
-    _repeat(middles, odds, -(-_apart(points) // per))
-    return "".join(_glyphs(middles, odds, _BLOCKS))
+    gaps = max(1, len(points.steps) - 1)
+    apart = max(1, (points.steps[-1] - points.steps[0]) // gaps)
+    middles = _middles(lows, highs, odds, -(-apart // per))
+    numbers = [middle for middle in middles if middle is not None]
+    least, most = min(numbers, default=0.0), max(numbers, default=0.0)
+    glyphs = (
+        BROKEN if odd else _glyph(middle, least, most)
+        for middle, odd in zip(middles, odds, strict=True)
+    )
+    return "".join(glyphs)
+
+
+def _middles(
+    lows: list[float | None], highs: list[float | None], odds: list[bool], most: int
+) -> list[float | None]:
+    """Return the middle of each column, between points the one before, at most so many times."""
+    middles: list[float | None] = []
+    last, left = None, 0
+    for low, high, odd in zip(lows, highs, odds, strict=True):
+        left -= 1
+        if low is not None and high is not None:
+            # Halves: the sum and the difference of huge numbers would overflow.
+            last, left = low / 2 + high / 2, most
+        elif odd:
+            last = None
+        middles.append(last if left >= 0 else None)
+    return middles
+
+
+def _glyph(middle: float | None, least: float, most: float) -> str:
+    """Return the level of a value between two others, a space for none."""
+    if middle is None:
+        return " "
+    extent = most / 2 - least / 2
+    if extent <= max(abs(least / 2) * SINGLE, _TINY):
+        return _BLOCKS[len(_BLOCKS) // 2 - 1]
+    at = int((middle / 2 - least / 2) / extent * len(_BLOCKS))
+    return _BLOCKS[min(len(_BLOCKS) - 1, at)]
 
 
 def spark_pieces(blocks: str, role: str, *, broken: str = "odd") -> Pieces:
@@ -101,112 +136,26 @@ def _window(
     return start, per, min(width, max(0, last // per - start + 1))
 
 
-def _apart(points: Points) -> int:
-    """Return the usual distance of points in steps."""
-    length = points.steps[-1] - points.steps[0]
-    gaps = max(1, len(points.steps) - 1)
-    return max(1, length // gaps)
-
-
-def _repeat(middles: list[float | None], odds: Sequence[bool], most: int) -> None:
-    """Fill the columns between points with the value before, so many in a row at most."""
-    last = None
-    free = 0
-    for at, middle in enumerate(middles):
-        if middle is not None or odds[at]:
-            last = middle
-            free = most
-        elif free > 0:
-            middles[at] = last
-            free -= 1
-
-
-def _middles(lows: list[float | None], highs: list[float | None]) -> list[float | None]:
-    """Return the middle of each column, None where it has no number."""
-    return [
-        # Halves: the sum and the difference of huge numbers would overflow.
-        None if low is None or high is None else low / 2 + high / 2
-        for low, high in zip(lows, highs, strict=True)
-    ]
-
-
-def _glyphs(
-    middles: Sequence[float | None], odds: Sequence[bool], levels: str
-) -> Iterator[str]:
-    """Yield the glyph of each column: the level of its middle, a space where it has no number."""
-    known = [middle for middle in middles if middle is not None]
-    least = min(known, default=0.0) / 2
-    extent = max(known, default=0.0) / 2 - least
-    flat = extent <= abs(least) * SINGLE or extent < _TINY
-    top = len(levels) - 1
-    for middle, odd in zip(middles, odds, strict=True):
-        if odd:
-            yield BROKEN
-        elif middle is None:
-            yield " "
-        elif flat:
-            yield levels[len(levels) // 2 - 1]
-        else:
-            share = (middle / 2 - least) / extent
-            yield levels[min(top, int(share * len(levels)))]
-
+# -- upright bars ----------------------------------------------------------------------------------
 
 _WIDEST = 3
-"""Cells of a bar at most."""
-_SCALED = 4
-"""Rows from which on the ends are written below the bars, too."""
+"""Cells of a bar of a histogram at most."""
 _LEAST = 16
 """Cells below which a histogram is described in words alone."""
 
 
-def histogram_words(bins: Bins, unit: str = "") -> str:
-    """Describe a histogram: how many values lie where, and where most of them do."""
-    total = sum(bins.counts)
-    fullest = max(range(len(bins.counts)), key=bins.counts.__getitem__)
-    unit = f" {unit}" if unit else ""
-    if bins.high <= bins.low:
-        return f"{compact(total)} values, all {compact(bins.low)}{unit}"
-    width = (bins.high - bins.low) / len(bins.counts)
-    begin = bins.low + fullest * width
-    share = f"{bins.counts[fullest] / total:.0%}" if total else "none"
-    return (
-        f"{compact(total)} values from {compact(bins.low)} to {compact(bins.high)}{unit}, "
-        f"{share} of them from {compact(begin)} to {compact(begin + width)}"
-    )
-
-
-def bars(counts: Sequence[float], width: int, height: int) -> list[str]:
-    """Return rows of bars, the tallest as high as all of them; every bin that is not empty is
+def _upright(values: Sequence[float], top: float, height: int) -> list[str]:
+    """Return rows of upright bars, as tall as all of them at the top value; what is not 0 is
     visible.
     """
-    shown = counts if len(counts) <= width else _fewer(counts, width)
-    cells, top = _cells(len(shown), width), max(shown)
-    return [row.rstrip() for row in _upright(shown, top, height, cells)]
-
-
-def _upright(
-    values: Sequence[float], top: float, height: int, cells: int = 1
-) -> list[str]:
-    """Return rows of upright bars of so many cells, as tall as all of them at the top value; what
-    is not 0 is visible.
-    """
     levels = len(_BLOCKS)
-    tall = [
-        max(1, round(value / top * height * levels)) if value > 0 else 0
-        for value in values
-    ]
+    whole = height * levels
+    bars = [max(1, round(one / top * whole)) if one > 0 else 0 for one in values]
+    glyphs = f" {_BLOCKS}"
     return [
-        "".join(
-            f" {_BLOCKS}"[min(levels, max(0, high - row * levels))] * cells
-            for high in tall
-        )
+        "".join(glyphs[min(levels, max(0, bar - row * levels))] for bar in bars)
         for row in reversed(range(height))
     ]
-
-
-def strip(values: Sequence[float], width: int) -> str:
-    """Return the newest percentages as a row of blocks."""
-    return tall(values, width, 1)[0]
 
 
 def tall(values: Sequence[float], width: int, height: int) -> list[str]:
@@ -216,37 +165,36 @@ def tall(values: Sequence[float], width: int, height: int) -> list[str]:
     return _upright(known, 100.0, height)
 
 
-def _cells(count: int, width: int) -> int:
-    return min(_WIDEST, max(1, width // count))
-
-
-def _scale(bins: Bins, width: int) -> str:
-    """Return the ends of a histogram as they stand below its bars."""
-    count = min(len(bins.counts), width)
-    low = compact(bins.low)
-    high = compact(bins.high)
-    drawn = count * _cells(count, width)
-    return low + high.rjust(max(len(high) + 1, drawn - len(low)))
-
-
-def _fewer(counts: Sequence[float], width: int) -> list[float]:
-    """Return as many bins as there are cells, neighbours put together."""
-    together = -(-len(counts) // width)
-    starts = range(0, len(counts), together)
-    return [sum(counts[start : start + together]) for start in starts]
-
-
 def histogram_rows(
     title: str, bins: Bins, unit: str, width: int, height: int
 ) -> list[str]:
-    """Return a histogram in at most `height` rows: its words, its bars and their scale."""
+    """Return a histogram in at most `height` rows: its words and its bars."""
     if height < 1 or width < 1:
         return []
-    rows = [fit(f"{title}{histogram_words(bins, unit)}", width, "…")]
+    rows = [fit(f"{title}{_in_words(bins, unit)}", width)]
     if height == 1 or width < _LEAST or bins.high <= bins.low:
         return rows
-    scaled = height >= _SCALED
-    rows += bars(bins.counts, width, height - 1 - scaled)
-    if scaled:
-        return [*rows, _scale(bins, width)]
-    return rows
+    counts, count = bins.counts, len(bins.counts)
+    cells = min(width, count * _WIDEST)
+    shown = [
+        max(counts[x * count // cells : -(-(x + 1) * count // cells)])
+        for x in range(cells)
+    ]
+    return [*rows, *(row.rstrip() for row in _upright(shown, max(shown), height - 1))]
+
+
+def _in_words(bins: Bins, unit: str) -> str:
+    """Describe a histogram: how many values lie where, and where most of them do."""
+    total = sum(bins.counts)
+    fullest = max(range(len(bins.counts)), key=bins.counts.__getitem__)
+    unit = f" {unit}" if unit else ""
+    low, high = compact(bins.low), compact(bins.high)
+    if bins.high <= bins.low:
+        return f"{compact(total)} values, all {low}{unit}"
+    width = (bins.high - bins.low) / len(bins.counts)
+    begin = bins.low + fullest * width
+    share = f"{bins.counts[fullest] / total:.0%}" if total else "none"
+    return (
+        f"{compact(total)} values from {low} to {high}{unit}, "
+        f"{share} of them from {compact(begin)} to {compact(begin + width)}"
+    )

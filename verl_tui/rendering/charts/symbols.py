@@ -12,7 +12,9 @@ from verl_tui.rendering.text.wrap import fit as cut
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from verl_tui.rendering.charts.braille import Text
+
+Text = tuple[tuple[str, str], ...]
+"""A row of text as stretches of one style: (text, name of the style)."""
 
 
 class Symbols(NamedTuple):
@@ -40,7 +42,6 @@ class Symbols(NamedTuple):
     side_right: str = "├"
     corner: str = "└"
     focus: str = "▸"
-    start: str = "○"
 
 
 SYMBOLS = Symbols()
@@ -64,13 +65,14 @@ def sentences(text: str, width: int, rows: int) -> list[Text]:
     return [((set_cell_size(line, width), "key"),) for line in centred]
 
 
+RANKS = ("critical", "warning", "info", "restart", "checkpoint")
+"""Styles of marks; if a column has several, the first of these is shown."""
 SIGNS = {
     "points": "validation: one sign for each metric",
     "breach": "a finding began at this step",
     "restart": "the run was restarted here",
     "checkpoint": "checkpoint",
     "broken": "NaN or infinity",
-    "start": "where a path over the KL begins",
     "single": "end of a curve: its newest value",
     "best": "the best value so far",
     "rising falling flat": "beside the value: its recent trend",

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
-from verl_tui.rendering.charts.braille import join
 from verl_tui.rendering.charts.downsample import (
     TREND_POINTS,
     trend,
-    usual_range,
     value_at,
     value_range,
 )
+from verl_tui.rendering.charts.paint import join
 from verl_tui.rendering.charts.picture import signs
 from verl_tui.rendering.charts.sparkline import spark_column, spark_pieces, sparkline
 from verl_tui.rendering.charts.symbols import SYMBOLS, fit
@@ -26,10 +25,10 @@ from verl_tui.rendering.text.piece import cells_of, text_of
 from verl_tui.rendering.text.printable import middle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Sequence
 
-    from verl_tui.rendering.charts.braille import Text
     from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
+    from verl_tui.rendering.charts.symbols import Text
     from verl_tui.rendering.text.piece import Pieces
 
 _GAP = ("  ", "")
@@ -53,7 +52,7 @@ def title_row(
     data: ChartData, width: int, cursor: int | None, *, focus: bool = False
 ) -> Text:
     """Write name, value and trend at the left; score, smoothing, target, and key or legend at the
-    right, as far as they fit. With a cursor the values are those at its step.
+    right, as far as they fit. With a cursor the values are those at its step, of several first.
     """
     mark = f"{SYMBOLS.focus} " * focus
     value = _fitting_value(data, cursor, width - len(mark) - cell_len(data.title) - 2)
@@ -62,7 +61,7 @@ def title_row(
     if room < -2:
         return ((fit(text_of(left), width), "value"),)
     aside: Pieces = []
-    for words in _ways(data, cursor, room):
+    for words in _beside(data, cursor, room):
         if words and cells_of(words) <= room:
             aside += [_GAP] * bool(aside) + words
             room -= cells_of(words) + 2
@@ -71,37 +70,32 @@ def title_row(
 
 
 def _fitting_value(data: ChartData, cursor: int | None, room: int) -> Pieces:
-    """Return the value, without its unit where that does not fit; only where the cursor is, if the
-    runs' values stand beside their names.
-    """
+    """Return the value; without its unit where that does not fit, or beside other runs' values."""
     value = value_pieces(data, cursor)
-    where = [(text.strip(), role) for text, role in value[-1:]]
-    names = _names(data, cursor, room - cells_of(where) - 2)
-    if cursor is not None and names and names[-1] != _MORE:
-        return where
-    return value if cells_of(value) <= room else value_pieces(data, cursor, unit=False)
+    several = cursor is not None and any(line.sign for line in data.lines)
+    if several or cells_of(value) > room:
+        return value_pieces(data, cursor, unit=False)
+    return value
 
 
-def _ways(data: ChartData, cursor: int | None, room: int) -> Iterator[Pieces]:
-    """Yield what stands at the right, the most important first: the values of several runs, how a
-    curve is smoothed that nobody chose, the score beside it, the note, names or the metric's key.
+def _beside(data: ChartData, cursor: int | None, room: int) -> list[Pieces]:
+    """Return what stands at the right, the most important first: how a curve is smoothed that
+    nobody chose, the score beside it, the note, names or the metric's key.
     """
-    names, said = _names(data, cursor, room), _said(data, cursor)
+    said = [
+        [(f"~{data.smoothing:g}" * (data.by_noise and data.smoothing > 0), "key")],
+        score_beside_curve(data, cursor),
+        [(fit(data.note, len(data.note)), "target")],
+    ]
+    said = [words for words in said if text_of(words)]
+    lines = _named(data, at_cursor=cursor is not None)
+    if not lines:
+        key = data.key if data.title != data.key else ""
+        return [*said, [(fit(key, len(key)), "key")] * bool(key)]
     if cursor is not None:
-        yield names
-    yield from said
-    if names and cursor is None:
-        yield _names(data, None, room - sum(cells_of(words) + 2 for words in said))
-    elif not names and data.title != data.key:
-        yield [(fit(data.key, len(data.key)), "key")]
-
-
-def _said(data: ChartData, cursor: int | None) -> list[Pieces]:
-    said = [score_beside_curve(data, cursor)]
-    if data.by_noise and data.smoothing:
-        said.insert(0, [(f"~{data.smoothing:g}", "key")])
-    said.append([(fit(data.note, len(data.note)), "target")])
-    return [words for words in said if text_of(words)]
+        return [_names(data, lines, cursor, room), *said]
+    room -= sum(cells_of(words) + 2 for words in said)
+    return [*said, _names(data, lines, cursor, room)]
 
 
 def _named_value(data: ChartData, width: int, mark: str, value: Pieces) -> Pieces:
@@ -118,9 +112,6 @@ def _named_value(data: ChartData, width: int, mark: str, value: Pieces) -> Piece
     return parts + value
 
 
-# -- the value -------------------------------------------------------------------------------------
-
-
 def value_pieces(data: ChartData, cursor: int | None, *, unit: bool = True) -> Pieces:
     """Return the value of a chart's main line: the newest with its trend, or the one at the cursor
     and where that is; nothing where it has none.
@@ -128,69 +119,75 @@ def value_pieces(data: ChartData, cursor: int | None, *, unit: bool = True) -> P
     line = data.main
     if line is None or not line.points.steps:
         return []
-    values, stop = line.points.values, len(line.points.steps)
     if cursor is not None:
-        return _value_at_cursor(line, cursor, data, unit=unit)
+        found = value_at(line.points, cursor)
+        number, of = in_words(found[1], data.unit) if found else ("-", "")
+        where = data.axis.exact(found[0] if found else cursor)
+        return [(number + of * unit, "cursor"), (f" @ {where}", "cursor")]
+    stop = len(line.points.steps)
     if data.end is not None:
         stop = bisect_right(line.points.steps, data.end)
-    if not stop:
+    newest = line.points.values[max(0, stop - TREND_POINTS) : stop]
+    if not newest:
         return []
-    number, of = in_words(values[stop - 1], data.unit)
-    role = "value" if isfinite(values[stop - 1]) else "odd"
-    pieces = [(number + of * unit, role)]
-    if data.in_row or data.trendless:
-        return pieces
-    way = trend(values[max(0, stop - TREND_POINTS) : stop], _drawn(line, data))
-    if way is not None:
-        arrow = (SYMBOLS.flat, SYMBOLS.rising, SYMBOLS.falling)[way]
-        pieces.append((f" {arrow}", "trend"))
-    return pieces
+    number, of = in_words(newest[-1], data.unit)
+    role = "value" if isfinite(newest[-1]) else "odd"
+    return [(number + of * unit, role), *_arrow(data, line, newest)]
 
 
-def _drawn(line: ChartLine, data: ChartData) -> tuple[float, float] | None:
-    """Return the range that a line takes on the y axis; None on a logarithmic one, which shows even
-    small changes.
-    """
-    shown = data.extent
-    if shown is None or data.log_y:
-        return None
-    return (usual_range if data.usual_y else value_range)(line.points, *shown)
-
-
-def _value_at_cursor(
-    line: ChartLine, cursor: int, data: ChartData, *, unit: bool
-) -> Pieces:
-    found = value_at(line.points, cursor)
-    x = value_at(line.over, cursor) if line.over is not None else None
-    number, of = in_words(found[1], data.unit) if found else ("-", "")
-    at = f" at KL {compact(x[1])}" if x is not None else ""
-    where = data.axis.read(found[0] if found else cursor)
-    return [(number + of * unit + at, "cursor"), (f" @ {where}", "cursor")]
+def _arrow(data: ChartData, line: ChartLine, newest: Sequence[float]) -> Pieces:
+    """Return which way the newest values go, where that is to be said."""
+    # a logarithmic axis shows even small changes
+    shown = None if data.log_y else data.extent
+    drawn = shown and value_range(line.points, *shown, usual=data.usual_y)
+    way = trend(newest, drawn)
+    if way is None or data.in_row or data.trendless:
+        return []
+    return [(f" {(SYMBOLS.flat, SYMBOLS.rising, SYMBOLS.falling)[way]}", "trend")]
 
 
 def score_beside_curve(data: ChartData, cursor: int | None) -> Pieces:
     """Return what is drawn as points beside a chart's curve; with a cursor the value there."""
     line = next((line for line in data.lines if line.kind == "points"), None)
     text = data.beside
-    if line is not None and text and cursor is not None:
+    if line is None or not text:
+        return []
+    if cursor is not None:
         found = value_at(line.points, cursor)
-        text = f"val {compact(found[1])} @ {data.axis.read(found[0])}" if found else ""
-    return (
-        [(f"{SYMBOLS.points[0]} {text}", line.role)]
-        if line is not None and text
-        else []
-    )
+        if found is None:
+            return []
+        text = f"val {compact(found[1])} @ {data.axis.exact(found[0])}"
+    return [(f"{SYMBOLS.points[0]} {text}", line.role)]
 
 
 # -- the names of lines ----------------------------------------------------------------------------
 
 
-def _names(data: ChartData, cursor: int | None, room: int) -> Pieces:
+def _named(data: ChartData, *, at_cursor: bool) -> list[tuple[ChartLine, str]]:
+    """Return lines with their signs, none where there is a single curve; at the cursor those whose
+    values stand nowhere else. Runs stand in the order of their letters.
+    """
+    lines = sorted(signs(data), key=lambda pair: pair[0].sign or "~")
+    if not any(sign and line.kind == "line" for line, sign in lines):
+        return []
+    said = data.main if at_cursor else None
+    return [
+        (line, sign)
+        for line, sign in lines
+        if line is not said and not (at_cursor and line.kind == "points")
+    ]
+
+
+def _names(
+    data: ChartData,
+    lines: list[tuple[ChartLine, str]],
+    cursor: int | None,
+    room: int,
+) -> Pieces:
     """Write the signs of several curves in their colours, and as much of their names as fits, as
     text, which needs more contrast than hues of curves have on every ground; with the values at the
     cursor.
     """
-    lines = _named(data, at_cursor=cursor is not None)
     words = [_number_at(data, line, cursor) for line, _ in lines]
     longest = max((cell_len(line.label) for line, _ in lines), default=0)
     letters = (room - sum(len(word) + 4 for word in words)) // max(1, len(lines))
@@ -208,21 +205,11 @@ def _names(data: ChartData, cursor: int | None, room: int) -> Pieces:
     return names
 
 
-def _named(data: ChartData, *, at_cursor: bool) -> list[tuple[ChartLine, str]]:
-    """Return lines with their signs, none where there is a single curve. Runs stand in the order of
-    their letters, whichever of them is shown.
-    """
-    lines = sorted(signs(data), key=lambda pair: pair[0].sign or "~")
-    if not any(sign and line.kind == "line" for line, sign in lines):
-        return []
-    return [one for one in lines if not (at_cursor and one[0].kind == "points")]
-
-
 def _number_at(data: ChartData, line: ChartLine, cursor: int | None) -> str:
     """Return which y axis a line has, and its number at the cursor."""
-    metric = data.right if line.right and data.right is not None else data
     found = value_at(line.points, cursor) if cursor is not None else None
-    number = in_words(found[1], metric.unit)[0] if found else ""
+    unit = line.unit if line.right else data.unit
+    number = in_words(found[1], unit)[0] if found else ""
     return f"right {number}" if line.right else number
 
 
@@ -270,7 +257,7 @@ def sparkline_row(data: ChartData, width: int) -> Text:
     line = data.main
     if line is None:
         return ((" " * width, ""),)
-    shown = (data.shown or data.reach) if data.reach else None
+    shown = data.shown if data.reach else None
     ends = shown or (data.first_step, data.last_step)
     cells = spark_pieces(
         sparkline(line.points, width, ends=ends).ljust(width),

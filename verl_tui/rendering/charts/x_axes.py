@@ -1,14 +1,15 @@
-"""The x axes a chart can have: steps, the time of day, or the time since the run began."""
+"""The x axes a chart can have: steps, the time of day, or the time since the run began; and the
+span of steps that is in sight.
+"""
 
 from __future__ import annotations
 
 import math
 from array import array
 from bisect import bisect_right
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
 from verl_tui.rendering.charts.chart_data import STEPS, Axis
@@ -17,131 +18,100 @@ from verl_tui.runs.pyramid import Pyramid
 from verl_tui.runs.time.step_clocks import clocks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from verl_tui.rendering.charts.chart_data import Points
     from verl_tui.runs.clock import Clock
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 
-AXES = ("step", "time", "relative", "kl")
-"""`kl` applies to rewards and scores only; other charts stay over steps."""
-_KL = ("reference_kl", "policy_kl")
-"""Indicators to draw rewards over, first the one that is measured from where training began."""
-_DAY = 86_400.0
-_PLAIN = 120.0
-"""Seconds from a step to the next, on average, from which on minutes distinguish the steps of a
-long run.
-"""
-_UNITS = ((86_400, "d"), (3600, "h"), (60, "m"), (1, "s"))
+AXES = ("step", "time", "relative")
+_DAY = 86_400
 
 
-@dataclass(slots=True)
 class _TimedSeries:
-    """A series over seconds instead of steps; made anew when the series has changed in the past."""
+    """A series over seconds instead of steps."""
 
-    steps: array[int]
-    values: array[float]
-    pyramid: Pyramid
-    taken: int = 0
-    revision: int = -1
-    origins: array[int] = field(default_factory=lambda: array("q"))
-    """The step of each point."""
-    clock_starts: object = None
-    """Origin and first step of the clocks behind the times; they change once the run is watched
-    live.
-    """
+    def __init__(self, state: object) -> None:
+        self.state = state
+        """What the times hang on; once it changes the series is made anew."""
+        self.steps = array("q")
+        self.values = array("d")
+        self.origins = array("q")
+        """The step of each point."""
+        self.pyramid = Pyramid(self.steps, self.values)
+        self.taken = 0
 
 
-class _TimeAxis:
-    """Positions in seconds since the run began."""
+_TIMED: WeakKeyDictionary[Series, _TimedSeries] = WeakKeyDictionary()
 
-    problem = None
 
-    def __init__(self, axis: Axis, clocks: Sequence[Clock]) -> None:
-        self.axis = axis
-        self._clocks = clocks
-        self.estimated = bool(clocks) and all(clock.estimated for clock in clocks)
+class XAxis(NamedTuple):
+    """How a run's series are placed along an axis."""
+
+    axis: Axis = STEPS
+    clocks: Sequence[Clock] = ()
+    problem: str | None = None
+    """Why it is not the requested axis, None if it is."""
+
+    @property
+    def estimated(self) -> bool:
         """True if all times are estimates: none was noted when its step was reached."""
+        return bool(self.clocks) and all(clock.estimated for clock in self.clocks)
+
+    @property
+    def words(self) -> str:
+        """What is to be said of the axis: that it is not the requested one, or an estimate."""
+        if self.problem is not None:
+            return f"step, {self.problem}"
+        return f"{self.axis.label}, estimated" if self.estimated else ""
 
     def origin(self, series: Series) -> str:
         """Return the evidence for the time of the series' last step, in words; empty if that is
-        unknown.
+        unknown, or steps need none.
         """
-        if not len(series):
+        if not self.axis.time or not len(series):
             return ""
-        for clock in self._clocks:
+        for clock in self.clocks:
             if not math.isnan(clock.at(series.steps[-1])):
                 return clock.origin
-        if math.isnan(series.times[-1]):
-            return ""
-        return "times in the log"
+        return "" if math.isnan(series.times[-1]) else "times in the log"
 
     def points(self, series: Series, later: int = 0) -> Points:
-        """Return the series over its times, so many seconds later: to lay its beginning over
-        another run's.
+        """Return the series along the axis; over times so many seconds later, to lay its beginning
+        over another run's.
         """
-        return _timed(series, self._clocks, later)
+        return _timed(series, self.clocks, later) if self.axis.time else series
 
     def place(self, series: Series, step: int) -> int | None:
-        """Return the time of a step: that of the series' last point up to it, None if unknown."""
+        """Return the position of a step: that of the series' last point up to it, None if
+        unknown.
+        """
+        if not self.axis.time:
+            return step
         if not len(series):
             return None
         at = max(0, bisect_right(series.steps, step) - 1)
-        when = moment(series.times[at], series.steps[at], self._clocks)
-        if math.isnan(when):
-            return None
-        return int(when)
+        when = moment(series.times[at], series.steps[at], self.clocks)
+        return None if math.isnan(when) else int(when)
 
     def edge(self, series: Series, step: int) -> int | None:
-        """Return the time of a step, the same for all series if the run has a clock for it."""
-        when = moment(math.nan, step, self._clocks)
-        if math.isnan(when):
-            return self.place(series, step)
-        return int(when)
+        """Return the position of a step, the same for all series if the run has a clock for it."""
+        when = moment(math.nan, step, self.clocks)
+        return self.place(series, step) if math.isnan(when) else int(when)
 
     def step(self, series: Series, position: int) -> int | None:
-        """Return the step of the series' last point up to a time, that of the first where all are
-        later.
+        """Return the step of the series' last point up to a position, that of the first where all
+        are later.
         """
-        timed = _timed(series, self._clocks)
-        at = bisect_right(timed.steps, position) - 1
-        if not timed.origins:
-            return None
-        return timed.origins[max(0, at)]
-
-
-class _StepAxis:
-    """Positions are the steps themselves."""
-
-    axis = STEPS
-    estimated = False
-
-    def __init__(self, problem: str | None = None) -> None:
-        self.problem = problem
-        """Why it is not the requested axis, None if it is."""
-
-    def origin(self, _series: Series) -> str:
-        """Return an empty text: steps need no evidence."""
-        return ""
-
-    def points(self, series: Series, _later: int = 0) -> Points:
-        """Return the series as it is."""
-        return series
-
-    def place(self, _series: Series, step: int) -> int | None:
-        """Return the step itself."""
-        return step
-
-    edge = step = place
-
-
-XAxis = _TimeAxis | _StepAxis
-"""How a run's series are placed along an axis."""
-_CACHE: WeakKeyDictionary[Series, dict[int, _TimedSeries]] = WeakKeyDictionary()
-"""By the seconds by which a series is shifted."""
-_SHIFTS = 8
-"""So many are kept: there is one for each run that another was held against."""
+        if not self.axis.time:
+            return position
+        timed = _timed(series, self.clocks)
+        at = max(0, bisect_right(timed.steps, position) - 1)
+        return timed.origins[at] if timed.origins else None
 
 
 def on_axis(run: Run, name: str) -> XAxis:
@@ -152,79 +122,49 @@ def on_axis(run: Run, name: str) -> XAxis:
         name: One of `AXES`.
     """
     if name == "step":
-        return _StepAxis()
-    if name == "kl":
-        return _StepAxis(_no_path(run))
+        return XAxis()
     known = clocks(run)
     # With two runs of the clock over a step the earlier passes are forgotten, but not by the
     # records themselves.
-    firsts = [clock.times[0] for clock in known]
-    began = min([*firsts, *_first_times(run)], default=None)
+    began = min([*(clock.times[0] for clock in known), *_stated(run)], default=None)
     if began is None:
-        return _StepAxis("no times are known")
+        return XAxis(problem="no times are known")
     if name == "relative":
-        write, exact = (partial(_lapse, int(began), gap) for gap in ("", " "))
-        axis = Axis(name, write, write, exact, time=True, zero=int(began))
-    else:
-        axis = _time_of_day(began, known)
-    return _TimeAxis(axis, known)
+        write: Callable[[int], str] = partial(_lapse, int(began))
+        return XAxis(Axis(name, write, write, time=True, zero=int(began)), known)
+    lasted = max([clock.times[-1] - began for clock in known], default=0.0)
+    form = "%d %b %H:%M:%S" if lasted > _DAY else "%H:%M:%S"
+    midnight = _local(began).replace(hour=0, minute=0, second=0)
+    exact: Callable[[int], str] = lambda second: _local(second).strftime(form)  # noqa: E731
+    axis = Axis("time", _tick, exact, time=True, zero=int(midnight.timestamp()))
+    return XAxis(axis, known)
 
 
-def _time_of_day(began: float, known: Sequence[Clock]) -> Axis:
-    spans = ((clock.times[-1] - began, len(clock)) for clock in known)
-    lasted, steps = max(spans, default=(0.0, 1))
-    day = "%d %b " if lasted > _DAY else ""
-    dense = lasted < _PLAIN * steps
-    read = _written("%d %b %H:%M" if day and not dense else "%H:%M:%S")
-    zero = int(_midnight(began))
-    return Axis("time", _tick, read, _written(f"{day}%H:%M:%S"), time=True, zero=zero)
-
-
-def kl_key(run: Run) -> str | None:
-    """Return the KL that a run's rewards are drawn over, None where it has none."""
-    return next((run.indicators[name] for name in _KL if name in run.indicators), None)
-
-
-def _no_path(run: Run) -> str | None:
-    """Return why a run's rewards cannot be drawn over its KL, None where they can."""
-    if kl_key(run) is None:
-        return "no KL is logged"
-    rewarded = run.indicators.keys() & {"reward", "validation"}
-    return None if rewarded else "no reward is logged"
+def _stated(run: Run) -> list[float]:
+    """Return the first time that a record states; short logs have one before they have a clock."""
+    for series in map(run.series, run.keys if run.stated else ()):
+        if series is not None and len(series) and not math.isnan(series.times[0]):
+            return [series.times[0]]
+    return []
 
 
 def steps_of(points: Points) -> array[int]:
     """Return the step of each point, wherever along an axis it stands."""
-    if isinstance(points, _TimedSeries):
-        return points.origins
-    return points.steps
+    return points.origins if isinstance(points, _TimedSeries) else points.steps
 
 
-def _lapse(start: int, gap: str, second: int) -> str:
-    """Write a duration to the second without zeros at its ends: `30s`, `1m`, `1m30s`, `1h05m`,
-    `2d4h10m`.
-    """
-    seconds = second - start
-    parts: list[str] = []
-    rest = abs(seconds)
-    for length, unit in _UNITS:
-        count, rest = divmod(rest, length)
-        if parts and unit in "ms":
-            parts.append(f"{count:02d}{unit}")
-        elif count or parts:
-            parts.append(f"{count}{unit}")
-        if parts and not rest:
-            break
-    sign = "-" if seconds < 0 else ""
-    return sign + (gap.join(parts) or "0s")
+def _lapse(start: int, second: int) -> str:
+    """Write a duration to the second without zeros at its ends: `30s`, `1m30s`, `1h05m`."""
+    seconds = abs(second - start)
+    counts = (seconds // _DAY, seconds // 3600 % 24, seconds // 60 % 60, seconds % 60)
+    words = [f"{count:02d}{unit}" for count, unit in zip(counts, "dhms", strict=True)]
+    known = [at for at, count in enumerate(counts) if count] or [3]
+    text = "".join(words[known[0] : known[-1] + 1])
+    return "-" * (second < start) + (text.lstrip("0") if seconds else "0s")
 
 
 def _local(second: float) -> datetime:
     return datetime.fromtimestamp(second).astimezone()
-
-
-def _written(form: str) -> Callable[[int], str]:
-    return lambda second: _local(second).strftime(form)
 
 
 def _tick(second: int) -> str:
@@ -237,74 +177,153 @@ def _tick(second: int) -> str:
     return at.strftime("%H:%M" if at.hour or at.minute else "%d %b")
 
 
-def _midnight(second: float) -> float:
-    """Return when the day began, where the user lives."""
-    return _local(second).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
-
-
-def _first_times(run: Run) -> Iterator[float]:
-    """Return the first time that a record states; short logs have one before they have a clock."""
-    for key in run.keys if run.stated else ():
-        series = run.series(key)
-        if series is not None and len(series) and not math.isnan(series.times[0]):
-            yield series.times[0]
-            return
-
-
 def _timed(series: Series, clocks: Sequence[Clock], later: int = 0) -> _TimedSeries:
     """Return a series over its times, kept from the last call as far as it still holds."""
-    shifted = _CACHE.setdefault(series, {})
-    found = shifted.get(later)
     starts = [(clock.origin, clock.steps[0]) for clock in clocks]
-    if found is None or _outdated(found, series, starts):
-        steps = array("q")
-        values = array("d")
-        pyramid = Pyramid(steps, values)
-        found = _TimedSeries(steps, values, pyramid, 0, series.revision)
-        found.clock_starts = starts
-        if len(shifted) >= _SHIFTS:
-            shifted.clear()
-        shifted[later] = found
-    _extend(found, series, clocks, later)
-    found.pyramid.catch_up()
+    state = (series.revision, later, starts)
+    found = _TIMED.get(series)
+    if found is None or found.state != state:
+        found = _TIMED[series] = _TimedSeries(state)
+    if found.taken < len(series):
+        _extend(found, series, clocks, later)
     return found
-
-
-def _outdated(found: _TimedSeries, series: Series, starts: object) -> bool:
-    rewritten = found.revision != series.revision or found.taken > len(series)
-    return rewritten or found.clock_starts != starts
 
 
 def _extend(
     found: _TimedSeries, series: Series, clocks: Sequence[Clock], later: int
 ) -> None:
-    """Take in the points that have come since; one whose time goes back is left out."""
-    start = found.taken
-    steps = series.steps[start:]
-    times = moments(series.times[start:], steps, clocks)
-    if _ascend(times, found, later):
-        found.steps.extend([int(when) + later for when in times])
-        found.values.extend(series.values[start:])
-        found.origins.extend(steps)
-        found.taken = start + len(steps)
-        return
-    for at, (step, when) in enumerate(zip(steps, times, strict=True), start):
-        if math.isnan(when) and any(clock.steps[-1] < step for clock in clocks):
-            break  # the clock has not come so far yet
-        found.taken = at + 1
-        if math.isnan(when):
-            continue
-        second = int(when) + later
-        if not found.steps or second >= found.steps[-1]:
-            found.steps.append(second)
-            found.values.append(series.values[at])
-            found.origins.append(step)
+    """Take in the points that have come since, up to where the clocks have come; one without a
+    time, or whose time goes back, is left out.
+    """
+    import numpy as np
+
+    fresh = series.steps[found.taken :]
+    steps = np.array(fresh)
+    stated = moments(series.times[found.taken :], fresh, clocks)
+    times: NDArray[np.float64] = np.array(stated, np.float64)
+    unknown = np.isnan(times)
+    reached = min([clock.steps[-1] for clock in clocks], default=int(steps[-1]))
+    ahead = np.flatnonzero(unknown & (steps > reached))
+    stop = int(ahead[0]) if len(ahead) else len(steps)
+    seconds = np.where(unknown, 0, times)[:stop].astype(np.int64) + later
+    last = found.steps[-1] if found.steps else -(2**62)
+    kept = seconds >= np.maximum.accumulate(np.maximum(seconds, last))
+    kept &= ~unknown[:stop]
+    values = np.array(series.values[found.taken :])[:stop]
+    found.steps.extend(seconds[kept].tolist())
+    found.values.extend(values[kept].tolist())
+    found.origins.extend(steps[:stop][kept].tolist())
+    found.taken += stop
+    found.pyramid.catch_up()
 
 
-def _ascend(times: Sequence[float], found: _TimedSeries, later: int) -> bool:
-    """Return whether all times are known and none goes back."""
-    if not times or any(map(math.isnan, times)):
-        return False
-    if found.steps and int(times[0]) + later < found.steps[-1]:
-        return False
-    return list(times) == sorted(times)
+# -- the steps in sight ----------------------------------------------------------------------------
+
+_GRAIN = 4
+"""A span that follows the newest step jumps by one such part of its length, so that pictures stand
+still in between.
+"""
+
+_NEAR = 8
+"""A span that ends within one such part of its length from the newest step ends there."""
+
+
+class ZoomSpan(NamedTuple):
+    """The steps that all charts show once the user has zoomed in: moved, stretched, kept at the
+    newest step.
+
+    It is one of steps on every x axis, as the cursor is; `whole` is the first and the last step
+    that the run has.
+    """
+
+    first: int
+    length: int
+    """Steps from the first to the last."""
+    follows: bool = False
+    """True if it ends at the newest step, wherever that is; `first` then says where it began."""
+
+    def shown(self, whole: tuple[int, int]) -> tuple[int, int]:
+        """Return the first and last step to show; of a run that has none of these, the newest
+        ones.
+        """
+        begin, end = whole
+        if self.follows or not begin < self.first + self.length or not self.first < end:
+            grain = max(1, self.length // _GRAIN)
+            return max(begin, (end - self.length) // grain * grain), end
+        return max(begin, self.first), min(end, self.first + self.length)
+
+    def words(self, whole: tuple[int, int]) -> str:
+        """Say which steps are shown."""
+        first, last = self.shown(whole)
+        return f"from step {first}" if last >= whole[1] else f"steps {first}–{last}"
+
+    def at_end(self, whole: tuple[int, int]) -> bool:
+        """Return whether the newest step is shown."""
+        return self.shown(whole)[1] >= whole[1]
+
+
+def zoomed(
+    span: ZoomSpan | None,
+    whole: tuple[int, int],
+    factor: float,
+    *,
+    at: int | None = None,
+    least: int = 1,
+) -> ZoomSpan | None:
+    """Return a span of `factor` times the length; None where that is everything.
+
+    Args:
+        span: What is shown now, None for everything.
+        whole: First and last step there are.
+        factor: Below 1 zooms in, above 1 zooms out.
+        at: Step that stays where it is; where it is not in sight the newest one, if that is shown,
+            else the middle.
+        least: Length that is worth a chart.
+    """
+    first, last = span.shown(whole) if span is not None else whole
+    length = max(
+        least, round((span.length if span is not None else last - first) * factor)
+    )
+    if length >= whole[1] - whole[0]:
+        return None
+    if at is not None and first <= at <= last:
+        begin = at - round((at - first) / max(1, last - first) * length)
+        # readers of the newest steps want to go on seeing them
+        near = whole[1] - length // _NEAR
+        return _span(
+            whole[1] if last >= whole[1] and begin + length > near else begin,
+            length,
+            whole,
+        )
+    return _span(
+        last - length if last >= whole[1] else (first + last - length) // 2,
+        length,
+        whole,
+    )
+
+
+def panned(span: ZoomSpan | None, whole: tuple[int, int], way: int) -> ZoomSpan | None:
+    """Return the span moved by half its length, to the right if `way` is positive; it stays within
+    the run.
+    """
+    if span is None:
+        return None
+    first = whole[1] - span.length if span.at_end(whole) else span.first
+    return _span(first + way * max(1, span.length // 2), span.length, whole)
+
+
+def holding(
+    span: ZoomSpan | None, whole: tuple[int, int], step: int
+) -> ZoomSpan | None:
+    """Return the span, moved so that a step is in its middle if that was out of sight."""
+    if span is None:
+        return None
+    first, last = span.shown(whole)
+    if first <= step <= last:
+        return span
+    return _span(step - span.length // 2, span.length, whole)
+
+
+def _span(first: int, length: int, whole: tuple[int, int]) -> ZoomSpan:
+    first = max(whole[0], min(first, whole[1] - length))
+    return ZoomSpan(first, length, follows=first + length >= whole[1])

@@ -1,8 +1,9 @@
-"""Devices as one row each, in columns that align between them. Widths are terminal cells."""
+"""Devices as one row each, in columns that align between them, their history and processes. Widths
+are terminal cells.
+"""
 
 from __future__ import annotations
 
-import math
 import re
 from functools import partial
 from typing import TYPE_CHECKING
@@ -11,20 +12,18 @@ from rich.cells import cell_len
 
 from verl_tui.patterns import pattern
 from verl_tui.records import POWER_CAP
-from verl_tui.rendering.charts.sparkline import gauge, strip
+from verl_tui.rendering.charts.sparkline import gauge, tall
+from verl_tui.rendering.gpus.remarks import finite, full, hot
+from verl_tui.rendering.text.printable import middle
 from verl_tui.rendering.text.table import FittedTable, TextColumn
 from verl_tui.rendering.text.wrap import fit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from verl_tui.records import Gpu
+    from verl_tui.records import Gpu, GpuProcess
     from verl_tui.rendering.text.piece import Piece, Pieces
-
-HOT_CELSIUS = 85.0
-"""Temperature that is marked: data centre boards slow down from a few degrees above it."""
-FULL_SHARE = 0.98
-"""Share of used memory that is marked: the next allocation may fail."""
+    from verl_tui.runs.views.devices import Device
 
 _GIB = 1 << 30
 _LONGEST_NAME = 16
@@ -32,6 +31,8 @@ _LONGEST_BAR, _MOST_HISTORY = 24, 40
 _REASON = len("power brake")
 """Cells for a throttle reason, kept free so that nothing moves when one comes and goes."""
 _NOTHING = "–"
+_LEAST_HISTORY = 16
+"""Smallest width of a history in rows of its own, in cells."""
 
 # Words that all boards of a host share, or that are less informative than the model.
 _NOISE = pattern(
@@ -44,8 +45,7 @@ _INSTANCE = pattern(r"\bMIG\b.*")
 
 def gpu_model(name: str) -> str:
     """Return the model: `H100` of `NVIDIA H100 80GB HBM3`, `MIG 1g.10gb` of an instance."""
-    instance = _INSTANCE.search(name)
-    if instance is not None:
+    if instance := _INSTANCE.search(name):
         return instance.group()
     return " ".join(_NOISE.sub(" ", name).split()) or name
 
@@ -71,6 +71,7 @@ def device_rows(
 
 _Device = tuple["Gpu", "Sequence[float]"]
 """A device, and its utilisation until now."""
+_column: Callable[..., TextColumn[_Device]] = partial(TextColumn, "", gap=1)
 
 
 def _table(gpus: Sequence[Gpu], width: int, *, with_past: bool) -> FittedTable[_Device]:
@@ -85,43 +86,34 @@ def _table(gpus: Sequence[Gpu], width: int, *, with_past: bool) -> FittedTable[_
     columns: list[TextColumn[_Device]] = [
         TextColumn("", lambda d, n: [(fit(d[0].index, n), "name")], index, 9),
         _column(lambda d, n: [(fit(gpu_model(d[0].name), n), "name")], model, 3),
-        _column(lambda d, n: [_bar(d[0].utilization, n)], 4, 5, most=_LONGEST_BAR),
+        _column(lambda d, n: [_bar(d[0], n)], 4, 5, most=_LONGEST_BAR),
         _column(lambda d, _: [_number(d[0].utilization, "%")], 4, 8, right=True),
         _column(lambda d, n: [_history(d[1], n)], 8, 1, most=_MOST_HISTORY),
         _column(lambda d, n: _used(d[0], brief=n < whole), brief, 7, most=whole, right=True),
         _column(lambda d, _: [_celsius(d[0])], 5, 6, right=True),
         _column(lambda d, n: [_watts(d[0], n < limited)], power, 4, most=limited, right=True),
-        _column(lambda d, _: _throttle_reason(d[0]), _REASON, 2),
+        _column(lambda d, _: [_reason(d[0])], _REASON, 2),
     ]  # fmt: skip
     if not with_past:
         del columns[4]
     return FittedTable(columns, width)
 
 
-_column: Callable[..., TextColumn[_Device]] = partial(TextColumn, "", gap=1)
+def _bar(gpu: Gpu, cells: int) -> Piece:
+    return gauge((finite(gpu.utilization) or 0.0) / 100, cells), "bar"
 
 
 def _history(past: Sequence[float], cells: int) -> Piece:
-    return strip(past, cells).rjust(cells), "spark"
+    return tall(past, cells, 1)[0].rjust(cells), "spark"
+
+
+def _number(value: float | None, unit: str, role: str = "value") -> Piece:
+    value = finite(value)
+    return (_NOTHING, "dim") if value is None else (f"{value:.0f}{unit}", role)
 
 
 def _celsius(gpu: Gpu) -> Piece:
-    return _number(gpu.temperature, "°C", HOT_CELSIUS)
-
-
-def _watts(gpu: Gpu, brief: bool) -> Piece:
-    return _power(gpu, brief=brief), "value"
-
-
-def _bar(percent: float | None, cells: int) -> Piece:
-    return gauge((finite(percent) or 0.0) / 100, cells), "bar"
-
-
-def _number(value: float | None, unit: str, warn: float = math.inf) -> Piece:
-    value = finite(value)
-    if value is None:
-        return _NOTHING, "dim"
-    return f"{value:.0f}{unit}", "warn" if value >= warn else "value"
+    return _number(gpu.temperature, "°C", "value" if hot(gpu) is None else "warn")
 
 
 def _memory(gpu: Gpu, *, brief: bool = True) -> str:
@@ -138,13 +130,7 @@ def _memory(gpu: Gpu, *, brief: bool = True) -> str:
 def _used(gpu: Gpu, *, brief: bool) -> Pieces:
     label = "" if brief else "mem "
     words = _memory(gpu, brief=brief).removeprefix(label)
-    return [(label, "dim"), (words, "warn" if is_full(gpu) else "value")]
-
-
-def is_full(gpu: Gpu) -> bool:
-    """Return whether nearly all memory of a device is in use."""
-    used, total = gpu.memory_used, gpu.memory_total
-    return used is not None and bool(total) and used >= FULL_SHARE * (total or 0)
+    return [(label, "dim"), (words, "value" if full(gpu) is None else "warn")]
 
 
 def _power(gpu: Gpu, *, brief: bool = True) -> str:
@@ -155,14 +141,64 @@ def _power(gpu: Gpu, *, brief: bool = True) -> str:
     return f"{power:.0f}W" if brief or limit is None else f"{power:.0f}/{limit:.0f}W"
 
 
-def _throttle_reason(gpu: Gpu) -> Pieces:
+def _watts(gpu: Gpu, brief: bool) -> Piece:
+    return _power(gpu, brief=brief), "value"
+
+
+def _reason(gpu: Gpu) -> Piece:
     """Return the worst reason for throttled clocks."""
-    if not gpu.throttle:
+    reason = next(iter(gpu.throttle or ()), "")
+    return reason[:_REASON], "dim" if reason == POWER_CAP else "warn"
+
+
+# -- below a device's row --------------------------------------------------------------------------
+
+
+def history_rows(device: Device, width: int, height: int) -> list[Pieces]:
+    """Draw a device's utilisation over time as columns behind a scale, nothing without room."""
+    room = width - 5
+    if not device.history or height < 2 or room < _LEAST_HISTORY:
         return []
-    reason = gpu.throttle[0]
-    return [(reason[:_REASON], "dim" if reason == POWER_CAP else "warn")]
+    scale = ["100%", *[""] * (height - 2), "0%"]
+    return [
+        [(words.rjust(4) + " ", "dim"), (row, "spark")]
+        for words, row in zip(scale, tall(device.history, room, height), strict=True)
+    ]
 
 
-def finite(value: float | None) -> float | None:
-    """Return a finite value, None for others."""
-    return value if value is not None and math.isfinite(value) else None
+def process_rows(
+    gpu: Gpu, width: int, belongs: Callable[[GpuProcess], str]
+) -> list[Pieces]:
+    """Return a row for each process: id, name, memory, and its relation to the shown run.
+
+    Args:
+        gpu: The device.
+        width: Most cells a row may take.
+        belongs: Names the relation of a process to the run, empty if unknown.
+    """
+    found = [(one, belongs(one)) for one in gpu.processes or ()]
+    longest = max([cell_len(_process_name(one)) for one, _ in found], default=0)
+    pid = max([len(f"  {one.pid}") for one, _ in found], default=0)
+    held = max([len(_held(one)) for one, _ in found], default=0)
+    columns: list[TextColumn[tuple[GpuProcess, str]]] = [
+        TextColumn("", lambda one, _: [(f"  {one[0].pid}", "dim")], pid, 9),
+        TextColumn("", _named, 8, 8, longest, gap=1),
+        TextColumn("", lambda one, _: [(_held(one[0]), "value")], held, 2, right=True, gap=1),
+        TextColumn("", lambda one, n: [(fit(one[1], n), "dim")], 8, 1, width),
+    ]  # fmt: skip
+    table = FittedTable(columns, width)
+    return [table.row(one) for one in found]
+
+
+def _process_name(process: GpuProcess) -> str:
+    return process.name or "name not visible"
+
+
+def _named(one: tuple[GpuProcess, str], cells: int) -> Pieces:
+    process, relation = one
+    role = "name" if relation else "value"
+    return [(middle(_process_name(process), cells), role if process.name else "dim")]
+
+
+def _held(process: GpuProcess) -> str:
+    return "" if process.memory is None else f"{process.memory / _GIB:.1f} GiB"

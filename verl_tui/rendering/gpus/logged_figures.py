@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
@@ -38,39 +39,38 @@ _LEAST_SPARK = 6
 _MOST_SPARK = 24
 
 
-class LoggedFigure(NamedTuple):
+class _LoggedFigure(NamedTuple):
     """The last value of a metric that the run has logged."""
 
     label: str
     value: str
+    role: str
     share: float | None
     """Value as a share of its maximum, None if that is unknown."""
-    role: str
     series: Series
 
 
-def figures(run: Run, used: Collection[str]) -> tuple[list[LoggedFigure], int]:
-    """Return the figures that a run has logged of its hosts, and the number of those left out.
+def figure_rows(run: Run, used: Collection[str], width: int) -> list[Pieces]:
+    """Return a row for each figure that a run has logged of its hosts, in columns: label, bar,
+    value, sparkline; and how many are left out.
 
     Args:
         run: The run.
         used: Keys that are shown elsewhere.
+        width: Cells of a row.
     """
     keys = [key for key in _wanted_keys(run) if key not in used]
-    labels = [describe(key).label for key in keys]
-    found = []
-    for key, label in zip(keys[:_MOST], labels, strict=False):
+    count = Counter(describe(key).label for key in keys)
+    logged = []
+    for key in keys[:_MOST]:
         series = run.present(key)
         if series is not None and not _says_nothing(key, series):
-            plain = label if labels.count(label) == 1 else _of_node(label, key)
-            found.append(_value(_short(plain), key, series))
-    return found, max(0, len(keys) - _MOST)
-
-
-def _of_node(label: str, key: str) -> str:
-    """Return a label that is unique among equal ones: with the node, else the key."""
-    node = key.partition("/l:")[2]
-    return f"{label} {node}" if node else key
+            label = describe(key).label
+            unique = label if count[label] == 1 else key
+            logged.append(_LoggedFigure(_short(unique), *_value(key, series), series))
+    rows = _table(logged, width) if logged else []
+    left_out = len(keys) - _MOST
+    return [*rows, [(f"+{left_out} more", "dim")]] if left_out > 0 else rows
 
 
 def _short(label: str) -> str:
@@ -103,35 +103,22 @@ def _says_nothing(key: str, series: Series) -> bool:
     return _MEMORY.fullmatch(modern(key)) is not None and bounds[1] == 0
 
 
-def _value(label: str, key: str, series: Series) -> LoggedFigure:
-    """Return the last value, with its share if it has a maximum."""
+def _value(key: str, series: Series) -> tuple[str, str, float | None]:
+    """Return the last value in words, its role, and its share if it has a maximum."""
     value = series.values[-1]
     unit = describe(key).unit
     if modern(key) == _MFU and value == 0:  # verl writes 0 for an unknown model or GPU
-        return LoggedFigure(label, "unknown", None, "dim", series)
+        return "unknown", "dim", None
     if not math.isfinite(value):
-        return LoggedFigure(label, value_text(value, ""), None, "odd", series)
-    if unit == "percent" and not _OF_WANDB.fullmatch(key) and _in_shares(series):
-        unit = "share"
-    if unit == "share":
-        return LoggedFigure(label, value_text(value, "share"), value, "value", series)
-    if unit == "percent":
-        return LoggedFigure(label, value_text(value, "%"), value / 100, "value", series)
-    return LoggedFigure(label, value_text(value, unit), None, "value", series)
+        return value_text(value, ""), "odd", None
+    share = {"share": value, "percent": value / 100}.get(unit)
+    return value_text(value, unit), "value", share
 
 
-def _in_shares(series: Series) -> bool:
-    """True if a percentage is logged as a share of 1, as some programs do."""
-    span = series.steps[-1] - series.steps[0] + 1
-    _, (most,), _ = series.pyramid.query(series.steps[0], span, 1)
-    return most is not None and most <= 1
-
-
-def figure_rows(logged: list[LoggedFigure], width: int) -> list[Pieces]:
-    """Return a row for each figure, in columns: label, bar, value, sparkline."""
+def _table(logged: list[_LoggedFigure], width: int) -> list[Pieces]:
     values = max(5, *(cell_len(item.value) for item in logged))
     longest = max(cell_len(item.label) for item in logged)
-    columns: list[TextColumn[LoggedFigure]] = [
+    columns: list[TextColumn[_LoggedFigure]] = [
         TextColumn("", lambda one, n: [(middle(one.label, n), "dim")], 8, 8, longest),
         TextColumn("", lambda one, n: [_gauge(one.share, n)], _GAUGE, 1),
         TextColumn("", lambda one, _: [(one.value, one.role)], values, 9, right=True),
@@ -143,7 +130,7 @@ def figure_rows(logged: list[LoggedFigure], width: int) -> list[Pieces]:
     return [table.row(item) for item in logged]
 
 
-def _spark(figure: LoggedFigure, cells: int) -> Pieces:
+def _spark(figure: _LoggedFigure, cells: int) -> Pieces:
     return spark_pieces(sparkline(figure.series, cells), "spark")
 
 

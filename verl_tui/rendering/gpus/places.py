@@ -1,17 +1,25 @@
 """The devices of this host and those that the shown run has logged, place by place, as the rows of
 a panel.
+
+In a panel a few devices take a row each, more become a matrix. On a full screen each device has a
+row, with its history and its processes below.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.rendering.gpus.logged_figures import figure_rows, figures
-from verl_tui.rendering.gpus.place_rows import detail_rows, panel_rows
-from verl_tui.rendering.text.piece import text_of
-from verl_tui.rendering.text.printable import middle, wrapped
+from verl_tui.rendering.gpus.device_rows import device_rows, history_rows, process_rows
+from verl_tui.rendering.gpus.logged_figures import figure_rows
+from verl_tui.rendering.gpus.matrix import matrix
+from verl_tui.rendering.gpus.remarks import callouts, device_summary, name, side_by_side
+from verl_tui.rendering.text.piece import cells_of, text_of
+from verl_tui.rendering.text.printable import cut, middle, wrapped
+from verl_tui.rendering.text.wrap import ELLIPSIS, fit_left
 from verl_tui.runs.views.devices import (
     Device,
     host,
@@ -21,24 +29,31 @@ from verl_tui.runs.views.devices import (
     same_host,
 )
 from verl_tui.runs.views.state import State, state
+from verl_tui.times import duration
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from verl_tui.records import GpuProcess
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
-    from verl_tui.runs.run import Run
 
 _ACTIVE = frozenset({State.WAITING, State.RUNNING, State.STALLED, State.UNKNOWN})
 """States of a run that may use the devices as they are now."""
+_ALWAYS_ROWS = 2
+"""Most devices that are never a matrix, however small the panel."""
+_TALLEST = 6
+"""Most rows of a device's history."""
+_SHORT = 40
+"""Width below which a summary is shortened, in cells."""
 
 
 class DevicePlace(NamedTuple):
     """The devices of one place, and the rows below them."""
 
-    heading: str
-    devices: list[Device]
-    below: list[Pieces]
+    heading: str = ""
+    devices: Sequence[Device] = ()
+    below: Sequence[Pieces] = ()
 
 
 def gpu_rows(view: View, width: int, height: int, *, zoomed: bool) -> list[Pieces]:
@@ -64,14 +79,14 @@ def _all_rows(view: View, width: int, height: int, *, zoomed: bool) -> list[Piec
         if rows and len(rows) + 2 < height:
             rows.append([])
         if place.heading:
-            heading = middle(place.heading, width)
-            rows.append([(heading, "dim")])
-        devices = place.devices
+            rows.append([(middle(place.heading, width), "dim")])
         if zoomed:
             belongs = owns(view.run) if view.run is not None else lambda _: ""
-            rows += detail_rows(devices, width, share, belongs)
+            rows += detail_rows(place.devices, width, share, belongs)
+        elif len(place.devices) <= max(share, _ALWAYS_ROWS):
+            rows += _panel_rows(tuple(place.devices), width, None)
         else:
-            rows += panel_rows(devices, width, share)
+            rows += _panel_rows(tuple(place.devices), width, share)
         rows += place.below
     return rows
 
@@ -83,21 +98,82 @@ def _height_of_each(places: Sequence[DevicePlace], height: int, *, zoomed: bool)
     device of a single place its own row where all of them fit.
     """
     occupied = [place.devices for place in places if place.devices]
-    least = 1
     if len(occupied) == 1 and not zoomed and len(occupied[0]) <= height:
-        least = len(occupied[0])
-    left = height - _rows_beside(places, zoomed=zoomed)
-    return max(least, left // max(1, len(occupied)))
+        return height
+    headed = len(places) > 1 or any(place.heading for place in places)
+    beside = (2 * len(places) - 1) * headed
+    beside += sum(len(place.below) for place in places) * zoomed
+    return max(1, (height - beside) // max(1, len(occupied)))
 
 
-def _rows_beside(places: Sequence[DevicePlace], *, zoomed: bool) -> int:
-    """Return the rows of headings and gaps, zoomed also those below the devices."""
-    rows = 0
-    if len(places) > 1 or any(place.heading for place in places):
-        rows += 2 * len(places) - 1
-    if zoomed:
-        rows += sum(len(place.below) for place in places)
-    return rows
+# -- the devices of a place ------------------------------------------------------------------------
+
+
+# devices are read more rarely than runs make steps, and measured, then drawn
+@lru_cache(maxsize=4)
+def _panel_rows(
+    devices: tuple[Device, ...], width: int, most: int | None
+) -> list[Pieces]:
+    """Write each device into a row, or all into so many rows."""
+    if most is not None:
+        return overview_rows(devices, width, most)
+    return [*_rows(devices, width), *_callouts(devices, width)]
+
+
+def overview_rows(devices: Sequence[Device], width: int, height: int) -> list[Pieces]:
+    """Write many devices: a summary, the matrix, remarks."""
+    words = side_by_side(device_summary(devices, short=width < _SHORT), width)
+    remarks = _callouts(devices, width, with_idle=False)
+    cells = matrix(devices, width, height - len(words) - len(remarks))
+    return [*([(line, "name")] for line in words), *cells, *remarks]
+
+
+def detail_rows(
+    devices: Sequence[Device],
+    width: int,
+    height: int,
+    belongs: Callable[[GpuProcess], str],
+) -> list[Pieces]:
+    """Write devices on a full screen: each with its history and its processes.
+
+    Args:
+        devices: In the order to show.
+        width: Most cells a row may take.
+        height: Rows that fit, which the histories share.
+        belongs: Names the relation of a process to the shown run.
+    """
+    running = [process_rows(device.gpu, width, belongs) for device in devices]
+    least = sum(1 + len(rows) for rows in running)
+    lines = _callouts(devices, width)
+    if len(devices) > _ALWAYS_ROWS and len(lines) + least > height:
+        lines = [*overview_rows(devices, width, height), []]
+    spare = (height - len(lines) - least) // max(1, len(devices))
+    pasts = [history_rows(one, width, min(_TALLEST, spare)) for one in devices]
+    rows = _rows(devices, width, past=not any(pasts))
+    for device, row, past, processes in zip(devices, rows, pasts, running, strict=True):
+        words = f"below: the last {duration(device.span)}" if past else ""
+        room = width - cells_of(row)
+        known = device.span is not None and room > len(words)
+        lines += [[*row, *[(words.rjust(room), "dim")] * known], *past, *processes]
+    return lines
+
+
+def _rows(devices: Sequence[Device], width: int, *, past: bool = True) -> list[Pieces]:
+    longest = max(4, width // 3)
+    gpus = [replace(one.gpu, index=fit_left(name(one), longest)) for one in devices]
+    pasts = [one.history for one in devices]
+    rows = device_rows(gpus, width, past=pasts if past and any(pasts) else [])
+    return [cut(list(row), width, ELLIPSIS) for row in rows]
+
+
+def _callouts(
+    devices: Sequence[Device], width: int, *, with_idle: bool = True
+) -> list[Pieces]:
+    remarks = callouts(devices, with_idle=with_idle)
+    return [[(line, "warn")] for line in side_by_side(remarks, width)]
+
+
+# -- the places ------------------------------------------------------------------------------------
 
 
 def device_places(view: View, width: int) -> list[DevicePlace]:
@@ -105,17 +181,17 @@ def device_places(view: View, width: int) -> list[DevicePlace]:
     its devices are known to be elsewhere.
     """
     here = _this_host(view, width)
-    name = _host_name(view)
-    logged, run_host = _logged_place(view, width, name if here.devices else "")
+    where = view.monitor.gpus.host if view.monitor.gpus is not None else ""
+    logged, run_host = _logged_place(view, width, where if here.devices else "")
+    if not logged.devices and not logged.below:
+        return [here]
     if not here.devices:
         return _without_own(here, logged, width)
     if not logged.devices:
-        return [here, logged] if logged.below else [here]
-    here = here._replace(heading=f"this host, {name}" if name else "this host")
-    elsewhere = run_host and name and not same_host(run_host, name)
-    if elsewhere:
-        return [logged, here]
-    return [here, logged]
+        return [here, logged]
+    here = here._replace(heading=", ".join(filter(None, ("this host", where))))
+    elsewhere = run_host and where and not same_host(run_host, where)
+    return [logged, here] if elsewhere else [here, logged]
 
 
 def _without_own(
@@ -124,31 +200,22 @@ def _without_own(
     """Return the places where this host has no devices; why it has none stands in the heading of
     the run's where that fits: two rows less.
     """
-    if not logged.devices and not logged.below:
-        return [here]
     heading = f"{logged.heading}; {text_of(here.below[0])}"
     if len(here.below) == 1 and cell_len(heading) <= width:
         return [logged._replace(heading=heading)]
     return [logged, here] if logged.devices else [here, logged]
 
 
-def _host_name(view: View) -> str:
-    if view.monitor.gpus is None:
-        return ""
-    return view.monitor.gpus.host
-
-
 def _this_host(view: View, width: int) -> DevicePlace:
     """Return the devices of this host, and the reason where some or all are missing."""
     reading = view.monitor.gpus
     if reading is None:
-        devices = []
-        problem = "no reading yet"
-    else:
-        devices = view.monitor.gpu_history.devices(reading)
-        problem = reading.problem or ("" if devices else "no GPU found here")
-    lines = wrapped(problem, width) if problem else ()
-    return DevicePlace("", devices, [[(line, "dim")] for line in lines])
+        return DevicePlace(below=[[("no reading yet", "dim")]])
+    devices = view.monitor.gpu_history.devices(reading)
+    problem = reading.problem or ("" if devices else "no GPU found here")
+    return DevicePlace(
+        "", devices, [[(line, "dim")] for line in wrapped(problem, width)]
+    )
 
 
 def _logged_place(view: View, width: int, local_host: str) -> tuple[DevicePlace, str]:
@@ -162,42 +229,28 @@ def _logged_place(view: View, width: int, local_host: str) -> tuple[DevicePlace,
     """
     run = view.run
     if run is None:
-        return DevicePlace("", [], []), ""
+        return DevicePlace(), ""
     devices, used = logged_devices(run)
-    below = _figure_rows(run, used, width)
-    run_host = _only_host(run, devices)
+    below = figure_rows(run, used, width)
+    nodes = sorted({device.node for device in devices})
+    run_host = "" if nodes[1:] else "".join(nodes) or host(run)
     if run_host:  # named once, in the heading
         devices = [device._replace(node="") for device in devices]
     if local_host and state(run, view.now) in _ACTIVE:
-        devices = [
-            device
-            for device in devices
-            if not same_host(device.node or run_host, local_host)
-        ]
-    heading = _heading(run, run_host if devices else "")
+        devices = _elsewhere(devices, run_host, local_host)
+    heading = _heading(logs_cluster(run), run_host if devices else "")
     return DevicePlace(heading, devices, below), run_host
 
 
-def _only_host(run: Run, devices: Sequence[Device]) -> str:
-    """Return the host that all devices of a run are on, empty if there are several."""
-    nodes = {device.node for device in devices}
-    if len(nodes) > 1:
-        return ""
-    return next(iter(nodes), "") or host(run)
-
-
-def _figure_rows(run: Run, used: set[str], width: int) -> list[Pieces]:
-    """Return what a run has logged of its host and its devices otherwise."""
-    found, left_out = figures(run, used)
-    rows = figure_rows(found, width) if found else []
-    if left_out:
-        rows += [[(line, "dim")] for line in wrapped(f"+{left_out} more", width)]
-    return rows
-
-
-def _heading(run: Run, run_host: str) -> str:
+def _heading(cluster: bool, run_host: str) -> str:
     """Return the source of devices that are not read here."""
-    if logs_cluster(run):
+    if cluster:
         return f"of the cluster, {run_host}" if run_host else "of the cluster"
-    where = f"logged on {run_host}" if run_host else "logged by the run"
-    return f"newest {where}"
+    return f"newest logged {f'on {run_host}' if run_host else 'by the run'}"
+
+
+def _elsewhere(
+    devices: Sequence[Device], run_host: str, local_host: str
+) -> list[Device]:
+    """Return the devices that are on another host."""
+    return [one for one in devices if not same_host(one.node or run_host, local_host)]

@@ -7,7 +7,7 @@ kernels.
 
 from __future__ import annotations
 
-from itertools import islice
+import math
 from operator import itemgetter
 from statistics import median
 from typing import TYPE_CHECKING
@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 
 from verl_tui.records import POWER_CAP
-from verl_tui.rendering.gpus.device_rows import HOT_CELSIUS, finite, is_full
 from verl_tui.rendering.text.printable import wrapped
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from verl_tui.records import Gpu
     from verl_tui.runs.views.devices import Device
 
 IDLE = 10.0
@@ -30,8 +30,17 @@ WORKS = 40.0
 """Utilisation in percent from which on a device works."""
 UNEVEN = 30.0
 """Difference between the most and the least busy device that is remarked, in percentage points."""
+HOT_CELSIUS = 85.0
+"""Temperature that is marked: data centre boards slow down from a few degrees above it."""
+FULL_SHARE = 0.98
+"""Share of used memory that is marked: the next allocation may fail."""
 _NAMED = 4
 """Most devices listed by name; the others are counted."""
+
+
+def finite(value: float | None) -> float | None:
+    """Return a finite value, None for others."""
+    return value if value is not None and math.isfinite(value) else None
 
 
 def name(device: Device) -> str:
@@ -42,9 +51,7 @@ def name(device: Device) -> str:
 def busy(device: Device) -> float | None:
     """Return a device's utilisation from 0 to 100, None where it is unknown."""
     percent = finite(device.gpu.utilization)
-    if percent is None:
-        return None
-    return min(max(percent, 0.0), 100.0)
+    return None if percent is None else min(max(percent, 0.0), 100.0)
 
 
 def idle(devices: Sequence[Device]) -> list[Device]:
@@ -64,49 +71,58 @@ def _lately(devices: Iterable[Device]) -> list[tuple[float, Device]]:
     ]
 
 
-def throttled(device: Device) -> bool:
-    """True if a device is throttled by more than its power limit."""
-    return any(word != POWER_CAP for word in device.gpu.throttle or ())
+def throttled(gpu: Gpu) -> str | None:
+    """Return by what a device is throttled, None where it is not, or by its power limit only."""
+    found = (f" {word}" for word in gpu.throttle or () if word != POWER_CAP)
+    return next(found, None)
 
 
-def hot(device: Device) -> bool:
-    """True if a device is about to slow down from heat."""
-    celsius = finite(device.gpu.temperature)
-    return celsius is not None and celsius >= HOT_CELSIUS
+def hot(gpu: Gpu) -> str | None:
+    """Return the temperature of a device that is about to slow down from heat, None of others."""
+    celsius = finite(gpu.temperature) or 0.0
+    return f" {celsius:.0f}°C" if celsius >= HOT_CELSIUS else None
 
 
-def full(device: Device) -> bool:
-    """True if nearly all memory of a device is in use."""
-    return is_full(device.gpu)
+def full(gpu: Gpu) -> str | None:
+    """Return an empty text where nearly all memory of a device is in use, else None."""
+    used, total = gpu.memory_used, gpu.memory_total
+    return "" if used is not None and total and used >= FULL_SHARE * total else None
+
+
+TRAITS = {"throttled": throttled, "hot": hot, "memory full": full}
+"""What a device is marked for by itself."""
 
 
 def device_summary(devices: Sequence[Device], *, short: bool = False) -> list[str]:
     """Return number, utilisation, idle ones and power of devices, `short` in fewer letters."""
     nodes = len({device.node for device in devices})
-    parts = [counted(len(devices), "GPU") + (f" on {nodes} nodes" if nodes > 1 else "")]
-    known = [percent for percent in map(busy, devices) if percent is not None]
-    if known:
-        template = (
-            "{:.0f}/{:.0f}/{:.0f}%" if short else "min {:.0f} med {:.0f} max {:.0f}%"
-        )
-        parts.append(template.format(min(known), median(known), max(known)))
+    parts = [counted(len(devices), "GPU") + f" on {nodes} nodes" * (nodes > 1)]
+    if known := [percent for percent in map(busy, devices) if percent is not None]:
+        form = "{:.0f}/{:.0f}/{:.0f}%" if short else "min {:.0f} med {:.0f} max {:.0f}%"
+        parts.append(form.format(min(known), median(known), max(known)))
+    if idlers := idle(devices):
+        parts.append(f"{len(idlers)} idle: {_listed(_named(idlers))}")
+    watts = sum(finite(device.gpu.power) or 0.0 for device in devices)
+    power = f"{watts / 1000:.1f} kW" if watts >= 1000 else f"{watts:.0f} W"
+    return [*parts, *[power] * (watts > 0)]
+
+
+def callouts(devices: Sequence[Device], *, with_idle: bool = True) -> Iterator[str]:
+    """Yield a few words for each remark; idle devices may be left to the summary."""
     idlers = idle(devices)
-    if idlers:
-        parts.append(f"{len(idlers)} idle: {_listed(idlers)}")
-    return parts + _power(devices)
+    never = [device for device in devices if not device.worked]
+    unused = never * (len(never) < len(devices))
+    about = [
+        *((fault, _named(lost)) for fault, lost in _by_fault(devices).items()),
+        ("idle", _named(idlers * with_idle)),
+        ("never at work, maybe not this run's", _named(unused)),
+        *((trait, _marked(trait, devices)) for trait in TRAITS),
+    ]
+    yield from (f"{what}: GPU {_listed(found)}" for what, found in about if found)
+    yield from _uneven([one for one in devices if one not in (*idlers, *never)])
 
 
-def _power(devices: Sequence[Device]) -> list[str]:
-    """Return the power of all devices, nothing if it is unknown."""
-    stated = [finite(device.gpu.power) for device in devices]
-    known = [watts for watts in stated if watts is not None]
-    if not known:
-        return []
-    total = sum(known)
-    return [f"{total / 1000:.1f} kW" if total >= 1000 else f"{total:.0f} W"]
-
-
-def _by_fault(devices: Sequence[Device]) -> Mapping[str, Sequence[Device]]:
+def _by_fault(devices: Sequence[Device]) -> dict[str, list[Device]]:
     found: dict[str, list[Device]] = {}
     for device in devices:
         if device.gpu.fault:
@@ -114,62 +130,37 @@ def _by_fault(devices: Sequence[Device]) -> Mapping[str, Sequence[Device]]:
     return found
 
 
-def callouts(devices: Sequence[Device], *, with_idle: bool = True) -> Iterator[str]:
-    """Yield a few words for each remark; idle devices may be left to the summary."""
-    for fault, faulty in _by_fault(devices).items():
-        yield from _about(fault, faulty)
-    idlers = idle(devices)
-    if with_idle:
-        yield from _about("idle", idlers)
-    never = [device for device in devices if not device.worked]
-    if len(never) < len(devices):
-        yield from _about("never at work, maybe not this run's", never)
-    yield from _about("throttled", filter(throttled, devices), _reason)
-    yield from _about("hot", filter(hot, devices), _celsius)
-    yield from _about("memory full", filter(full, devices))
-    yield from _uneven([one for one in devices if one not in (*idlers, *never)])
-
-
 def _uneven(devices: Sequence[Device]) -> Iterator[str]:
     """Yield a remark if devices that all work are unevenly busy."""
     known = sorted(_lately(devices), key=itemgetter(0))
     if known and known[-1][0] - known[0][0] >= UNEVEN:
-        lowest, least = known[0]
-        highest, most = known[-1]
+        (lowest, least), (highest, most) = known[0], known[-1]
         yield f"uneven lately: GPU {name(least)} {lowest:.0f}%, GPU {name(most)} {highest:.0f}%"
 
 
-def _about(
-    what: str, found: Iterable[Device], more: Callable[[Device], str] = lambda _: ""
-) -> Iterator[str]:
-    devices = list(found)
-    if devices:
-        yield f"{what}: GPU {_listed(devices, more)}"
+def _marked(trait: str, devices: Sequence[Device]) -> dict[str, str]:
+    """Return the names of the devices that are marked for a trait, and what is said of each."""
+    said = {name(device): TRAITS[trait](device.gpu) for device in devices}
+    return {device: text for device, text in said.items() if text is not None}
 
 
-def _celsius(device: Device) -> str:
-    return f" {device.gpu.temperature:.0f}°C"
+def _named(devices: Iterable[Device]) -> dict[str, str]:
+    return dict.fromkeys(map(name, devices), "")
 
 
-def _reason(device: Device) -> str:
-    return " " + next(word for word in device.gpu.throttle or () if word != POWER_CAP)
+def _listed(found: Mapping[str, str]) -> str:
+    """List devices by their names, each with what is said of it."""
+    named = [key + text for key, text in found.items()]
+    more = f" +{len(named) - _NAMED} more" if len(named) > _NAMED else ""
+    return ", ".join(named[:_NAMED]) + more
 
 
 def side_by_side(parts: Iterable[str], width: int) -> list[str]:
     """Return parts side by side in lines; only parts longer than a line are broken."""
     lines: list[str] = []
-    for words in parts:
-        part = words
+    for part in parts:
         if lines and cell_len(lines[-1]) + 2 + cell_len(part) <= width:
             lines[-1] += f"  {part}"
         else:
             lines += wrapped(part, width)
     return lines
-
-
-def _listed(
-    devices: Sequence[Device], more: Callable[[Device], str] = lambda _: ""
-) -> str:
-    named = ", ".join(name(device) + more(device) for device in islice(devices, _NAMED))
-    rest = len(devices) - _NAMED
-    return named + (f" +{rest} more" if rest > 0 else "")

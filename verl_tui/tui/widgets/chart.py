@@ -12,7 +12,6 @@ from textual.strip import Strip
 
 from verl_tui.rendering.charts.chart_data import ChartData
 from verl_tui.rendering.charts.downsample import neighbour
-from verl_tui.rendering.charts.path import neighbour_on_path
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.charts.values import cursor_values
 from verl_tui.rendering.text.hues import FAMILIES, HUES, with_faint
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
     from textual import events
     from textual.binding import BindingType
 
-    from verl_tui.rendering.charts.braille import Text
-    from verl_tui.rendering.charts.chart_data import ChartLine
+    from verl_tui.rendering.charts.symbols import Text
     from verl_tui.tui.widgets.role_styled import Looks
 
 _EMPTY = -1
@@ -190,7 +188,7 @@ class Chart(RoleStyled, can_focus=True):
         """Return what the cursor reads, `at` this step on an axis of time; nothing while there is
         no cursor.
         """
-        if self._cursor is None or not self._data.all_lines:
+        if self._cursor is None or not self._data.lines:
             return []
         return [*cursor_values(self._data, self._cursor, self.drawing.cache, at)]
 
@@ -248,9 +246,6 @@ class Chart(RoleStyled, can_focus=True):
         """
         main = self._data.main
         window = self.drawing.window
-        if main is not None and main.over is not None and window is None:
-            self._read_path(main, columns)
-            return
         if main is None or window is None:
             return
         step = self._cursor
@@ -263,12 +258,6 @@ class Chart(RoleStyled, can_focus=True):
                 break
             step = found
         self._move(step)
-
-    def _read_path(self, line: ChartLine, steps: int) -> None:
-        """Move the cursor along a path; it starts at its end."""
-        step = neighbour_on_path(line, self._cursor, steps)
-        if step is not None:
-            self._move(step)
 
     def action_read_end(self, direction: int) -> None:
         """Move the cursor to the first (-1) or last (1) point shown."""

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 from textual.message_pump import MessagePump
 
-from verl_tui.rendering.charts import zoom_window
-from verl_tui.rendering.charts.cache import WEIGHTS
-from verl_tui.rendering.charts.x_axes import on_axis
+from verl_tui.rendering.charts.downsample import WEIGHTS
+from verl_tui.rendering.charts.x_axes import holding, on_axis, panned, zoomed
 from verl_tui.rendering.session.snapshot import HINT_KEYS
 from verl_tui.tui.keys.actions import LEARN, TAKE, act
 from verl_tui.tui.messages import toast
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from verl_tui.rendering.charts.plan import ChartLook
-    from verl_tui.rendering.charts.zoom_window import ZoomSpan
+    from verl_tui.rendering.charts.x_axes import ZoomSpan
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
     from verl_tui.tui.widgets.chart import Chart
@@ -33,7 +32,7 @@ _LEAST_POINTS = 8
 KEYS = tuple(
     act(keys, f"look('{name}')", f"look.{name}", words, LEARN)
     for keys, name, words in (
-        ("x", "axis", "X axis: step, time, relative, KL"),
+        ("x", "axis", "X axis: step, time, relative"),
         ("y", "log", "Log scale"),
         ("Y", "outliers", "Y axis with or without outliers"),
         ("s", "smoother", "Smoother"),
@@ -137,13 +136,13 @@ def _span_after(
 ) -> ZoomSpan | None:
     """Return the steps that are shown after a key that zooms or goes along the x axis."""
     if what not in ("in", "out"):
-        return zoom_window.panned(span, whole, -1 if what == "earlier" else 1)
+        return panned(span, whole, -1 if what == "earlier" else 1)
     # a run may log only every hundredth step
     tables = (table for one in run.sources.values() for table in one.tables.values())
     points = max(map(len, tables))
     least = max(1, _LEAST_POINTS * (whole[1] - whole[0]) // max(1, points))
     factor = 0.5 if what == "in" else 2.0
-    return zoom_window.zoomed(span, whole, factor, at=cursor, least=least)
+    return zoomed(span, whole, factor, at=cursor, least=least)
 
 
 def why_unchanged(
@@ -178,7 +177,7 @@ def with_step_in_sight(
     whole = run.reach if run is not None else None
     if look.span is None or whole is None or cursor is None:
         return look
-    return look._replace(span=zoom_window.holding(look.span, whole, cursor))
+    return look._replace(span=holding(look.span, whole, cursor))
 
 
 def step_at(run: Run | None, key: str, look: ChartLook, position: int) -> int | None:
