@@ -1,7 +1,7 @@
 """One cause, one finding: names the cause of each finding, by its rule and when it began.
 
-What moved before the reward fell, a service that stopped answering or the responses' length, is
-looked for only where it has fallen: neither is a fault by itself.
+A service that stopped answering is looked for only where the reward has fallen: it is no fault by
+itself.
 """
 
 from __future__ import annotations
@@ -9,10 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import replace
 from itertools import product
-from statistics import median
 from typing import TYPE_CHECKING, TypeAlias
-
-import numpy as np
 
 from verl_tui.health.finding import number
 from verl_tui.health.new_lines import in_words, new_lines
@@ -21,7 +18,6 @@ from verl_tui.health.root_cause import fails_service
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from verl_tui.health.conditions.windows import Numbers
     from verl_tui.health.finding import Finding
     from verl_tui.health.guide import Guide, Rule
     from verl_tui.health.rule_context import RuleContext
@@ -121,50 +117,31 @@ def step_before(run: Run, finding: Finding, points: int) -> int | None:
     return min(since, series.steps[max(0, at)])
 
 
-_LENGTHS = ("length-collapse", "length-explosion")
+_ERRORS = "worker-errors"
 _FALLS = ("reward-zero", "reward-cliff", "reward-slide")
-_PAST, _SURE = 40, 10
-"""Logged points before the fall that show the usual length, and how many there must be."""
-_TIMES = 2.0
-"""A length that has doubled since, or is down to half, has moved; of this it must have gone
-`_BEGUN` when the reward began to fall: heuristic.
-"""
-_BEGUN, _FOOT = 1.2, 1.1
-"""Up to a tenth beyond its usual size it has not begun to move."""
 
 
 def with_first_moves(
     known: Sequence[Finding], context: RuleContext
 ) -> Sequence[Finding]:
-    """Return the findings with those that moved before the reward fell.
+    """Return the findings with the service that stopped answering before the reward fell.
 
     Args:
         known: What was found so far.
         context: The run.
     """
     falls = [one for one in known if one.id in _FALLS and one.key]
-    if not falls:
+    if not falls or _ERRORS in context.guide.silenced:
         return known
-    fall = min(falls, key=lambda one: one.since_step or 0)
-    found = _with(known, _length(context, fall), replaces=False)
-    found = _with(found, _service(context, fall), replaces=True)
-    return [one for one in found if one.id not in context.guide.silenced]
-
-
-def _with(
-    known: Sequence[Finding], new: Finding | None, *, replaces: bool
-) -> Sequence[Finding]:
-    """Return the findings with one more, which may replace those of its id, or be left out."""
-    if new is None:
-        return known
-    others = [one for one in known if one.id != new.id]
-    return [*others, new] if replaces or len(others) == len(known) else known
+    found = _service(context, min(falls, key=lambda one: one.since_step or 0))
+    others = [one for one in known if one.id != _ERRORS]
+    return known if found is None else [*others, found]
 
 
 def _service(context: RuleContext, fall: Finding) -> Finding | None:
     """Return that calls of a service began to fail where the reward began to fall."""
     series = context.known(fall.key)
-    rule = context.guide.rule("worker-errors")
+    rule = context.guide.rule(_ERRORS)
     if series is None or rule is None or fall.since_step is None:
         return None
     for one in new_lines(context.run, series.steps, fall.since_step):
@@ -180,43 +157,3 @@ def _service(context: RuleContext, fall: Finding) -> Finding | None:
                 advice=said.advice or None,
             )
     return None
-
-
-def _length(context: RuleContext, fall: Finding) -> Finding | None:
-    """Return that responses had begun to grow or shrink before the reward fell, and went on."""
-    series = context.known(context.indicators.get("response_length"))
-    since = fall.since_step
-    if series is None or since is None:
-        return None
-    at = bisect_left(series.steps, since)
-    before, newest = series.values[max(0, at - _PAST) : at], series.values[-1]
-    if len(before) < _SURE or at >= len(series) or min(before) <= 0:
-        return None
-    usual = median(before[: len(before) // 2])
-    grows = newest > usual
-    place = _moved_at(np.array([*before, newest]) / usual, grows=grows)
-    rule = context.guide.rule(_LENGTHS[grows])
-    if rule is None or place is None:
-        return None
-    began = series.steps[at - len(before) + place]
-    figures = f"from {number(usual)} to {number(newest)} tokens from step {began} on"
-    found = rule.finding(
-        f"response length {'grew' if grows else 'shrank'} {figures}, before the reward fell from "
-        f"step {since} on",
-        [f"{series.key}: {figures}, {number(before[-1])} when the reward fell"],
-        since=began,
-        step=series.steps[-1],
-        key=series.key,
-    )
-    source = "heuristic: twice or half of its usual size, begun before the fall"
-    return replace(found, source=source)
-
-
-def _moved_at(times: Numbers, *, grows: bool) -> int | None:
-    """Return the place of the first multiple of the usual size that had left it for good, None if
-    the last but one had not, or the newest has not gone far enough.
-    """
-    times = times if grows else 1 / times
-    still = np.flatnonzero(times < _FOOT)
-    has_moved = (times[-2:] >= (_BEGUN, _TIMES)).all()
-    return int(still[-1]) + 1 if has_moved and len(still) else None

@@ -87,6 +87,8 @@ _FAILED, _NEEDS = "failed: ", "needs "
 """Beginnings of the reasons of the first and the last."""
 
 
+LACKS = "the log has"
+"""Beginning of the reason of a rule for which the log lacks a metric."""
 TOO_LARGE = "its values are too large to be reckoned with"
 """Reason of a rule whose squares and sums overflow, from about 1e150 on."""
 

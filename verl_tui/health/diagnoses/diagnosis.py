@@ -93,6 +93,8 @@ class InBlocks(NamedTuple):
     """Points a block: enough to tell a level from noise, few enough to find failures soon."""
     needs: int = 4
     """Fewest blocks to judge."""
+    lasts: bool = True
+    """Whether other metrics and settings alone make it another one."""
     patience: int = 5
     """Blocks without the signs after which it is over: it must not come and go with noise."""
 

@@ -36,7 +36,7 @@ def uneven_gpus(context: RuleContext, rule: Rule) -> InBlocks | str:
     highest = max(one.highest for one in filter(None, map(context.run.series, used)))
     of = 100.0 if highest <= 1.0 else 1.0, rule.threshold
     # Two blocks in a row must show it: devices dip in turn.
-    return InBlocks(tuple(used), _find, of, size=5, needs=2, patience=2)
+    return InBlocks(tuple(used), _find, of, 5, 2, lasts=False, patience=2)
 
 
 def _find(blocks: Blocks, of: InBlocks) -> Shown:

@@ -168,7 +168,7 @@ def one_phase(context: RuleContext, rule: Rule) -> Told | str | None:
     run = context.run
     found = breakdown(run)
     if found is None or not found.whole > 0:
-        return "the log has no times of a step's phases"
+        return "no times of a step's phases are known"
     if len(found.steps) < rule.window:
         return f"needs {rule.window} steps, has {len(found.steps)}"
     long = [part for part in found.parts if _is_long(run, rule, found, part)]

@@ -199,9 +199,8 @@ def _compared(blocks: Blocks, of: InBlocks, lag: int) -> list[_Sign]:
     """Return the signs over so many blocks that a rising reward is no improvement."""
     low, high = blocks.lowest[0], blocks.highest[0]
     _, gain, t = blocks.slopes(0, lag)
-    rises = (t >= _RISE_T) & (
-        gain >= _RISE * np.maximum(high - low, abs(high + low) / 2)
-    )
+    least = _RISE * np.maximum(high - low, abs(high + low) / 2)
+    rises = (t >= _RISE_T) & (gain >= least)
     rises[: lag - 1] = False
     validations = range(_FIGURES, _FIGURES + of.of)
     # Where any validation follows, the reward stands for something.
@@ -220,31 +219,36 @@ def _compared(blocks: Blocks, of: InBlocks, lag: int) -> list[_Sign]:
         error = np.divide(change, t, out=np.zeros(len(t)), where=is_error)
         still = known & ~fell & (change + _SURE * abs(error) < least)
         found += [(i, fell, "validation fell"), (i, still, "validation stood still")]
-    for i, words, way in (
-        (1, "samples repeat themselves more", 1),
-        (2, "samples have become more alike", -1),
+    poorer = _POORER * blocks.before(2, lag - 1)
+    for i, words, way, much in (
+        (1, "samples repeat themselves more", 1, _REPEATS),
+        (2, "samples have become more alike", -1, poorer),
     ):
         counts, change, t = blocks.slopes(i, lag)
-        first = blocks.before(i, lag - 1)
         worse = rises & (counts >= _VALIDATIONS) & (way * t >= _RISE_T)
-        worse &= way * change >= (_REPEATS if way > 0 else _POORER * abs(first))
+        worse &= way * change >= much
         for at in np.flatnonzero(worse).tolist():
             scores, spreads = blocks.levels[3:5, at + 1 - lag : at + 1].tolist()
             worse[at] = not (right_or_wrong(scores, spreads) and has_learnt(scores))
         found.append((i, worse, words))
 
-    def told(i: int, words: str, at: int) -> Told:
-        start = at + 1 - lag
-        levels, known = blocks.levels[i, start : at + 1], blocks.known[:, at]
-        fell = words == "validation fell"
-        first = np.nanargmax(levels) if fell else np.flatnonzero(~np.isnan(levels))[0]
-        first_step, begin = int(blocks.last[start + first]), int(blocks.last[start])
-        sign = f"{words}: {number(levels[first])} at step {first_step}, {number(known[i])} now"
-        begun = float(blocks.known[0, start])
-        facts = {"begun": begun, "now": float(known[0]), "begin": begin, "sign": sign}
-        return Told(facts, since=first_step if fell else begin, key=of.keys[i])
-
     def sign(i: int, flags: Flags, words: str) -> _Sign:
-        return flags, lambda at, _: told(i, words, at)
+        def told(at: int, _: int) -> Told:
+            start = at + 1 - lag
+            levels, now = blocks.levels[i, start : at + 1], blocks.known[:, at]
+            fell = words == "validation fell"
+            known = np.flatnonzero(~np.isnan(levels))
+            first = np.nanargmax(levels) if fell else known[0]
+            step, begin = int(blocks.last[start + first]), int(blocks.last[start])
+            way = f"{number(levels[first])} at step {step}, {number(now[i])} now"
+            facts = {
+                "begun": float(blocks.known[0, start]),
+                "now": float(now[0]),
+                "begin": begin,
+                "sign": f"{words}: {way}",
+            }
+            return Told(facts, since=step if fell else begin, key=of.keys[i])
+
+        return flags, told
 
     return [sign(*one) for one in found]

@@ -59,20 +59,15 @@ def restart(context: RuleContext, _: Rule) -> FindingHistory | None:
         for mark, end in zip(marks, ends, strict=True)
     ]
     # They go by step: those beyond the step that the run has reached anew are of segments before.
-    end = context.end
-    reached = [mark for mark in marks if end is None or mark.step <= end]
-    newest = reached[-1] if reached else marks[-1]
-    often = f" for the {_nth(len(marks))} time" if len(marks) > 1 else ""
+    reached = [one for one in marks if context.end is None or one.step <= context.end]
+    newest = (reached or marks)[-1]
+    often = f", {len(marks)} times so far" if len(marks) > 1 else ""
     told = Told(
         {"often": often, "reason": newest.reason},
         [f"step {mark.step}: {mark.reason} ({mark.path})" for mark in marks[-5:]],
         since=newest.step,
     )
     return FindingHistory(told, breaches[-KEPT_BREACHES:])
-
-
-def _nth(count: int) -> str:
-    return {2: "second", 3: "third"}.get(count, f"{count}th")
 
 
 _OF_WEIGHTS = ("reward", "reference_kl", "entropy")
@@ -89,8 +84,6 @@ _ERRORS, _SHARE, _BACK = 5.0, 0.1, 0.4
 """A level has moved by five standard errors and a tenth of it; it is back where it is nearer to the
 start than 40% of the way: heuristic.
 """
-_SAME = 0.02
-"""Difference between learning rates that are the same but for a step's shift: heuristic."""
 
 
 class _Levels(NamedTuple):
@@ -98,34 +91,15 @@ class _Levels(NamedTuple):
 
     key: str
     start: Sequence[float]
-    """The run's first values."""
+    """The run's first values; those after the restart where it is at the run's first step."""
     before: Sequence[float]
     after: Sequence[float]
 
-    @property
-    def anew(self) -> bool:
-        """True if the restart is at the run's first step."""
-        return self.start is self.after
-
-    def moved(self) -> bool:
-        """Return whether it had moved away from the start."""
-        return _differ(self.start, self.before)
-
-    def back(self) -> bool:
+    def is_back(self) -> bool:
         """Return whether it is where it was at the start."""
         way = fmean(self.before) - fmean(self.start)
         still = fmean(self.after) - fmean(self.start)
         return abs(still) <= _BACK * abs(way) and _differ(self.before, self.after)
-
-    def repeats(self) -> bool:
-        """Return whether the values are those of the start once more, one by one, and were others
-        before: a schedule has no noise.
-        """
-        usual = fmean(self.before)
-        pairs = zip(self.after, self.start, strict=False)
-        same = all(math.isclose(now, then, rel_tol=_SAME) for now, then in pairs)
-        stays = all(math.isclose(one, usual, rel_tol=_SHARE) for one in self.start)
-        return same and not stays
 
     @property
     def words(self) -> str:
@@ -135,7 +109,7 @@ class _Levels(NamedTuple):
 
 
 @diagnosis("resume-lost", alive=True)  # it is about the newest restart only
-def resume_lost(context: RuleContext, rule: Rule) -> Told | str | None:
+def resume_lost(context: RuleContext, _: Rule) -> Told | str | None:
     """Find that all that had moved since the run's start is back there right behind the newest
     restart.
     """
@@ -143,34 +117,24 @@ def resume_lost(context: RuleContext, rule: Rule) -> Told | str | None:
     if not run.restarts:
         return "the log shows no restart"
     mark = run.restarts[-1]
-    levels = _levels(run, map(context.indicators.get, _OF_WEIGHTS), mark.step)
-    weights = [*filter(_Levels.moved, levels)]
-    rates = _levels(run, [context.first_key(rule.metric)], mark.step)
-    shown = [*filter(_Levels.repeats, rates)]
-    case = "optimiser"
-    if weights and all(map(_Levels.back, weights)):
-        if weights[0].anew and not _is_to_load(run):
-            return None  # started anew, maybe on purpose
-        case, shown = "", [*weights, *shown]
-    elif not shown or shown[0].anew:
+    around = _levels(run, map(context.indicators.get, _OF_WEIGHTS), mark.step)
+    moved = [one for one in around if _differ(one.start, one.before)]
+    if not moved or not all(map(_Levels.is_back, moved)):
         return None
+    stated = run.config.find(_LOADS)
+    loads = stated is not None and str(stated[1]).strip().lower() not in _NOT
+    if moved[0].start is moved[0].after and not loads:
+        return None  # started anew, maybe on purpose
     return Told(
-        {"levels": "; ".join(one.words for one in shown)},
+        {"levels": "; ".join(one.words for one in moved)},
         [
-            *(f"{one.words}, at the start {number(fmean(one.start))}" for one in shown),
+            *(f"{one.words}, at the start {number(fmean(one.start))}" for one in moved),
             f"step {mark.step}: {mark.reason}",
         ],
-        case=case,
         since=mark.step,
         step=run.step,
-        key=shown[0].key,
+        key=moved[0].key,
     )
-
-
-def _is_to_load(run: Run) -> bool:
-    """Return whether settings say that a start goes on from a checkpoint."""
-    stated = run.config.find(_LOADS)
-    return stated is not None and str(stated[1]).strip().lower() not in _NOT
 
 
 def _levels(run: Run, keys: Iterable[str | None], restart: int) -> Iterator[_Levels]:
