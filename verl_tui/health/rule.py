@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from verl_tui.health.blocks import blocks, full_blocks
 from verl_tui.health.columns import Columns
 from verl_tui.health.conditions.condition import KEPT_BREACHES, Breach, open_breach
-from verl_tui.health.conditions.windows import rolling
+from verl_tui.health.conditions.windows import blocks, full_blocks, rolling
 from verl_tui.health.diagnoses import DIAGNOSES
 from verl_tui.health.diagnoses.diagnosis import (
     FindingHistory,
@@ -24,7 +23,7 @@ from verl_tui.indicators import INDICATORS
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping, Sequence
 
-    from verl_tui.health.blocks import Blocks
+    from verl_tui.health.conditions.windows import Blocks
     from verl_tui.health.diagnoses.diagnosis import Diagnosis, Shown
     from verl_tui.health.finding import Finding, Severity
     from verl_tui.health.guide import Rule

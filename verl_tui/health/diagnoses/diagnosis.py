@@ -10,9 +10,8 @@ from verl_tui.toml_tables import toml_table
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from verl_tui.health.blocks import Blocks
     from verl_tui.health.conditions.condition import Breach
-    from verl_tui.health.conditions.windows import Flags
+    from verl_tui.health.conditions.windows import Blocks, Flags
     from verl_tui.health.finding import Severity
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext

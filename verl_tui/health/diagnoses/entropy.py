@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from verl_tui.health.blocks import lately
-from verl_tui.health.conditions.windows import medians, pasts
+from verl_tui.health.conditions.windows import lately, medians, pasts
 from verl_tui.health.diagnoses.dead_groups import NO_SPREAD, SHARES
 from verl_tui.health.diagnoses.diagnosis import InBlocks, Shown, Told, diagnosis
 from verl_tui.health.exemptions import has_learnt_at_once
@@ -18,8 +17,7 @@ from verl_tui.health.finding import number
 from verl_tui.health.reward import SOLVED
 
 if TYPE_CHECKING:
-    from verl_tui.health.blocks import Blocks
-    from verl_tui.health.conditions.windows import Flags
+    from verl_tui.health.conditions.windows import Blocks, Flags
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 

@@ -24,8 +24,7 @@ from verl_tui.health.reward import gaining_components
 from verl_tui.indicators import validation_keys
 
 if TYPE_CHECKING:
-    from verl_tui.health.blocks import Blocks
-    from verl_tui.health.conditions.windows import Flags, Numbers
+    from verl_tui.health.conditions.windows import Blocks, Flags, Numbers
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from verl_tui.health.blocks import lately, noise
-from verl_tui.health.conditions.windows import rolling
+from verl_tui.health.conditions.windows import lately, noise, rolling
 from verl_tui.health.diagnoses.diagnosis import InBlocks, Shown, Told, diagnosis, went
 from verl_tui.health.finding import number
 from verl_tui.health.limits import known_response_limit, v1_trainer
@@ -18,8 +17,7 @@ from verl_tui.health.reward import SOLVED, gaining_components
 from verl_tui.indicators import validation_keys
 
 if TYPE_CHECKING:
-    from verl_tui.health.blocks import Blocks
-    from verl_tui.health.conditions.windows import Flags, Numbers
+    from verl_tui.health.conditions.windows import Blocks, Flags, Numbers
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 
