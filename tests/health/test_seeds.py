@@ -7,7 +7,6 @@ import random
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 from planted import (
     OTHER,
@@ -21,7 +20,6 @@ from planted import (
 )
 
 from verl_tui.health.finding import Severity
-from verl_tui.health.inputs import unbought
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,13 +57,6 @@ def test_reference_kl_that_climbs_slowly_for_nothing_counts_in_any_names(
     assert "ref-kl-above-band" not in ids(
         judge(planted({key: slow, reward: flat}, beside, weak))
     )
-
-
-def test_nothing_is_held_against_a_kl_of_half_a_nat_before_the_fortieth_reward() -> (
-    None
-):
-    found = unbought(np.full(41, 0.5), np.full(41, 0.4))
-    assert found.tolist() == [0.0] * 39 + [0.5] * 2
 
 
 # -- GPUs ------------------------------------------------------------------------------------------

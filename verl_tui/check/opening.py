@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from verl_tui.evaluation import PREFIX
-from verl_tui.health.coverage import coverage
-from verl_tui.health.finding import KINDS_OF_REASONS, kind_of_reason
+from verl_tui.health.finding import KINDS_OF_REASONS, coverage, kind_of_reason
 from verl_tui.indicators import INDICATORS
 from verl_tui.patterns import pattern
 from verl_tui.runs.views.checkpoints import usable
@@ -23,7 +22,7 @@ from verl_tui.words import counted, lowered, number
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from verl_tui.health.coverage import Coverage
+    from verl_tui.health.finding import Coverage
     from verl_tui.health.guide import Guide
     from verl_tui.runs.run import Run
 

@@ -1,33 +1,34 @@
 """One cause, one finding: names the cause of each finding, by its rule and when it began.
 
-What moved before the reward fell, a service that stopped answering or the responses' length, is
-looked for only where it has fallen: neither is a fault by itself.
+A service that stopped answering is looked for only where the reward has fallen: it is no fault by
+itself.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import replace
-from itertools import product
-from statistics import median
-from typing import TYPE_CHECKING, TypeAlias
-
-import numpy as np
+from itertools import pairwise, product
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from verl_tui.health.finding import number
-from verl_tui.health.new_lines import in_words, new_lines
 from verl_tui.health.root_cause import fails_service
+from verl_tui.patterns import pattern
+from verl_tui.text import one_line
+from verl_tui.words import rounded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from verl_tui.health.conditions.windows import Numbers
     from verl_tui.health.finding import Finding
     from verl_tui.health.guide import Guide, Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
 
     _Earlier: TypeAlias = Callable[[Finding, int], int | None]
+    from collections.abc import Iterator
+
+    from verl_tui.runs.troubles import Trouble
 
 _TOLERANCE = 10
 """Logged points by which a consequence may seem to begin before its cause: windows blur the
@@ -121,50 +122,31 @@ def step_before(run: Run, finding: Finding, points: int) -> int | None:
     return min(since, series.steps[max(0, at)])
 
 
-_LENGTHS = ("length-collapse", "length-explosion")
+_ERRORS = "worker-errors"
 _FALLS = ("reward-zero", "reward-cliff", "reward-slide")
-_PAST, _SURE = 40, 10
-"""Logged points before the fall that show the usual length, and how many there must be."""
-_TIMES = 2.0
-"""A length that has doubled since, or is down to half, has moved; of this it must have gone
-`_BEGUN` when the reward began to fall: heuristic.
-"""
-_BEGUN, _FOOT = 1.2, 1.1
-"""Up to a tenth beyond its usual size it has not begun to move."""
 
 
 def with_first_moves(
     known: Sequence[Finding], context: RuleContext
 ) -> Sequence[Finding]:
-    """Return the findings with those that moved before the reward fell.
+    """Return the findings with the service that stopped answering before the reward fell.
 
     Args:
         known: What was found so far.
         context: The run.
     """
     falls = [one for one in known if one.id in _FALLS and one.key]
-    if not falls:
+    if not falls or _ERRORS in context.guide.silenced:
         return known
-    fall = min(falls, key=lambda one: one.since_step or 0)
-    found = _with(known, _length(context, fall), replaces=False)
-    found = _with(found, _service(context, fall), replaces=True)
-    return [one for one in found if one.id not in context.guide.silenced]
-
-
-def _with(
-    known: Sequence[Finding], new: Finding | None, *, replaces: bool
-) -> Sequence[Finding]:
-    """Return the findings with one more, which may replace those of its id, or be left out."""
-    if new is None:
-        return known
-    others = [one for one in known if one.id != new.id]
-    return [*others, new] if replaces or len(others) == len(known) else known
+    found = _service(context, min(falls, key=lambda one: one.since_step or 0))
+    others = [one for one in known if one.id != _ERRORS]
+    return known if found is None else [*others, found]
 
 
 def _service(context: RuleContext, fall: Finding) -> Finding | None:
     """Return that calls of a service began to fail where the reward began to fall."""
     series = context.known(fall.key)
-    rule = context.guide.rule("worker-errors")
+    rule = context.guide.rule(_ERRORS)
     if series is None or rule is None or fall.since_step is None:
         return None
     for one in new_lines(context.run, series.steps, fall.since_step):
@@ -182,41 +164,101 @@ def _service(context: RuleContext, fall: Finding) -> Finding | None:
     return None
 
 
-def _length(context: RuleContext, fall: Finding) -> Finding | None:
-    """Return that responses had begun to grow or shrink before the reward fell, and went on."""
-    series = context.known(context.indicators.get("response_length"))
-    since = fall.since_step
-    if series is None or since is None:
-        return None
-    at = bisect_left(series.steps, since)
-    before, newest = series.values[max(0, at - _PAST) : at], series.values[-1]
-    if len(before) < _SURE or at >= len(series) or min(before) <= 0:
-        return None
-    usual = median(before[: len(before) // 2])
-    grows = newest > usual
-    place = _moved_at(np.array([*before, newest]) / usual, grows=grows)
-    rule = context.guide.rule(_LENGTHS[grows])
-    if rule is None or place is None:
-        return None
-    began = series.steps[at - len(before) + place]
-    figures = f"from {number(usual)} to {number(newest)} tokens from step {began} on"
-    found = rule.finding(
-        f"response length {'grew' if grows else 'shrank'} {figures}, before the reward fell from "
-        f"step {since} on",
-        [f"{series.key}: {figures}, {number(before[-1])} when the reward fell"],
-        since=began,
-        step=series.steps[-1],
-        key=series.key,
-    )
-    source = "heuristic: twice or half of its usual size, begun before the fall"
-    return replace(found, source=source)
+_EARLIER, _LATER = 10, 3
+"""Logged points by which they may begin before a finding, as windows blur when that began, and
+after.
+"""
+_PAST, _LEAST = 20, 3
+"""Logged points that show how many were usual, and how many there must be."""
+_TIMES, _MANY = 5.0, 1.0
+"""Multiple of the usual number, and lines a logged point, from which on they are new: heuristic."""
+_MOST = 3
+_NAMES = pattern(
+    r"(?<![\w.~-])[\w.~-]{0,60}/(?:[\w.@#+=~-]{1,100}/?){1,20}"
+    r"|(?<![\w-])(?=[\w-]{0,60}[#\d])[\w-]{8,100}"
+)
+"""Paths, and identifiers with digits, which are blanked here as well."""
 
 
-def _moved_at(times: Numbers, *, grows: bool) -> int | None:
-    """Return the place of the first multiple of the usual size that had left it for good, None if
-    the last but one had not, or the newest has not gone far enough.
+class NewLines(NamedTuple):
+    """One form of line that is new since a step."""
+
+    form: str
+    """Its text, with blanks for what varies."""
+    before: float
+    now: float
+    """Lines a logged point."""
+    since: int
+    """The first step with many."""
+    path: str
+    trouble: Trouble
+    """The kind that has most of them."""
+
+    @property
+    def line(self) -> int | None:
+        """The number of the first line, None if there were some long before."""
+        return (
+            self.trouble.first.line if self.trouble.until(self.since - 1) == 0 else None
+        )
+
+
+def new_lines(run: Run, steps: Sequence[int], step: int) -> list[NewLines]:
+    """Return what is new in the log where a finding begins, the most frequent first.
+
+    Args:
+        run: The run.
+        steps: The logged points of the metric that was judged.
+        step: The finding's first step.
     """
-    times = times if grows else 1 / times
-    still = np.flatnonzero(times < _FOOT)
-    has_moved = (times[-2:] >= (_BEGUN, _TIMES)).all()
-    return int(still[-1]) + 1 if has_moved and len(still) else None
+    onset = bisect_left(steps, step)
+    forms: dict[str, list[tuple[str, Trouble]]] = {}
+    for path, state in run.sources.items():
+        for trouble in state.troubles if state.step is not None else ():
+            if trouble.step is not None and trouble.step >= steps[max(0, onset - 1)]:
+                form = _NAMES.sub("#", trouble.form)
+                forms.setdefault(form, []).append((path, trouble))
+    found = (_new(form, kinds, steps, onset) for form, kinds in forms.items())
+    return sorted([one for one in found if one], key=lambda one: -one.now)
+
+
+def _new(
+    form: str, kinds: Sequence[tuple[str, Trouble]], steps: Sequence[int], onset: int
+) -> NewLines | None:
+    """Return how a form of line multiplied about a logged point, None if it did not."""
+    first = max(0, onset - _EARLIER - _PAST)
+    lines = _lines(kinds, steps, first, min(len(steps), onset + _PAST))
+    newest = lines[onset - first :]
+    now = sum(newest) / max(1, len(newest))
+    begin = max(0, onset - first - _EARLIER)
+    least = max(1, now / _LEAST)
+    many = (i for i, count in enumerate(lines) if i >= begin and count >= least)
+    at = next(many, len(lines))
+    past = lines[max(0, at - _PAST) : at]
+    if now < _MANY or at > onset - first + _LATER or len(past) < _LEAST:
+        return None
+    usual = sum(past) / len(past)
+    if now < _TIMES * usual:
+        return None
+    path, most = max(kinds, key=lambda one: one[1].count)
+    return NewLines(form, usual, now, steps[first + at], path, most)
+
+
+def _lines(
+    kinds: Sequence[tuple[str, Trouble]], steps: Sequence[int], first: int, end: int
+) -> list[int]:
+    """Return how many lines there were at each of some logged points."""
+    counts = [
+        sum(trouble.until(steps[at]) for _, trouble in kinds)
+        for at in range(max(0, first - 1), end)
+    ]
+    lines = [after - before for before, after in pairwise(counts)]
+    return lines if first else [counts[0], *lines]
+
+
+def in_words(found: Sequence[NewLines]) -> Iterator[str]:
+    """Yield the most frequent of them as evidence."""
+    for one in found[:_MOST]:
+        yield (
+            f"new in the log since step {one.since} (heuristic): {rounded(one.before)} → "
+            f"{rounded(one.now)} lines a step: {one_line(one.form, 160)}"
+        )

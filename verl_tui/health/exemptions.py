@@ -8,9 +8,8 @@ import re
 from statistics import fmean
 from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
-
 from verl_tui.health import reward, reward_scale
+from verl_tui.health.conditions.windows import trend
 from verl_tui.health.limits import (
     adaptive,
     known_response_limit,
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
-    from verl_tui.runs.series import Point
 
     Exemption: TypeAlias = Callable[[RuleContext, str], str | None]
 
@@ -47,14 +45,12 @@ _ASYNCHRONOUS = ("fully_async/", "separate_async/", "rollouter/")
 
 def judged_as_idle(context: RuleContext, key: str) -> str | None:
     """Exempt a utilisation that is so low that it is called idle."""
-    series = context.known(key)
-    known = context.finite(key, _LATELY)
+    series, known = context.known(key), context.finite(key, _LATELY)
     if series is None or not known:
         return None
     scale = 100.0 if series.highest <= 1.0 else 1.0
-    if scale * fmean(known) < _IDLE:
-        return "below 50%: judged by gpu-idle"
-    return None
+    is_idle = scale * fmean(known) < _IDLE
+    return "below 50%: judged by gpu-idle" if is_idle else None
 
 
 def unused_device(context: RuleContext, key: str) -> str | None:
@@ -62,12 +58,9 @@ def unused_device(context: RuleContext, key: str) -> str | None:
     devices of a host, not only the run's, and others may hold memory there.
     """
     memory = context.run.present(memory_key(key))
-    point = memory.last_finite if memory is not None else None
-    if memory is not None and point is not None and memory.highest < _HELD:
-        return (
-            "the run does not use this device: "
-            f"{memory.key} has never reached {_HELD:g}%"
-        )
+    if memory is not None and memory.last_finite and memory.highest < _HELD:
+        never = f"{memory.key} has never reached {_HELD:g}%"
+        return f"the run does not use this device: {never}"
     if not never_worked(context.run, key):
         return None
     return f"whether the run uses this device is unknown: {key} has never reached {WORKED:g}%"
@@ -77,14 +70,11 @@ def asynchronous(context: RuleContext, _key: str) -> str | None:
     """Exempt what compares engine and trainer at the same weights where samples are older than the
     weights.
     """
-    if name := _asynchronous_name(context.run):
-        differ = "so the two differ by design"
-        return f"asynchronous training samples with older weights, {differ} ({name})"
-    for name in _STALENESS:
-        series = context.known(context.names.get(name))
-        if series is not None and series.highest > 0:
-            return f"samples are older than the weights, so the two differ by design ({series.key})"
-    return None
+    stale = [context.known(context.names.get(name)) for name in _STALENESS]
+    older = [one.key for one in stale if one is not None and one.highest > 0]
+    name = _asynchronous_name(context.run) or next(iter(older), None)
+    differ = "so the two differ by design"
+    return name and f"samples are older than the weights, {differ} ({name})"
 
 
 @cached_by_keys
@@ -111,7 +101,7 @@ _WHOLE_LOG = ("policy_loss", "grad_norm", "entropy", "reward_std", "reward")
 def rate_rounded(context: RuleContext, key: str) -> str | None:
     """Exempt a learning rate of 0 that may be rounded, as consoles with three digits print it."""
     kl = context.run.present(context.indicators.get("reference_kl"))
-    if kl is not None and any(value != 0 for value in kl.tail(_NEWEST)):
+    if kl is not None and any(kl.tail(_NEWEST)):
         moves = f"{kl.key} is not 0, so the policy moves"
         return f"{moves}: {key} is rounded, or has fallen to 0 at the end"
     return few_digits(context, key)
@@ -121,8 +111,7 @@ def schedule_over(context: RuleContext, key: str) -> str | None:
     """Exempt a learning rate that has come down to 0: at the end of its schedule there is nothing
     left to learn; in the middle of a run it is too early for that.
     """
-    rate = context.known(key)
-    run = context.run
+    rate, run = context.known(key), context.run
     if rate is None or rate.highest <= 0 or rate.values[-1] != 0:
         return None
     last = next(value for value in reversed(rate.values) if value != 0)
@@ -141,56 +130,39 @@ def few_digits(context: RuleContext, key: str) -> str | None:
     return f"all numbers have few digits: {key} may be rounded"
 
 
-_POINTS = 200
-"""Newest points in which stairs are searched for; five times as many where the settings name the
-controller that makes them: it also explains a level long after the last stair.
-"""
-_STAIRS, _STEEP, _FEW = 0.7, 0.1, 0.2
-"""Share of the way that the largest falls make up, size of all other changes compared with the
-least of these, and share of the points that they may be.
-"""
-
-
-def stair_steps(context: RuleContext, key: str) -> str | None:
-    """Exempt a KL that falls in stair steps, as the adaptive controller makes it: few falls make up
-    most of the way, and between them little moves.
-    """
-    is_adaptive = adaptive(context.run)
-    known = np.array(context.finite(key, 5 * _POINTS if is_adaptive else _POINTS))
-    if is_adaptive is False or len(known) < 10:
-        return None
-    changes = np.diff(known)
-    falls = np.sort(-changes[changes < 0])[::-1]
-    way = known.max() - known[-1]
-    count = 1 + int(np.searchsorted(np.cumsum(falls), _STAIRS * way))
-    if way <= 0 or not 2 <= count <= min(len(falls), _FEW * len(known)):
-        return None
-    least = falls[count - 1]
-    treads = np.split(known, np.flatnonzero(-changes >= _STEEP * least) + 1)
-    is_level = all(np.ptp(tread) <= 0.5 * least for tread in treads)
-    if np.median(abs(changes)) > _STEEP * least or not is_level:
-        return None
-    if len(treads) > _FEW * len(known):
-        return None
-    return f"{key} falls in stair steps, as the adaptive controller makes it: normal"
-
-
 _SEQUENCES = pattern(r"gspo|seq(?:uence)?(?:_|-|$)", re.IGNORECASE)
+_KINDS = ["policy_loss.loss_mode", "loss_mode", "importance_sampling_level"]
 
 
 def clips_sequences(context: RuleContext, key: str) -> str | None:
     """Exempt the clip fraction of GSPO: it clips about a hundred times as much by design (arXiv
     2507.18071).
     """
-    for names in (
-        ["policy_loss.loss_mode", "loss_mode"],
-        ["importance_sampling_level"],
-    ):
-        stated = context.run.config.find(names)
+    for name in _KINDS:
+        stated = context.run.config.find([name])
         if stated is not None and _SEQUENCES.match(str(stated[1])):
             clips = f"{stated[0]} is {stated[1]}: it clips whole sequences"
             return f"{clips}, so that {key} is large by design"
     return None
+
+
+_CLIMBS, _CLIMB, _CLIMB_T, _LEVEL = (50, 100, 200), 1.5, 3.0, 10
+"""Newest points over one of which the gradient norm must have climbed by half, beyond doubt, and
+those that make a level: heuristic.
+"""
+
+
+def calm_gradients(context: RuleContext, _key: str) -> str | None:
+    """Exempt what is a fault only while the gradient norm climbs."""
+    norm = context.finite(context.indicators.get("grad_norm"), _CLIMBS[-1])
+    for count in _CLIMBS:
+        begun, now = (
+            fmean(one or [0.0]) for one in (norm[-count:][:_LEVEL], norm[-_LEVEL:])
+        )
+        climbs = len(norm) >= count and now >= _CLIMB * begun
+        if climbs and trend(norm[-count:]).t >= _CLIMB_T:
+            return None
+    return "the gradient norm does not climb"
 
 
 def no_sequence_weights(context: RuleContext, _key: str) -> str | None:
@@ -216,13 +188,11 @@ def has_learnt_at_once(context: RuleContext, _key: str) -> str | None:
     values = context.finite(context.indicators.get("reward"))
     if not values:
         return "the log has no reward"
-    if len(values) < 2 * _EDGE - 1:
-        return None
     first, now = values[:_EDGE], fmean(values[-_EDGE:])
-    gain = now - fmean(first)
-    way = max(values) - fmean(first)
-    least = max(_WELL * max(abs(fmean(first)), abs(now)), _MOST_OF_IT * way)
-    return "the task was learnt at once" if gain >= least and now > max(first) else None
+    begun = fmean(first)
+    least = max(_WELL * max(abs(begun), abs(now)), _MOST_OF_IT * (max(values) - begun))
+    is_learnt = now - begun >= least and now > max(first)
+    return "the task was learnt at once" if is_learnt else None
 
 
 _FACTOR = 0.999
@@ -241,23 +211,10 @@ def _if(evidence: Callable[[RuleContext, str], object], reason: str) -> Exemptio
     return exemption
 
 
-def _below_one(context: RuleContext, key: str) -> Point | None:
-    series = context.known(key)
-    return None if series is None else series.first_beyond(_FACTOR, down=True)
-
-
-def _is_tutorials_own(key: str) -> bool:
-    """Return whether a name is the tutorials' own: home-made logs have the names without a scope,
-    too, for other quantities, e.g. a loss with further terms.
-    """
-    return "/" in key and is_tutorials(key)
-
-
 BY_VALUES: Mapping[str, Exemption] = {
     "bounded-reward": reward_scale.bounded_reward,
     "small-scale": reward_scale.small_scale,
     "not-unit-scale": reward_scale.not_unit_scale,
-    "stair-steps": stair_steps,
     "asynchronous": asynchronous,
     "synchronous": _if(
         lambda context, key: asynchronous(context, key) is None,
@@ -265,18 +222,19 @@ BY_VALUES: Mapping[str, Exemption] = {
     ),
     # NeMo-RL's error is no factor from 1 upwards.
     "no-factor": _if(
-        _below_one,
-        "{key} is below 1 (step {found.step}): it is not a factor, its unit is unknown",
+        lambda context, key: min(context.finite(key), default=1.0) < _FACTOR,
+        "{key} is below 1: it is not a factor, its unit is unknown",
     ),
     "judged-as-idle": judged_as_idle,
+    "calm-gradients": calm_gradients,
     "solved": reward.solved,
     "not-solved": _if(
         lambda context, key: reward.solved(context, key) is None,
         "the task is not solved",
     ),
     "learning": reward.learning,
+    "has-gained": reward.has_gained,
     "learnt-at-once": has_learnt_at_once,
-    "all-parts-solved": reward.all_parts_solved,
     "by-batch-size": reward_scale.by_batch_size,
     "by-reference-kl": reward_scale.by_reference_kl,
 }
@@ -284,6 +242,10 @@ BY_VALUES: Mapping[str, Exemption] = {
 takes the judged key, too.
 """
 FOR_WHOLE_RUN: Mapping[str, Exemption] = {
+    "adaptive": _if(
+        lambda context, _: adaptive(context.run),
+        "the adaptive controller lowers {key} in steps: normal",
+    ),
     # verl's and others' KL to the reference.
     "no-target": _if(
         lambda context, _: (
@@ -340,7 +302,8 @@ FOR_WHOLE_RUN: Mapping[str, Exemption] = {
     ),
     "unused-device": unused_device,
     "another-name": _if(
-        lambda _, key: not _is_tutorials_own(key),
+        # Home-made logs have the names without a scope, too, for other quantities.
+        lambda _, key: not ("/" in key and is_tutorials(key)),
         "{key} is none of the verl tutorials' own names",
     ),
     "rate-rounded": rate_rounded,

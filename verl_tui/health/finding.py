@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
+
+    from verl_tui.runs.run import Run
 
 
 class Severity(IntEnum):
@@ -87,6 +89,8 @@ _FAILED, _NEEDS = "failed: ", "needs "
 """Beginnings of the reasons of the first and the last."""
 
 
+LACKS = "the log has"
+"""Beginning of the reason of a rule for which the log lacks a metric."""
 TOO_LARGE = "its values are too large to be reckoned with"
 """Reason of a rule whose squares and sums overflow, from about 1e150 on."""
 
@@ -203,3 +207,62 @@ class _Filled(Formatter):
 def filled(words: str, facts: Mapping[str, object]) -> str:
     """Return words with facts in their blanks."""
     return _Filled().vformat(words, (), facts)
+
+
+_QUANTITIES = (
+    ("reward", ("reward",), ("reward-slide", "reward-cliff")),
+    (
+        "KL",
+        ("policy_kl", "reference_kl"),
+        ("kl-high", "ref-kl-high", "ref-kl-above-band"),
+    ),
+    ("entropy", ("entropy",), ("entropy-collapse", "entropy-explosion")),
+    (
+        "response length",
+        ("response_length",),
+        ("length-collapse", "length-explosion", "response-short"),
+    ),
+)
+"""What a training is judged by: its indicators, and the rules that look at its whole course."""
+
+
+class Coverage(NamedTuple):
+    """Which of these quantities were not judged."""
+
+    unknown: tuple[str, ...]
+    """Not in the log, or under no name that is known."""
+    early: tuple[str, ...]
+    """Logged, but not judged: there are too few points, or no rule applies."""
+
+    @property
+    def complete(self) -> bool:
+        """True if all were judged."""
+        return not self.unknown and not self.early
+
+    @property
+    def words(self) -> str:
+        """What is missing, to follow a sentence; empty where nothing is."""
+        parts = (("not logged", self.unknown), ("not judged", self.early))
+        return "".join(f"; {how}: {', '.join(what)}" for how, what in parts if what)
+
+
+def coverage(indicators: Collection[str], not_judged: Collection[str]) -> Coverage:
+    """Return what was not judged.
+
+    Args:
+        indicators: Ids of the indicators that the log has.
+        not_judged: Ids of the rules that gave no verdict.
+    """
+    unknown = []
+    early = []
+    for name, ids, rules in _QUANTITIES:
+        if not any(id in indicators for id in ids):
+            unknown.append(name)
+        elif all(rule in not_judged for rule in rules):
+            early.append(name)
+    return Coverage(tuple(unknown), tuple(early))
+
+
+def coverage_of(run: Run, verdict: Verdict) -> Coverage:
+    """Return what of a run was not judged."""
+    return coverage(run.indicators, {rule.id for rule in verdict.not_judged})

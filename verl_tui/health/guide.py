@@ -131,6 +131,7 @@ class Rule:
         key: str | None = None,
         severity: Severity | None = None,
         advice: str | None = None,
+        leads: bool = True,
     ) -> Finding:
         """Return a finding of the rule.
 
@@ -142,6 +143,7 @@ class Rule:
             key: The metric that shows it best.
             severity: Another one than the guide's.
             advice: Other advice than the guide's.
+            leads: Whether it is enough to explain what the rule explains `if_first`.
         """
         return Finding(
             self.id,
@@ -153,6 +155,7 @@ class Rule:
             advice=(self.advice or None) if advice is None else advice,
             source=self.source,
             key=key,
+            leads=leads,
         )
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from verl_tui import debug_log
-from verl_tui.health.consequences import step_before, with_causes, with_first_moves
+from verl_tui.health.consequences import (
+    in_words,
+    new_lines,
+    step_before,
+    with_causes,
+    with_first_moves,
+)
 from verl_tui.health.diagnoses import DIAGNOSES
 from verl_tui.health.diagnoses.dead_groups import may_be_constant
 from verl_tui.health.finding import (
@@ -21,7 +26,6 @@ from verl_tui.health.finding import (
     failed,
     failure,
 )
-from verl_tui.health.new_lines import in_words, new_lines
 from verl_tui.health.rule import RuleOnRun
 from verl_tui.health.rule_context import rule_context
 from verl_tui.patterns import pattern
@@ -143,12 +147,8 @@ def _weight(finding: Finding) -> tuple[int, bool, bool, int]:
     explain, then the earliest.
     """
     since = finding.since_step if finding.since_step is not None else -1
-    return (
-        -finding.severity,
-        finding.id not in _STANDSTILL,
-        finding.id not in _DIAGNOSED,
-        since,
-    )
+    rank = (finding.id not in _STANDSTILL, finding.id not in _DIAGNOSED)
+    return (-finding.severity, *rank, since)
 
 
 def _told(finding: Finding, context: RuleContext) -> Finding:
@@ -156,8 +156,7 @@ def _told(finding: Finding, context: RuleContext) -> Finding:
     metric, and without advice that the log refutes.
     """
     finding = _fitting(finding, context)
-    series = context.known(finding.key)
-    since = finding.since_step
+    series, since = context.known(finding.key), finding.since_step
     is_told = finding.consequence_of is None and finding.severity > Severity.INFO
     if not is_told or series is None or since is None or finding.id == "worker-errors":
         return finding
@@ -171,24 +170,19 @@ def _merge(id: str, variants: list[_RuleResult]) -> Sequence[Finding | NotJudged
     The worst of several findings on one metric counts, the first among equals, since the first of
     them began.
     """
-    unjudged = [one.reason for one in variants if isinstance(one, NotJudged)]
-    reasons = dict.fromkeys(unjudged)
-    if len(unjudged) == len(variants):
+    reasons = {one.reason: None for one in variants if isinstance(one, NotJudged)}
+    judged = [one for one in variants if not isinstance(one, NotJudged)]
+    if not judged:
         return [NotJudged(id, "; ".join(reasons))]
     worst: dict[str | None, Finding] = {}
-    for variant in variants:
-        for finding in () if isinstance(variant, NotJudged) else variant:
-            known = worst.setdefault(finding.key, finding)
-            first = max(known, finding, key=lambda one: one.severity)
-            worst[finding.key] = replace(first, since_step=_earlier(known, finding))
+    for finding in (one for found in judged for one in found):
+        known = worst.setdefault(finding.key, finding)
+        first = max(known, finding, key=lambda one: one.severity)
+        begun = (known.since_step, finding.since_step)
+        since = min([step for step in begun if step is not None], default=None)
+        worst[finding.key] = replace(first, since_step=since)
     broken = "; ".join(filter(failed, reasons))
     return [*worst.values(), *([NotJudged(id, broken)] if broken else ())]
-
-
-def _earlier(one: Finding, other: Finding) -> int | None:
-    """Return the step at which the first of two findings began."""
-    begun = (one.since_step, other.since_step)
-    return min([step for step in begun if step is not None], default=None)
 
 
 def _exported(run: Run, guide: Guide, known: Iterable[Finding]) -> Iterator[Finding]:
@@ -202,21 +196,21 @@ def _exported(run: Run, guide: Guide, known: Iterable[Finding]) -> Iterator[Find
     found = {one.id for one in known} | guide.silenced
     stated = [one for source in run.sources.values() for one in source.status.findings]
     for id, word in dict.fromkeys(stated):
-        if id in found or word not in SEVERITIES:
-            continue
-        rule = guide.rule(id)
-        yield Finding(
-            id,
-            SEVERITIES[word],
-            "stated by verl-tui's exporter, which reads the log itself"
-            + (f": {rule.meaning}" if rule is not None else ""),
-            advice=(rule.advice if rule is not None else "")
-            or "Look at the log with `verl-tui check` where the exporter runs.",
-            source="verl_finding_active",
-        )
+        if id not in found and word in SEVERITIES:
+            rule = guide.rule(id)
+            meaning, advice = (rule.meaning, rule.advice) if rule else ("", "")
+            yield Finding(
+                id,
+                SEVERITIES[word],
+                "stated by verl-tui's exporter, which reads the log itself"
+                + (f": {meaning}" if meaning else ""),
+                advice=advice
+                or "Look at the log with `verl-tui check` where the exporter runs.",
+                source="verl_finding_active",
+            )
 
 
-_GO_BACK = pattern(r"\bgo back to (?:a|the) [^.;,]*", re.IGNORECASE)
+_GO_BACK = pattern(r"\b(?:(G)|g)o back to (?:a|the) [^.;,]*")
 _SCORER = pattern(
     r"Score by hand [^.]{0,200}\bthe scorer is constant\b[^.]{0,200}\. Otherwise (\w)"
 )
@@ -228,25 +222,18 @@ def _fitting(finding: Finding, context: RuleContext) -> Finding:
     """
     advice = finding.advice or ""
     if _GO_BACK.search(advice) and _from_the_start(finding, context):
-        advice = _GO_BACK.sub(_anew, advice)
+        advice = _GO_BACK.sub(lambda one: f"{'S' if one[1] else 's'}tart anew", advice)
     if _SCORER.search(advice) and not may_be_constant(context.at(finding.step or 0)):
         advice = _SCORER.sub(lambda found: found[1].upper(), advice)
     return replace(finding, advice=advice or None)
-
-
-def _anew(found: re.Match[str]) -> str:
-    return ("S" if found[0][0] == "G" else "s") + "tart anew"
 
 
 def _from_the_start(finding: Finding, context: RuleContext) -> bool:
     """Return whether it began with the run's first steps: no checkpoint is from before."""
     series = context.known(finding.key or context.indicators.get("reward"))
     since = finding.since_step
-    if (
-        series is None
-        or since is None
-        or any(at < since for at in context.run.checkpoints)
-    ):
+    saved = min(context.run.checkpoints, default=None)
+    if series is None or since is None or (saved is not None and saved < since):
         return False
     first, second = (*series.steps[:2], series.steps[0] + 1)[:2]
     return since <= first <= max(1, second - first)

@@ -4,13 +4,13 @@ that may have caused a failure, a sentence each with the setting, its value and 
 
 from __future__ import annotations
 
-from functools import lru_cache
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.finding import number
 from verl_tui.health.guide import ASSUMED_RESPONSE_LIMIT
 from verl_tui.patterns import pattern
+from verl_tui.runs.cached import cached_by_keys
 from verl_tui.runs.settings import number as as_number
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
 _PARTS = pattern(r"[./]")
+_CONTROLLERS = ("kl_controller", "kl_ctrl", "kl_ctrl_type")
 _LATELY, _ALL = 5, 0.98
 """Newest points, and the share of cut responses from which on all are: heuristic."""
 
@@ -46,14 +47,9 @@ def positive_setting(run: Run, names: Sequence[str]) -> tuple[str, float] | None
 
 
 RESPONSE_LIMITS = (
-    *(
-        "data.max_response_length",
-        "max_new_tokens",
-        "max_response_length",
-        "max_completion_length",
-    ),
-    *("generate_max_len", "rollout_max_response_len"),
-)
+    "data.max_response_length", "max_new_tokens", "max_response_length", "max_completion_length",
+    "generate_max_len", "rollout_max_response_len",
+)  # fmt: skip
 """verl's and the tutorials' names, TRL's and ms-swift's, OpenRLHF's, slime's."""
 
 
@@ -63,41 +59,26 @@ def response_limit(run: Run, guide: Guide) -> Limit:
     """
     # `data.max_response_length` before others: verl's rollout section repeats it for engines of its
     # own.
+    value, origin = guide.response_limit or ASSUMED_RESPONSE_LIMIT, "your settings"
     if stated := positive_setting(run, RESPONSE_LIMITS):
-        return Limit(stated[1], f"the limit {number(stated[1])} ({stated[0]})")
-    if guide.response_limit is not None:
-        return Limit(
-            guide.response_limit,
-            f"the limit {number(guide.response_limit)} (your settings)",
-        )
-    return Limit(
-        ASSUMED_RESPONSE_LIMIT,
-        f"the limit {number(ASSUMED_RESPONSE_LIMIT)} (assumed)",
-        stated=False,
-    )
+        origin, value = stated
+    is_stated = stated is not None or guide.response_limit is not None
+    words = f"the limit {number(value)} ({origin if is_stated else 'assumed'})"
+    return Limit(value, words, is_stated)
 
 
 _OWN_FORMAT = "tutorial JSONL"
 _OWN_LENGTHS = ("rollout/response_length_mean", "generation/length")
 
 
-def tutorials_own(run: Run) -> bool:
-    """Return whether response lengths are those of the tutorials' own JSONL, whose limit is 512
-    tokens.
-    """
-    key = run.indicators.get("response_length")
-    own = any(state.status.format == _OWN_FORMAT for state in run.sources.values())
-    return own and run.dialect == "tutorial" and key in _OWN_LENGTHS
-
-
 def known_response_limit(run: Run, guide: Guide) -> Limit | None:
-    """Return the longest response in tokens where it is stated, or the tutorials' where the log is
-    their own.
+    """Return the longest response in tokens where it is stated, or the tutorials' 512 where
+    response lengths are those of their own JSONL.
     """
     limit = response_limit(run, guide)
-    if limit.stated or tutorials_own(run):
-        return limit
-    return None
+    own = any(state.status.format == _OWN_FORMAT for state in run.sources.values())
+    own = own and run.indicators.get("response_length") in _OWN_LENGTHS
+    return limit if limit.stated or (own and run.dialect == "tutorial") else None
 
 
 def all_cut(context: RuleContext) -> bool:
@@ -121,27 +102,21 @@ def stated_limit(run: Run, name: str) -> Limit | None:
 
 def adaptive(run: Run) -> bool | None:
     """Return whether the run's KL controller is the adaptive one, None if no setting says so."""
+    # verl: algorithm.kl_ctrl.type; TRL: adap_kl_ctrl; the tutorials write it in several ways.
     for key, value in run.settings.items():
-        if "kl" not in key.lower():
-            continue
-        parts = _PARTS.split(key.lower())
-        # verl: algorithm.kl_ctrl.type; TRL: adap_kl_ctrl; the tutorials write it in several ways.
-        if "adap" in parts[-1] and isinstance(value, bool):
+        *_, scope, name = "", *_PARTS.split(key.lower())
+        if "kl" in name and "adap" in name and isinstance(value, bool):
             return value
-        kind = parts[-1] == "type" and "kl" in parts[-2:][0]
-        if (
-            kind or parts[-1] in ("kl_ctrl", "kl_controller", "kl_ctrl_type")
-        ) and isinstance(value, str):
+        is_kind = name in _CONTROLLERS or (name == "type" and "kl" in scope)
+        if is_kind and isinstance(value, str):
             return "adap" in value.lower()
     return None
 
 
 def target_kl(run: Run, _guide: Guide) -> Limit:
     """Return the target of the KL to the reference, else the guide's 0.1."""
-    stated = stated_target(run)
-    if stated is not None:
-        return stated
-    return Limit(0.1, "the guide's 0.1, as target_kl is unknown")
+    assumed = Limit(0.1, "the guide's 0.1, as target_kl is unknown")
+    return stated_target(run) or assumed
 
 
 def stated_target(run: Run) -> Limit | None:
@@ -152,9 +127,10 @@ def stated_target(run: Run) -> Limit | None:
     (`ppo_trainer.yaml`: type fixed).
     """
     stated = positive_setting(run, ("target_kl", "kl_target"))
-    if stated is None or adaptive(run) is False:
-        return None
-    if run.dialect != "tutorial" and not adaptive(run):
+    is_read = adaptive(run)
+    if stated is None or not (
+        is_read or (is_read is None and run.dialect == "tutorial")
+    ):
         return None
     return Limit(stated[1], f"the target {number(stated[1])} ({stated[0]})")
 
@@ -164,12 +140,8 @@ _STALENESS = "max_off_policy_threshold"
 
 def no_staleness_limit(run: Run) -> str | None:
     """Return the setting by which staleness is not limited, None if it is limited or unknown."""
-    stated = run.config.find([_STALENESS])
-    if stated is None or as_number(stated[1]) is not None:
-        return None
-    if str(stated[1]).lower() not in ("none", "null", "~", ""):
-        return None
-    return stated[0]
+    name, value = run.config.find([_STALENESS]) or ("", 0)
+    return name if str(value).lower() in ("none", "null", "~", "") else None
 
 
 def staleness_limit(run: Run, _guide: Guide) -> Limit:
@@ -207,16 +179,13 @@ def kl_scale(run: Run, _guide: Guide) -> Limit:
     design. Where none is known it holds too, as long as a reward tells whether the distance has
     bought anything.
     """
-    stated = kl_coefficient(run)
-    if stated is None and "reward" in run.indicators:
-        return Limit(
-            KL_COEF[1], f"the guide's {number(KL_COEF[1])}, as no coefficient is known"
-        )
-    if stated is not None and KL_COEF[0] <= stated[1] <= KL_COEF[1]:
-        return Limit(
-            KL_COEF[1],
-            f"the guide's {number(KL_COEF[1])} at {stated[0]} {number(stated[1])}",
-        )
+    name, stated = kl_coefficient(run) or ("", 0.0)
+    least, most = KL_COEF
+    if not name and "reward" in run.indicators:
+        words = f"the guide's {number(most)}, as no coefficient is known"
+        return Limit(most, words)
+    if least <= stated <= most:
+        return Limit(most, f"the guide's {number(most)} at {name} {number(stated)}")
     return Limit(_FAR, "1 nat per token, far at any coefficient")
 
 
@@ -231,19 +200,18 @@ def gradient_clip(run: Run, _guide: Guide) -> Limit:
     else 1.
     """
     stated = _stated(run, _CLIPS)
-    if stated is None or stated.value > _NO_CLIP:
-        return Limit(1.0, "the usual bound of 1")
-    return stated
+    bites = stated is not None and stated.value <= _NO_CLIP
+    return stated if stated and bites else Limit(1.0, "the usual bound of 1")
 
 
-def kl_band(run: Run, _guide: Guide) -> Limit:
+def kl_band(run: Run, guide: Guide) -> Limit:
     """Return the top of the healthy band of reference KL: twice the target, as the guide's 0.1 is
     twice its 0.05.
     """
     stated = stated_target(run)
-    if stated is not None:
-        return Limit(2 * stated.value, f"twice {stated.words}")
-    return target_kl(run, _guide)
+    if stated is None:
+        return target_kl(run, guide)
+    return Limit(2 * stated.value, f"twice {stated.words}")
 
 
 LIMITS = {
@@ -257,6 +225,15 @@ LIMITS = {
 """Name in the guide -> the limit for a run."""
 
 
+_V1 = (
+    "training/off_policy/",
+    "training/num_turns/",
+    "training_off_policy_",
+    "training_num_turns_",
+)
+"""Only the v1 trainer's replay buffer writes these; the one before wrote `num_turns/*`."""
+
+
 def v1_trainer(run: Run) -> str | None:
     """Return the evidence that the run is of verl's v1 trainer (v0.9 and later), None where it is
     not.
@@ -264,23 +241,13 @@ def v1_trainer(run: Run) -> str | None:
     stated = run.config.find(["use_v1"])
     if stated is not None and isinstance(stated[1], bool):
         return f"{stated[0]} is set" if stated[1] else None
-    key = _tells_of_v1(run.keys)
-    return f"the log has {key}" if key is not None else None
+    return _tells_of_v1(run)
 
 
-_V1 = (
-    "training/off_policy/",
-    "training/num_turns/",
-    "training_off_policy_",
-    "training_num_turns_",
-)
-"""Only that trainer's replay buffer writes these; the trainer before wrote `num_turns/*`."""
-
-
-@lru_cache(256)
-def _tells_of_v1(keys: tuple[str, ...]) -> str | None:
-    # Called at each judgement, while keys hardly ever change.
-    return next((key for key in keys if key.startswith(_V1)), None)
+@cached_by_keys
+def _tells_of_v1(run: Run) -> str | None:
+    key = next((key for key in run.keys if key.startswith(_V1)), None)
+    return key and f"the log has {key}"
 
 
 _LEARNING_RATE = 1e-5
@@ -310,10 +277,10 @@ def weak_kl_term(run: Run) -> Sequence[str]:
         words = _setting(run, *coefficient)
         found.append(f"config: {words} is below {number(low)}–{number(high)}")
     if adaptive(run) is False:
-        stated = run.config.find(_CONTROLLERS)
-        fixed = "the KL controller is a fixed one"
-        words = fixed if stated is None else _setting(run, *stated)
-        found.append(f"config: {words}: the KL controller does not adapt")
+        names = [*_CONTROLLERS, "kl_ctrl.type", "adap_kl_ctrl"]
+        stated = run.config.find(names)
+        words = "" if stated is None else f"{_setting(run, *stated)}: "
+        found.append(f"config: {words}the KL controller does not adapt")
     return found
 
 
@@ -329,13 +296,6 @@ CAUSES: Mapping[str, Callable[[Run], Sequence[str]]] = {
     "length": _length,
 }
 """Name in the guide -> returns the settings that may be to blame, a sentence each."""
-_CONTROLLERS = [
-    "kl_controller",
-    "kl_ctrl.type",
-    "kl_ctrl_type",
-    "kl_ctrl",
-    "adap_kl_ctrl",
-]
 _HIGH = (
     (
         ("actor.optim.lr", "actor_lr", "actor_learning_rate", "learning_rate", "lr"),

@@ -19,7 +19,7 @@ from verl_tui.patterns import NamePattern, pattern
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from verl_tui.health.conditions.windows import Flags, Numbers
+    from verl_tui.health.conditions.windows import Numbers
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
@@ -156,8 +156,10 @@ _FEWEST, _SURE, _GOOD_PART = 3, 3.0, 0.3
 """A reward gains if it is three standard errors above its level of 100 points ago, and by three
 tenths of the range of its means so far; three points are the fewest that make a mean. Heuristic.
 """
-_HALF = 0.5
-"""Share of the remaining gain: heuristic."""
+_HALF, _LEAST, _FAR = 0.5, 0.1, 1.0
+"""Share of the remaining gain, and of a reward's size that is a gain; nats that are far from the
+reference whatever the reward: heuristic.
+"""
 _LIKE = 0.6
 """Share of √(m(1−m)) that is a spread of answers which are right or wrong, in means of ten points:
 real ones have had 0.7 and more, what counts words or judges by degrees up to 0.4.
@@ -218,68 +220,62 @@ def gains(values: Sequence[float]) -> bool:
     if size < _FEWEST:
         return False
     first = max(0, len(known) - _POINTS - 2 * size)
-    then, now = known[first : first + size], known[-size:]
-    gain = now.mean() - then.mean()
-    error = math.sqrt((now.var(ddof=1) + then.var(ddof=1)) / size)
+    gain, error, _ = _gain(known[first : first + size], known[-size:])
     means = known[len(known) % size :].reshape(-1, size).mean(axis=1)
     return bool(gain > _SURE * error and gain >= _GOOD_PART * np.ptp(means))
 
 
+def has_gained(context: RuleContext, key: str) -> str | None:
+    """Exempt what learning brings where the reward has likely risen since the beginning, or where
+    there are too few rewards to tell and a KL has not gone far.
+    """
+    reward = context.known(context.indicators.get("reward"))
+    if reward is None:
+        return None
+    known, kl = _known(reward), context.finite(key, _SCORES)
+    if len(known) < 2 * _SCORES and sum(kl) <= _FAR * len(kl):
+        return f"needs {2 * _SCORES} points of {reward.key}, has {len(known)}"
+    size = min(_SCORES, len(known)) // 2
+    if size < 2:
+        return None
+    gain, error, most = _gain(known[:size], known[-size:])
+    return (
+        "the reward has risen since the beginning"
+        if gain + error > _LEAST * most
+        else None
+    )
+
+
+def _gain(then: Numbers, now: Numbers) -> tuple[float, float, float]:
+    """Return by how much newer values are higher, its standard error, and their size."""
+    error = math.sqrt((now.var(ddof=1) + then.var(ddof=1)) / len(now))
+    gain, size = now.mean() - then.mean(), max(abs(now.mean()), abs(then.mean()))
+    return float(gain), error, float(size)
+
+
 def _all_parts(context: RuleContext, reward: Series) -> str | None:
-    """Exempt a reward that is the sum of its parts, all of which are at the top of their scales."""
-    keys = components(context.run.keys, reward.key)
-    known_weights = weights(context.run, keys)
-    parts = []
-    for one in filter(None, map(context.known, keys)):
-        known = _known(one)
-        level = known[-_SCORES:].mean() if len(known) else 0.0
-        if 0 < level < SOLVED:
-            return None  # as of most rewards, whose other parts need not be cut at each step
-        highest, lowest = known.max(initial=-np.inf), known.min(initial=np.inf)
-        parts.append((level, highest, lowest < _BELOW, known_weights.get(one.key, 1.0)))
-    newest = _known(reward)[-_SCORES:]
-    if not len(newest) or not parts:
-        return None
-    levels, highest, penalises, weight = np.array(parts).T
-    if not all_at_top(levels, highest, penalises > 0, weight, newest.mean()):
-        return None
-    return f"the task is solved: all parts of {reward.key} are at their top"
-
-
-def all_at_top(
-    levels: Numbers,
-    highest: Numbers,
-    penalises: Flags,
-    weights: Numbers,
-    reward: Numbers,
-) -> Flags:
-    """Return whether a reward is the sum of its parts, and all of them are at the top of their
-    scales: next to 1, penalties next to 0.
+    """Exempt a reward that is the sum of its parts, all of which are at the top of their scales:
+    next to 1, penalties next to 0.
 
     A part that has always been 0 may be a penalty that nobody incurs or points that nobody earns:
     it is taken for the latter.
-
-    Args:
-        levels: The present mean of each part (first axis), here and below at any places (second).
-        highest: The highest so far.
-        penalises: Whether it has been below 0.
-        weights: The weight of each part.
-        reward: The present mean of the reward.
     """
-    near = (levels >= SOLVED) & (highest <= 1)
-    top = np.where(penalises & (highest <= 0), levels >= SOLVED - 1, near)
-    whole = weights @ levels
-    is_sum = abs(whole - reward) <= (1 - SOLVED) * abs(whole)
-    found: Flags = (levels >= SOLVED).any(axis=0) & top.all(axis=0) & is_sum
-    return found
-
-
-def all_parts_solved(context: RuleContext, _key: str) -> str | None:
-    """Exempt a distance from the reference that no reward can be bought with: all parts of it are
-    at their top.
-    """
-    reward = context.known(context.indicators.get("reward"))
-    return None if reward is None else _all_parts(context, reward)
+    keys = components(context.run.keys, reward.key)
+    known_weights = weights(context.run, keys)
+    whole, most = 0.0, 0.0
+    for one in filter(None, map(context.known, keys)):
+        known = _known(one)
+        level = known[-_SCORES:].mean() if len(known) else 0.0
+        is_penalty = known.min(initial=0.0) < _BELOW and known.max(initial=0.0) <= 0
+        if level < SOLVED - is_penalty or known.max(initial=0.0) > 1:
+            return None  # as of most rewards, whose other parts need not be cut at each step
+        whole += level * known_weights.get(one.key, 1.0)
+        most = max(most, level)
+    newest = _known(reward)[-_SCORES:]
+    is_sum = len(newest) and abs(whole - newest.mean()) <= (1 - SOLVED) * abs(whole)
+    if most < SOLVED or not is_sum:
+        return None
+    return f"the task is solved: all parts of {reward.key} are at their top"
 
 
 def has_learnt(values: Sequence[float]) -> bool:

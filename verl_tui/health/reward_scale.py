@@ -39,18 +39,15 @@ def bounded_reward(context: RuleContext, _key: str) -> str | None:
     """Return the evidence that rewards are scores on a bounded scale, where the guide's 2–4 means
     nothing.
     """
-    mean, spread = (
-        context.known(context.indicators.get(id)) for id in ("reward", "reward_std")
-    )
-    return (mean and spread and _binary_spread(mean, spread)) or _bounded_scores(
-        context.run
-    )
+    return bounded(context.run, context.end)
 
 
-def bounded(run: Run) -> str | None:
-    """Return the evidence that a run's rewards are scores on a bounded scale."""
-    mean, spread = run.indicator("reward"), run.indicator("reward_std")
-    return (mean and spread and _binary_spread(mean, spread)) or _bounded_scores(run)
+def bounded(run: Run, end: int | None = None) -> str | None:
+    """Return the evidence up to a step that a run's rewards are scores on a bounded scale."""
+    known = [run.indicator(id) for id in ("reward", "reward_std")]
+    mean, spread = (one and one.until(end) for one in known)
+    found = _binary_spread(mean, spread) if mean and spread else None
+    return found or _bounded_scores(run)
 
 
 def _binary_spread(mean: Series, spread: Series) -> str | None:
@@ -71,16 +68,12 @@ def _binary_spread(mean: Series, spread: Series) -> str | None:
     )
 
 
-def _scores(run: Run) -> list[float]:
-    samples = (one for step in run.samples.steps for one in run.samples.at(step))
-    return finite([one.score for one in samples if one.score is not None])
-
-
 def _bounded_scores(run: Run) -> str | None:
     """Return the evidence in the newest samples; of large dumps the extremes of each step are
     known.
     """
-    scores = _scores(run)
+    samples = (one for step in run.samples.steps for one in run.samples.at(step))
+    scores = finite([one.score for one in samples if one.score is not None])
     count = float(len(scores))
     if count < _ENOUGH:
         names = (f"{PREFIX}{of}" for of in ("score_min", "score_max", "count"))
@@ -129,8 +122,6 @@ on others count; the KL must account for half of each.
 """
 _PROMPTS = ("data.train_batch_size", "rollout_batch_size", "num_prompts_per_step")
 """verl's name; OpenRLHF's and slime's; NeMo RL's."""
-_GROUP = 8.0
-"""Answers to a prompt by TRL's default."""
 
 
 def by_batch_size(context: RuleContext, key: str) -> str | None:
@@ -147,14 +138,14 @@ def by_batch_size(context: RuleContext, key: str) -> str | None:
     mean, far = sum(newest) / len(newest), float(swing([newest])[0])
     if far < _CALM:
         return None  # there is nothing to excuse: the guide's figure is 0.14
-    prompts = prompts_a_step(context.run)
-    if prompts is not None and mean * (1 - mean) * _BEYOND**2 < prompts * far * far:
+    _, prompts = positive_setting(context.run, _PROMPTS) or ("", 0.0)
+    if prompts and mean * (1 - mean) * _BEYOND**2 < prompts * far * far:
         return None
     known = np.array(context.finite(key))
     stretches = rows(known, _STRETCH, np.arange(_STRETCH - 1, len(known), _STRETCH))
     if (_CALMER * swing(stretches) <= far).any():
         return None
-    if prompts is not None:
+    if prompts:
         return f"the mean of {prompts:g} prompts swings that much by chance"
     return f"the number of prompts in a batch is unknown, and {key} swings no more than it used to"
 
@@ -178,15 +169,3 @@ def by_reference_kl(context: RuleContext, key: str) -> str | None:
     if min(times, default=0.0) * usual_loss < _PEAK * usual_kl:
         return None
     return f"{kl.key} jumps as far at that step: it is a term of the loss"
-
-
-def prompts_a_step(run: Run) -> float | None:
-    """Return the least number of prompts of a step, None if the settings do not state it."""
-    prompts = positive_setting(run, _PROMPTS)
-    # TRL counts answers, for each device; how many devices there are is not stated.
-    answers = positive_setting(run, ("per_device_train_batch_size",))
-    if prompts is not None or answers is None:
-        return prompts and prompts[1]
-    rounds = positive_setting(run, ("gradient_accumulation_steps",)) or ("", 1.0)
-    group = positive_setting(run, ("num_generations",)) or ("", _GROUP)
-    return max(1.0, answers[1] * rounds[1] / group[1])

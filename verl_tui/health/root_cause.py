@@ -193,50 +193,40 @@ def root_cause(run: Run, phase: Phase | None = None) -> RootCause | None:
 
 def waiting(run: Run) -> RootCause | None:
     """Return what a run says again and again since its last step, None if it says nothing so."""
-    repeated = _repeated(run)
+    repeated = [
+        _Suspect(path, trouble, trouble.fresh, *known)
+        for path, trouble in last_troubles(run)
+        if trouble.count >= _REPEATED and (known := cause_of(trouble.fresh.text))
+        if known[0].alone and _LEVELS.get(known[0].kind, 5) < 5
+    ]
     suspect = max(repeated, key=lambda one: one.trouble.last.line, default=None)
     if suspect is None:
         return None
     waits = suspect.cause.waiting
     title = suspect.title if waits else f"its log repeats: {suspect.title}"
-    return _told(run, suspect, None, title)._replace(seconds=_seconds(suspect))
+    # by the times of its lines, else as the last one says
+    seconds, last = None, suspect.trouble.last
+    said = suspect.match and suspect.match.re.search(last.text)
+    if suspect.event.clock is not None and last.clock is not None:
+        seconds = float((last.clock - suspect.event.clock) % _DAY)
+    elif said and "waited" in said.groupdict():
+        seconds = float(said["waited"])
+    return _told(run, suspect, None, title)._replace(seconds=seconds)
 
 
 def _told(run: Run, suspect: _Suspect, phase: Phase | None, title: str) -> RootCause:
     """Return what a suspect's line says, behind what an expert calls it."""
     event = suspect.event
-    said = one_line(event.text, _SHOWN)
     names = " ".join(filter(None, (event.actor, event.where)))
-    by = f" ({one_line(names)})" if names else ""
+    said = one_line(event.text, _SHOWN) + (f" ({one_line(names)})" if names else "")
     return RootCause(
-        f"{title}: {said}{by}" if title else f"{said}{by}",
+        f"{title}: {said}" if title else said,
         _advice(run, suspect, phase),
         suspect.cause.kind,
         suspect.path,
         event,
         suspect.trouble.count,
     )
-
-
-def _seconds(suspect: _Suspect) -> float | None:
-    """Return how long lines have been repeated: by their times, else as the last one says."""
-    began, last = suspect.event.clock, suspect.trouble.last
-    if began is not None and last.clock is not None:
-        return float((last.clock - began) % _DAY)
-    form = suspect.match.re if suspect.match is not None else None
-    if form is None or "waited" not in form.groupindex:
-        return None
-    found = form.search(last.text)
-    return None if found is None else float(found["waited"])
-
-
-def _repeated(run: Run) -> Iterator[_Suspect]:
-    """Yield the trouble of known causes that is said again and again since the last step."""
-    for path, trouble in last_troubles(run):
-        event = trouble.fresh
-        known = cause_of(event.text) if trouble.count >= _REPEATED else None
-        if known is not None and known[0].alone and _LEVELS.get(known[0].kind, 5) < 5:
-            yield _Suspect(path, trouble, event, *known)
 
 
 def _suspects(run: Run) -> Iterator[tuple[int, _Suspect]]:
@@ -284,29 +274,27 @@ def _handled(troubles: Sequence[Trouble]) -> Sequence[Trouble]:
     last: dict[tuple[str, str], Trouble] = {}
     for trouble in troubles:
         event = trouble.fresh
-        process = event.actor, event.where
-        before = last.get(process)
+        before = last.get((event.actor, event.where))
         if event.chained and before is not None:
-            is_lookup = event.chained == "handled" and _LOOKUP.match(before.fresh.text)
-            if is_lookup or ":" not in before.fresh.text:
-                found.append(before)
+            text = before.fresh.text
+            is_lookup = event.chained == "handled" and _LOOKUP.match(text)
+            found += [before] if is_lookup or ":" not in text else []
         if event.raised:
-            last[process] = trouble
+            last[event.actor, event.where] = trouble
     return found
 
 
 def _missing_ranks(run: Run, suspects: Sequence[_Suspect]) -> str:
     """Name the ranks that did not report a collective's time-out: one of them fell silent first."""
-    if not suspects[0].cause.id.startswith("collective"):
-        return ""
     reported = set().union(*(one.trouble.ranks for one in suspects))
-    count = max(*reported, (gpu_count(run.config) or 1) - 1) + 1 if reported else 0
+    if not suspects[0].cause.id.startswith("collective") or not reported:
+        return ""
+    count = max(*reported, (gpu_count(run.config) or 1) - 1) + 1
     missing = sorted(set(range(count)) - reported)
     if not missing or len(missing) > len(reported):
         return ""
     names = ", ".join(map(str, missing[:_MOST_RANKS]))
-    left = len(missing) - _MOST_RANKS
-    more = f" and {left} more" if left > 0 else ""
+    more = ", …" if len(missing) > _MOST_RANKS else ""
     return f" on {len(reported)} of {count} ranks, rank {names}{more} never reported"
 
 
@@ -331,11 +319,9 @@ def _said(run: Run, remedy: Remedy) -> tuple[str, bool]:
         key, value = stated
         new = _changed(value, remedy.change)
         is_done = new == str(value)
-        shown = f"{key} {in_words(value) if isinstance(value, float) else value}"
-        if is_done:
-            shown = f"{key} (it is {value})"
-        elif new:
-            shown = f"{shown} → {new}"
+        now = in_words(value) if isinstance(value, float) else value
+        to = f" → {new}" if new else ""
+        shown = f"{key} (it is {value})" if is_done else f"{key} {now}{to}"
     return remedy.say.replace("{setting}", shown), is_done
 
 
@@ -346,10 +332,9 @@ def _changed(value: object, change: str) -> str:
     known = number(value)
     if known is None or not change:
         return ""
-    if change not in _FACTORS:
-        return in_words(round(known + float(change), 6))
-    new = known * _FACTORS[change]
-    if float(known).is_integer():
+    factor = _FACTORS.get(change)
+    new = known + float(change) if factor is None else known * factor
+    if factor is not None and float(known).is_integer():
         new = float(max(1, int(new)))
     return in_words(round(new, 6))
 

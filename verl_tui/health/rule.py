@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from verl_tui.health.blocks import blocks, full_blocks
 from verl_tui.health.columns import Columns
 from verl_tui.health.conditions.condition import KEPT_BREACHES, Breach, open_breach
-from verl_tui.health.conditions.windows import rolling
+from verl_tui.health.conditions.windows import blocks, full_blocks, rolling
 from verl_tui.health.diagnoses import DIAGNOSES
 from verl_tui.health.diagnoses.diagnosis import (
     FindingHistory,
@@ -18,15 +16,16 @@ from verl_tui.health.diagnoses.diagnosis import (
     Told,
     words_of,
 )
-from verl_tui.health.finding import Episode, Finding, NotJudged, Severity, filled
+from verl_tui.health.finding import LACKS, Episode, NotJudged, filled
 from verl_tui.health.limits import CAUSES
 from verl_tui.indicators import INDICATORS
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping, Sequence
 
-    from verl_tui.health.blocks import Blocks
-    from verl_tui.health.diagnoses.diagnosis import Shown
+    from verl_tui.health.conditions.windows import Blocks
+    from verl_tui.health.diagnoses.diagnosis import Diagnosis, Shown
+    from verl_tui.health.finding import Finding, Severity
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 
@@ -36,9 +35,8 @@ class RuleOnRun:
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
-        self._diagnosis = DIAGNOSES.get(rule.name)
-        if rule.condition != "diagnosis":
-            self._diagnosis = None
+        is_code = rule.condition == "diagnosis"
+        self._diagnosis = DIAGNOSES.get(rule.name) if is_code else None
         self.alive = self._diagnosis is not None and self._diagnosis.alive
         """Whether it depends on the clock."""
         self.episodes: Sequence[Episode] = ()
@@ -46,20 +44,22 @@ class RuleOnRun:
         self._columns = Columns(rule)
         self._present = FindingHistory(None, (), sentences=True)
         """What was found each time that it looked, if it looks at the present only."""
-        self._remarks: tuple[Hashable, dict[int, tuple[Severity, str]]] = None, {}
-        """All that remarks depend on, and the remark of each breach by the step that raised it."""
-        self._in_blocks: tuple[Hashable, FindingHistory] = (
-            None,
-            FindingHistory(None, ()),
-        )
+        self._basis: Hashable = None
+        self._input: InBlocks | str | None = None
+        """What it looks at in blocks, or what the log lacks, for these metrics and settings."""
+        self._remarks: dict[int, tuple[Severity, str]] = {}
+        """The remark of each breach, for these, by the step that raised it."""
+        self._in_blocks: tuple[Hashable, FindingHistory] = None, self._present
         """All that findings in blocks depend on, and these."""
 
     def judge(self, context: RuleContext) -> Sequence[Finding] | NotJudged:
         """Return the findings now, or that it does not judge."""
+        run = context.run
+        basis = run.keys_revision, len(run.settings), len(run.restarts)
+        if basis != self._basis:
+            self._basis, self._input, self._remarks = basis, None, {}
         found = self._look(context)
-        self.episodes = [
-            one for history in found for one in self._told(context, history)
-        ]
+        self.episodes = [one for of in found for one in self._told(context, of)]
         reasons = [one.now for one in found if isinstance(one.now, str)]
         if reasons and len(reasons) == len(found):
             return NotJudged(self.rule.id, reasons[0])
@@ -70,30 +70,41 @@ class RuleOnRun:
         """Return what is found now and before, in each of its columns."""
         if self._diagnosis is None:
             columns = self._columns.look(context)
-            if not isinstance(columns, str):
-                return columns
-            return [FindingHistory(columns, ())]
-        missing = [
-            one for one in self._diagnosis.requires if one not in context.indicators
-        ]
-        if missing:
-            reason = f"the log has no {INDICATORS[missing[0]].label}"
-            return [FindingHistory(reason, ())]
-        found = self._diagnosis.look(context, self.rule)
+            known = isinstance(columns, str)
+            return [FindingHistory(columns, ())] if known else columns  # type: ignore[return-value,arg-type]
+        found: Told | FindingHistory | InBlocks | str | None = self._input
+        if found is None:
+            found = self._looked(context, self._diagnosis)
         if isinstance(found, InBlocks):
             found = self._found_in_blocks(context, found)
         if not isinstance(found, FindingHistory):
             found = self._present = self._remembered(found, context.run.step or 0)
         return [found]
 
+    def _looked(
+        self, context: RuleContext, diagnosis: Diagnosis
+    ) -> Told | FindingHistory | InBlocks | str | None:
+        """Return what a diagnosis says; that is kept where nothing but another metric or setting
+        can change it.
+        """
+        for one in diagnosis.requires:
+            if one not in context.indicators:
+                self._input = f"{LACKS} no {INDICATORS[one].label}"
+                return self._input
+        found = diagnosis.look(context, self.rule)
+        lacks = isinstance(found, str) and found.startswith(LACKS)
+        if not self.alive and (lacks or (isinstance(found, InBlocks) and found.lasts)):
+            self._input = found  # type: ignore[assignment]
+        return found
+
     def _found_in_blocks(self, context: RuleContext, of: InBlocks) -> FindingHistory:
         series = [context.run.series(key) if key else None for key in of.keys]
         count = full_blocks(series[0], of.size, context.end)
         if count < of.needs:
-            has = len(series[0]) if series[0] is not None else 0
-            return FindingHistory(
-                f"needs {of.needs * of.size + 1} points, has {has}", ()
+            points = (
+                f"needs {of.needs * of.size + 1} points, has {len(series[0] or ())}"
             )
+            return FindingHistory(points, ())
         revisions = tuple([one and one.revision for one in series])
         basis = of.keys, of.of, revisions, count
         if basis != self._in_blocks[0]:
@@ -105,20 +116,14 @@ class RuleOnRun:
         """Yield breaches as findings of the past, each with what was known when it was raised:
         later points do not change the history.
         """
-        rule = self.rule
-        run = context.run
-        basis = run.keys, len(run.settings), len(run.restarts)
-        if basis != self._remarks[0]:
-            self._remarks = basis, {}
-        known = self._remarks[1]
+        rule, known = self.rule, self._remarks
         for since, raised, what, cleared in found.breaches:
-            message = what if found.sentences else f"{rule.title} {what}"
             severity, words = rule.severity, ""
             if found.remark is not None:
                 if raised not in known:
                     known[raised] = found.remark(context.at(raised))
                 severity, words = known[raised]
-            message += words
+            message = (what if found.sentences else f"{rule.title} {what}") + words
             yield Episode(rule.id, severity, since, raised, cleared, message, found.key)
 
     def _remembered(self, found: Told | str | None, step: int) -> FindingHistory:
@@ -145,7 +150,7 @@ class RuleOnRun:
         """Return what is told in words."""
         words = words_of(self.rule.name, told.case)
         own = [filled(one, _known(told)) for one in words.get("evidence", ())]
-        found = self.rule.finding(
+        return self.rule.finding(
             self._message(told),
             [*own, *told.evidence, *CAUSES[self.rule.causes](context.run)],
             since=told.since,
@@ -153,8 +158,8 @@ class RuleOnRun:
             key=told.key,
             severity=told.severity,
             advice=words.get("advice") if told.advice is None else told.advice,
+            leads=told.leads,
         )
-        return replace(found, leads=told.leads)
 
 
 def _known(told: Told) -> Mapping[str, object]:

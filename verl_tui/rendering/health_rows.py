@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.health.coverage import coverage_of
-from verl_tui.health.finding import Severity, unjudged, unjudged_rules
+from verl_tui.health.finding import Severity, coverage_of, unjudged, unjudged_rules
 from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import cut, middle, printable, wrapped
 from verl_tui.rendering.text.wrap import ELLIPSIS

@@ -6,8 +6,7 @@ from math import isfinite
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from verl_tui.health.coverage import coverage_of
-from verl_tui.health.finding import Severity
+from verl_tui.health.finding import Severity, coverage_of
 from verl_tui.rendering.charts.downsample import TREND_POINTS, trend
 from verl_tui.rendering.charts.plan import newest_and_best, plan_charts
 from verl_tui.rendering.charts.sparkline import sparkline

@@ -51,7 +51,7 @@ KINDS = {
     "slide": Kind(lambda of, _, limit, __: slide(of, limit, steep=False), ("threshold",)),
     "fall": Kind(lambda of, _, limit, __: slide(of, limit, steep=True), ("threshold",)),
     "scaled": Kind(
-        lambda of, rule, _, marks: scaled(of, rule.factor, rule.window, rule.floor, marks), _FACTOR
+        lambda of, rule, *_: scaled(of, rule.factor, rule.window, rule.floor), _FACTOR
     ),
     "streak": Kind(lambda of, rule, limit, marks: streak(of, limit, rule.count, marks), _COUNT),
     "drops": Kind(

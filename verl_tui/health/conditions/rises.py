@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from verl_tui.health.conditions.condition import (
-    Spell,
-    Terms,
-    condition,
-    segments,
-    spells,
-)
+from verl_tui.health.conditions.condition import Spell, Terms, condition, spells
 from verl_tui.health.conditions.windows import (
     first,
     means,
@@ -173,21 +167,23 @@ def shift(
     up = sign * column.values
     newest, low = means(up, recent), rolling(up, recent, np.minimum)
     places = np.arange(fewest + recent - 1, len(up))
-    usual: dict[int, float] = {}
-    pairs = [(places, pasts(up, places, window, recent))]
     later = places[places + 1 >= 2 * window]
-    pairs.append((later, np.repeat(up[None, :window], len(later), axis=0)))
-    for at, past in pairs:
+    begun = np.repeat(up[None, :window], len(later), axis=0)
+    usual: dict[int, float] = {}
+    for at, past in ((places, pasts(up, places, window, recent)), (later, begun)):
         level = medians(past)
         found = low[at] - level > np.maximum(least, _SIGMAS * sigmas(past, level))
         usual |= dict(zip(at[found].tolist(), level[found].tolist(), strict=True))
-    words = ("rose", "risen") if way > 0 else ("fell", "fallen")
 
     def spell(place: int) -> Spell:
         level = usual[place]
-        levels = [float(sign * one + 0.0) for one in (level, newest[place], newest[-1])]
-        names = ("rose", "risen", "usual", "level", "now")
-        facts = dict(zip(names, (*words, *levels), strict=True))
+        facts = {
+            "rose": "rose" if way > 0 else "fell",
+            "risen": "risen" if way > 0 else "fallen",
+            "usual": sign * level,
+            "level": float(sign * newest[place]),
+            "now": float(sign * newest[-1]),
+        }
         end = first(newest < level + _BACK * least, place + 1)
         return Spell(place + 1 - recent, place, end, facts)
 
@@ -202,14 +198,10 @@ old range, after which it is over.
 
 @condition
 def scaled(
-    column: Column,
-    factor: float,
-    least: int,
-    floor: float,
-    restarts: tuple[int, ...] = (),
+    column: Column, factor: float, least: int, floor: float
 ) -> Iterator[Terms | Spell]:
     """From one point to the next, all values lie far above all earlier ones; over when they are
-    back, or at a restart.
+    back.
 
     Args:
         column: The metric.
@@ -217,44 +209,32 @@ def scaled(
             them.
         least: Fewest points of the past that it needs.
         floor: Values up to here are never found, e.g. 1 for shares.
-        restarts: First steps of the run's later segments, where a new scale is no surprise.
     """
     yield Terms(least + _IN_A_ROW, _AFTER)
-    for start, stop in segments(column, restarts):
-        over = stop if stop < len(column) else None
-        for at, last, end, facts in _scaled(
-            column.values[start:stop], factor, least, floor
-        ):
-            known = {**facts, "step": int(column.steps[start + at])}
-            yield Spell(
-                start + at, start + last, over if end is None else start + end, known
-            )
+    values = column.values
+    lows, highs = (
+        np.append(np.nan, of.accumulate(values))[: len(values)]
+        for of in (np.minimum, np.maximum)
+    )
+    size = np.maximum(np.maximum(abs(highs), abs(lows)), highs - lows)
+    limits = np.maximum(floor, highs + factor * size)
+    ahead = rolling(values, _IN_A_ROW, np.minimum)[_IN_A_ROW - 1 :]
+    places = np.flatnonzero(ahead > limits[: len(ahead)])
+    highest = rolling(values, _AFTER, np.maximum)
 
-
-def _scaled(
-    values: Numbers, factor: float, least: int, floor: float
-) -> Iterator[Spell]:
-    """Yield the changes of scale since a start; what is over is no past of the next one."""
-    values = values.copy()
-    start: int | None = least
-    while start is not None:
-        lows, highs = (
-            np.append(np.nan, of.accumulate(values))[: len(values)]
-            for of in (np.minimum, np.maximum)
-        )
-        size = np.maximum(np.maximum(abs(highs), abs(lows)), highs - lows)
-        limits = np.maximum(floor, highs + factor * size)
-        ahead = rolling(values, _IN_A_ROW, np.minimum)[_IN_A_ROW - 1 :]
-        at = first(ahead > limits[: len(ahead)], start)
-        if at is None:
-            return
+    def spell(at: int) -> Spell:
         last = at + _IN_A_ROW - 1
-        highest = rolling(values, _AFTER, np.maximum)
-        start = first(highest <= limits[at], last + _AFTER)
-        facts = {"low": float(lows[at]), "high": float(highs[at]), "count": f"{at:,}"}
-        shown = {"value": float(values[at]), "third": float(values[last])}
-        yield Spell(at, last, start, {**facts, **shown})
-        values[at:start] = values[at - 1]
+        facts = {
+            "low": float(lows[at]),
+            "high": float(highs[at]),
+            "count": f"{at:,}",
+            "step": int(column.steps[at]),
+            "value": float(values[at]),
+            "third": float(values[last]),
+        }
+        return Spell(at, last, first(highest <= limits[at], last + _AFTER), facts)
+
+    yield from spells(places[places >= least].tolist(), spell)
 
 
 _BLOCKS, _STRIDES = 5, (1, 2, 4)
@@ -280,13 +260,11 @@ def rising(column: Column, window: int, factor: float) -> Iterator[Terms | Spell
     count = len(column) // size
     blocks = column.values[: count * size].reshape(count, size)
     levels = np.median(blocks, axis=1) if count else np.empty(0)
-    ends = [(at + 1) * size - 1 for at in range(count)]
-    newest = [
-        f"{number(level)} up to step {column.steps[end]}"
-        for level, end in zip(levels[-_BLOCKS:], ends[-_BLOCKS:], strict=True)
-    ]
+    ends = size * np.arange(1, count + 1) - 1
     falls = np.append(False, np.diff(levels) < 0)
     strides = _rises(levels, factor)
+    newest = zip(levels[-_BLOCKS:], column.steps[ends[-_BLOCKS:]], strict=True)
+    shown = ", ".join(f"{number(level)} up to step {step}" for level, step in newest)
 
     def spell(block: int) -> Spell:
         stride = int(strides[block])
@@ -301,12 +279,11 @@ def rising(column: Column, window: int, factor: float) -> Iterator[Terms | Spell
             "foot": float(levels[foot]),
             "now": float(levels[-1]),
             "size": size,
-            "medians": ", ".join(newest),
+            "medians": shown,
         }
         over = first(falls, block + 1)
-        return Spell(
-            ends[foot], ends[block], None if over is None else ends[over], facts
-        )
+        end = None if over is None else int(ends[over])
+        return Spell(int(ends[foot]), int(ends[block]), end, facts)
 
     yield from spells(np.flatnonzero(strides).tolist(), spell)
 

@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from verl_tui.health.blocks import lately
-from verl_tui.health.conditions.windows import means
+from verl_tui.health.conditions.windows import lately, means
 from verl_tui.health.diagnoses.diagnosis import InBlocks, Shown, Told, diagnosis, went
 from verl_tui.health.finding import Severity, number
 from verl_tui.health.reward import components, gains, silent_parts
 from verl_tui.means import finite
 
 if TYPE_CHECKING:
-    from verl_tui.health.blocks import Blocks
-    from verl_tui.health.conditions.windows import Flags, Places
+    from verl_tui.health.conditions.windows import Blocks, Flags, Places
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 

@@ -10,9 +10,8 @@ from verl_tui.toml_tables import toml_table
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from verl_tui.health.blocks import Blocks
     from verl_tui.health.conditions.condition import Breach
-    from verl_tui.health.conditions.windows import Flags
+    from verl_tui.health.conditions.windows import Blocks, Flags
     from verl_tui.health.finding import Severity
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
@@ -93,6 +92,8 @@ class InBlocks(NamedTuple):
     """Points a block: enough to tell a level from noise, few enough to find failures soon."""
     needs: int = 4
     """Fewest blocks to judge."""
+    lasts: bool = True
+    """Whether other metrics and settings alone make it another one."""
     patience: int = 5
     """Blocks without the signs after which it is over: it must not come and go with noise."""
 

@@ -4,23 +4,20 @@ beyond its own past while responses grow or the reward falls.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from verl_tui.health.blocks import lately
-from verl_tui.health.conditions.windows import medians, pasts
+from verl_tui.health.conditions.windows import lately, medians, pasts
 from verl_tui.health.diagnoses.dead_groups import NO_SPREAD, SHARES
 from verl_tui.health.diagnoses.diagnosis import InBlocks, Shown, Told, diagnosis
 from verl_tui.health.exemptions import has_learnt_at_once
 from verl_tui.health.finding import number
-from verl_tui.health.reward import SOLVED, all_at_top, components, weights
+from verl_tui.health.reward import SOLVED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from verl_tui.health.blocks import Blocks
-    from verl_tui.health.conditions.windows import Flags
+    from verl_tui.health.conditions.windows import Blocks, Flags
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 
@@ -63,19 +60,20 @@ def entropy_collapse(context: RuleContext, _: Rule) -> InBlocks:
     """Find entropy that halves and nears 0 over a stretch in which the reward gains nothing; with a
     rising reward it would be convergence.
     """
-    entropy, reward = map(context.indicators.__getitem__, ("entropy", "reward"))
-    parts = components(context.run.keys, reward)
-    known = weights(context.run, parts)
-    weight = tuple([known.get(key, 1.0) for key in parts])
-    return InBlocks((entropy, reward, *parts), _find_collapse, weight, needs=7)
+    keys = (context.indicators["entropy"], context.indicators["reward"])
+    return InBlocks(keys, _find_collapse, needs=7)
 
 
 def _find_collapse(blocks: Blocks, of: InBlocks) -> Shown:
-    entropy, reward = blocks.levels[:2]
+    entropy = blocks.levels[0]
     opening = float(np.fmax.reduce(entropy[:3], initial=0.0))
-    parts = blocks.levels[2:], blocks.highest[2:], blocks.lowest[2:] < 0
     low = (opening > 0) & (entropy >= 0) & (entropy <= _LEFT * opening)
-    low &= ~all_at_top(*parts, np.array(of.of), reward) & ~_converged(blocks)
+    # The task is solved, or most of the way on a scale from 0 to 1 is behind it; what was learnt
+    # within the first block shows in how much was left to learn after it.
+    now = blocks.known[1]
+    first = now[np.isfinite(now)][:1].sum()
+    done = (now >= _NEARLY) & (now - first >= _LEARNT * (1 - first)) | (now >= SOLVED)
+    low &= ~(done & (blocks.lowest[1] >= 0) & (blocks.highest[1] <= 1))
     lags = np.zeros(blocks.size, np.int64)
     for lag in reversed(_LAGS) if low.any() else ():
         counts, _, t = blocks.slopes(0, lag + 1)
@@ -92,9 +90,9 @@ def _find_collapse(blocks: Blocks, of: InBlocks) -> Shown:
                 "begun": float(blocks.known[0, start]),
                 "share": entropy[at] / opening,
                 "reward": of.keys[1],
-                "reward_then": float(blocks.known[1, start]),
-                "reward_now": float(blocks.known[1, at]),
-                "change": blocks.known[1, at] - blocks.known[1, start],
+                "reward_then": float(now[start]),
+                "reward_now": float(now[at]),
+                "change": now[at] - now[start],
             },
             since=since,
             key=of.keys[0],
@@ -114,36 +112,33 @@ def _risen(blocks: Blocks, size: int) -> Flags:
     return few | blocks.moves(1, size, *_LIKELY) | blocks.moves(1, size, *_SURE)
 
 
-def _converged(blocks: Blocks) -> Flags:
-    """Return where the task is solved, or came most of the way on a scale from 0 to 1."""
-    low, best, now = blocks.lowest[1], blocks.highest[1], blocks.known[1]
-    first = now[np.isfinite(now)][:1].sum()
-    # What was learnt within the first block shows in how much was left to learn after it.
-    most = (now >= _NEARLY) & (now - first >= _LEARNT * (1 - first))
-    found: Flags = (low >= 0) & (best <= 1) & (most | (now >= SOLVED))
-    return found
-
-
 @diagnosis("entropy-collapse/dead", "entropy", "reward")
 def dead(context: RuleContext, _: Rule) -> Told | str | None:
     """Find that there is neither entropy nor anything to learn from, below the reward's top."""
     keys = (context.indicators[id] for id in ("entropy", "reward"))
     entropy, reward = map(context.known, keys)
-    if entropy is None or reward is None:
-        return "no values so far"
-    if len(entropy) < 2 * _DEAD:
-        return f"needs {2 * _DEAD} points, has {len(entropy)}"
+    if entropy is None or reward is None or len(entropy) < 2 * _DEAD:
+        return f"needs {2 * _DEAD} points, has {len(entropy or ())}"
     high = np.flatnonzero(~(abs(np.array(entropy.values)) <= _NIL))
     start = int(high.max(initial=-1)) + 1
     is_done = reward.highest > 1 or reward.values[-1] >= SOLVED
-    is_done = is_done or has_learnt_at_once(context, "") is not None
-    why = None if is_done or start > len(entropy) - _DEAD else _dead(context)
-    if why is None:
+    if is_done or start > len(entropy) - _DEAD or has_learnt_at_once(context, ""):
         return None
-    facts = {"most": max(entropy.values[start:]), "why": why}
+    ids = ("grad_norm", "reward_std")
+    norm, spread = (_most(context, context.indicators.get(id)) for id in ids)
+    shares = context.finite(context.first_key(SHARES), _DEAD)
+    ends = (context.names.get(f"critic/advantages/{end}") for end in ("max", "min"))
+    advantage = max(_most(context, end) for end in ends)
+    why = ""
+    if min(shares, default=0.0) >= 1 or min(spread, advantage) <= NO_SPREAD:
+        why = "all answers to a prompt have the same score"
+    if norm <= NO_SPREAD:
+        why = "the gradient norm is 0"
+    if not why:
+        return None
     # When it was certain depends on what else was logged by then: the history has its fall.
     return Told(
-        facts,
+        {"most": max(entropy.values[start:]), "why": why},
         since=entropy.steps[start],
         step=entropy.steps[-1],
         key=entropy.key,
@@ -151,28 +146,10 @@ def dead(context: RuleContext, _: Rule) -> Told | str | None:
     )
 
 
-def _dead(context: RuleContext) -> str | None:
-    """Return why nothing can change the policy any more, None where it may change."""
-    ids = ("grad_norm", "reward_std")
-    norm, spread = (_newest(context, context.indicators.get(id)) for id in ids)
-    if _all_zero(norm):
-        return "the gradient norm is 0"
-    shares = _newest(context, context.first_key(SHARES))
-    ends = (context.names.get(f"critic/advantages/{end}") for end in ("max", "min"))
-    advantages = [value for key in ends for value in _newest(context, key)]
-    if min(shares, default=0.0) >= 1 or _all_zero(spread) or _all_zero(advantages):
-        return "all answers to a prompt have the same score"
-    return None
-
-
-def _all_zero(values: Sequence[float]) -> bool:
-    return 0 <= max(map(abs, values), default=-1.0) <= NO_SPREAD
-
-
-def _newest(context: RuleContext, key: str | None) -> Sequence[float]:
-    """Return the newest points of a metric; none where there are too few or some are no numbers."""
+def _most(context: RuleContext, key: str | None) -> float:
+    """Return the greatest size of a metric's newest points, infinite where there are too few."""
     values = context.finite(key, _DEAD)
-    return values if len(values) == _DEAD else ()
+    return max(map(abs, values)) if len(values) == _DEAD else math.inf
 
 
 @diagnosis("entropy-explosion", "entropy")
@@ -212,18 +189,18 @@ def _find_explosion(blocks: Blocks, of: InBlocks) -> Shown:
         return int(blocks.first[quiet[-1] if len(quiet) else at - _NOW])
 
     def told(at: int, since: int) -> Told:
-        at_first = places[begins[places] & (places <= at)][-1]
-        signs = []
-        if fell[at_first]:
-            way = f"{number(was_good[at_first])} to {number(reward[at_first])}"
-            signs.append(f"the reward fell from {way}")
-        if grew[at_first]:
-            way = f"{number(was_long[at_first])} to {number(length[at_first])}"
-            signs.append(f"responses grew from {way}")
-        before = float(was[at_first])
+        first = places[begins[places] & (places <= at)][-1]
+        signs = [
+            f"{words} from {number(before[first])} to {number(course[first])}"
+            for words, shows, before, course in (
+                ("the reward fell", fell, was_good, reward),
+                ("responses grew", grew, was_long, length),
+            )
+            if shows[first]
+        ]
         facts = {
-            "usual": before,
-            "times": entropy[at] / before,
+            "usual": float(was[first]),
+            "times": entropy[at] / was[first],
             "signs": " and ".join(signs),
         }
         return Told(facts, signs, since=since, key=of.keys[0])

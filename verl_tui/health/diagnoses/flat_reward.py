@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.conditions.windows import trend
+from verl_tui.health.conditions.windows import means, trend
 from verl_tui.health.diagnoses.diagnosis import (
     InBlocks,
     Shown,
@@ -18,19 +18,17 @@ from verl_tui.health.diagnoses.diagnosis import (
     diagnosis,
     words_of,
 )
-from verl_tui.health.exemptions import RATES
 from verl_tui.health.finding import filled
 from verl_tui.health.limits import KL_COEF, kl_coefficient
 from verl_tui.health.reward import gaining_components
 from verl_tui.indicators import validation_keys
 
 if TYPE_CHECKING:
-    from verl_tui.health.blocks import Blocks
-    from verl_tui.health.conditions.windows import Flags, Numbers
+    from verl_tui.health.conditions.windows import Blocks, Flags, Numbers
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 
-_KL, _TOP, _BOTTOM, _RATE, _OTHERS = 1, 2, 3, 4, 5
+_KL, _TOP, _BOTTOM, _OTHERS = 1, 2, 3, 4
 """Columns behind the reward's."""
 _MOST = 16
 """Most validation scores and parts of the reward to compare."""
@@ -55,10 +53,6 @@ heuristic.
 """
 _SOLVED = 0.9
 """Share of the scale from which on little is left to be gained: heuristic."""
-_WARM = 0.5
-"""Over its first half the learning rate must have been at half of its highest: else it is only just
-warming up.
-"""
 _MIDDLE = 0.05
 """Share of a scale that is next to its middle."""
 _HUGE = 1e100
@@ -66,10 +60,6 @@ _HUGE = 1e100
 _OFTEN = 20
 """Blocks up to which every one is judged; later every second, third … one, as evidence grows with
 the run.
-"""
-_BEGAN = 2.5
-"""Standard deviations by which its first block must not lie below the others: it has learnt at
-once, then.
 """
 _FIRST, _NEWEST, _HUMP = 2, 3, 4.0
 """Blocks that it began with, those in which a gain shows that is not there over all, and standard
@@ -86,10 +76,10 @@ class _Line(NamedTuple):
     """Standard error of the change, with what neighbouring blocks have in common."""
     alone: float
     """The same as if they had nothing in common."""
-    noise: float
-    """Standard deviation of a block's level about the line."""
     own: float
-    """The same by the points within blocks: without the changes of the course itself."""
+    """Standard deviation of a block's level by the points within blocks: without the changes of the
+    course itself.
+    """
 
     @property
     def high(self) -> float:
@@ -108,7 +98,6 @@ def nothing_learns(context: RuleContext, _: Rule) -> InBlocks | str:
         context.indicators.get("reference_kl"),
         context.names.get(f"{figure}max"),
         context.names.get(f"{figure}min"),
-        context.first_key(RATES),
     )
     parts = gaining_components(context.run, reward)
     others = [*validation_keys(context.run.keys), *parts][:_MOST]
@@ -130,15 +119,17 @@ def _find(blocks: Blocks, of: InBlocks) -> Shown:
         if (at + 1) % ((at + 1) // _OFTEN + 1):
             continue
         lasts[at] = False
-        levels = _known(blocks.levels, 0, at)
-        if len(levels) < 4:
-            continue  # most rewards are not finite
-        line = _line(levels, _known(blocks.errors, 0, at))
-        if line is None or _gained(levels, line):
+        levels, others = _known(blocks.levels[0], at), blocks.levels[_OTHERS:]
+        if len(levels) < 4 or abs(levels).max() > _HUGE:
+            continue
+        line = _line(levels, _known(blocks.errors[0], at))
+        best = means(levels[_FIRST:], _NEWEST)[_NEWEST - 1 :].max(initial=-np.inf)
+        error = line.own * math.sqrt(1 / _FIRST + 1 / _NEWEST)
+        gained = best - levels[:_FIRST].mean() > _HUMP * error
+        if gained or line.change >= _GAINS * line.alone:
             lasts[at:] = False
             break
-        others = [trend(_known(one[None], 0, at)).t for one in blocks.levels[_OTHERS:]]
-        if max(others, default=0.0) < _GAINS:
+        if all(trend(_known(one, at)).t < _GAINS for one in others):
             case, why = _reason(blocks, of, at)
             lines[at] = line, why
             lasts[at] = True
@@ -172,28 +163,18 @@ _NO_ENDS = (
 )
 
 
-def _known(figures: Numbers, i: int, at: int) -> Numbers:
+def _known(figures: Numbers, at: int) -> Numbers:
     """Return the figures of a metric up to a block, without blocks that lack it."""
-    known: Numbers = figures[i, : at + 1]
+    known: Numbers = figures[: at + 1]
     return known[~np.isnan(known)]
 
 
 def _is_flat(blocks: Blocks, line: _Line, at: int, case: str) -> bool:
-    """Return whether a gain is ruled out for a reward that still has something to gain: it does not
-    warm up, and neither the line nor the newest points suggest a gain, nor a fall.
+    """Return whether a gain is ruled out for a reward that still has something to gain: its line
+    suggests neither a gain nor a fall.
     """
     ends = _ends(blocks, at)
-    levels, rates = _known(blocks.levels, 0, at), abs(_known(blocks.levels, _RATE, at))
-    quarter = len(levels) // 4
-    lately = levels[-quarter:].mean() - levels[:quarter].mean()
-    is_cold = len(rates) and rates[: len(rates) // 2 + 1].mean() < _WARM * rates.max()
-    moves = not _FALLS * line.alone < line.change < _LIKELY * line.error
-    if (
-        ends is None
-        or is_cold
-        or moves
-        or lately > _LIKELY * line.noise * math.sqrt(2 / quarter)
-    ):
+    if ends is None or not _FALLS * line.alone < line.change < _LIKELY * line.error:
         return False
     low, high = ends
     left = high - line.mean
@@ -201,30 +182,23 @@ def _is_flat(blocks: Blocks, line: _Line, at: int, case: str) -> bool:
     # 2000).
     spread = math.sqrt(max(0.0, left * (line.mean - low)))
     share = {"held-back": _HELD, "moved": _BOUND}.get(case, _STRICT)
-    return left > (1 - _SOLVED) * (high - low) and line.high <= share * min(
-        spread, left
-    )
+    most = share * min(spread, left)
+    return left > (1 - _SOLVED) * (high - low) and line.high <= most
 
 
 def _reason(blocks: Blocks, of: InBlocks, at: int) -> tuple[str, str]:
     """Return why it may have gained nothing, as a case and in words: a KL term that is stronger
     than the guide's, and costs much beside advantages; or nothing, although the policy has moved.
     """
-    newer = blocks.levels[_KL, (at + 1) // 2 : at + 1]
-    newer = newer[~np.isnan(newer)]
+    newer = _known(blocks.levels[_KL, (at + 1) // 2 :], at - (at + 1) // 2)
     far = float(np.median(newer)) if len(newer) else 0.0
     name, coefficient = of.of or ("", 0.0)
     case = "moved" if far >= _MOVED else ""
     if coefficient > KL_COEF[1] and coefficient * far >= _COST:
         case = "held-back"
-    facts = {
-        "far": far,
-        "name": name,
-        "coefficient": coefficient,
-        "cost": coefficient * far,
-        "least": KL_COEF[0],
-        "most": KL_COEF[1],
-    }
+    least, most = KL_COEF
+    facts = {"far": far, "name": name, "cost": coefficient * far, "least": least}
+    facts |= {"coefficient": coefficient, "most": most}
     return case, filled(words_of("nothing-learns/flat", case).get("reason", ""), facts)
 
 
@@ -233,21 +207,18 @@ def _ends(blocks: Blocks, at: int) -> tuple[float, float] | None:
     or 0 and 1. None where they are unknown, or the reward is in the middle between wins and
     defeats, which is where players who are equals stay.
     """
-    mean, _, top, bottom, _ = blocks.levels[:_OTHERS, at].tolist()
     low, high = float(blocks.lowest[0, at]), float(blocks.highest[0, at])
-    if math.isfinite(top + bottom):
-        low = min(float(blocks.lowest[_BOTTOM, at]), low)
-        high = max(float(blocks.highest[_TOP, at]), high)
-        near = _MIDDLE * (high - low)
-        is_draw = low < 0 and abs(low + high) <= near and abs(mean) <= near
-        return None if is_draw else (low, high)
-    return (0.0, 1.0) if 0.0 <= low <= high <= 1.0 else None
+    if np.isnan(blocks.levels[_TOP : _BOTTOM + 1, at]).any():
+        return (0.0, 1.0) if 0.0 <= low <= high <= 1.0 else None
+    low = min(float(blocks.lowest[_BOTTOM, at]), low)
+    high = max(float(blocks.highest[_TOP, at]), high)
+    near, mean = _MIDDLE * (high - low), float(blocks.levels[0, at])
+    is_draw = low < 0 and abs(low + high) <= near and abs(mean) <= near
+    return None if is_draw else (low, high)
 
 
-def _line(levels: Numbers, within: Numbers) -> _Line | None:
-    """Fit a line through the reward's levels, None where these are too large for squares."""
-    if abs(levels).max() > _HUGE:
-        return None
+def _line(levels: Numbers, within: Numbers) -> _Line:
+    """Fit a line through the reward's levels."""
     count, mean = len(levels), fmean(levels.tolist())
     middle = np.arange(count) - (count - 1) / 2
     spread = count * (count * count - 1) / 12
@@ -261,20 +232,7 @@ def _line(levels: Numbers, within: Numbers) -> _Line | None:
     shared = min(0.9, max(0.0, shared))
     alone = noise * (count - 1) / math.sqrt(spread)
     error = alone * math.sqrt((1 + shared) / (1 - shared))
-    return _Line(mean, slope * (count - 1), error, alone, noise, own)
-
-
-def _gained(levels: Numbers, line: _Line) -> bool:
-    """Return whether a reward has gained: over all, for a time, or at once behind its first
-    points.
-    """
-    best = np.convolve(levels[_FIRST:], np.ones(_NEWEST) / _NEWEST, "valid").max(
-        initial=-np.inf
-    )
-    error = line.own * math.sqrt(1 / _FIRST + 1 / _NEWEST)
-    if best - levels[:_FIRST].mean() > _HUMP * error:
-        return True
-    return line.change >= _GAINS * line.alone
+    return _Line(mean, slope * (count - 1), error, alone, own)
 
 
 _FLAT_T = 2.0
@@ -299,18 +257,16 @@ def _find_plateau(blocks: Blocks, of: InBlocks) -> Shown:
     is_flat = (counts >= _VALIDATIONS) & (abs(t) < _FLAT_T)
     flat: Flags = np.logical_and.reduce(is_flat)
 
-    def told(at: int, since: int) -> Told:  # noqa: ARG001 - the window moves on
+    def told(at: int, _: int) -> Told:
         start = at + 1 - of.needs
-        first, last = int(blocks.first[start]), int(blocks.last[at])
-        others = "validation shows none either"
+        steps = int(blocks.last[at]) - int(blocks.first[start]) + 1
+        has = "validation shows none either"
         return Told(
             {
-                "steps": last - first + 1,
+                "steps": steps,
                 "mean": float(np.nanmean(blocks.levels[0, start : at + 1])),
                 "change": float(changes[0, at]),
-                "validated": others
-                if len(of.keys) > 1
-                else "the log has no validation",
+                "validated": has if len(of.keys) > 1 else "the log has no validation",
             },
             [
                 f"{key}: slope {slope:+.1f} standard errors from level over {of.needs} "
@@ -320,11 +276,7 @@ def _find_plateau(blocks: Blocks, of: InBlocks) -> Shown:
             key=of.keys[0],
         )
 
-    few = [
-        key
-        for key, count in zip(of.keys, counts[:, -1], strict=True)
-        if count < _VALIDATIONS
-    ]
+    few = [key for at, key in enumerate(of.keys) if counts[at, -1] < _VALIDATIONS]
     last = f"validations in the last {of.needs * of.size} points"
     reason = f"needs {_VALIDATIONS} {last}, {few[0]} has fewer" if few else None
     return Shown(

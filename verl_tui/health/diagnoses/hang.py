@@ -4,6 +4,7 @@ be a hang.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.health.diagnoses.diagnosis import WORDS, Told, diagnosis
@@ -61,8 +62,9 @@ def _found(context: RuleContext) -> Told | str | None:
         return _waits(context, wait)
     if context.state is State.WAITING:
         return _before_the_first(context)
-    own = _by_own_clock(run, copies=False)
-    if own > max(_WAITS, patience(run)) and _is_cut(context):
+    own = _by_own_clock(run)
+    is_open = run.outcome is None and root_cause(run) is None
+    if context.state is State.ENDED and is_open and own > max(_WAITS, patience(run)):
         return _stalled(context, own, "the log ends with ")
     if context.state is not State.STALLED:
         return _no_hang(context) or None
@@ -71,14 +73,6 @@ def _found(context: RuleContext) -> Told | str | None:
         return _stalled(context, _quiet(context))
     facts = {"process": holder.words}  # nothing is wrong with it
     return Told(facts, case="stopped", since=run.step, severity=Severity.WARNING)
-
-
-def _is_cut(context: RuleContext) -> bool:
-    """Return whether a log ends without a word."""
-    run = context.run
-    return (
-        context.state is State.ENDED and run.outcome is None and root_cause(run) is None
-    )
 
 
 def _waits(context: RuleContext, wait: RootCause) -> Told:
@@ -108,11 +102,10 @@ def _stalled(context: RuleContext, quiet: float, head: str = "") -> Told:
     due = expected_step(run)
     compared, longest = "the usual gap is not known", ""
     if due is not None:
+        kind = due.kind.words
         times = f"{quiet / due.seconds:,.0f} times the usual"
-        compared = f"{times} {minutes(due.seconds)} of {due.kind.words}"
-        longest = (
-            f"{due.kind.words} is due; the longest so far took {minutes(due.longest)}"
-        )
+        compared = f"{times} {minutes(due.seconds)} of {kind}"
+        longest = f"{kind} is due; the longest so far took {minutes(due.longest)}"
     case, why, advice, line = "", "", None, ""
     cause = root_cause(run)
     still = [one.life.counters for one in run.sources.values() if one.life.stands()]
@@ -120,12 +113,14 @@ def _stalled(context: RuleContext, quiet: float, head: str = "") -> Told:
         why, advice, line = cause.words, cause.advice, cause.line
     elif still:
         case, why = "unfinished", f"its counters stand still: {still[0]}"
-    signs = () if head else _signs(context)
     return Told(
         {"head": head, "quiet": minutes(quiet), "why": why or compared},
         (
-            *(line, compared if why else "", *signs[:2]),
-            *(signs_of_life.phase(run), longest, *signs[2:]),
+            line,
+            compared if why else "",
+            signs_of_life.phase(run),
+            longest,
+            *(() if head else _signs(context)),
         ),
         case=case,
         since=run.step,
@@ -139,62 +134,38 @@ def _before_the_first(context: RuleContext) -> Told | str:
     """
     run, now = context.run, context.now
     sign, phase = signs_of_life.evidence(run, now), signs_of_life.phase(run)
-    quiet, allowed = _unchanged(context), _allowed(run)
-    is_fresh = sign is not None and now - (sign.latest or now) <= _FRESH_LOG
-    if (
-        sign is not None
-        and is_fresh
-        and quiet > allowed["seconds"]
-        and not doubt(run, now)
-    ):
-        evidence = (
-            f"alive: {sign.words}",
-            phase,
-            f"{minutes(allowed['seconds'])} are allowed: {allowed['why']}",
-        )
-        return Told({"quiet": minutes(quiet)}, evidence, case="begins")
-    facts = ["the run has made no step yet"]
-    if (written := run.modified) is not None:
-        facts.append(f"last written {minutes(max(0.0, now - written))} ago")
-    if sign is not None and sign.latest is None:
-        facts.append(sign.words)
-    return "; ".join([*facts, *filter(None, [phase])])
-
-
-def _allowed(run: Run) -> dict[str, Any]:
-    """Return how long a start may be silent, by the last stages of its logs."""
     stages = [one.stage.text for one in run.sources.values() if one.stage] or [""]
-    return next(
+    allowed = next(
         start
         for start in _STARTS
         if any(text.startswith(tuple(start["stages"])) for text in stages)
     )
+    is_fresh = sign is not None and now - (sign.latest or now) <= _FRESH_LOG
+    quiet = _unchanged(context)
+    if sign is None or not is_fresh or quiet <= allowed["seconds"] or doubt(run, now):
+        return "; ".join(filter(None, ["the run has made no step yet", phase]))
+    words = f"{minutes(allowed['seconds'])} are allowed: {allowed['why']}"
+    evidence = (f"alive: {sign.words}", phase, words)
+    return Told({"quiet": minutes(quiet)}, evidence, case="begins")
 
 
 def _quiet(context: RuleContext) -> float:
     """Return for how many seconds no step has come: by the log's own clock where its file's time
     has nothing to do with it.
     """
-    own = _by_own_clock(context.run, copies=True)
+    own = _by_own_clock(context.run, _DAY)
     return own or waited(context.run, context.now) or 0.0
 
 
-def _by_own_clock(run: Run, *, copies: bool) -> float:
+def _by_own_clock(run: Run, later: float = -math.inf) -> float:
     """Return the seconds between a log's last step and its newest line, by the times it states; 0
-    where it states none.
-
-    Args:
-        run: The run.
-        copies: Only of logs whose file has been written long after.
+    where it states none, or where its file has not been written so many seconds later.
     """
     spans = [
         source.life.until_newest(source.life.since)
         for source in run.sources.values()
         if source.step is not None
-        and not (
-            copies
-            and (source.status.modified or 0.0) - (source.life.stamp or 0.0) < _DAY
-        )
+        if (source.status.modified or 0.0) - (source.life.stamp or 0.0) >= later
     ]
     return max(spans, default=0.0)
 
@@ -224,58 +195,46 @@ def _unchanged(context: RuleContext) -> float:
 
 def _no_hang(context: RuleContext) -> str:
     """Return why a run in another state is not a hang, empty for one that runs as it should."""
-    run = context.run
-    if context.state is State.ENDED and signs_of_life.unattended(run):
+    run, state = context.run, context.state
+    if state is State.ENDED and signs_of_life.unattended(run):
         return _ELSEWHERE["unattended"]
     quiet = _quiet(context)
-    running = context.state is State.RUNNING and not is_evaluation(run)
-    if running and overdue(run, quiet):
+    if state is State.RUNNING and not is_evaluation(run) and overdue(run, quiet):
         return f"no step for {minutes(quiet)}, but {doubt(run, context.now)}"
-    return _ELSEWHERE.get(context.state.value, "")
+    return _ELSEWHERE.get(state.value, "")
 
 
 def _signs(context: RuleContext) -> Sequence[str]:
     """Return which of the three signs of a hang held, what shows life, and what is known of the log
-    and of this machine's GPUs.
+    and of this machine's GPUs; used memory proves nothing.
     """
-    silent, log = _log(context)
-    idle, gpus = _gpus(context)
-    held = [*filter(None, ("no step", silent, idle))]
-    alive = signs_of_life.evidence(context.run, context.now)
+    run, now = context.run, context.now
+    written, trained = run.modified, signs_of_life.last_written(run)
+    held, log = ["no step"], "it is unknown whether the log is silent"
+    if written is not None:
+        quiet = max(0.0, now - min(written, trained or written))
+        log = f"the log is still growing: last written {minutes(quiet)} ago"
+        if quiet > _FRESH_LOG:
+            held.append("the log is silent")
+            but = (
+                " but for output without training"
+                if now - written <= _FRESH_LOG
+                else ""
+            )
+            log = f"the log is silent{but}: last written {minutes(quiet)} ago"
+    work, reading = signs_of_life.gpus_work(run, now), run.gpus
+    gpus = "GPU activity was not measured; used memory proves nothing"
+    if work is not None and reading is not None:
+        known = [one.utilization for one in reading.gpus if one.utilization is not None]
+        held += [] if work else ["GPUs are idle"]
+        gpus = (
+            f"this machine's GPUs {'work' if work else 'are idle'}: {min(known):.0f}–"
+            f"{max(known):.0f}% (if the run is on this machine)"
+        )
+    alive = signs_of_life.evidence(run, now)
     return (
         f"{len(held)} of 3 signs held: {', '.join(held)}",
         f"alive: {alive.words}" if alive is not None else "",
         log,
         gpus,
     )
-
-
-def _log(context: RuleContext) -> tuple[str, str]:
-    """Return that the log is silent, empty where it is not or may not be, and more about it."""
-    written = context.run.modified
-    if written is None:
-        return "", "it is unknown whether the log is silent"
-    trained = signs_of_life.last_written(context.run)
-    age = max(0.0, context.now - written)
-    quiet = age if trained is None else max(age, context.now - trained)
-    if quiet <= _FRESH_LOG:
-        return "", f"the log is still growing: last written {minutes(age)} ago"
-    silent = "the log is silent"
-    if age > _FRESH_LOG:
-        return silent, f"{silent}: last written {minutes(age)} ago"
-    but = "but for output that goes on without training: else last written"
-    return silent, f"{silent} {but} {minutes(quiet)} ago"
-
-
-def _gpus(context: RuleContext) -> tuple[str, str]:
-    """Return that this machine's GPUs are idle, empty where they are not or may not be, and more
-    about them; used memory proves nothing.
-    """
-    work = signs_of_life.gpus_work(context.run, context.now)
-    reading = context.run.gpus
-    if work is None or reading is None:
-        return "", "GPU activity was not measured; used memory proves nothing"
-    known = [gpu.utilization for gpu in reading.gpus if gpu.utilization is not None]
-    busy = f"{min(known):.0f}–{max(known):.0f}%"
-    words = f"this machine's GPUs {'work' if work else 'are idle'}: {busy}"
-    return "" if work else "GPUs are idle", f"{words} (if the run is on this machine)"

@@ -4,12 +4,12 @@ to the limit, more and more are cut, and the reward falls.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from verl_tui.health.blocks import lately, noise
-from verl_tui.health.conditions.windows import rolling
+from verl_tui.health.conditions.windows import lately, noise, rolling
 from verl_tui.health.diagnoses.diagnosis import InBlocks, Shown, Told, diagnosis, went
 from verl_tui.health.finding import number
 from verl_tui.health.limits import known_response_limit, v1_trainer
@@ -17,8 +17,7 @@ from verl_tui.health.reward import SOLVED, gaining_components
 from verl_tui.indicators import validation_keys
 
 if TYPE_CHECKING:
-    from verl_tui.health.blocks import Blocks
-    from verl_tui.health.conditions.windows import Flags, Numbers, Places
+    from verl_tui.health.conditions.windows import Blocks, Flags, Numbers
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 
@@ -61,7 +60,7 @@ have risen.
 _FOOT = 0.25
 """Up to a quarter of its rise length has not begun to climb."""
 _FALL_T, _FALL = -3.0, 0.1
-"""The reward must have lost a tenth of its size, or a fifth since its highest: heuristic."""
+"""The reward must have lost a tenth of its size, or a fifth over half of the blocks: heuristic."""
 
 
 @diagnosis("length-collapse", "response_length", "reward")
@@ -83,59 +82,45 @@ def _find_collapse(blocks: Blocks, of: InBlocks) -> Shown:
     left = rolling(length, _LASTS, np.maximum) / (opening or 1.0)
     places = np.arange(blocks.size)
     long = np.maximum.accumulate(np.where(length >= _NEAR * opening, places, 0))
-    scores = [_score(blocks, i, long) for i in range(1, len(of.keys))]
-    before, now = (np.array([one[at] for one in scores]) for at in (0, 1))
-    gained, fallen = (np.array([one[at] for one in scores]) for at in (2, 3))
+    # the level of each score before responses shrank and since, and at the beginning
+    lately = np.array([_means(one) for one in blocks.levels[1:]])
+    errors = np.array([noise(one) for one in blocks.levels[1:]]) * math.sqrt(2 / _LEVEL)
+    before, first = lately[:, long], lately[:, np.minimum(long, _LEVEL)]
+    size = np.maximum(abs(lately), abs(before))
+    gained = lately - first >= np.maximum(_GAIN * abs(lately), _SURE_GAIN * errors)
+    fallen = before - lately >= np.maximum(_LOSS * size, _SURE_LOSS * errors)
+    gained, fallen = gained & (lately > first), fallen & (lately < before)
     falls: Flags = np.logical_or.reduce(fallen)
-    solved = (blocks.lowest[1] >= 0) & (blocks.highest[1] <= 1) & (now[0] >= SOLVED)
+    is_share = (blocks.lowest[1] >= 0) & (blocks.highest[1] <= 1)
     # Short responses serve the task: validation gains, or another score while none falls.
     serves = (gained & ~fallen)[1 : 1 + of.of].any(axis=0)
-    serves |= ~falls & (gained.any(axis=0) | solved)
+    serves |= ~falls & (gained.any(axis=0) | is_share & (lately[0] >= SOLVED))
     lasts = (left <= _BACK) & (opening >= _TINY) & ~serves
 
     def told(at: int, since: int) -> Told:
         fell, beside = "no score gained", []
         if falls[at]:
             i = int(fallen[:, at].argmax())
-            way = f"from {number(before[i, at])} to {number(now[i, at])}"
+            way = f"from {number(before[i, at])} to {number(lately[i, at])}"
             fell = f"{of.keys[1 + i]} fell {way} with their length"
             beside = [f"{of.keys[1 + i]}: {way} since step {since}"]
-        known = float(length[at])
-        facts = {
-            "opening": opening,
-            "now": known,
-            "left": known / opening,
-            "fell": fell,
-        }
+        facts = {"opening": opening, "now": float(length[at]), "fell": fell}
+        facts["left"] = length[at] / opening
         return Told(facts, beside, since=since, key=of.keys[0])
 
     begins = lasts & (left <= np.where(falls, _LEFT, _LITTLE))
     return Shown(begins, lasts, lambda at: int(blocks.last[long[at]]), told)
 
 
-def _score(
-    blocks: Blocks, i: int, long: Places
-) -> tuple[Numbers, Numbers, Flags, Flags]:
-    """Return the level of a score before responses shrank and since, and where it has gained since
-    the run's beginning, and where it has fallen as they shrank.
-    """
-    levels = blocks.levels[i]
+def _means(levels: Numbers) -> Numbers:
+    """Return the mean of the last known levels at each block, of fewer at the beginning."""
     is_known = ~np.isnan(levels)
-    until = np.append(0, np.cumsum(is_known))
+    until = np.append(0, np.cumsum(is_known))[1:]
     sums = np.append(0.0, np.cumsum(levels[is_known]))
-    count = until[1:]
-    before_at, first_at = until[long + 1], np.minimum(until[long + 1], _LEVEL)
-    start = np.maximum(before_at, count - _LEVEL)
+    start = np.maximum(0, until - _LEVEL)
     with np.errstate(invalid="ignore", divide="ignore"):
-        now = (sums[count] - sums[start]) / (count - start)
-        low = np.maximum(0, before_at - _LEVEL)
-        before = (sums[before_at] - sums[low]) / (before_at - low)
-        first = sums[first_at] / first_at
-        error = noise(levels) * np.sqrt(1 / first_at + 1 / (count - start))
-    size = np.maximum(abs(now), abs(before))
-    gained = now - first >= np.maximum(_GAIN * abs(now), _SURE_GAIN * error)
-    fallen = before - now >= np.maximum(_LOSS * size, _SURE_LOSS * error)
-    return before, now, gained & (now > first), fallen & (now < before)
+        found: Numbers = (sums[until] - sums[start]) / (until - start)
+    return found
 
 
 @diagnosis("length-explosion", "response_length", "reward")
@@ -155,22 +140,17 @@ def length_explosion(context: RuleContext, _: Rule) -> InBlocks | str:
 def _find_explosion(blocks: Blocks, of: InBlocks) -> Shown:
     limit: float = of.of or np.inf
     length, reward, cut = blocks.known
-    size = np.maximum(abs(blocks.highest[1]), abs(blocks.lowest[1]))
+    is_near = length >= _NEAR_LIMIT * limit
     lags = np.zeros(blocks.size, np.int64)
     climbs = length >= _CLIMB * lately(length, _LAGS[-1])
     for lag in reversed(_LAGS) if climbs.any() else ():
         found = climbs & (length >= _CLIMB * blocks.before(0, lag - 1))
         found &= blocks.slopes(0, lag)[2] >= _TREND_T
         counts, _, t = blocks.slopes(2, lag)
-        more = (cut >= _CUT + np.maximum(0, blocks.before(2, lag - 1))) & (
-            t >= _TREND_T
-        )
-        found &= np.where(counts >= 4, more, length >= _NEAR_LIMIT * limit)
-        highest = lately(reward, lag, np.fmax)
+        more = cut >= _CUT + np.maximum(0, blocks.before(2, lag - 1))
+        found &= np.where(counts >= 4, more & (t >= _TREND_T), is_near)
         falls = blocks.moves(1, lag, _FALL_T, _FALL)
-        falls |= (highest - reward >= 2 * _FALL * size) & blocks.moves(
-            1, max(4, lag // 2), _FALL_T, _FALL
-        )
+        falls |= blocks.moves(1, max(4, lag // 2), _FALL_T, 2 * _FALL)
         lags[found & falls] = lag
     lags[: _LAGS[0] - 1] = 0
 
@@ -178,17 +158,14 @@ def _find_explosion(blocks: Blocks, of: InBlocks) -> Shown:
         start = int(np.searchsorted(blocks.last, since))
         first, last = int(blocks.last[start]), int(blocks.last[at])
         begun, now = blocks.known[:, start].tolist(), blocks.known[:, at].tolist()
-        shares = ""
-        if of.keys[2]:
-            way = f"{number(begun[2])} to {number(now[2])}"
-            shares = f", truncated share from {way}"
+        way = f", truncated share from {number(begun[2])} to {number(now[2])}"
         known = zip(of.keys, begun, now, strict=True)
         return Told(
             {
                 "begun": begun[0],
                 "now": now[0],
                 "limit": f" of {number(limit)}" if of.of else "",
-                "shares": shares,
+                "shares": way if of.keys[2] else "",
                 "best": float(np.fmax.reduce(reward[start : at + 1])),
                 "reward": now[1],
             },
@@ -197,11 +174,8 @@ def _find_explosion(blocks: Blocks, of: InBlocks) -> Shown:
             key=of.keys[0],
         )
 
-    is_near = np.where(
-        np.isnan(blocks.levels[2]), length >= _NEAR_LIMIT * limit, cut >= _CUT
-    )
-
     def since(at: int) -> int:
         return int(blocks.last[blocks.brink(0, at, _FOOT, int(lags[at]) - 1)])
 
-    return Shown(lags > 0, is_near, since, told)
+    lasts = np.where(np.isnan(blocks.levels[2]), is_near, cut >= _CUT)
+    return Shown(lags > 0, lasts, since, told)

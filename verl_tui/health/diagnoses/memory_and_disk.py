@@ -23,12 +23,8 @@ from verl_tui.runs.views.state import State
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    import re
-    from collections.abc import Iterator, Sequence
-
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
-    from verl_tui.records import Event
     from verl_tui.runs.troubles import Trouble
 
 _KILLED = pattern(
@@ -80,7 +76,15 @@ def host_memory(context: RuleContext, rule: Rule) -> Told | str | None:
         if _KILLED.search(trouble.last.text)
     ]
     if killed:
-        return _killed(context, killed)
+        event = killed[-1]
+        used = _OF.search(event.text)
+        return Told(
+            {"used": f": {used[1]} of {used[2]} GB were in use" if used else ""},
+            [f"line {one.line}: {one_line(one.text, 160)}" for one in killed[-3:]],
+            case="killed",
+            since=event.step,
+            step=run.step if event.step is None else event.step,
+        )
     found = run.present(context.first_key((*_USED, *_SHARE)))
     if found is None:
         return "the log has no memory of the host"
@@ -90,19 +94,6 @@ def host_memory(context: RuleContext, rule: Rule) -> Told | str | None:
     if growth is None or context.state is State.FINISHED:
         return None
     return _filling(context, growth)
-
-
-def _killed(context: RuleContext, events: Sequence[Event]) -> Told:
-    told = [*filter(None, (_OF.search(event.text) for event in reversed(events)))]
-    steps = [event.step for event in events if event.step is not None]
-    step = steps[-1] if steps else None
-    return Told(
-        {"used": f": {told[0][1]} of {told[0][2]} GB were in use" if told else ""},
-        [f"line {event.line}: {one_line(event.text, 160)}" for event in events[-3:]],
-        case="killed",
-        since=step,
-        step=context.run.step if step is None else step,
-    )
 
 
 def _filling(context: RuleContext, growth: MemoryGrowth) -> Told | None:
@@ -122,17 +113,16 @@ def _filling(context: RuleContext, growth: MemoryGrowth) -> Told | None:
         return None
     facts = {**growth._asdict(), "left": math.ceil(left), "time": "", "hourly": ""}
     if each_step:
+        hourly = number(growth.each * 3600 / each_step)
         facts["time"] = f" (≈ {minutes(seconds)})"
-        facts["hourly"] = (
-            f", {number(growth.each * 3600 / each_step)}{growth.unit} an hour"
-        )
+        facts["hourly"] = f", {hourly}{growth.unit} an hour"
     return Told(
         facts,
         case=case,
         since=growth.since,
         step=growth.step,
         key=growth.key,
-        severity=_near(context, seconds if seconds > 0 else inf),
+        severity=_near(context, seconds or inf),
     )
 
 
@@ -145,18 +135,20 @@ def memory_growth(context: RuleContext, window: int) -> MemoryGrowth | None:
     """Return the steady growth of the host's memory over so many points at least, None if there is
     none.
     """
-    series = context.run.present(context.first_key((*_USED, *_SHARE)))
-    if series is None or len(series) < window:
+    key = context.first_key((*_USED, *_SHARE))
+    series = context.run.present(key)
+    count = _climb(tuple(series.values[-_MOST:]), window) if series is not None else 0
+    if series is None or not count:
         return None
-    count = _climb(tuple(series.values[-_MOST:]), window)
-    if not count:
-        return None
-    share = series.key in {context.names.get(name) for name in _SHARE}
     values, steps = series.values[-count:], series.steps[-count:]
     each = trend(values).change / max(1, steps[-1] - steps[0])
     ends = (steps[0], steps[-1], values[0], values[-1])
-    full = 100 * _FULL if share else _full(context)
-    return MemoryGrowth(series.key, *ends, each, full, "%" if share else " GB")
+    if key in map(context.names.get, _SHARE):
+        return MemoryGrowth(series.key, *ends, each, 100 * _FULL, "%")
+    logged = context.finite(context.first_key(_TOTAL), 1)
+    stated = positive_setting(context.run, _TOTAL_STATED) or ("", 0.0)
+    total = logged[0] if logged else stated[1]
+    return MemoryGrowth(series.key, *ends, each, _FULL * total or None, " GB")
 
 
 @lru_cache(256)
@@ -164,11 +156,10 @@ def _climb(values: tuple[float, ...], least: int) -> int:
     """Return the newest values that climb steadily, as many as there are; 0 where they do not, or
     as much had been used before and was released: a sawtooth is no leak.
     """
-    # Called at each look, while values hardly ever change.
-    if not all(map(math.isfinite, values)):
-        return 0
     for count in (len(values), 2 * least, least):
         before, known = values[:-count], values[-count:]
+        if len(known) < least or not all(map(math.isfinite, known)):
+            continue
         line, size, half = trend(known), len(known) // _PARTS, len(known) // 2
         rise = known[-1] - max(before, default=-inf)
         if line.change <= 0 or line.t < _SURE or rise < (known[-1] - known[0]) / 2:
@@ -179,14 +170,6 @@ def _climb(values: tuple[float, ...], least: int) -> int:
         if goes_on and each >= _EACH * line.change / _PARTS:
             return len(known)
     return 0
-
-
-def _full(context: RuleContext) -> float | None:
-    """Return how many GB of the node Ray lets be used, None where its size is not known."""
-    logged = context.finite(context.first_key(_TOTAL))
-    stated = positive_setting(context.run, _TOTAL_STATED)
-    total = logged[-1] if logged else stated[1] if stated is not None else 0.0
-    return _FULL * total if total > 0 else None
 
 
 _LINE = pattern(
@@ -203,7 +186,13 @@ def disk_filling(context: RuleContext, rule: Rule) -> Told | str | None:
     """Find the disk that will be full first, within a day, or that has too little room for a
     checkpoint.
     """
-    disks = [*_disks(context, rule.window)]
+    disks = [
+        _disk(context, path, trouble)
+        for path, state in context.run.sources.items()
+        for trouble in state.troubles
+        if (state.step or 0) - (trouble.step or 0) <= rule.window
+        if _LINE.search(trouble.last.text)
+    ]
     if not disks:
         return "no raylet calls a disk almost full"
     seconds, free, told = min(disks, key=lambda disk: disk[:2])
@@ -213,57 +202,34 @@ def disk_filling(context: RuleContext, rule: Rule) -> Told | str | None:
     return told._replace(severity=_near(context, seconds))
 
 
-def _disks(context: RuleContext, window: int) -> Iterator[tuple[float, float, Told]]:
-    """Yield the disks that were called almost full within the last steps: the seconds until each is
-    full at the rate since Ray's first line, infinite if it does not fill up, and the GB left.
-    """
-    for path, state in context.run.sources.items():
-        for trouble in state.troubles:
-            ends = (trouble.first, trouble.last)
-            first, last = (_LINE.search(one.text) for one in ends)
-            is_recent = (state.step or 0) - (trouble.step or 0) <= window
-            if first is not None and last is not None and is_recent:
-                yield _disk(context, path, trouble, first, last)
-
-
 def _disk(
-    context: RuleContext,
-    path: str,
-    trouble: Trouble,
-    first: re.Match[str],
-    last: re.Match[str],
+    context: RuleContext, path: str, trouble: Trouble
 ) -> tuple[float, float, Told]:
+    """Return the seconds until a disk is full at the rate since Ray's first line, infinite if it
+    does not fill up, the GB left, and both in words.
+    """
+    ends = trouble.first, trouble.last
+    first, last = (_LINE.search(one.text) for one in ends)
+    assert last is not None
     unit = 1.0 if last["gb"] else _GB
-    sizes = (last["free"], first["free"], last["all"])
-    free, before, every = (float(size) / unit for size in sizes)
-    took = _took(context, trouble)
+    free, every = float(last["free"]) / unit, float(last["all"]) / unit
+    before = float(first["free"]) / unit if first is not None else free
+    clocks = [one.clock for one in ends if one.clock is not None]
+    took = (clocks[1] - clocks[0]) % _AHEAD if len(clocks) > 1 else 0.0
+    steps = (ends[1].step or 0) - (ends[0].step or 0)
+    if steps > 0 and context.pace is not None:
+        took = steps * context.pace.seconds
     seconds = free / (before - free) * took if took and before > free else inf
-    where = last["folder"] + (f" {trouble.last.where}" if trouble.last.where else "")
+    where = last["folder"] + (f" {ends[1].where}" if ends[1].where else "")
     told = Told(
         {
             "before": before,
             "words": f"{where} has {number(free)} of {number(every)} GB left",
             "when": minutes(seconds) if 1 <= seconds < inf else "a moment",
         },
-        [
-            line_shown(path, event)
-            for event in dict.fromkeys((trouble.first, trouble.last))
-        ],
+        [line_shown(path, event) for event in dict.fromkeys(ends)],
         case="fills-up" if seconds < inf else "",
         since=trouble.since,
         step=context.run.step,
     )
     return seconds, free, told
-
-
-def _took(context: RuleContext, trouble: Trouble) -> float:
-    """Return the seconds between the first and the last line, by steps where some lie between; 0
-    where unknown.
-    """
-    first, last = trouble.first, trouble.last
-    steps = (last.step or 0) - (first.step or 0)
-    if steps > 0 and context.pace is not None:
-        return steps * context.pace.seconds
-    if first.clock is None or last.clock is None:
-        return 0.0
-    return float((last.clock - first.clock) % _AHEAD)

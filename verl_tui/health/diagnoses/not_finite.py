@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ from verl_tui.patterns import NamePattern
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from verl_tui.health.conditions.windows import Flags, Places
     from verl_tui.health.guide import Rule
@@ -31,13 +30,13 @@ _MOST_STEPS, _MOST_NAMED = 5, 8
 """Steps, and metrics, named one by one; when an update breaks, dozens break with it."""
 
 
-class _BrokenMetric(NamedTuple):
+class _Broken(NamedTuple):
     """A metric that is not finite at some points, though it has values."""
 
     key: str
-    steps: Sequence[int]
+    step: int
     newest: float
-    """Its newest value."""
+    """Its newest step and value."""
     stretches: Sequence[tuple[int, int, bool]]
     """Broken points with no pause between them longer than the window, oldest first: the first and
     the last step, and whether it still counts.
@@ -66,15 +65,13 @@ def not_finite(context: RuleContext, rule: Rule) -> FindingHistory:
     broken = [one for one in filter(None, read) if one.stretches]
     if run.indicators.get("reward") in set(run.keys) - {one.key for one in broken}:
         broken = [one for one in broken if not _PART.fullmatch(one.key)]
-    now = _told([*filter(attrgetter("recent"), broken)])
-    if not run.keys:
-        now = "the log has no numbers yet"
-    elif read.count(None) == len(run.keys):
+    now = _told([one for one in broken if one.recent])
+    if read.count(None) == len(run.keys):
         now = "no metric ever had a value"
     return FindingHistory(now, _breaches(broken, rule.window))
 
 
-def _read(context: RuleContext, key: str, window: int) -> _BrokenMetric | None:
+def _read(context: RuleContext, key: str, window: int) -> _Broken | None:
     """Return where a metric is broken, None where it has never had a number. The newest point,
     which may still change, is a stretch of its own.
     """
@@ -101,7 +98,7 @@ def _read(context: RuleContext, key: str, window: int) -> _BrokenMetric | None:
     unit = "step" if len(recent) == 1 else "steps"
     known = min(window, len(steps))
     words = f"at {len(recent)} of the last {known} points ({unit} {shown}{more})"
-    return _BrokenMetric(key, steps, series.values[-1], stretches, recent, words)
+    return _Broken(key, steps[-1], series.values[-1], stretches, recent, words)
 
 
 def _places(odd: Flags, *, needed: bool) -> Places | None:
@@ -122,13 +119,14 @@ def _places(odd: Flags, *, needed: bool) -> Places | None:
     return np.flatnonzero(odd & np.logical_or.accumulate(~odd))
 
 
-def _told(broken: list[_BrokenMetric]) -> Told | str | None:
+def _told(broken: list[_Broken]) -> Told | str | None:
     if not broken:
         return None
     broken.sort(key=lambda one: (math.isfinite(one.newest), one.since))
     worst, *others = broken
     is_told = worst.since in worst.recent[:_MOST_STEPS]
     alike = f"; the same holds for {counted(len(others), 'other metric')}"
+    rest = [one.key for one in broken[_MOST_NAMED:]]
     return Told(
         {
             "was": "was" if math.isfinite(worst.newest) else "is",
@@ -136,23 +134,20 @@ def _told(broken: list[_BrokenMetric]) -> Told | str | None:
             "first": "" if is_told else f", first at step {worst.since}",
             "others": alike if others else "",
         },
-        _evidence(broken),
+        [
+            *(
+                f"{one.key}: {one.words}; newest {one.newest:.3g} at step {one.step}"
+                for one in broken[:_MOST_NAMED]
+            ),
+            f"and {len(rest)} more: {', '.join(rest[:20])}" if rest else "",
+        ],
         since=worst.since,
-        step=max(one.steps[-1] for one in broken),
+        step=max(one.step for one in broken),
         key=worst.key,
     )
 
 
-def _evidence(broken: Sequence[_BrokenMetric]) -> Iterator[str]:
-    for one in broken[:_MOST_NAMED]:
-        newest = f"newest {one.newest:.3g} at step {one.steps[-1]}"
-        yield f"{one.key}: {one.words}; {newest}"
-    rest = [one.key for one in broken[_MOST_NAMED:]]
-    if rest:
-        yield f"and {len(rest)} more: {', '.join(rest[:20])}"
-
-
-def _breaches(seen: Iterable[_BrokenMetric], window: int) -> Sequence[Breach]:
+def _breaches(seen: Iterable[_Broken], window: int) -> Sequence[Breach]:
     """Return the breaches of all metrics; those that overlap are one."""
     cases = sorted((*stretch, one.key) for one in seen for stretch in one.stretches)
     breaches: list[Breach] = []

@@ -1,17 +1,17 @@
-"""Phases of the step: one that takes much longer than it used to, and a good part of the step; one
-that takes nearly the whole step; one beside generating and training that takes more than half.
+"""Time that is lost: a phase that takes much longer than it used to, or nearly the whole step, or,
+beside generating and training, more than half; and a device that idles while the others work.
 """
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import compress
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from verl_tui.health.blocks import lately
-from verl_tui.health.conditions.windows import medians, pasts
+from verl_tui.health.conditions.windows import lately, medians, pasts
 from verl_tui.health.diagnoses.diagnosis import (
     WORDS,
     InBlocks,
@@ -19,14 +19,15 @@ from verl_tui.health.diagnoses.diagnosis import (
     Told,
     diagnosis,
 )
+from verl_tui.health.exemptions import unused_device
 from verl_tui.health.finding import filled, number
 from verl_tui.metrics import describe
 from verl_tui.patterns import NamePattern
 from verl_tui.runs.time.step_timing import breakdown, valid_durations
+from verl_tui.runs.views.devices import utilization_keys
 
 if TYPE_CHECKING:
-    from verl_tui.health.blocks import Blocks
-    from verl_tui.health.conditions.windows import Flags, Numbers
+    from verl_tui.health.conditions.windows import Blocks, Flags, Numbers
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
@@ -168,58 +169,112 @@ def one_phase(context: RuleContext, rule: Rule) -> Told | str | None:
     run = context.run
     found = breakdown(run)
     if found is None or not found.whole > 0:
-        return "the log has no times of a step's phases"
-    if len(found.steps) < rule.window:
-        return f"needs {rule.window} steps, has {len(found.steps)}"
+        return "no times of a step's phases are known"
+    count = len(found.steps)
+    if count < rule.window:
+        return f"needs {rule.window} steps, has {count}"
     long = [part for part in found.parts if _is_long(run, rule, found, part)]
-    if not long:
+    if not long or found.whole < rule.floor:
         return None
     part = long[-1]  # of phases within each other the innermost
-    first, last = found.steps[0], found.steps[-1]
-    is_rare = part.times < len(found.steps)
-    each = f", {number(part.each)} s in each of {part.times} steps" if is_rare else ""
+    each = f", {number(part.each)} s in each of {part.times} steps"
+    cases = WORDS["one-phase"]["phase"]
+    case = next(one for one in cases if re.search(one["match"], part.name))
+    name, value = run.config.find(case["settings"]) or (case["settings"][0], None)
+    setting = name if value is None else f"{name}: {value}"
+    rare = each if part.times < count else ""
     return Told(
-        {**part._asdict(), "whole": found.whole, "rare": each},
+        {**part._asdict(), "whole": found.whole, "rare": rare},
         [
             f"{one.key}: {number(one.seconds)} s, {one.share:.0%} "
-            f"(mean of steps {first}–{last})"
+            f"(mean of steps {found.steps[0]}–{found.steps[-1]})"
             for one in found.parts[:3]
         ],
-        step=last,
+        step=found.steps[-1],
         key=part.key,
-        advice=_advice(run, part.name),
+        advice=filled(case["advice"], {"setting": setting}),
     )
 
 
 def _is_long(run: Run, rule: Rule, found: Breakdown, part: StepPart) -> bool:
     """Return whether a phase takes too much of the steps, also without its longest time: one slow
-    step is no habit.
+    step is no habit. One that runs beside others (asynchronous generation), or is a sum over
+    workers, may take all of the step.
     """
+    within = [
+        one.seconds for one in found.parts if one.seconds < _WITHIN * part.seconds
+    ]
     series = run.present(part.key)
-    if series is None or found.whole < rule.floor or _overlaps(found, part):
+    if series is None or part.seconds + sum(within) > _WHOLE * found.whole:
         return False
     longest = max(valid_durations(series.since(found.steps[0])).values())
     count = len(found.steps)
     rest = count * found.whole - longest
     share = (count * part.seconds - longest) / rest if rest > 0 else 0.0
-    is_work = _WORK.fullmatch(part.name) is not None
-    return share >= (rule.high if is_work else rule.threshold)
+    return share >= (rule.high if _WORK.fullmatch(part.name) else rule.threshold)
 
 
-def _advice(run: Run, name: str) -> str:
-    """Return what to do about a long phase, with the setting in force."""
-    cases = WORDS["one-phase"]["phase"]
-    case = next(one for one in cases if re.search(one["match"], name))
-    stated = run.config.find(case["settings"])
-    shown = case["settings"][0] if stated is None else f"{stated[0]}: {stated[1]}"
-    return filled(case["advice"], {"setting": shown})
+_WORKING = 60.0
+"""Percent from which on a device works: the second tutorial's bound."""
+_APART = 0.6
+"""An idle device does at most so much of what the others do: heuristic, they never work quite
+alike.
+"""
+_MOST_DEVICES = 64
 
 
-def _overlaps(found: Breakdown, part: StepPart) -> bool:
-    """Return whether a phase runs beside others (asynchronous generation), or is a sum over
-    workers: then it may take all of the step.
-    """
-    beside = sum(
-        one.seconds for one in found.parts if one.seconds < _WITHIN * part.seconds
-    )
-    return part.seconds + beside > _WHOLE * found.whole
+@diagnosis("gpu-uneven")
+def uneven_gpus(context: RuleContext, rule: Rule) -> InBlocks | str:
+    """Find a device below 50% for ten points while the mean of the others is that of work."""
+    devices = utilization_keys(context.run)
+    used = [key for key in devices if unused_device(context, key) is None][
+        :_MOST_DEVICES
+    ]
+    if len(used) < 2:
+        return "the log shows fewer than two devices that the run uses"
+    highest = max(one.highest for one in filter(None, map(context.run.series, used)))
+    of = 100.0 if highest <= 1.0 else 1.0, rule.threshold
+    # Two blocks in a row must show it: devices dip in turn.
+    return InBlocks(tuple(used), _find_idle, of, 5, 2, lasts=False, patience=2)
+
+
+def _find_idle(blocks: Blocks, of: InBlocks) -> Shown:
+    scale, least = of.of
+    percent = scale * blocks.levels
+    works = percent >= least
+    count = works.sum(axis=0)
+    usual = np.where(works, percent, 0.0).sum(axis=0) / np.maximum(1, count)
+    # of the others; who works does not idle
+    is_used = 2 * count >= np.isfinite(percent).sum(axis=0) - 1
+    most = np.where(is_used & (usual >= _WORKING), _APART * usual, 0.0)
+    idle = percent < np.minimum(least, most)
+    idle[:, 1:] &= idle[:, :-1].copy()
+    begins = idle.any(axis=0)
+
+    def told(at: int, since: int) -> Told:
+        levels, is_idle = percent[:, at], idle[:, at]
+        names = [*compress(of.keys, is_idle)]
+        return Told(
+            {
+                "names": ", ".join(map(_device, names)),
+                "work": ("works", "work")[len(names) > 1],
+                "shares": ", ".join(f"{number(one)}%" for one in levels[is_idle]),
+                "count": len(levels),
+                "others": float(np.nanmean(levels[~is_idle])),
+            },
+            [
+                f"{key}: {number(level)}% up to step {blocks.last[at]}"
+                for key, level in zip(of.keys, levels, strict=True)
+            ],
+            since=since,
+            key=names[0],
+        )
+
+    return Shown(begins, begins, lambda at: int(blocks.first[at - 1]), told)
+
+
+def _device(key: str | None) -> str:
+    """Return a device's name: `GPU 3`, with its host where the key names one."""
+    _, _, rest = (key or "").partition("gpu.")
+    _, _, node = rest.partition("/l:")
+    return f"GPU {rest.split('.')[0]}" + (f" of {node}" if node else "")

@@ -1,25 +1,33 @@
 """The training reward rises at the cost of one of its parts, or while validation or samples get
-worse.
+worse; and samples that begin to repeat themselves.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from verl_tui.health.blocks import lately, noise
-from verl_tui.health.conditions.windows import rolling, rows
-from verl_tui.health.diagnoses.diagnosis import InBlocks, Shown, Told, diagnosis
-from verl_tui.health.finding import number
+from verl_tui.health.conditions.rises import shift
+from verl_tui.health.conditions.windows import lately, noise, rolling, rows
+from verl_tui.health.diagnoses.diagnosis import (
+    FindingHistory,
+    InBlocks,
+    Shown,
+    Told,
+    diagnosis,
+)
+from verl_tui.health.finding import Severity, number
+from verl_tui.health.inputs import column_of
 from verl_tui.health.reward import gaining_components, has_learnt, right_or_wrong
 from verl_tui.indicators import validation_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from verl_tui.health.blocks import Blocks
-    from verl_tui.health.conditions.windows import Flags, Numbers, Places
+    from verl_tui.health.conditions.condition import Judged
+    from verl_tui.health.conditions.windows import Blocks, Flags, Numbers, Places
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 
@@ -199,9 +207,8 @@ def _compared(blocks: Blocks, of: InBlocks, lag: int) -> list[_Sign]:
     """Return the signs over so many blocks that a rising reward is no improvement."""
     low, high = blocks.lowest[0], blocks.highest[0]
     _, gain, t = blocks.slopes(0, lag)
-    rises = (t >= _RISE_T) & (
-        gain >= _RISE * np.maximum(high - low, abs(high + low) / 2)
-    )
+    least = _RISE * np.maximum(high - low, abs(high + low) / 2)
+    rises = (t >= _RISE_T) & (gain >= least)
     rises[: lag - 1] = False
     validations = range(_FIGURES, _FIGURES + of.of)
     # Where any validation follows, the reward stands for something.
@@ -220,31 +227,103 @@ def _compared(blocks: Blocks, of: InBlocks, lag: int) -> list[_Sign]:
         error = np.divide(change, t, out=np.zeros(len(t)), where=is_error)
         still = known & ~fell & (change + _SURE * abs(error) < least)
         found += [(i, fell, "validation fell"), (i, still, "validation stood still")]
-    for i, words, way in (
-        (1, "samples repeat themselves more", 1),
-        (2, "samples have become more alike", -1),
+    poorer = _POORER * blocks.before(2, lag - 1)
+    for i, words, way, much in (
+        (1, "samples repeat themselves more", 1, _REPEATS),
+        (2, "samples have become more alike", -1, poorer),
     ):
         counts, change, t = blocks.slopes(i, lag)
-        first = blocks.before(i, lag - 1)
         worse = rises & (counts >= _VALIDATIONS) & (way * t >= _RISE_T)
-        worse &= way * change >= (_REPEATS if way > 0 else _POORER * abs(first))
+        worse &= way * change >= much
         for at in np.flatnonzero(worse).tolist():
             scores, spreads = blocks.levels[3:5, at + 1 - lag : at + 1].tolist()
             worse[at] = not (right_or_wrong(scores, spreads) and has_learnt(scores))
         found.append((i, worse, words))
 
-    def told(i: int, words: str, at: int) -> Told:
-        start = at + 1 - lag
-        levels, known = blocks.levels[i, start : at + 1], blocks.known[:, at]
-        fell = words == "validation fell"
-        first = np.nanargmax(levels) if fell else np.flatnonzero(~np.isnan(levels))[0]
-        first_step, begin = int(blocks.last[start + first]), int(blocks.last[start])
-        sign = f"{words}: {number(levels[first])} at step {first_step}, {number(known[i])} now"
-        begun = float(blocks.known[0, start])
-        facts = {"begun": begun, "now": float(known[0]), "begin": begin, "sign": sign}
-        return Told(facts, since=first_step if fell else begin, key=of.keys[i])
-
     def sign(i: int, flags: Flags, words: str) -> _Sign:
-        return flags, lambda at, _: told(i, words, at)
+        def told(at: int, _: int) -> Told:
+            start = at + 1 - lag
+            levels, now = blocks.levels[i, start : at + 1], blocks.known[:, at]
+            fell = words == "validation fell"
+            known = np.flatnonzero(~np.isnan(levels))
+            first = np.nanargmax(levels) if fell else known[0]
+            step, begin = int(blocks.last[start + first]), int(blocks.last[start])
+            way = f"{number(levels[first])} at step {step}, {number(now[i])} now"
+            facts = {
+                "begun": float(blocks.known[0, start]),
+                "now": float(now[0]),
+                "begin": begin,
+                "sign": f"{words}: {way}",
+            }
+            return Told(facts, since=step if fell else begin, key=of.keys[i])
+
+        return flags, told
 
     return [sign(*one) for one in found]
+
+
+_USUAL, _FEWEST, _RECENT = 30, 4, 2
+"""Steps with samples that make the past, how many of them there must be, and how many must have
+left it.
+"""
+_OF_SAMPLES = {
+    "samples/repetition": ("repetition of samples", 0.2),
+    "samples/ngram_entropy": ("n-gram entropy of samples", -0.15),
+    "val_samples/repetition": ("repetition of samples in validation", 0.2),
+    "val_samples/ngram_entropy": ("n-gram entropy of samples in validation", -0.15),
+}
+"""Figure -> its title, and the least change in its own unit (shares): heuristic."""
+_SCORES = 100
+"""Newest steps with samples that show whether answers are right or wrong."""
+_LEARNT = ", although more answers are right than before: the repetition may follow the answer"
+
+
+@diagnosis("repetition")
+def repetition(context: RuleContext, rule: Rule) -> FindingHistory | str:
+    """Find a repetition rate up, or n-gram entropy down, far beyond their usual spread; information
+    where answers had become better.
+    """
+    judged = []
+    for name, (title, way) in _OF_SAMPLES.items():
+        series = context.known(context.names.get(name))
+        if series is not None:
+            points, step = column_of([series], context.end)
+            judged.append(
+                (series.key, title, step, shift(points, _USUAL, _FEWEST, _RECENT, way))
+            )
+    if not judged:
+        return "the log has no samples"
+    most = max(one.seen for *_, one in judged)
+    if most < _FEWEST + _RECENT:
+        return f"needs {_FEWEST + _RECENT} steps with samples, has {most}"
+    remark = partial(_remark, rule.severity)
+    # The first figure that has breaches counts: they go together.
+    held = [one for one in judged if one[-1].open is not None]
+    known = [one.breaches for *_, one in (*held, *judged)]
+    now = _repeats(context, held, *remark(context)) if held else None
+    return FindingHistory(now, next(filter(None, known), ()), remark)
+
+
+def _repeats(
+    context: RuleContext,
+    held: Sequence[tuple[str, str, int | None, Judged]],
+    severity: Severity,
+    words: str,
+) -> Told:
+    told = [(key, *one.report(title, context.duration)) for key, title, _, one in held]
+    return Told(
+        {"told": told[0][1] + words},
+        [f"{key}: {sentence}" for key, _, *evidence in told for sentence in evidence],
+        since=min(one.open.since for *_, one in held if one.open is not None),
+        step=held[0][2],
+        key=held[0][0],
+        severity=severity,
+    )
+
+
+def _remark(severity: Severity, context: RuleContext) -> tuple[Severity, str]:
+    score, spread = (context.finite(context.names.get(name)) for name in _SCORED)
+    is_right = right_or_wrong(score[-_SCORES:], spread[-_SCORES:])
+    if len(score) == len(spread) and is_right and has_learnt(score):
+        return Severity.INFO, _LEARNT
+    return severity, ""

@@ -1,17 +1,25 @@
-"""Starts: a first record that shows a wrong set-up, as before any update policy and reference are
-the same model; that the log started over, and what the new start did not load.
+"""Weights that are not what they should be: in the first record, as before any update policy and
+reference are the same model; behind a restart; and in the engine, if validation does not change.
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
+from fractions import Fraction
 from statistics import fmean, variance
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.conditions.condition import KEPT_BREACHES, Breach
-from verl_tui.health.diagnoses.diagnosis import FindingHistory, Told, diagnosis
-from verl_tui.health.finding import number
+from verl_tui.health.conditions.condition import KEPT_BREACHES, Breach, open_breach
+from verl_tui.health.diagnoses.diagnosis import (
+    WORDS,
+    FindingHistory,
+    Told,
+    diagnosis,
+)
+from verl_tui.health.exemptions import RATES
+from verl_tui.health.finding import filled, number
+from verl_tui.indicators import validation_keys
 from verl_tui.means import finite
 
 if TYPE_CHECKING:
@@ -20,6 +28,7 @@ if TYPE_CHECKING:
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
+    from verl_tui.runs.series import Series
 
 _NAMES = ("actor/kl_loss", "train/kl_loss")
 """KL to the reference in the loss: verl's name, and that of slime and miles. Others log means over
@@ -59,20 +68,15 @@ def restart(context: RuleContext, _: Rule) -> FindingHistory | None:
         for mark, end in zip(marks, ends, strict=True)
     ]
     # They go by step: those beyond the step that the run has reached anew are of segments before.
-    end = context.end
-    reached = [mark for mark in marks if end is None or mark.step <= end]
-    newest = reached[-1] if reached else marks[-1]
-    often = f" for the {_nth(len(marks))} time" if len(marks) > 1 else ""
+    reached = [one for one in marks if context.end is None or one.step <= context.end]
+    newest = (reached or marks)[-1]
+    often = f", {len(marks)} times so far" if len(marks) > 1 else ""
     told = Told(
         {"often": often, "reason": newest.reason},
         [f"step {mark.step}: {mark.reason} ({mark.path})" for mark in marks[-5:]],
         since=newest.step,
     )
     return FindingHistory(told, breaches[-KEPT_BREACHES:])
-
-
-def _nth(count: int) -> str:
-    return {2: "second", 3: "third"}.get(count, f"{count}th")
 
 
 _OF_WEIGHTS = ("reward", "reference_kl", "entropy")
@@ -89,8 +93,6 @@ _ERRORS, _SHARE, _BACK = 5.0, 0.1, 0.4
 """A level has moved by five standard errors and a tenth of it; it is back where it is nearer to the
 start than 40% of the way: heuristic.
 """
-_SAME = 0.02
-"""Difference between learning rates that are the same but for a step's shift: heuristic."""
 
 
 class _Levels(NamedTuple):
@@ -98,34 +100,15 @@ class _Levels(NamedTuple):
 
     key: str
     start: Sequence[float]
-    """The run's first values."""
+    """The run's first values; those after the restart where it is at the run's first step."""
     before: Sequence[float]
     after: Sequence[float]
 
-    @property
-    def anew(self) -> bool:
-        """True if the restart is at the run's first step."""
-        return self.start is self.after
-
-    def moved(self) -> bool:
-        """Return whether it had moved away from the start."""
-        return _differ(self.start, self.before)
-
-    def back(self) -> bool:
+    def is_back(self) -> bool:
         """Return whether it is where it was at the start."""
         way = fmean(self.before) - fmean(self.start)
         still = fmean(self.after) - fmean(self.start)
         return abs(still) <= _BACK * abs(way) and _differ(self.before, self.after)
-
-    def repeats(self) -> bool:
-        """Return whether the values are those of the start once more, one by one, and were others
-        before: a schedule has no noise.
-        """
-        usual = fmean(self.before)
-        pairs = zip(self.after, self.start, strict=False)
-        same = all(math.isclose(now, then, rel_tol=_SAME) for now, then in pairs)
-        stays = all(math.isclose(one, usual, rel_tol=_SHARE) for one in self.start)
-        return same and not stays
 
     @property
     def words(self) -> str:
@@ -135,7 +118,7 @@ class _Levels(NamedTuple):
 
 
 @diagnosis("resume-lost", alive=True)  # it is about the newest restart only
-def resume_lost(context: RuleContext, rule: Rule) -> Told | str | None:
+def resume_lost(context: RuleContext, _: Rule) -> Told | str | None:
     """Find that all that had moved since the run's start is back there right behind the newest
     restart.
     """
@@ -143,34 +126,24 @@ def resume_lost(context: RuleContext, rule: Rule) -> Told | str | None:
     if not run.restarts:
         return "the log shows no restart"
     mark = run.restarts[-1]
-    levels = _levels(run, map(context.indicators.get, _OF_WEIGHTS), mark.step)
-    weights = [*filter(_Levels.moved, levels)]
-    rates = _levels(run, [context.first_key(rule.metric)], mark.step)
-    shown = [*filter(_Levels.repeats, rates)]
-    case = "optimiser"
-    if weights and all(map(_Levels.back, weights)):
-        if weights[0].anew and not _is_to_load(run):
-            return None  # started anew, maybe on purpose
-        case, shown = "", [*weights, *shown]
-    elif not shown or shown[0].anew:
+    around = _levels(run, map(context.indicators.get, _OF_WEIGHTS), mark.step)
+    moved = [one for one in around if _differ(one.start, one.before)]
+    if not moved or not all(map(_Levels.is_back, moved)):
         return None
+    stated = run.config.find(_LOADS)
+    loads = stated is not None and str(stated[1]).strip().lower() not in _NOT
+    if moved[0].start is moved[0].after and not loads:
+        return None  # started anew, maybe on purpose
     return Told(
-        {"levels": "; ".join(one.words for one in shown)},
+        {"levels": "; ".join(one.words for one in moved)},
         [
-            *(f"{one.words}, at the start {number(fmean(one.start))}" for one in shown),
+            *(f"{one.words}, at the start {number(fmean(one.start))}" for one in moved),
             f"step {mark.step}: {mark.reason}",
         ],
-        case=case,
         since=mark.step,
         step=run.step,
-        key=shown[0].key,
+        key=moved[0].key,
     )
-
-
-def _is_to_load(run: Run) -> bool:
-    """Return whether settings say that a start goes on from a checkpoint."""
-    stated = run.config.find(_LOADS)
-    return stated is not None and str(stated[1]).strip().lower() not in _NOT
 
 
 def _levels(run: Run, keys: Iterable[str | None], restart: int) -> Iterator[_Levels]:
@@ -196,3 +169,108 @@ def _differ(one: Sequence[float], other: Sequence[float]) -> bool:
     error = math.sqrt(variance(one) / len(one) + variance(other) / len(other))
     size = max(abs(fmean(one)), abs(fmean(other)))
     return gap > _ERRORS * error and gap >= _SHARE * size
+
+
+_MOST_SCORES = 8
+"""Most validation scores to compare."""
+_COARSE, _MOST_ANSWERS = 100, 5000
+"""A share of at most so many answers may come again by chance (heuristic), and most answers that
+are looked for.
+"""
+_SINGLE, _DOUBLE = 1e-6, 1e-12
+"""Single and double precision, which trainers compute means in, are as close to a share as this."""
+_UNLIKELY = 1e-3
+"""Probability of a row of equal shares below which it is not chance: heuristic."""
+
+
+@diagnosis("weights-not-synced")
+def weights_not_synced(context: RuleContext, rule: Rule) -> FindingHistory | str:
+    """Find a validation score that has been the same, digit by digit, while the learning rate was
+    above 0, and no other that has changed.
+    """
+    keys = validation_keys(context.run.keys)[:_MOST_SCORES]
+    known = [*filter(None, map(context.run.present, keys))]
+    learning = context.run.present(context.first_key(RATES))
+    if not known or learning is None:
+        return f"the log has no {'learning rate' if known else 'validation'}"
+    scores = [one for one in known if len(one) >= rule.count]
+    if not scores:
+        return f"needs {rule.count} validations"
+    found: list[Breach] = []
+    now = None
+    for step in sorted({step for one in scores for step in one.steps}):
+        now = _same(scores, learning, step, rule.count)
+        held = open_breach(found)
+        if now is not None and held is None:
+            message = filled(WORDS["weights-not-synced"]["message"], now.facts)
+            found.append(Breach(now.since or 0, step, message))
+        elif now is None and held is not None:
+            found[-1] = held._replace(cleared=step)
+    return FindingHistory(now, found, sentences=True)
+
+
+def _same(
+    scores: Sequence[Series], learning: Series, step: int, count: int
+) -> Told | None:
+    """Return that no score has changed over the last validations up to a step; None where one has,
+    where all may be chance, or nothing was learnt.
+    """
+    seen = [(one, bisect_right(one.steps, step)) for one in scores]
+    lately = {one: one.values[n - count : n] for one, n in seen if n >= count}
+    if not lately or any(len({*values}) > 1 for values in lately.values()):
+        return None
+    places = dict(seen)
+    times = {one: _times(one.values[: places[one]]) for one in lately}
+    told = [
+        one
+        for one, values in lately.items()
+        if _is_no_chance(values[-1], times[one], places[one])
+    ]
+    if not told:
+        return None
+    first = told[0]
+    since = first.steps[places[first] - times[first]]
+    start = bisect_right(learning.steps, since)
+    rates = learning.values[start : bisect_right(learning.steps, step)]
+    if min(rates, default=0.0) <= 0:
+        return None
+    value = repr(lately[first][-1])
+    return Told(
+        {"key": first.key, "since": since, "value": value, "times": times[first]},
+        [
+            *(f"{one.key}: the same in {n} validations" for one, n in times.items()),
+            f"{learning.key}: at least {min(rates):.3g} since then",
+        ],
+        since=since,
+        step=step,
+        key=first.key,
+    )
+
+
+def _times(values: Sequence[float]) -> int:
+    """Return how many of the last values are the same."""
+    others = (at for at, one in enumerate(reversed(values)) if one != values[-1])
+    return next(others, len(values))
+
+
+def _is_no_chance(value: float, times: int, seen: int) -> bool:
+    """Return whether a score came too often in a row to be chance: not if it is no number, or a
+    share of few answers.
+
+    A share p of n answers comes again with a chance of about 1 / (2 √(π n p (1 − p))) where the
+    answers change.
+    """
+    if not math.isfinite(value) or _near(value, _COARSE, _SINGLE) is not None:
+        return False
+    share = _near(value, _MOST_ANSWERS, _DOUBLE)
+    if share is None or not 0 <= share <= 1:
+        return True
+    variance = max(1.0, float(share.denominator * share * (1 - share)))
+    chance = 1 / (2 * math.sqrt(math.pi * variance))
+    return seen * chance ** (times - 1) <= _UNLIKELY
+
+
+def _near(value: float, most: int, precision: float) -> Fraction | None:
+    """Return the share of at most so many answers that a value is, None if it is none."""
+    share = Fraction(value).limit_denominator(most)
+    return share if abs(share - value) < precision else None

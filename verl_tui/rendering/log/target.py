@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.new_lines import new_lines
+from verl_tui.health.consequences import new_lines
 from verl_tui.health.root_cause import root_cause
 from verl_tui.sources import pipe
 from verl_tui.sources.formats import parquet, rollouts

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.health.coverage import coverage_of
-from verl_tui.health.finding import Severity
+from verl_tui.health.finding import Severity, coverage_of
 from verl_tui.indicators import factor
 from verl_tui.rendering.session.selection import LETTERS
 from verl_tui.rendering.session.source_status import Unread, shown_state
