@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.means import finite, mean
 from verl_tui.patterns import NamePattern
 from verl_tui.records import Gpu
 from verl_tui.runs.cached import cached_by_keys
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
 _USED, _TOTAL, _SHARE = "memoryUsed", "memoryTotal", "memoryAllocated"
 _CLUSTER = "cluster/"
 """Prefix of the keys of machines that the run may or may not use."""
-COLUMNS = 120
+_COLUMNS = 120
 """Columns of history kept of each device."""
-READINGS = 4
+_READINGS = 4
 """Number of readings averaged into a column, which is drawn once it is complete, so that most
 readings leave the history unchanged.
 """
@@ -37,14 +38,34 @@ _LATELY = 15
 """Number of readings that distinguish an idle device from one between two kernels: half a minute at
 the usual pace.
 """
+_LATELY_LOGGED = 4
+"""The same in W&B's measurements, each the mean of several seconds."""
 WORKED = 5.0
 """Utilisation in percent that a device has reached where it was ever used: heuristic."""
 _MOST = 64
 """Most devices that one is compared with."""
 _ALIKE = 0.1
 """Shares of memory that differ by no more of themselves are alike: heuristic."""
-_LATELY_LOGGED = 4
-"""The same in W&B's measurements, each the mean of several seconds."""
+_OF_DEVICE = NamePattern(
+    r"(?:.*[/_.])?(?:gpus?|devices?|cuda)[/_.:]?(\d{1,4})[/_.]"
+    r"(?:gpu[/_.](?!l:))?([^/]+)(?:/l:(.+))?",
+    re.IGNORECASE,
+)
+"""`gpus/0/util`, `system/gpu.0.gpu_util`, `gpu_3_temperature`; `/l:` names the node."""
+_WANDB = NamePattern(r"(?:system|cluster)/gpu\..*")
+"""W&B's figures (docs.wandb.ai/models/ref/python/experiments/system-metrics); keys under `cluster/`
+are the same for all machines of a cluster, some of which the run may use.
+"""
+_OF_WANDB = {
+    name: name
+    for name in ("gpu", _SHARE, "temp", "powerWatts", "enforcedPowerLimitWatts")
+} | {"memoryAllocatedBytes": _USED}
+_FORMS = {
+    field: NamePattern(form.replace("\n", ""), re.IGNORECASE)
+    for field, form in toml_table(__file__, "devices.toml").items()
+}
+_FACTORS = {"bytes": 1, "mb": 2**20, "mib": 2**20, "gb": 2**30, "gib": 2**30}
+"""NVML and PyTorch count in powers of 1024, whatever the unit is called."""
 
 
 class Device(NamedTuple):
@@ -53,7 +74,7 @@ class Device(NamedTuple):
     gpu: Gpu
     node: str = ""
     """Name of its host where there are several."""
-    history: tuple[float, ...] = ()
+    history: Sequence[float] = ()
     """Utilisation, oldest first; nan where it is unknown."""
     lately: float | None = None
     """Mean utilisation over the last readings, None where it is unknown."""
@@ -69,38 +90,76 @@ class DeviceHistory:
     """Utilisation of this host's devices while they were watched, kept by `verl_tui.monitor`."""
 
     def __init__(self) -> None:
-        self._columns: dict[str, deque[float]] = {}
-        self._times: deque[float] = deque(maxlen=COLUMNS)
+        self._kept: dict[str, tuple[deque[float], deque[float]]] = {}
+        """Columns and newest readings of each device."""
+        self._times: deque[float] = deque(maxlen=_COLUMNS)
         """When each column was completed."""
-        self._newest: dict[str, deque[float]] = {}
         self._read = 0
 
     def note(self, reading: GpuReading) -> None:
         """Take in a reading; a device that is missing begins anew when it comes back."""
         self._read += 1
-        present = {gpu.index for gpu in reading.gpus}
-        for kept in (self._columns, self._newest):
-            for index in kept.keys() - present:
-                del kept[index]
-        completes_column = self._read % READINGS == 0
+        completes_column = self._read % _READINGS == 0
         if completes_column:
             self._times.append(reading.time)
+        known, self._kept = self._kept, {}
         for gpu in reading.gpus:
-            newest = self._newest.setdefault(gpu.index, deque(maxlen=_LATELY))
-            newest.append(_or_nan(gpu.utilization))
+            fresh = deque[float](maxlen=_COLUMNS), deque[float](maxlen=_LATELY)
+            columns, newest = self._kept[gpu.index] = known.get(gpu.index, fresh)
+            newest.append(math.nan if gpu.utilization is None else gpu.utilization)
             if completes_column:
-                columns = self._columns.setdefault(gpu.index, deque(maxlen=COLUMNS))
-                columns.append(_or_nan(_mean([*newest][-READINGS:])))
+                average = _mean([*newest][-_READINGS:])
+                columns.append(math.nan if average is None else average)
 
     def devices(self, reading: GpuReading) -> list[Device]:
         """Return the devices of the newest reading with their past."""
-        return [self._device(gpu, reading.time) for gpu in reading.gpus]
+        found = []
+        for gpu in reading.gpus:
+            history, newest = self._kept.get(gpu.index, ((), ()))
+            span = reading.time - self._times[-len(history)] if history else None
+            found.append(Device(gpu, "", tuple(history), _mean(newest), span))
+        return found
 
-    def _device(self, gpu: Gpu, now: float) -> Device:
-        history = tuple(self._columns.get(gpu.index, ()))
-        lately = _mean(self._newest.get(gpu.index, ()))
-        span = now - self._times[-len(history)] if history else None
-        return Device(gpu, history=history, lately=lately, span=span)
+
+# -- what a run has logged -------------------------------------------------------------------------
+
+
+class _LoggedFigure(NamedTuple):
+    """The device and the figure that a metric is of."""
+
+    key: str
+    node: str
+    """Name of the device's host where there are several."""
+    device: int
+    field: str
+    """As in `devices.toml`, or `memoryAllocated`, a share."""
+    factor: int | None = 1
+    """Bytes of its unit; None where the unit of an amount is not stated."""
+
+
+@lru_cache(10_000)
+def _figure(key: str) -> _LoggedFigure | None:
+    """Return the device and the figure that a metric describes, None if it describes no device."""
+    matched = _OF_DEVICE.fullmatch(key)
+    if matched is None:
+        return None
+    place, name = (key, matched[3] or "", int(matched[1])), matched[2]
+    if name in _OF_WANDB and _WANDB.fullmatch(key):
+        return _LoggedFigure(*place, _OF_WANDB[name])
+    if name.lower() in ("mem", "memory"):
+        return None  # without a unit these are as often a share as an amount
+    for field, form in _FORMS.items():
+        if found := form.fullmatch(name):
+            unit = next(filter(None, found.groups()), "").lower()
+            amount = field in (_USED, _TOTAL)
+            return _LoggedFigure(*place, field, _FACTORS.get(unit) if amount else 1)
+    return None
+
+
+@cached_by_keys
+def _figures(run: Run) -> list[_LoggedFigure]:
+    """Return the metrics that are figures of a device, in the order of the log."""
+    return list(filter(None, map(_figure, run.keys)))
 
 
 def utilization_keys(run: Run) -> list[str]:
@@ -111,19 +170,9 @@ def utilization_keys(run: Run) -> list[str]:
     for key, node, device, field, _ in _figures(run):
         if field != "gpu" or key.startswith(_CLUSTER):
             continue
-        if _WANDB.fullmatch(key) or _highest(run.measured(key, COLUMNS)) > 1:
+        if _WANDB.fullmatch(key) or _highest(run.measured(key, _COLUMNS)) > 1:
             found.setdefault((node, device), key)
     return [found[place] for place in sorted(found)]
-
-
-def _highest(values: Sequence[float]) -> float:
-    return max(filter(math.isfinite, values), default=0.0)
-
-
-@cached_by_keys
-def _figures(run: Run) -> list[_LoggedFigure]:
-    """Return the metrics that are figures of a device, in the order of the log."""
-    return [found for found in map(_figure, run.keys) if found is not None]
 
 
 def logs_device_memory(run: Run) -> bool:
@@ -161,14 +210,13 @@ def _held(run: Run, key: str) -> float | None:
     """Return the newest share of a device's memory in use, given the key of its utilisation."""
     memory = run.present(memory_key(key))
     point = memory.last_finite if memory is not None else None
-    return None if point is None else point.value
+    return point and point.value
 
 
 def memory_key(key: str) -> str:
     """Return the key of a device's share of memory, given that of its utilisation."""
-    head, _, node = key.partition("/l:")
-    suffix = f"/l:{node}" if node else ""
-    return f"{head.removesuffix('.gpu')}.memoryAllocated{suffix}"
+    head, node, name = key.partition("/l:")
+    return f"{head.removesuffix('.gpu')}.memoryAllocated{node}{name}"
 
 
 def logged_devices(run: Run) -> tuple[list[Device], set[str]]:
@@ -195,45 +243,71 @@ def logged_devices(run: Run) -> tuple[list[Device], set[str]]:
 def _logged(
     run: Run, index: str, node: str, figures: Mapping[str, _LoggedFigure]
 ) -> Device:
-    def last(field: str) -> float | None:
-        values = run.measured(figures[field].key, 1) if field in figures else ()
-        return _number(values[-1] if values else None)
-
-    def size(field: str) -> int | None:
-        value = last(field)
-        if value is None:
-            return None
-        return _in_bytes(value, figures[field].factor, last(_TOTAL) or value)
-
-    history: Sequence[float] = ()
-    worked = True
-    if "gpu" in figures:
-        key = figures["gpu"].key
-        history = run.measured(key, COLUMNS)
-        if not _WANDB.fullmatch(key) and _are_shares(history):
-            history = [100 * value for value in history]
-        worked = not never_worked(run, key)
-    used, total, share = size(_USED), size(_TOTAL), last(_SHARE)
-    if total is None and used is not None and share:
-        total = int(used * 100 / share)
+    last = {
+        field: values[-1]
+        for field, figure in figures.items()
+        if (values := finite(run.measured(figure.key, 1)))
+    }
+    key = figures["gpu"].key if "gpu" in figures else ""
+    history = _percents(key, run.measured(key, _COLUMNS))
+    sizes = _sizes(figures, last)
     name = run.settings.get("wandb.gpu")
     gpu = Gpu(
         index,
         name if isinstance(name, str) else "",
-        _number(history[-1] if history else None),
-        used,
-        total,
-        last("temp"),
-        last("powerWatts"),
-        last("enforcedPowerLimitWatts"),
+        next(iter(finite(history[-1:])), None),
+        sizes.get(_USED),
+        sizes.get(_TOTAL),
+        last.get("temp"),
+        last.get("powerWatts"),
+        last.get("enforcedPowerLimitWatts"),
     )
     lately = _mean(history[-_LATELY_LOGGED:])
-    return Device(gpu, node, tuple(history), lately, worked=worked)
+    return Device(gpu, node, history, lately, worked=not never_worked(run, key))
 
 
-def _are_shares(values: Sequence[float]) -> bool:
-    """Return whether utilisation is logged as a share of 1 (a heuristic, by all values at once)."""
-    return _highest(values) <= 1 and any(0 < value < 1 for value in values)
+def _percents(key: str, values: Sequence[float]) -> Sequence[float]:
+    """Return utilisation in percent; logged as shares of 1 (a heuristic, by all values at once) it
+    is 100 times that.
+    """
+    shares = _highest(values) <= 1 and any(0 < value < 1 for value in values)
+    factor = 100 if shares and not _WANDB.fullmatch(key) else 1
+    return [factor * value for value in values]
+
+
+def _sizes(
+    figures: Mapping[str, _LoggedFigure], last: Mapping[str, float]
+) -> Mapping[str, int]:
+    """Return the amounts of memory in bytes."""
+    whole = last.get(_TOTAL) or last.get(_USED, 0.0)
+    found = {
+        field: _in_bytes(last[field], figures[field].factor, whole)
+        for field in (_USED, _TOTAL)
+        if field in last
+    }
+    if _TOTAL not in found and _USED in found and last.get(_SHARE):
+        found[_TOTAL] = int(found[_USED] * 100 / last[_SHARE])
+    return found
+
+
+def _in_bytes(value: float, factor: int | None, whole: float) -> int:
+    """Return an amount of memory in bytes; where no unit is stated it is guessed from the size of a
+    device's whole memory: bytes, MiB or GiB (a heuristic).
+    """
+    guessed = 1 if whole >= 2**30 else 2**20 if whole >= 1024 else 2**30
+    return int(value * (factor or guessed))
+
+
+def _highest(values: Iterable[float]) -> float:
+    return max(finite(values), default=0.0)
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    known = finite(values)
+    return mean(known) if known else None
+
+
+# -- where it runs ---------------------------------------------------------------------------------
 
 
 def host(run: Run) -> str:
@@ -244,108 +318,20 @@ def host(run: Run) -> str:
 
 def same_host(one: str, other: str) -> bool:
     """Return whether two names are known to mean one host: `node1` and `node1.cluster.local` do."""
-    first = one.partition(".")[0].lower()
-    second = other.partition(".")[0].lower()
-    return bool(one and other) and first == second
+    first, second = (name.partition(".")[0].lower() for name in (one, other))
+    return bool(first) and first == second
 
 
 def owns(run: Run) -> Callable[[GpuProcess], str]:
     """Return the evidence that a process belongs to a run, in words; empty if there is none."""
-    folders = {str(Path(path).absolute().parent) for path in run.paths}
-    written = [state.status.writer for state in run.sources.values()]
+    folders = {Path(path).absolute().parent for path in run.paths}
+    written = (status.writer for status in run.statuses)
     writers = {one.pid for one in written if one is not None and not one.gone}
 
     def words(process: GpuProcess) -> str:
         if writers & process.line:
             return "of this run"
-        return "in its directory" if _within(process.cwd, folders) else ""
+        here = Path(process.cwd or "-")
+        return "in its directory" * (not folders.isdisjoint((here, *here.parents)))
 
     return words
-
-
-def _within(path: str, folders: Iterable[str]) -> bool:
-    return bool(path) and any(
-        path == folder or path.startswith(folder.rstrip("/") + "/")
-        for folder in folders
-    )
-
-
-def _number(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
-
-
-def _or_nan(value: float | None) -> float:
-    return math.nan if value is None else value
-
-
-def _mean(values: Iterable[float]) -> float | None:
-    known = [value for value in values if math.isfinite(value)]
-    if not known:
-        return None
-    return sum(known) / len(known)
-
-
-_OF_DEVICE = NamePattern(
-    r"(?:.*[/_.])?(?:gpus?|devices?|cuda)[/_.:]?(\d{1,4})[/_.]"
-    r"(?:gpu[/_.](?!l:))?([^/]+)(?:/l:(.+))?",
-    re.IGNORECASE,
-)
-"""`gpus/0/util`, `system/gpu.0.gpu_util`, `gpu_3_temperature`; `/l:` names the node."""
-_WANDB = NamePattern(r"(?:system|cluster)/gpu\..*")
-"""W&B's figures (docs.wandb.ai/models/ref/python/experiments/system-metrics); keys under `cluster/`
-are the same for all machines of a cluster, some of which the run may use.
-"""
-_OF_WANDB = {
-    name: name
-    for name in ("gpu", _SHARE, "temp", "powerWatts", "enforcedPowerLimitWatts")
-} | {"memoryAllocatedBytes": _USED}
-_FIGURES = tuple(
-    (NamePattern(form.replace("\n", ""), re.IGNORECASE), field)
-    for field, form in toml_table(__file__, "devices.toml").items()
-)
-_FACTORS = {"bytes": 1, "mb": 2**20, "mib": 2**20, "gb": 2**30, "gib": 2**30}
-"""NVML and PyTorch count in powers of 1024, whatever the unit is called."""
-_BARE_MEMORY = {"mem", "memory"}
-"""Without a unit these are as often a share as an amount."""
-
-
-class _LoggedFigure(NamedTuple):
-    """The device and the figure that a metric is of."""
-
-    key: str
-    node: str
-    """Name of the device's host where there are several."""
-    device: int
-    field: str
-    """As in `devices.toml`, or `memoryAllocated`, a share."""
-    factor: int | None = 1
-    """Bytes of its unit; None where the unit of an amount is not stated."""
-
-
-@lru_cache(10_000)
-def _figure(key: str) -> _LoggedFigure | None:
-    """Return the device and the figure that a metric describes, None if it describes no device."""
-    matched = _OF_DEVICE.fullmatch(key) if len(key) < 200 else None
-    if matched is None:
-        return None
-    place = key, matched[3] or "", int(matched[1])
-    name = matched[2]
-    if _WANDB.fullmatch(key) and name in _OF_WANDB:
-        return _LoggedFigure(*place, _OF_WANDB[name])
-    if name.lower() in _BARE_MEMORY:
-        return None
-    for form, field in _FIGURES:
-        if found := form.fullmatch(name):
-            unit = next(filter(None, found.groups()), "").lower()
-            amount = field in (_USED, _TOTAL)
-            return _LoggedFigure(*place, field, _FACTORS.get(unit) if amount else 1)
-    return None
-
-
-def _in_bytes(value: float, factor: int | None, whole: float) -> int:
-    """Return an amount of memory in bytes; where no unit is stated it is guessed from the size of a
-    device's whole memory: bytes, MiB or GiB (a heuristic).
-    """
-    if factor is None:
-        factor = 1 if whole >= 2**30 else 2**20 if whole >= 1024 else 2**30
-    return int(value * factor)
