@@ -156,8 +156,8 @@ def _losses(run: Run) -> dict[str, dict[str, Any]]:
     found = {}
     for key in losses(run):
         series = run.present(key)
-        if series is not None and (last := series.last) is not None:
-            found[key] = {**_value(last.value, 1), "step": last.step}
+        if series is not None:
+            found[key] = {**_value(series.values[-1], 1), "step": series.steps[-1]}
     return found
 
 
@@ -165,9 +165,9 @@ def _indicators(run: Run) -> dict[str, dict[str, Any]]:
     found = {}
     for id in INDICATORS:
         series = run.present(run.indicators.get(id))
-        if series is not None and (last := series.last) is not None:
-            value = _value(last.value, factor(id, series.key))
-            found[id] = {"key": series.key, **value, "step": last.step}
+        if series is not None:
+            value = _value(series.values[-1], factor(id, series.key))
+            found[id] = {"key": series.key, **value, "step": series.steps[-1]}
     return found
 
 
