@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from verl_tui.runs.clock import Clock
     from verl_tui.runs.run import Run
+    from verl_tui.runs.series import Series
 
 _USUAL = 30
 """Newest durations whose median is the usual one."""
@@ -43,6 +44,8 @@ _LONGEST_STRIDE = 100
 """Steps from record to record at most where there is only one: a resumed run may begin anywhere."""
 _LOOKED_AT = 100_000
 """Coming steps that are looked at one by one; further ones are like these."""
+_DATED = ("reward", "policy_loss", "response_length", "entropy")
+"""Indicators whose records date the steps, the first to try first."""
 _TESTING, _SAVING = "timing_s/testing", "timing_s/save_checkpoint"
 
 
@@ -96,8 +99,10 @@ def _measured(run: Run) -> _Measured:
     does; else by the step's timer; else by the clocks, of which progress bars count whole seconds.
     """
     timed = _by_timer(run)
-    for clock in (run.stated, run.watched, *(() if timed.pace else clocks(run))):
-        found = _by_clock(clock)
+    records = [run.present(run.indicators.get(indicator)) for indicator in _DATED]
+    dated: list[Series | Clock] = [one for one in records if one and len(one) >= 3]
+    for one in dated if timed.pace else [*dated, *clocks(run)]:
+        found = _by_times(one)
         if found is not None:
             if found.stride == timed.stride == 1:
                 together = sorted({**timed.seconds, **found.seconds}.items())
@@ -106,23 +111,25 @@ def _measured(run: Run) -> _Measured:
     return timed
 
 
-def _by_clock(clock: Clock) -> _Measured | None:
+def _by_times(dated: Series | Clock) -> _Measured | None:
     """Return how long steps took by when they were reached, None where too little is known; those
     that were reached together count as one.
     """
     import numpy as np
 
-    steps = np.array(clock.steps[-_LOOKED_BACK:])
-    times = np.array(clock.times[-_LOOKED_BACK:])
+    steps = np.array(dated.steps[-_LOOKED_BACK:])
+    times = np.array(dated.times[-_LOOKED_BACK:])
     stride = _stride(steps)
-    alone = np.append(times[1:], np.nan) != times
+    alone = np.isfinite(times) & (np.append(times[1:], np.nan) != times)
     steps, apart, seconds = steps[alone], np.diff(steps[alone]), np.diff(times[alone])
-    if len(seconds) < 2:
+    later = seconds > 0
+    if later.sum() < 2:
         return None
-    usual = float(np.median((seconds / apart)[-_USUAL:]))
-    regular = apart == stride
+    usual = float(np.median((seconds[later] / apart[later])[-_USUAL:]))
+    regular = later & (apart == stride)
     pairs = zip(steps[1:][regular].tolist(), seconds[regular].tolist(), strict=True)
-    return _Measured(Pace(usual, clock.origin), stride, dict(pairs))
+    origin = getattr(dated, "origin", "times of the records")
+    return _Measured(Pace(usual, origin), stride, dict(pairs))
 
 
 def _by_timer(run: Run) -> _Measured:
