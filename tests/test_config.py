@@ -221,9 +221,7 @@ def test_the_manual_is_a_working_configuration_once_uncommented(tmp_path: Path) 
     config = load_config(written(tmp_path, text))
     load_guide(config.guide)
     defaults = Config()
-    examples = {
-        item.name for item in dataclasses.fields(Config) if item.metadata.get("example")
-    }
+    examples = re.findall(r"For example:\n#\[?(\w+)", documented_defaults())
     for item in dataclasses.fields(Config):
         if item.name not in examples:
             assert getattr(config, item.name) == getattr(defaults, item.name)

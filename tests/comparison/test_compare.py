@@ -273,7 +273,6 @@ def test_which_setting_goes_with_the_reward() -> None:
         if one.settings == (BATCH,) and one.figure == "final_reward"
     )
     assert not weak.beyond_chance
-    assert "These are few: over 8 groups" in as_text(sweep(8))
 
 
 def test_a_switch_is_ranked_by_its_two_levels_and_names_are_not_ranked() -> None:

@@ -159,15 +159,6 @@ def test_trl() -> None:
             "DAPO",
             "reward_model.reward_manager",
         ),
-        (
-            {
-                "algorithm__adv_estimator": "grpo",
-                "actor_rollout_ref__actor__clip_ratio_low": 0.2,
-                "actor_rollout_ref__actor__clip_ratio_high": 0.28,
-            },
-            "GRPO with clip-higher",
-            "algorithm.adv_estimator, actor_rollout_ref.actor.clip_ratio_high",
-        ),
         ({"advantage_estimator": "group_norm"}, "GRPO", "advantage_estimator"),
         ({"algorithm": "ppo"}, "PPO", "algorithm"),
         (

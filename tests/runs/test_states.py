@@ -91,6 +91,13 @@ CAUGHT = Event(EventKind.TRACEBACK, "ValueError: x", 5, actor="RewardLoopWorker"
 EXITED = Event(EventKind.EXITED, "W&B: the run exited with code 0", 9)
 DONE = Event(EventKind.FINISHED, "Final validation metrics: {}", 9)
 STARTED = Event(EventKind.STARTED, "Started a local Ray instance", 12)
+CTRL_C = Event(EventKind.STOPPED, "KeyboardInterrupt", 42)
+SIGTERM = Event(EventKind.STOPPED, "*** SIGTERM received at time=1 on cpu 1 ***", 42)
+EXIT_255 = Event(EventKind.FATAL, "W&B: the run exited with code 255", 9, bare=True)
+WORKERS = [
+    CAUGHT._replace(text=f"RuntimeError: {at}", line=at, raised=True)
+    for at in range(46)
+]
 DEBUGGED = Event(EventKind.STAGE, "(Pdb)", 10)
 GONE = STATUS._replace(writer=ALIVE._replace(gone=True))
 UNHELD = STATUS._replace(unheld=True)
@@ -138,6 +145,32 @@ def live(
         ([read(steps(20), TOTAL, status=GONE)], 1, State.ENDED, {"crash": WARNING}),
         ([read(steps(99), Progress(99, 100), status=GONE)], 1, State.FINISHED, {}),
         ([read(steps(20), ERROR, status=GONE)], 1, State.CRASHED, {"crash": CRITICAL}),
+        ([read(steps(20), TOTAL, status=LOST)], 10, State.ENDED, {"crash": WARNING}),
+        ([read(steps(20), TOTAL, status=UNHELD)], 1, State.ENDED, {}),
+        # an error is reported at once, and withdrawn when steps go on
+        ([read(steps(20), TOTAL, ERROR)], 1, State.RUNNING, {"crash": WARNING}),
+        ([read(steps(20), TOTAL, ERROR)], 90, State.CRASHED, {"crash": CRITICAL}),
+        ([read(steps(20), TOTAL, ERROR), live(steps(1, 21))], 1, State.RUNNING, {}),
+        ([read(steps(11), *WORKERS)], 1, State.RUNNING, {"worker-errors": WARNING}),
+        # ctrl+c is the user's, a signal is not; W&B's exit code leaves the reason to the console
+        ([read(steps(20), CTRL_C)], 1, State.ENDED, {"crash": Severity.INFO}),
+        ([read(steps(20), SIGTERM)], 1, State.CRASHED, None),
+        ([read(steps(11), CTRL_C), read(steps(15), EXIT_255, status=WANDB)], 1, State.ENDED, None),
+        ([read(steps(11), ERROR), read(steps(15), EXIT_255, status=WANDB)], 1, State.CRASHED, None),
+        # what a source said of the end before a start is of another process
+        (
+            [
+                read(steps(20), TOTAL), read(steps(20), EXIT_255, status=WANDB._replace(modified=T)),
+                live(STARTED, at=300, status=STATUS._replace(modified=T + 300, writer=ALIVE)),
+            ],
+            301, State.WAITING, {},
+        ),
+        # system figures are no progress
+        (
+            [read(AGREED, CPU, status=WANDB._replace(modified=T + 400, writer=ALIVE))],
+            600, State.STALLED, {"hang": CRITICAL},
+        ),
+        ([read(Event(EventKind.STAGE, "Capturing CUDA graph", 40), status=STATUS._replace(writer=ALIVE))], 1200, State.WAITING, {}),
         # W&B says goodbye: near the last step, long before, after an exception
         ([read(steps(99), Progress(99, 100), EXITED)], 1, State.FINISHED, {}),
         ([read(steps(11), Progress(11, 30), EXITED)], 1, State.ENDED, None),
@@ -245,37 +278,6 @@ def test_heartbeats_of_another_time_zone_tell_for_how_long_all_the_same() -> Non
     assert run.last_record == pytest.approx(T + 61, abs=2.0)
 
 
-def test_system_figures_are_no_progress_but_make_the_hang_certain() -> None:
-    status = SourceStatus(
-        "run-1.wandb", "W&B run", rank=4, modified=T + 600, writer=ALIVE
-    )
-    figures = MetricRows(
-        ("system/cpu",), [20], [[5.0]], [21], [T + 599], mean=True, progress=False
-    )
-    run = run_of(
-        steps(20, times=[T - 60 + 3 * at for at in range(20)]), figures, status=status
-    )
-    assert run.last_record == pytest.approx(T - 3)
-    assert state(run, T + 600) is State.STALLED
-    assert found(run, T + 600) == {"hang": Severity.CRITICAL}
-
-
-def test_a_fresh_error_is_reported_at_once_and_withdrawn_when_steps_go_on() -> None:
-    error = Event(EventKind.TRACEBACK, "RuntimeError: judge endpoint returned 503", 42)
-    run = run_of(steps(20), Progress(total=100), error)
-    assert (state(run, T + 1), found(run, T + 1)) == (
-        State.RUNNING,
-        {"crash": Severity.WARNING},
-    )
-    assert remaining(run, T + 1) is None
-    assert (state(run, T + 90), found(run, T + 90)) == (
-        State.CRASHED,
-        {"crash": Severity.CRITICAL},
-    )
-    take(run, steps(1, 21), live=True)
-    assert (state(run, T + 1), found(run, T + 1)) == (State.RUNNING, {})
-
-
 def test_what_others_write_into_the_log_of_a_crashed_run_does_not_revive_it() -> None:
     error = Event(EventKind.TRACEBACK, "ValueError: x", 9)
     run = run_of(steps(5), error, live=True)
@@ -298,100 +300,6 @@ def test_what_others_write_into_the_log_of_a_crashed_run_does_not_revive_it() ->
     take(run, error, status=STATUS._replace(modified=T + 210), live=True, now=T + 210)
     assert state(run, T + 211) is State.RUNNING, (
         "an older silence says nothing of a later error"
-    )
-
-
-def test_ctrl_c_is_the_users_and_a_signal_is_named() -> None:
-    run = run_of(steps(20), Event(EventKind.STOPPED, "KeyboardInterrupt", 42))
-    assert (state(run, T + 1), found(run, T + 1)) == (
-        State.ENDED,
-        {"crash": Severity.INFO},
-    )
-    run = run_of(
-        steps(20),
-        Event(EventKind.STOPPED, "*** SIGTERM received at time=1 on cpu 1 ***", 42),
-    )
-    (crash,) = (one for one in verdict(run, T + 1).findings if one.id == "crash")
-    assert state(run, T + 1) is State.CRASHED
-    assert (
-        crash.message
-        == "the run was stopped from outside at step 20: *** SIGTERM received at time=1 on cpu 1 ***"
-    )
-
-
-def test_the_headline_is_the_cause() -> None:
-    rank = Event(
-        EventKind.TRACEBACK,
-        "torch.OutOfMemoryError: CUDA out of memory.",
-        40,
-        actor="rank 3",
-        raised=True,
-    )
-    child = Event(
-        EventKind.TRACEBACK,
-        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:",
-        90,
-        raised=True,
-    )
-    (crash,) = (
-        one
-        for one in verdict(run_of(steps(5), rank, child), T + 90).findings
-        if one.id == "crash"
-    )
-    assert (
-        crash.message
-        == "the run crashed at step 5: GPU memory ran out: torch.OutOfMemoryError: CUDA out of memory."
-        " (rank 3)"
-    )
-    assert crash.evidence[0].startswith("train.log:40: ")
-
-
-def test_workers_errors_come_before_the_drivers_consequence_with_their_count() -> None:
-    said = "RuntimeError: judge endpoint returned 503 for request {}"
-    errors = [
-        Event(
-            EventKind.TRACEBACK,
-            said.format(at),
-            100 + at,
-            actor="AgentLoopWorkerTQ",
-            raised=True,
-        )
-        for at in range(46)
-    ]
-    run = run_of(steps(11), *errors)
-    assert state(run, T + 1) is State.RUNNING
-    assert found(run, T + 1) == {"worker-errors": Severity.WARNING}
-    take(run, Event(EventKind.FATAL, "ValueError: Received an empty list as keys", 900))
-    (crash,) = (one for one in verdict(run, T + 2).findings if one.id == "crash")
-    assert crash.message.endswith(
-        "RuntimeError: judge endpoint returned 503 for request 0 (AgentLoopWorkerTQ)"
-    )
-    assert found(run, T + 2) == {"crash": Severity.CRITICAL}
-
-
-@pytest.mark.parametrize(
-    ("kind", "text"),
-    [
-        (EventKind.STOPPED, "KeyboardInterrupt"),
-        (EventKind.TRACEBACK, "RuntimeError: 503"),
-    ],
-)
-def test_why_a_run_exited_with_a_code_stands_in_its_console(
-    kind: EventKind, text: str
-) -> None:
-    console = Event(kind, text, 7)
-    run = run_of(steps(11), console)
-    wandb = SourceStatus("run-1.wandb", "W&B run", rank=4, modified=T)
-    take(
-        run,
-        steps(15),
-        Event(EventKind.FATAL, "W&B: the run exited with code 255", 9, bare=True),
-        status=wandb,
-    )
-    assert run.outcome is not None
-    assert run.outcome.text == text
-    assert state(run, T + 1) is (
-        State.ENDED if kind is EventKind.STOPPED else State.CRASHED
     )
 
 
@@ -437,36 +345,6 @@ def test_a_checkpoint_that_the_run_died_over_is_not_offered(
     assert dead.latest is not None
     assert dead.nearest is not None
     assert (dead.latest.step, dead.nearest.step) == (10, 10)
-
-
-def test_a_run_whose_event_file_has_lost_its_process_has_ended_at_once() -> None:
-    run = run_of(
-        steps(20), Progress(total=100), status=EVENTS._replace(writer=BEGAN_GONE)
-    )
-    assert state(run, T + 10) is State.ENDED
-    assert found(run, T + 10) == {"crash": Severity.WARNING}
-    (crash,) = verdict(run, T + 10).findings
-    assert crash.message == (
-        "the run ended at step 20: process 4711, which began the event file, is gone; "
-        "it was killed, or ended without a message"
-    )
-    assert crash.evidence == ("no step came after it",), "the message is not repeated"
-    assert "dmesg" in crash.advice, "there is no error to read the log upwards from"
-
-
-def test_a_log_that_nobody_of_this_host_writes_has_ended_however_young_it_is() -> None:
-    run = run_of(steps(20), Progress(total=100), status=UNHELD)
-    assert (state(run, T + 1), remaining(run, T + 1), found(run, T + 1)) == (
-        State.ENDED,
-        None,
-        {},
-    )
-    (reason,) = [
-        one.reason for one in verdict(run, T + 1).not_judged if one.id == "hang"
-    ]
-    assert reason == (
-        "no process of this host writes the log: it ended without a message, or this is a copy of a run elsewhere"
-    )
 
 
 def test_a_stopped_process_is_said_and_its_time_counts_for_nothing() -> None:
@@ -530,19 +408,6 @@ def test_a_start_that_only_counts_is_a_warning_unless_gpus_work() -> None:
     assert found(run, T + HOUR) == {}
 
 
-def test_before_the_first_step_is_said_what_is_known_and_no_hang() -> None:
-    stage = Event(EventKind.STAGE, "Capturing CUDA graph shapes", 40)
-    run = run_of(stage, status=STATUS._replace(writer=ALIVE))
-    assert state(run, T + HOUR / 3) is State.WAITING
-    judged = verdict(run, T + HOUR / 3)
-    assert found(run, T + HOUR / 3) == {}
-    (reason,) = [one.reason for one in judged.not_judged if one.id == "hang"]
-    assert reason == (
-        "the run has made no step yet; last written 20 min ago; python train.py (process 4711) holds train.log open "
-        "for writing; the last stage printed: Capturing CUDA graph shapes (line 40)"
-    )
-
-
 def test_a_start_after_a_kill_waits_for_its_first_step() -> None:
     begun = Event(EventKind.STARTED, "Started a local Ray instance.", 30)
     late = STATUS._replace(modified=T + 300, writer=ALIVE)
@@ -569,28 +434,6 @@ def test_a_start_after_a_kill_waits_for_its_first_step() -> None:
     )
     assert state(run, T + 902) is State.RUNNING
     assert [one.step for one in run.restarts] == [11]
-
-
-def test_what_a_source_said_of_the_end_before_a_start_is_of_another_process() -> None:
-    began = STATUS._replace(modified=T + 300, writer=ALIVE)
-    wandb = STATUS._replace(path="wandb/run-1.wandb", format="W&B run", rank=2)
-    run = run_of(steps(20), Progress(total=100))
-    take(
-        run,
-        steps(20),
-        Event(EventKind.FATAL, "W&B: the run exited with code 1", 0),
-        status=wandb,
-    )
-    assert state(run, T + 1) is State.CRASHED
-    take(
-        run,
-        Event(EventKind.STARTED, "Started a local Ray instance.", 30),
-        status=began,
-        live=True,
-        now=T + 300,
-    )
-    assert state(run, T + 301) is State.WAITING
-    assert found(run, T + 301) == {}
 
 
 # -- files that are no log -------------------------------------------------------------------------

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
     from verl_tui.records import SourceStatus
     from verl_tui.runs.run import Run
-    from verl_tui.runs.views.checkpoints import Checkpoint, Target
+    from verl_tui.runs.views.checkpoints import Checkpoint
 
 VERSION = 1
 """Version of the report's schema: grows when a field is removed or changes its meaning."""
@@ -120,7 +120,7 @@ def _run(run: Run, monitor: Monitor, now: float, by: BestBy) -> dict[str, Any]:
         ],
         "sources": [_source(source.status) for source in run.sources.values()],
         "best": _best(run, by),
-        "targets": [_target(target) for target in targets],
+        "targets": [target._asdict() for target in targets],
         "history": [_episode(episode) for episode in verdict.history],
         "identity": as_data(identity(run)),
         "losses": _losses(run),
@@ -156,8 +156,8 @@ def _losses(run: Run) -> dict[str, dict[str, Any]]:
     found = {}
     for key in losses(run):
         series = run.present(key)
-        if series is not None and (last := series.last) is not None:
-            found[key] = {**_value(last.value, 1), "step": last.step}
+        if series is not None:
+            found[key] = {**_value(series.values[-1], 1), "step": series.steps[-1]}
     return found
 
 
@@ -165,9 +165,9 @@ def _indicators(run: Run) -> dict[str, dict[str, Any]]:
     found = {}
     for id in INDICATORS:
         series = run.present(run.indicators.get(id))
-        if series is not None and (last := series.last) is not None:
-            value = _value(last.value, factor(id, series.key))
-            found[id] = {"key": series.key, **value, "step": last.step}
+        if series is not None:
+            value = _value(series.values[-1], factor(id, series.key))
+            found[id] = {"key": series.key, **value, "step": series.steps[-1]}
     return found
 
 
@@ -201,17 +201,3 @@ def _best(run: Run, by: BestBy) -> dict[str, Any] | None:
 
 def _checkpoint(checkpoint: Checkpoint | None) -> dict[str, Any] | None:
     return checkpoint and checkpoint._asdict()
-
-
-def _target(target: Target) -> dict[str, Any]:
-    reached, last, best = target.reached, target.last, target.best
-    return {
-        "metric": target.metric,
-        "key": target.key,
-        "target": target.target,
-        "reached_step": reached and reached.step,
-        "value": last and last.value,
-        "step": last and last.step,
-        "best": best and best.value,
-        "best_step": best and best.step,
-    }

@@ -24,8 +24,6 @@ _LEAST = 5
 """Groups below which a rank correlation means nothing: of 4, chance alone reaches 1 in one case of
 12.
 """
-FEW = 10
-"""Groups below which the caveat is written: heuristic."""
 _TOGETHER = 0.8
 """Rank correlation from which on two settings are said to change together: heuristic."""
 _RARE = 0.05

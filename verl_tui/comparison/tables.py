@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.comparison.correlations import FEW
 from verl_tui.comparison.differences import SEEDS, WITHIN_RUN
 from verl_tui.comparison.outcomes import KINDS, direction, incomparable
 from verl_tui.comparison.setting_differences import ABSENT, is_own, is_seed
@@ -36,9 +35,10 @@ _COURSE = (
     *("highest_policy_kl", "highest_reference_kl", "response_length", "throughput"),
     *("step_time", "time"),
 )
-_MOST_SETTINGS, _MOST_DIFFERENCES, _MOST_CORRELATIONS = 30, 60, 15
+_MOST_ROWS = 40
+"""Most rows of settings, differences and correlations."""
 _MOST_WEAK = 5
-"""Most correlations that chance alone may reach, the strongest of them."""
+"""Most correlations that are shown where chance alone may reach all, the strongest of them."""
 _MOST_COLUMNS = 7
 """Most columns of settings, or of runs beside them."""
 _MOST_KEYS = 4
@@ -98,7 +98,7 @@ def headlines(comparison: Comparison) -> Iterator[str]:
 
 def tables(comparison: Comparison) -> Iterator[TextTable]:
     """Yield the tables from top to bottom; those with nothing to say are left out."""
-    yield _settings(comparison)
+    yield _capped(_settings(comparison))
     runs = comparison.runs
     names = [one_line(run.name) for run in runs]
     figures = [run.measured.figures for run in runs]
@@ -114,8 +114,8 @@ def tables(comparison: Comparison) -> Iterator[TextTable]:
     if len(comparison.groups) < len(runs):
         yield _seeds([one for one in comparison.groups if len(one.members) > 1])
     if len(comparison.groups) > 1:
-        yield _difference_table(comparison)
-        yield _correlation_table(comparison)
+        yield _capped(_differences(comparison))
+        yield _capped(_correlations(comparison))
 
 
 def _seeds(groups: Sequence[RunGroup]) -> TextTable:
@@ -136,9 +136,12 @@ def _transposed(heading: str, columns: Mapping[str, Sequence[str]]) -> TextTable
     return TextTable(heading, tuple(columns), list(zip(*columns.values(), strict=True)))
 
 
-def _left_out(count: int) -> str:
-    """Say how many rows are not shown, nothing for none."""
-    return f"{count:,} more in the JSON form." if count > 0 else ""
+def _capped(table: TextTable) -> TextTable:
+    """Return a table of so many rows that people read it; the note below it counts the others."""
+    more = len(table.rows) - _MOST_ROWS
+    left = f"{more:,} more in the JSON form." if more > 0 else ""
+    note = " ".join(filter(None, (table.note, left)))
+    return table._replace(rows=table.rows[:_MOST_ROWS], note=note)
 
 
 # -- settings --------------------------------------------------------------------------------------
@@ -156,13 +159,15 @@ def _settings(comparison: Comparison) -> TextTable:
         if len(runs) == 1:
             note = "there is only one run, so nothing differs"
         return TextTable(heading, note=note)
-    below = len(runs) <= min(len(found), _MOST_COLUMNS)
-    shown = found[: _MOST_SETTINGS if below else _MOST_COLUMNS]
-    table = [["setting" if below else "run", *(one_line(one.name) for one in runs)]]
-    table += [[one_line(one.label), *map(_setting, one.values)] for one in shown]
-    first, *rows = table if below else map(list, zip(*table, strict=True))
-    note = _left_out(len(found) - len(shown))
-    return TextTable(heading, first, rows, note, numbers=False)
+    note = ""
+    table = [["setting", *(one_line(one.name) for one in runs)]]
+    table += [[one_line(one.label), *map(_setting, one.values)] for one in found]
+    if len(runs) > min(len(found), _MOST_COLUMNS):
+        table[0][0] = "run"
+        table = [list(row[: _MOST_COLUMNS + 1]) for row in zip(*table, strict=True)]
+        more = len(found) - _MOST_COLUMNS
+        note = f"{more:,} more in the JSON form." if more > 0 else ""
+    return TextTable(heading, table[0], table[1:], note, numbers=False)
 
 
 def _tells_apart(setting: DifferingSetting) -> bool:
@@ -225,7 +230,7 @@ def _steps(one: ComparedRun) -> str:
 # -- differences -----------------------------------------------------------------------------------
 
 
-def _difference_table(comparison: Comparison) -> TextTable:
+def _differences(comparison: Comparison) -> TextTable:
     """Return the differences that have an interval, figure by figure."""
     heading = (
         f"differences to {one_line(comparison.groups[0].name)}, with 95% intervals"
@@ -247,19 +252,12 @@ def _difference_table(comparison: Comparison) -> TextTable:
             by_reason.setdefault(one.reason, {})[KINDS[one.figure].label] = None
     for reason, labels in by_reason.items():
         notes.append(f"No interval for {', '.join(labels)}: {reason}.")
-    notes.append(_by_chance(len(found), "intervals", "would exclude zero"))
-    notes.append(_left_out(len(found) - _MOST_DIFFERENCES))
-    return TextTable(
-        heading,
-        (
-            *("figure", "of", "baseline", "value", "difference", "interval"),
-            *("from", "verdict"),
-        ),
-        list(map(_difference, found[:_MOST_DIFFERENCES])),
-        " ".join(filter(None, notes)),
-        numbers=False,
-        naming=2,
+    columns = (
+        *("figure", "of", "baseline", "value", "difference", "interval"),
+        *("from", "verdict"),
     )
+    rows = list(map(_difference, found))
+    return TextTable(heading, columns, rows, " ".join(notes), numbers=False, naming=2)
 
 
 def _difference(one: Difference) -> Sequence[str]:
@@ -278,34 +276,20 @@ def _signed(value: float) -> str:
     return ("+" if value > 0 else "") + rounded(value)
 
 
-def _by_chance(count: int, things: str, what: str) -> str:
-    if count <= FEW:
-        return ""
-    return f"Of {count} {things}, about {max(1, round(count / 20))} {what} by chance alone."
-
-
 # -- correlations ----------------------------------------------------------------------------------
 
 
-def _correlation_table(comparison: Comparison) -> TextTable:
+def _correlations(comparison: Comparison) -> TextTable:
     """Return the correlations beyond chance, else the strongest few."""
     heading = "which setting goes with which outcome"
     association = comparison.association
-    found = association.found
-    clear = sum(one.beyond_chance for one in found)
-    shown = found[: max(_MOST_WEAK, min(clear, _MOST_CORRELATIONS))]
+    clear = [one for one in association.found if one.beyond_chance]
+    shown = clear or association.found[:_MOST_WEAK]
     notes = [association.reason and f"{association.reason}."]
     if shown:
         notes.append(
             "1 or -1: the outcome always rises or falls with the setting; 0: it does not."
         )
-        least = min(one.n for one in shown)
-        if least < FEW:
-            notes.append(
-                f"These are few: over {least} groups, chance alone makes strong correlations."
-            )
-    notes.append(_by_chance(len(found), "pairs", "would be beyond it"))
-    notes.append(_left_out(len(found) - len(shown)))
     keys = set(chain.from_iterable(one.settings for one in shown))
     notes += [
         f"{_listed(together)} change together: their effects cannot be told apart."

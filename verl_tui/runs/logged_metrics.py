@@ -90,12 +90,11 @@ class LoggedMetrics:
     @property
     def odd(self) -> Sequence[str]:
         """Keys that may have had a value that is not finite; all others have not."""
-        found: dict[str, None] = {}
-        for key, tables in self._tables.items():
-            for table, column in tables:
-                if table.odd and table.keys[column] in table.odd:
-                    found[key] = None
-        return tuple(found)
+        return [
+            key
+            for key, parts in self._tables.items()
+            if any(table.keys[column] in table.odd for table, column in parts)
+        ]
 
     @property
     def constants(self) -> frozenset[str]:
@@ -180,24 +179,18 @@ class LoggedMetrics:
         if key in self._series or not all(_is_plain(table) for table, _ in parts):
             series = self.series(key)
             return series.until(end).tail(count) if series is not None else ()
-        if count < 1:
-            return ()
         # None of the last `count` steps lies before the last `count` rows of each table.
         stops = [(table.steps, _stop(table.steps, end)) for table, _ in parts]
         firsts = [steps[max(0, stop - count)] for steps, stop in stops if stop > 0]
-        if not firsts:
+        if not firsts or count < 1:
             return ()
         found = merged(parts, min(firsts))
         stop = _stop(found.steps, end)
         return found.values[max(0, stop - count) : stop]
 
     def since(self, key: str, step: int) -> Mapping[int, float]:
-        """Return the values from a step on, by step, ascending."""
-        parts = self._tables.get(self._names.get(key, key), ())
-        if any(table.estimated for table, _ in parts):
-            series = self.series(key)
-            return series.since(step) if series is not None else {}
-        found = merged(parts, step)
+        """Return the values from a step on, by step, ascending, without making a series."""
+        found = merged(self._tables.get(self._names.get(key, key), ()), step)
         return dict(zip(found.steps, found.values, strict=True))
 
     def measured(self, key: str, count: int) -> Sequence[float]:
@@ -220,10 +213,7 @@ class LoggedMetrics:
 
     def indicator(self, indicator: str) -> Series | None:
         """Return the values of an indicator, None where the log has nothing of that meaning."""
-        key = self.indicators.get(indicator)
-        if key is None:
-            return None
-        return self.series(key)
+        return self.series(self.indicators.get(indicator, ""))
 
 
 def _is_one(column: array[float], value: float) -> bool:

@@ -37,6 +37,10 @@ class MergedPoints(NamedTuple):
     """The precedence of each point, see `verl_tui.runs.table.precedence`."""
     counts: array[int]
     """How many measurements each point is the mean of; empty where points are single values."""
+    picks: tuple[NDArray[Any], ...] = ()
+    """Rows by step and precedence, and for each point the first and the last of these that it is
+    of.
+    """
 
 
 class Series:
@@ -65,20 +69,11 @@ class Series:
         return len(self.steps)
 
     @property
-    def last(self) -> Point | None:
-        """The newest point, finite or not."""
-        if not self.steps:
-            return None
-        return Point(self.steps[-1], self.values[-1])
-
-    @property
     def last_finite(self) -> Point | None:
         """The newest point whose value is a number."""
-        for step, value in zip(
-            reversed(self.steps), reversed(self.values), strict=True
-        ):
-            if math.isfinite(value):
-                return Point(step, value)
+        for at in range(len(self) - 1, -1, -1):
+            if math.isfinite(self.values[at]):
+                return Point(self.steps[at], self.values[at])
         return None
 
     @property
@@ -92,11 +87,10 @@ class Series:
         import numpy as np
 
         values = sign * np.array(self.values, np.float64)
-        finite = np.isfinite(values)
-        if not finite.any():
-            return None
-        at = int(np.argmax(np.where(finite, values, -np.inf)))
-        return Point(self.steps[at], self.values[at])
+        values[~np.isfinite(values)] = -np.inf
+        at = int(np.argmax(values)) if len(values) else -1
+        finite = at >= 0 and math.isfinite(values[at])
+        return Point(self.steps[at], self.values[at]) if finite else None
 
     def first_beyond(self, value: float, *, down: bool = False) -> Point | None:
         """Return the first point at or above a value (`down`: at or below)."""
@@ -104,9 +98,11 @@ class Series:
 
         values = np.array(self.values, np.float64)
         beyond = np.flatnonzero(values <= value if down else values >= value)
-        if not len(beyond):
-            return None
-        return Point(self.steps[beyond[0]], self.values[beyond[0]])
+        return (
+            Point(self.steps[beyond[0]], self.values[beyond[0]])
+            if len(beyond)
+            else None
+        )
 
     @property
     def pyramid(self) -> Pyramid:
@@ -119,9 +115,7 @@ class Series:
     def at(self, step: int) -> Point | None:
         """Return the newest point at or before `step`."""
         i = bisect_right(self.steps, step) - 1
-        if i >= 0:
-            return Point(self.steps[i], self.values[i])
-        return None
+        return Point(self.steps[i], self.values[i]) if i >= 0 else None
 
     def since(self, step: int) -> dict[int, float]:
         """Return the values from a step on, by step, ascending."""
@@ -149,9 +143,7 @@ class Series:
 
     def tail(self, count: int) -> Sequence[float]:
         """Return the last `count` values, oldest first."""
-        if count > 0:
-            return self.values[-count:]
-        return self.values[:0]
+        return self.values[max(0, len(self) - count) :] if count > 0 else ()
 
     def catch_up(self, parts: Sequence[tuple[Table, int]]) -> None:
         """Take over the new rows of the tables that hold this metric.
@@ -201,60 +193,40 @@ def merged(
         parts: Each table with the index of the metric's column.
         first: The first step that counts.
     """
-    found = [(table, at, table.rows_from(first)) for table, at in parts]
-    found = [(table, at, rows) for table, at, rows in found if rows.start < rows.stop]
+    import numpy as np
+
+    found = [
+        (table, at, rows)
+        for table, at in parts
+        if (rows := table.rows_from(first)).start < rows.stop
+    ]
     if not found:
         return MergedPoints(array("q"), array("d"), array("d"), array("q"), array("q"))
     table, at, rows = found[0]
     if len(found) == 1 and table.ascending:
+        counts = array("q", [table.mean]) * ((rows.stop - rows.start) * table.mean)
         return MergedPoints(
-            table.steps[rows],
-            table.columns[at][rows],
-            table.times[rows],
-            table.orders[rows],
-            array("q", [1] * (rows.stop - rows.start) if table.mean else ()),
+            *(table.steps[rows], table.columns[at][rows], table.times[rows]),
+            *(table.orders[rows], counts),
         )
     tables = tuple([(table, rows.start, rows.stop) for table, _, rows in found])
-    common = _common_rows(tables, first)
-    values = array("d")
-    for table, at, rows in found:
-        values += table.columns[at][rows]
-    return MergedPoints(
-        common.steps, common.values(values), common.times, common.orders, common.counts
-    )
-
-
-class _CommonRows(NamedTuple):
-    """How rows of some tables become points, for each point by ascending step."""
-
-    steps: array[int]
-    orders: array[int]
-    times: array[float]
-    counts: array[int]
-    turn: NDArray[Any]
-    """The rows of the tables, one behind the other, by step and precedence."""
-    first: NDArray[Any]
-    """The first of the rows in `turn` that a point is the mean of."""
-    last: NDArray[Any]
-    """The last one; the same where it is a single value."""
-
-    def values(self, rows: array[float]) -> array[float]:
-        """Return the value of each point, given those of all rows."""
-        import numpy as np
-
-        sorted_rows = np.array(rows)[self.turn]
-        if not self.counts:
-            return array("d", sorted_rows[self.last].tobytes())
-        edges = np.column_stack((self.first, self.last + 1)).ravel()
-        totals = np.add.reduceat(np.append(sorted_rows, 0.0), edges)[::2]
-        return array("d", (totals / (self.last + 1 - self.first)).tobytes())
+    common = _common_points(tables, first)
+    columns = [np.array(table.columns[at][rows]) for table, at, rows in found]
+    turn, begins, last = common.picks
+    values = np.concatenate(columns)[turn]
+    if common.counts:
+        edges = np.column_stack((begins, last + 1)).ravel()
+        totals = np.add.reduceat(np.append(values, 0.0), edges)[::2]
+        means = totals / (last + 1 - begins)
+        return common._replace(values=array("d", means.tobytes()))
+    return common._replace(values=array("d", values[last].tobytes()))
 
 
 @lru_cache(maxsize=4)
-def _common_rows(
+def _common_points(
     tables: tuple[tuple[Table, int, int], ...], first: float
-) -> _CommonRows:
-    """Find how rows become points, once for all metrics in the same tables.
+) -> MergedPoints:
+    """Find how rows become points, once for all metrics in the same tables; values are to come.
 
     Args:
         tables: Each table with the first of its rows that count, and the one behind the last.
@@ -262,10 +234,11 @@ def _common_rows(
     """
     import numpy as np
 
-    parts = [(table, slice(start, stop)) for table, start, stop in tables]
-    steps = np.concatenate([np.array(table.steps[rows]) for table, rows in parts])
-    orders = np.concatenate([np.array(table.orders[rows]) for table, rows in parts])
-    times = np.concatenate([np.array(table.times[rows]) for table, rows in parts])
+    def column(name: str) -> NDArray[Any]:
+        parts = (getattr(table, name)[start:stop] for table, start, stop in tables)
+        return np.concatenate(list(map(np.array, parts)))
+
+    steps, orders, times = map(column, ("steps", "orders", "times"))
     means = np.concatenate([np.full(b - a, table.mean) for table, a, b in tables])
     turn = np.lexsort((orders, steps))
     turn = turn[steps[turn] >= first]
@@ -286,12 +259,11 @@ def _common_rows(
         stays &= ~(inside & (orders[last] < STATED))
     last, begins, times = last[stays], begins[stays], times[stays]
     counts = last + 1 - begins if means.any() else np.empty(0, np.int64)
-    return _CommonRows(
+    return MergedPoints(
         array("q", steps[last].tobytes()),
-        array("q", orders[last].tobytes()),
+        array("d"),
         array("d", times.tobytes()),
+        array("q", orders[last].tobytes()),
         array("q", counts.tobytes()),
-        turn,
-        begins,
-        last,
+        (turn, begins, last),
     )

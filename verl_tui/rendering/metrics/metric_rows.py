@@ -76,10 +76,10 @@ def _name(one: ListedMetric, cells: int) -> Pieces:
 def _last(one: ListedMetric, _: int) -> Pieces:
     if one.series is None or not one.series.values:
         return [("…", "dim")]
-    last = one.series.until(one.end).last
-    if last is None:
+    last = one.series.until(one.end).tail(1)
+    if not last:
         return [("-", "value")]
-    return [(compact(last.value), "value" if isfinite(last.value) else "odd")]
+    return [(compact(last[0]), "value" if isfinite(last[0]) else "odd")]
 
 
 def _trend(one: ListedMetric, _: int) -> Pieces:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.indicators import validation_keys
 from verl_tui.runs.cached import cached_by_revision
-from verl_tui.runs.clock import Clock
 from verl_tui.runs.settings import number
 from verl_tui.runs.time.step_clocks import clocks
 from verl_tui.runs.time.step_timing import excluded_timers
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from verl_tui.runs.clock import Clock
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 
@@ -105,8 +105,8 @@ def _measured(run: Run) -> _Measured:
         found = _by_times(one)
         if found is not None:
             if found.stride == timed.stride == 1:
-                together = {**timed.seconds, **found.seconds}
-                found = found._replace(seconds=dict(sorted(together.items())))
+                together = sorted({**timed.seconds, **found.seconds}.items())
+                found = found._replace(seconds=dict(together))
             return found
     return timed
 
@@ -121,19 +121,15 @@ def _by_times(dated: Series | Clock) -> _Measured | None:
     times = np.array(dated.times[-_LOOKED_BACK:])
     stride = _stride(steps)
     alone = np.isfinite(times) & (np.append(times[1:], np.nan) != times)
-    steps, times = steps[alone], times[alone]
-    apart, seconds = np.diff(steps), np.diff(times)
-    later = (apart > 0) & (seconds > 0)
+    steps, apart, seconds = steps[alone], np.diff(steps[alone]), np.diff(times[alone])
+    later = seconds > 0
     if later.sum() < 2:
         return None
-    each = seconds[later] / apart[later]
-    origin = dated.origin if isinstance(dated, Clock) else "times of the records"
+    usual = float(np.median((seconds[later] / apart[later])[-_USUAL:]))
     regular = later & (apart == stride)
-    return _Measured(
-        Pace(float(np.median(each[-_USUAL:])), origin),
-        stride,
-        dict(zip(steps[1:][regular].tolist(), seconds[regular].tolist(), strict=True)),
-    )
+    pairs = zip(steps[1:][regular].tolist(), seconds[regular].tolist(), strict=True)
+    origin = getattr(dated, "origin", "times of the records")
+    return _Measured(Pace(usual, origin), stride, dict(pairs))
 
 
 def _by_timer(run: Run) -> _Measured:

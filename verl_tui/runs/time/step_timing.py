@@ -13,7 +13,7 @@ from bisect import bisect_left
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.means import mean
+from verl_tui.means import finite, mean
 from verl_tui.metrics import modern
 from verl_tui.patterns import NamePattern
 from verl_tui.runs.cached import cached_by_keys, cached_by_revision
@@ -69,21 +69,24 @@ _NO_PART = NamePattern(
 @cached_by_keys
 def _step_timers(run: Run) -> tuple[str | None, Mapping[str, str]]:
     """Return the keys of the step's own time, and of its parts by their names."""
-    own = {key: key for key in run.keys}
-    present = {key: modern(key) for key in run.keys}
-    for at, (whole, *_) in enumerate(_FRAMEWORKS):
-        names = own if at else present
+    names = {key: modern(key) for key in run.keys}
+    for whole, part, beside in _FRAMEWORKS:
         for key, name in names.items():
             if name in (whole, f"train/{whole}"):
-                return key, _parts(at, names)
-    return run.indicators.get("step_time"), _parts(0, present)
+                return key, _parts(names, part, beside)
+        names = {key: key for key in run.keys}  # only verl has other names
+    _, part, beside = _FRAMEWORKS[0]
+    present = {key: modern(key) for key in run.keys}
+    return run.indicators.get("step_time"), _parts(present, part, beside)
 
 
-def _parts(framework: int, names: Mapping[str, str]) -> Mapping[str, str]:
-    """Return name -> key of a framework's parts of the step."""
-    _, part, beside = _FRAMEWORKS[framework]
-    matches = {key: part.fullmatch(name) for key, name in names.items()}
-    found = {match[1]: key for key, match in matches.items() if match}
+def _parts(
+    names: Mapping[str, str], part: NamePattern, beside: Mapping[str, Sequence[str]]
+) -> Mapping[str, str]:
+    """Return name -> key of the parts of the step."""
+    found = {
+        match[1]: key for key, name in names.items() if (match := part.fullmatch(name))
+    }
     no_parts = {one for name in found for one in beside.get(name, ())}
     return {
         name: key
@@ -99,8 +102,7 @@ def valid_durations(seconds: Mapping[int, float]) -> dict[int, float]:
 
 def excluded_timers(run: Run) -> list[Series]:
     """Return the timers of parts that the step's own time leaves out."""
-    found = map(run.series, _excluded(run))
-    return [series for series in found if series is not None]
+    return list(filter(None, map(run.series, _excluded(run))))
 
 
 @cached_by_revision
@@ -152,9 +154,7 @@ def _beside(
         alone = has[key] & (kinds == 1)
         compared = np.flatnonzero(alone if alone.any() else has[key])[-_COMPARED:]
         taken = occasional[key][compared]
-        if not len(taken):
-            continue
-        if np.median(rest[compared]) - usual < np.median(taken) / 2:
+        if len(taken) and np.median(rest[compared]) - usual < np.median(taken) / 2:
             found.append(key)
         else:
             rest = rest - np.nan_to_num(occasional[key])
@@ -208,13 +208,13 @@ def breakdown(run: Run) -> Breakdown | None:
     """Return how the time of recent steps was spent, None where the log has no timers."""
     key, keys = _step_timers(run)
     step = run.present(key)
-    parts = [(name, run.present(part)) for name, part in keys.items()]
-    timed = {name: series for name, series in parts if series}
+    present = {name: run.present(part) for name, part in keys.items()}
+    timed = {name: series for name, series in present.items() if series}
     if not step and not timed:
         return None
     steps = _window(step or max(timed.values(), key=len), timed.values())
-    found = [_part(run, name, series, steps) for name, series in timed.items()]
-    return _summed(step, steps, sorted(found, key=lambda part: -part.seconds))
+    parts = [_part(run, name, series, steps) for name, series in timed.items()]
+    return _summed(step, steps, sorted(parts, key=lambda part: -part.seconds))
 
 
 def _summed(
@@ -289,14 +289,9 @@ def slowdown(series: Series | None, since: int) -> float | None:
     if series is None:
         return None
     first = bisect_left(series.steps, since)
-    now, past = (
-        [*filter(math.isfinite, values)]
-        for values in (
-            series.values[max(first, len(series) - WINDOW) :],
-            # The run's very first step compiles and warms up.
-            series.values[max(1, first - LOOK_BACK) : first],
-        )
-    )
+    now = finite(series.values[max(first, len(series) - WINDOW) :])
+    # The run's very first step compiles and warms up.
+    past = finite(series.values[max(1, first - LOOK_BACK) : first])
     if len(past) < _LEAST_PAST or len(now) < 2 or not median(past) > 0:
         return None
     return median(now) / median(past)

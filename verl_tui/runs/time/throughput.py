@@ -53,9 +53,14 @@ def throughput(run: Run, timing: Breakdown | None) -> Iterator[SpeedFigure]:
     # what the trainer logs itself
     speed = _averaged(run.present(run.indicators.get("throughput")), since)
     series = next(filter(None, map(run.present, _TOKENS)), None)
-    tokens = _averaged(series, since, "tokens per step", "tokens")
-    total = _total_speed(run, timing, speed, tokens)
-    yield from filter(None, (speed, total, tokens, _samples_per_second(run, timing)))
+    tokens = _averaged(series, since)
+    if tokens is not None:
+        tokens = tokens._replace(label="tokens per step", unit="tokens")
+    total = _a_second(timing, tokens, "throughput of all GPUs") or _of_all(run, speed)
+    size = batch_size(run.config)
+    batch = size and SpeedFigure("", size, "samples", "batch size")
+    samples = _a_second(timing, batch or None, "samples per second")
+    yield from filter(None, (speed, total, tokens, samples))
     for key in run.keys:
         if modern(key).startswith("perf/mfu") or modern(key) == "train/mfu":
             use = _averaged(run.present(key), since)
@@ -69,44 +74,33 @@ def _window_start(run: Run, timing: Breakdown | None) -> int:
     return timing.steps[0] if timing is not None else (run.step or 0) - WINDOW
 
 
-def _averaged(
-    series: Series | None, since: int, label: str = "", unit: str = ""
-) -> SpeedFigure | None:
-    """Return the mean of a metric since a step, with its own label and unit unless given; None
-    without a number.
-    """
+def _averaged(series: Series | None, since: int) -> SpeedFigure | None:
+    """Return the mean of a metric since a step, None without a number."""
     value = _mean(series, since)
     if series is None or value is None:
         return None
     described = describe(series.key)
-    return SpeedFigure(
-        label or described.label, value, unit or described.unit, series.key
-    )
+    return SpeedFigure(described.label, value, described.unit, series.key)
 
 
-def _total_speed(
-    run: Run,
-    timing: Breakdown | None,
-    speed: SpeedFigure | None,
-    tokens: SpeedFigure | None,
+def _a_second(
+    timing: Breakdown | None, of_a_step: SpeedFigure | None, label: str
 ) -> SpeedFigure | None:
-    """Return the throughput of all GPUs: by tokens and time of a step, else by that of one GPU."""
-    label, unit = "throughput of all GPUs", "tokens/s"
-    if tokens is not None and timing is not None and timing.key and timing.step > 0:
-        origin = f"{tokens.key} / {timing.key}"
-        return SpeedFigure(label, tokens.value / timing.step, unit, origin)
+    """Return what a step has of something, divided by its time; None where either is unknown."""
+    if of_a_step is None or timing is None or not timing.key or timing.step <= 0:
+        return None
+    value = of_a_step.value / timing.step
+    origin = f"{of_a_step.key} / {timing.key}"
+    return SpeedFigure(label, value, f"{of_a_step.unit}/s", origin)
+
+
+def _of_all(run: Run, speed: SpeedFigure | None) -> SpeedFigure | None:
+    """Return the throughput of all GPUs by that of one."""
     gpus = gpu_count(run.config)
     if speed is None or speed.unit != "tokens/s/GPU" or gpus is None:
         return None
-    return SpeedFigure(label, speed.value * gpus, unit, f"{speed.key} × {gpus} GPUs")
-
-
-def _samples_per_second(run: Run, timing: Breakdown | None) -> SpeedFigure | None:
-    size = batch_size(run.config)
-    if size is None or timing is None or not timing.key or timing.step <= 0:
-        return None
-    origin = f"batch size / {timing.key}"
-    return SpeedFigure("samples per second", size / timing.step, "samples/s", origin)
+    origin = f"{speed.key} × {gpus} GPUs"
+    return SpeedFigure("throughput of all GPUs", speed.value * gpus, "tokens/s", origin)
 
 
 def bubble(run: Run, timing: Breakdown) -> SpeedFigure | None:
@@ -129,15 +123,9 @@ def waiting(run: Run, timing: Breakdown | None) -> Iterator[SpeedFigure]:
         series = run.present(known.get(name))
         if series is None:
             continue
-        value = _mean(series, since) if unit else _last(series)
+        value = _mean(series, since if unit else series.steps[-1])
         if value is not None:
             yield SpeedFigure(label, value, unit, series.key)
-
-
-def _last(series: Series) -> float | None:
-    """Return the last value that is a number."""
-    last = series.last_finite
-    return None if last is None else last.value
 
 
 def _mean(series: Series | None, since: int) -> float | None:
@@ -148,7 +136,10 @@ def _mean(series: Series | None, since: int) -> float | None:
         return None
     newest = zip(series.steps[-LOOK_BACK:], series.values[-LOOK_BACK:], strict=True)
     recent = [value for step, value in newest if step >= since and math.isfinite(value)]
-    return mean(recent) if recent else _last(series)
+    if recent:
+        return mean(recent)
+    last = series.last_finite
+    return last and last.value
 
 
 def rates(run: Run) -> Iterator[SpeedFigure]:

@@ -15,7 +15,7 @@ from verl_tui.runs.series import Point
 from verl_tui.runs.views.signs_of_life import writer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
@@ -25,19 +25,17 @@ SUFFIXES = frozenset({".pt", ".pth", ".ckpt", ".bin", ".safetensors"})
 """Suffixes of checkpoints that are files."""
 _VALUE = pattern(r"(?:^|[_=-])(-?\d+\.(\d+))$")
 _BROKEN_OFF = (EventKind.FATAL, EventKind.STOPPED, EventKind.TRACEBACK)
-_LOOKED_AT = ("reward", "validation")
-"""Indicators whose best trainers save, in the order of trying."""
 
 
 class CalledBest(NamedTuple):
     """A checkpoint that the trainer itself called the best it had."""
 
     path: str
-    step: int | None
+    step: int | None = None
     """By its name, else by the value in its name; None if neither shows it."""
-    value: float | None
+    value: float | None = None
     """The value in its name."""
-    key: str | None
+    key: str | None = None
     """The metric that had this value at the step, None where the name states the step."""
 
 
@@ -54,9 +52,7 @@ def called_best(run: Run) -> Sequence[CalledBest]:
 @cached_by_revision
 def checkpoints(run: Run) -> Mapping[int, str]:
     """Return the checkpoints by their steps, those too whose step is known by a value only."""
-    matched = {
-        best.step: best.path for best in called_best(run) if best.step is not None
-    }
+    matched = {one.step: one.path for one in called_best(run) if one.step is not None}
     return {**matched, **run.checkpoints}
 
 
@@ -65,10 +61,12 @@ def usable(run: Run) -> Mapping[int, str]:
     """Return the checkpoints without the one during which the run died: its remains cannot be
     loaded.
     """
-    known = checkpoints(run)
-    if not _broke_off(run):
-        return known
-    return {step: path for step, path in known.items() if not _is_torn(run, step)}
+    holder = writer(run)
+    died = run.outcome is not None and run.outcome.kind in _BROKEN_OFF
+    if died or (holder is not None and holder.gone):
+        known = checkpoints(run).items()
+        return {step: path for step, path in known if not _is_torn(run, step)}
+    return checkpoints(run)
 
 
 def _is_torn(run: Run, step: int) -> bool:
@@ -85,39 +83,29 @@ def _is_torn(run: Run, step: int) -> bool:
     )
 
 
-def _broke_off(run: Run) -> bool:
-    """Return whether a run failed or was stopped, or its process is gone."""
-    if run.outcome is not None and run.outcome.kind in _BROKEN_OFF:
-        return True
-    holder = writer(run)
-    return holder is not None and holder.gone
-
-
 def _called_best(run: Run, path: str, step: int | None) -> CalledBest:
     name = PurePath(path)
     found = _VALUE.search(name.stem if name.suffix in SUFFIXES else name.name)
-    if found is None:
-        return CalledBest(path, step, None, None)
+    if found is None or step is not None:
+        return CalledBest(path, step, float(found[1]) if found else None)
     value = float(found[1])
-    digits = len(found[2])
-    if step is not None:
-        return CalledBest(path, step, value, None)
-    # of a metric that it names, the reward, the validation
-    keys = [key for key in run.keys if key.replace("/", "_") in name.name]
-    for key in (*keys, *(run.indicators.get(one, "") for one in _LOOKED_AT)):
+    for key in _may_be_of(run, name.name):
         series = run.series(key)
-        at = _step_of(series, value, digits) if series is not None else None
+        at = _step_of(series, value, len(found[2])) if series else None
         if at is not None:
             return CalledBest(path, at, value, key)
-    return CalledBest(path, None, value, None)
+    return CalledBest(path, None, value)
+
+
+def _may_be_of(run: Run, name: str) -> Iterator[str]:
+    """Yield metrics that a name may state a value of: those that it names, reward, validation."""
+    yield from (key for key in run.keys if key.replace("/", "_") in name)
+    yield from (run.indicators.get(one, "") for one in ("reward", "validation"))
 
 
 def _step_of(series: Series, value: float, digits: int) -> int | None:
     """Return the step at which a metric had a value as it is rounded in a name, and was better than
-    ever before.
-
-    A trainer saves when it beats its best, upwards or downwards; other steps with the same value do
-    not count.
+    ever before, upwards or downwards: other steps with the same value do not count.
     """
     import numpy as np
 
@@ -186,42 +174,40 @@ def best(
         metric: An indicator's id or the log's own key.
         lowest: Whether less is better; None: as the metric has it, else more is.
     """
-    key = metric_key(run, metric)
-    series = run.series(key) if key is not None else None
-    if key is None or series is None or run.preview:
+    found = _logged(run, metric)
+    if found is None or run.preview:
         return None
-    sign = factor(metric, key)
+    key, series, sign = found
     lowest = is_better_low(metric, key) if lowest is None else lowest
     top = series.highest_point(-sign if lowest else sign)
     if top is None:
         return None
-    steps = usable(run)
+    saved = usable(run)
 
-    def checkpoint(at: int | None) -> Checkpoint | None:
-        return None if at is None else _checkpoint(run, series, sign, at)
+    def checkpoint(step: int) -> Checkpoint:
+        point = series.at(step)
+        logged = point is not None and point.step == step and math.isfinite(point.value)
+        value = sign * point.value if logged and point is not None else None
+        complete = None if run.saved_step is None else step <= run.saved_step
+        return Checkpoint(step, saved[step], value, complete)
 
-    nearest = min(steps, key=lambda at: (abs(at - top.step), at), default=None)
     return Best(
-        metric,
-        key,
-        top.step,
-        top.value * sign,
-        lowest,
-        checkpoint(top.step if top.step in steps else None),
-        checkpoint(nearest),
-        checkpoint(max(steps, default=None)),
+        *(metric, key, top.step, top.value * sign, lowest),
+        checkpoint(top.step) if top.step in saved else None,
+        checkpoint(min(saved, key=lambda at: (abs(at - top.step), at)))
+        if saved
+        else None,
+        checkpoint(max(saved)) if saved else None,
     )
 
 
-def metric_key(run: Run, metric: str) -> str | None:
-    """Return the log's own key of an indicator, or of a key itself; None where the run has
-    neither.
+def _logged(run: Run, metric: str) -> tuple[str, Series, float] | None:
+    """Return the log's own key of an indicator, or of a key itself, with its values and what these
+    are to be multiplied with; None where the run has neither.
     """
-    if metric in INDICATORS:
-        return run.indicators.get(metric)
-    if run.series(metric) is None:
-        return None
-    return metric
+    key = run.indicators.get(metric, "") if metric in INDICATORS else metric
+    series = run.series(key)
+    return None if series is None else (key, series, factor(metric, key))
 
 
 def is_better_low(metric: str, key: str) -> bool:
@@ -236,15 +222,6 @@ def is_better_low(metric: str, key: str) -> bool:
     return (describe(key).direction or next(spelled, "")) == "down"
 
 
-def _checkpoint(run: Run, series: Series, sign: float, step: int) -> Checkpoint:
-    point = series.at(step)
-    value = None
-    if point is not None and point.step == step and math.isfinite(point.value):
-        value = sign * point.value
-    complete = None if run.saved_step is None else step <= run.saved_step
-    return Checkpoint(step, usable(run)[step], value, complete)
-
-
 class Target(NamedTuple):
     """A target for a metric, in one run."""
 
@@ -253,12 +230,15 @@ class Target(NamedTuple):
     key: str
     """The log's own key."""
     target: float
-    reached: Point | None
-    """The first point at or beyond the target."""
-    last: Point | None
-    """The newest point that is a number; after a restart those beyond are old."""
-    best: Point | None
-    """The best point so far."""
+    reached_step: int | None
+    """The first step at or beyond the target."""
+    value: float | None
+    """The newest value that is a number; after a restart those beyond are old."""
+    step: int | None
+    """Its step."""
+    best: float | None
+    """The best value so far."""
+    best_step: int | None
 
 
 def targets_of(run: Run, targets: Mapping[str, float]) -> list[Target]:
@@ -271,34 +251,27 @@ def targets_of(run: Run, targets: Mapping[str, float]) -> list[Target]:
     """
     found = []
     for metric, target in targets.items():
-        key = metric_key(run, metric)
-        now = run.present(key)
-        if key is None or now is None or not math.isfinite(target):
-            continue
-        top = best(run, metric)
-        found.append(
-            Target(
-                metric,
-                key,
-                target,
-                reached(run, metric, target),
-                _times(now.last_finite, factor(metric, key)),
-                None if top is None else Point(top.step, top.value),
+        logged = _logged(run, metric)
+        now = run.present(logged[0]) if logged and math.isfinite(target) else None
+        if logged is not None and now is not None:
+            step, value = now.last_finite or (None, None)
+            first, top = reached(run, metric, target), best(run, metric)
+            found.append(
+                Target(
+                    *(metric, logged[0], target, first and first.step),
+                    *(value and value * logged[2], step),
+                    *((top.value, top.step) if top else (None, None)),
+                )
             )
-        )
     return found
 
 
 def reached(run: Run, metric: str, target: float) -> Point | None:
     """Return the first point at or beyond a target, None where there is none."""
-    key = metric_key(run, metric)
-    series = run.series(key) if key is not None else None
-    if key is None or series is None:
+    found = _logged(run, metric)
+    if found is None:
         return None
-    sign = factor(metric, key)
-    down = is_better_low(metric, key)
-    return _times(series.first_beyond(target * sign, down=down is (sign > 0)), sign)
-
-
-def _times(point: Point | None, sign: float) -> Point | None:
-    return None if point is None else Point(point.step, point.value * sign)
+    key, series, sign = found
+    down = is_better_low(metric, key) is (sign > 0)
+    point = series.first_beyond(target * sign, down=down)
+    return point and Point(point.step, point.value * sign)

@@ -5,17 +5,15 @@ owners of their processes.
 from __future__ import annotations
 
 import math
-import re
 from collections import deque
-from functools import lru_cache
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.means import finite, mean
 from verl_tui.patterns import NamePattern
 from verl_tui.records import Gpu
 from verl_tui.runs.cached import cached_by_keys
-from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,12 +22,10 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
 
-_USED, _TOTAL, _SHARE = "memoryUsed", "memoryTotal", "memoryAllocated"
-_CLUSTER = "cluster/"
-"""Prefix of the keys of machines that the run may or may not use."""
-COLUMNS = 120
+_USED, _SHARE = "memoryAllocatedBytes", "memoryAllocated"
+_COLUMNS = 120
 """Columns of history kept of each device."""
-READINGS = 4
+_READINGS = 4
 """Number of readings averaged into a column, which is drawn once it is complete, so that most
 readings leave the history unchanged.
 """
@@ -37,14 +33,22 @@ _LATELY = 15
 """Number of readings that distinguish an idle device from one between two kernels: half a minute at
 the usual pace.
 """
+_LATELY_LOGGED = 4
+"""The same in W&B's measurements, each the mean of several seconds."""
 WORKED = 5.0
 """Utilisation in percent that a device has reached where it was ever used: heuristic."""
 _MOST = 64
 """Most devices that one is compared with."""
 _ALIKE = 0.1
 """Shares of memory that differ by no more of themselves are alike: heuristic."""
-_LATELY_LOGGED = 4
-"""The same in W&B's measurements, each the mean of several seconds."""
+_OF_DEVICE = NamePattern(
+    r"(system|cluster)/gpu\.(\d{1,4})\."
+    rf"(gpu|{_SHARE}|{_USED}|temp|powerWatts|enforcedPowerLimitWatts)(?:/l:(.+))?"
+)
+"""W&B's figures (docs.wandb.ai/models/ref/python/experiments/system-metrics), by whose names
+others go, too; keys under `cluster/` are the same for all machines of a cluster, some of which the
+run may use. `/l:` names the node.
+"""
 
 
 class Device(NamedTuple):
@@ -53,7 +57,7 @@ class Device(NamedTuple):
     gpu: Gpu
     node: str = ""
     """Name of its host where there are several."""
-    history: tuple[float, ...] = ()
+    history: Sequence[float] = ()
     """Utilisation, oldest first; nan where it is unknown."""
     lately: float | None = None
     """Mean utilisation over the last readings, None where it is unknown."""
@@ -69,79 +73,75 @@ class DeviceHistory:
     """Utilisation of this host's devices while they were watched, kept by `verl_tui.monitor`."""
 
     def __init__(self) -> None:
-        self._columns: dict[str, deque[float]] = {}
-        self._times: deque[float] = deque(maxlen=COLUMNS)
+        self._kept: dict[str, tuple[deque[float], deque[float]]] = {}
+        """Columns and newest readings of each device."""
+        self._times: deque[float] = deque(maxlen=_COLUMNS)
         """When each column was completed."""
-        self._newest: dict[str, deque[float]] = {}
         self._read = 0
 
     def note(self, reading: GpuReading) -> None:
         """Take in a reading; a device that is missing begins anew when it comes back."""
         self._read += 1
-        present = {gpu.index for gpu in reading.gpus}
-        for kept in (self._columns, self._newest):
-            for index in kept.keys() - present:
-                del kept[index]
-        completes_column = self._read % READINGS == 0
+        completes_column = self._read % _READINGS == 0
         if completes_column:
             self._times.append(reading.time)
+        known, self._kept = self._kept, {}
         for gpu in reading.gpus:
-            newest = self._newest.setdefault(gpu.index, deque(maxlen=_LATELY))
-            newest.append(_or_nan(gpu.utilization))
+            fresh = deque[float](maxlen=_COLUMNS), deque[float](maxlen=_LATELY)
+            columns, newest = self._kept[gpu.index] = known.get(gpu.index, fresh)
+            newest.append(math.nan if gpu.utilization is None else gpu.utilization)
             if completes_column:
-                columns = self._columns.setdefault(gpu.index, deque(maxlen=COLUMNS))
-                columns.append(_or_nan(_mean([*newest][-READINGS:])))
+                average = _mean([*newest][-_READINGS:])
+                columns.append(math.nan if average is None else average)
 
     def devices(self, reading: GpuReading) -> list[Device]:
         """Return the devices of the newest reading with their past."""
-        return [self._device(gpu, reading.time) for gpu in reading.gpus]
+        found = []
+        for gpu in reading.gpus:
+            history, newest = self._kept.get(gpu.index, ((), ()))
+            span = reading.time - self._times[-len(history)] if history else None
+            found.append(Device(gpu, "", tuple(history), _mean(newest), span))
+        return found
 
-    def _device(self, gpu: Gpu, now: float) -> Device:
-        history = tuple(self._columns.get(gpu.index, ()))
-        lately = _mean(self._newest.get(gpu.index, ()))
-        span = now - self._times[-len(history)] if history else None
-        return Device(gpu, history=history, lately=lately, span=span)
+
+# -- what a run has logged -------------------------------------------------------------------------
+
+
+@cached_by_keys
+def _devices(run: Run) -> Mapping[tuple[str, int], Mapping[str, str]]:
+    """Return for each device, by node and index, its figures with their keys."""
+    found: dict[tuple[str, int], dict[str, str]] = {}
+    for key in run.keys:
+        if named := _OF_DEVICE.fullmatch(key):
+            place = named[4] or "", int(named[2])
+            found.setdefault(place, {}).setdefault(named[3], key)
+    return dict(sorted(found.items()))
 
 
 def utilization_keys(run: Run) -> list[str]:
     """Return the keys of the devices' utilisation that a run has logged of those it uses, by node
-    and index; not where values may be shares.
+    and index.
     """
-    found: dict[tuple[str, int], str] = {}
-    for key, node, device, field, _ in _figures(run):
-        if field != "gpu" or key.startswith(_CLUSTER):
-            continue
-        if _WANDB.fullmatch(key) or _highest(run.measured(key, COLUMNS)) > 1:
-            found.setdefault((node, device), key)
-    return [found[place] for place in sorted(found)]
-
-
-def _highest(values: Sequence[float]) -> float:
-    return max(filter(math.isfinite, values), default=0.0)
-
-
-@cached_by_keys
-def _figures(run: Run) -> list[_LoggedFigure]:
-    """Return the metrics that are figures of a device, in the order of the log."""
-    return [found for found in map(_figure, run.keys) if found is not None]
+    keys = (figures.get("gpu", "") for figures in _devices(run).values())
+    return [key for key in keys if key.startswith("system/")]
 
 
 def logs_device_memory(run: Run) -> bool:
     """Return whether a run has logged the memory of single devices."""
-    return any(found.field in (_USED, _TOTAL, _SHARE) for found in _figures(run))
+    return any(figures.keys() & {_USED, _SHARE} for figures in _devices(run).values())
 
 
 @cached_by_keys
 def logs_cluster(run: Run) -> bool:
     """Return whether a run has figures of a cluster's machines, which it may or may not use."""
-    return any(key.startswith(_CLUSTER) for key in run.keys)
+    return any(key.startswith("cluster/") for key in run.keys)
 
 
 def never_worked(run: Run, key: str) -> bool:
     """Return whether a device has idled since the run began and does not hold as much memory as
     those that work: W&B measures all devices of a host, whoever uses them.
     """
-    if not _WANDB.fullmatch(key) or not _idled(run, key):
+    if not _idled(run, key):
         return False
     others = [one for one in utilization_keys(run)[:_MOST] if not _idled(run, one)]
     shares = [share for one in others if (share := _held(run, one)) is not None]
@@ -161,14 +161,13 @@ def _held(run: Run, key: str) -> float | None:
     """Return the newest share of a device's memory in use, given the key of its utilisation."""
     memory = run.present(memory_key(key))
     point = memory.last_finite if memory is not None else None
-    return None if point is None else point.value
+    return point and point.value
 
 
 def memory_key(key: str) -> str:
     """Return the key of a device's share of memory, given that of its utilisation."""
-    head, _, node = key.partition("/l:")
-    suffix = f"/l:{node}" if node else ""
-    return f"{head.removesuffix('.gpu')}.memoryAllocated{suffix}"
+    head, node, name = key.partition("/l:")
+    return f"{head.removesuffix('.gpu')}.memoryAllocated{node}{name}"
 
 
 def logged_devices(run: Run) -> tuple[list[Device], set[str]]:
@@ -177,63 +176,50 @@ def logged_devices(run: Run) -> tuple[list[Device], set[str]]:
 
     A share of memory without its bytes is not used: nothing says of how much.
     """
-    found: dict[tuple[str, int], dict[str, _LoggedFigure]] = {}
-    for figure in _figures(run):
-        figures = found.setdefault((figure.node, figure.device), {})
-        figures.setdefault(figure.field, figure)
     devices = []
-    used = set()
-    for (node, index), figures in sorted(found.items()):
-        if _USED not in figures:
-            figures.pop(_SHARE, None)
-        if figures.keys() & {"gpu", _USED} or len(figures) > 1:
-            devices.append(_logged(run, str(index), node, figures))
-            used |= {figure.key for figure in figures.values()}
+    used: set[str] = set()
+    for (node, index), figures in _devices(run).items():
+        known = {
+            field: key
+            for field, key in figures.items()
+            if field != _SHARE or _USED in figures
+        }
+        if known.keys() & {"gpu", _USED} or len(known) > 1:
+            devices.append(_logged(run, str(index), node, known))
+            used.update(known.values())
     return devices, used
 
 
-def _logged(
-    run: Run, index: str, node: str, figures: Mapping[str, _LoggedFigure]
-) -> Device:
-    def last(field: str) -> float | None:
-        values = run.measured(figures[field].key, 1) if field in figures else ()
-        return _number(values[-1] if values else None)
-
-    def size(field: str) -> int | None:
-        value = last(field)
-        if value is None:
-            return None
-        return _in_bytes(value, figures[field].factor, last(_TOTAL) or value)
-
-    history: Sequence[float] = ()
-    worked = True
-    if "gpu" in figures:
-        key = figures["gpu"].key
-        history = run.measured(key, COLUMNS)
-        if not _WANDB.fullmatch(key) and _are_shares(history):
-            history = [100 * value for value in history]
-        worked = not never_worked(run, key)
-    used, total, share = size(_USED), size(_TOTAL), last(_SHARE)
-    if total is None and used is not None and share:
-        total = int(used * 100 / share)
+def _logged(run: Run, index: str, node: str, keys: Mapping[str, str]) -> Device:
+    last = {
+        field: values[-1]
+        for field, key in keys.items()
+        if (values := finite(run.measured(key, 1)))
+    }
+    key = keys.get("gpu", "")
+    history = tuple(run.measured(key, _COLUMNS))
+    used, share = last.get(_USED), last.get(_SHARE)
     name = run.settings.get("wandb.gpu")
     gpu = Gpu(
         index,
         name if isinstance(name, str) else "",
-        _number(history[-1] if history else None),
-        used,
-        total,
-        last("temp"),
-        last("powerWatts"),
-        last("enforcedPowerLimitWatts"),
+        last.get("gpu"),
+        None if used is None else int(used),
+        int(used * 100 / share) if used is not None and share else None,
+        last.get("temp"),
+        last.get("powerWatts"),
+        last.get("enforcedPowerLimitWatts"),
     )
     lately = _mean(history[-_LATELY_LOGGED:])
-    return Device(gpu, node, tuple(history), lately, worked=worked)
+    return Device(gpu, node, history, lately, worked=not never_worked(run, key))
 
 
-def _are_shares(values: Sequence[float]) -> bool:
-    """Return whether utilisation is logged as a share of 1 (a heuristic, by all values at once)."""
-    return _highest(values) <= 1 and any(0 < value < 1 for value in values)
+def _mean(values: Iterable[float]) -> float | None:
+    known = finite(values)
+    return mean(known) if known else None
+
+
+# -- where it runs ---------------------------------------------------------------------------------
 
 
 def host(run: Run) -> str:
@@ -244,108 +230,20 @@ def host(run: Run) -> str:
 
 def same_host(one: str, other: str) -> bool:
     """Return whether two names are known to mean one host: `node1` and `node1.cluster.local` do."""
-    first = one.partition(".")[0].lower()
-    second = other.partition(".")[0].lower()
-    return bool(one and other) and first == second
+    first, second = (name.partition(".")[0].lower() for name in (one, other))
+    return bool(first) and first == second
 
 
 def owns(run: Run) -> Callable[[GpuProcess], str]:
     """Return the evidence that a process belongs to a run, in words; empty if there is none."""
-    folders = {str(Path(path).absolute().parent) for path in run.paths}
-    written = [state.status.writer for state in run.sources.values()]
+    folders = {Path(path).absolute().parent for path in run.paths}
+    written = (status.writer for status in run.statuses)
     writers = {one.pid for one in written if one is not None and not one.gone}
 
     def words(process: GpuProcess) -> str:
         if writers & process.line:
             return "of this run"
-        return "in its directory" if _within(process.cwd, folders) else ""
+        here = Path(process.cwd or "-")
+        return "in its directory" * (not folders.isdisjoint((here, *here.parents)))
 
     return words
-
-
-def _within(path: str, folders: Iterable[str]) -> bool:
-    return bool(path) and any(
-        path == folder or path.startswith(folder.rstrip("/") + "/")
-        for folder in folders
-    )
-
-
-def _number(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
-
-
-def _or_nan(value: float | None) -> float:
-    return math.nan if value is None else value
-
-
-def _mean(values: Iterable[float]) -> float | None:
-    known = [value for value in values if math.isfinite(value)]
-    if not known:
-        return None
-    return sum(known) / len(known)
-
-
-_OF_DEVICE = NamePattern(
-    r"(?:.*[/_.])?(?:gpus?|devices?|cuda)[/_.:]?(\d{1,4})[/_.]"
-    r"(?:gpu[/_.](?!l:))?([^/]+)(?:/l:(.+))?",
-    re.IGNORECASE,
-)
-"""`gpus/0/util`, `system/gpu.0.gpu_util`, `gpu_3_temperature`; `/l:` names the node."""
-_WANDB = NamePattern(r"(?:system|cluster)/gpu\..*")
-"""W&B's figures (docs.wandb.ai/models/ref/python/experiments/system-metrics); keys under `cluster/`
-are the same for all machines of a cluster, some of which the run may use.
-"""
-_OF_WANDB = {
-    name: name
-    for name in ("gpu", _SHARE, "temp", "powerWatts", "enforcedPowerLimitWatts")
-} | {"memoryAllocatedBytes": _USED}
-_FIGURES = tuple(
-    (NamePattern(form.replace("\n", ""), re.IGNORECASE), field)
-    for field, form in toml_table(__file__, "devices.toml").items()
-)
-_FACTORS = {"bytes": 1, "mb": 2**20, "mib": 2**20, "gb": 2**30, "gib": 2**30}
-"""NVML and PyTorch count in powers of 1024, whatever the unit is called."""
-_BARE_MEMORY = {"mem", "memory"}
-"""Without a unit these are as often a share as an amount."""
-
-
-class _LoggedFigure(NamedTuple):
-    """The device and the figure that a metric is of."""
-
-    key: str
-    node: str
-    """Name of the device's host where there are several."""
-    device: int
-    field: str
-    """As in `devices.toml`, or `memoryAllocated`, a share."""
-    factor: int | None = 1
-    """Bytes of its unit; None where the unit of an amount is not stated."""
-
-
-@lru_cache(10_000)
-def _figure(key: str) -> _LoggedFigure | None:
-    """Return the device and the figure that a metric describes, None if it describes no device."""
-    matched = _OF_DEVICE.fullmatch(key) if len(key) < 200 else None
-    if matched is None:
-        return None
-    place = key, matched[3] or "", int(matched[1])
-    name = matched[2]
-    if _WANDB.fullmatch(key) and name in _OF_WANDB:
-        return _LoggedFigure(*place, _OF_WANDB[name])
-    if name.lower() in _BARE_MEMORY:
-        return None
-    for form, field in _FIGURES:
-        if found := form.fullmatch(name):
-            unit = next(filter(None, found.groups()), "").lower()
-            amount = field in (_USED, _TOTAL)
-            return _LoggedFigure(*place, field, _FACTORS.get(unit) if amount else 1)
-    return None
-
-
-def _in_bytes(value: float, factor: int | None, whole: float) -> int:
-    """Return an amount of memory in bytes; where no unit is stated it is guessed from the size of a
-    device's whole memory: bytes, MiB or GiB (a heuristic).
-    """
-    if factor is None:
-        factor = 1 if whole >= 2**30 else 2**20 if whole >= 1024 else 2**30
-    return int(value * factor)

@@ -14,7 +14,7 @@ from verl_tui.runs.settings import NAMES, is_open, number
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Sequence, Set
 
     from verl_tui.runs.run import Run
     from verl_tui.runs.settings import RunSettings
@@ -39,13 +39,14 @@ _ABOVE_ZERO = frozenset({"LoRA rank", "epochs", "total steps"})
 """Facts that only have a meaning above 0."""
 _KL_SWITCHES = {"loss": "use_kl_loss", "reward": "use_kl_in_reward"}
 """Place of verl's KL penalty -> its switch."""
+_ESTIMATOR = ("adv_estimator", "advantage_estimator")
 _PARTS = ("prompts", "responses", "gpus", "nodes")
 _IDENTIFYING = frozenset(
     (
         *(name for label in _TABLE["known"] for name in _SPELLINGS[label]),
         *(name for part in _PARTS for name in NAMES[part]),
         *_KL_SWITCHES.values(),
-        *("adv_estimator", "advantage_estimator", "loss_mode"),
+        *(*_ESTIMATOR, "loss_mode"),
     )
 )
 
@@ -77,8 +78,10 @@ def identity(run: Run) -> Identity:
         for one in _HYPERPARAMETERS
     )
     hyperparameters = tuple(found for found in asked if found is not None)
-    algorithm = by_settings(settings) or by_metrics(run)
-    model = _model(settings)
+    algorithm = _by_settings(settings) or by_metrics(run)
+    model = _fact(settings, "model")
+    if model is not None:
+        model = model._replace(value=model_name(model.value))
     return Identity(project, experiment, group, algorithm, model, hyperparameters)
 
 
@@ -168,23 +171,13 @@ def _kl(settings: RunSettings) -> Fact | None:
     return Fact("KL penalty", words, stated) if stated else None
 
 
-def _clips(settings: RunSettings) -> list[tuple[str, float]]:
-    """Return the lower and the upper clip range where they are set apart and differ, each with its
-    key; else none.
-    """
-    stated = (
-        settings.stated(_SPELLINGS[f"{side} clip"]) for side in ("lower", "upper")
-    )
-    sizes = [(one[0], number(one[1])) for one in stated if one is not None]
-    found = [(key, size) for key, size in sizes if size is not None]
-    return found if len(found) > 1 and found[0][1] != found[1][1] else []
-
-
 def _clip(settings: RunSettings) -> Fact | None:
-    found = _clips(settings)
-    if not found:
+    """Return the clip range, both ends where they are set apart and differ."""
+    ends = [settings.stated(_SPELLINGS[f"{side} clip"]) for side in ("lower", "upper")]
+    sizes = [(one[0], number(one[1])) for one in ends if one is not None]
+    if len({size for _, size in sizes} - {None}) < 2:
         return _fact(settings, "clip")
-    (one, low), (other, high) = found
+    (one, low), (other, high) = sizes
     return Fact("clip", f"{low:g} to {high:g}", f"{one}, {other}")
 
 
@@ -202,115 +195,81 @@ _HYPERPARAMETERS: tuple[str | Callable[[RunSettings], Fact | None], ...] = (
 )  # fmt: skip
 
 
-# -- model -----------------------------------------------------------------------------------------
-
 _CACHED = pattern(r"models--([^/]+?)--([^/]+)")
 _NO_NAME = pattern(
     r"(?:checkpoint[-_]|global_step_?)\d+|huggingface|hf|actor|model|snapshots?|[0-9a-f]{20,}"
 )
 
 
-def _model(settings: RunSettings) -> Fact | None:
-    found = settings.stated(_SPELLINGS["model"])
-    if found is None or not isinstance(found[1], str):
-        return None
-    return Fact("model", model_name(found[1]), found[0])
-
-
 def model_name(path: str) -> str:
     """Return the part of a model's path that people call it by: `/cache/models--Qwen--Qwen3-8B/…`
-    is Qwen/Qwen3-8B.
+    is Qwen/Qwen3-8B, and a checkpoint is named by its owner.
     """
-    cached = _CACHED.search(path)
-    if cached:
+    if cached := _CACHED.search(path):
         return f"{cached[1]}/{cached[2]}"
-    parts = [part for part in path.split("/") if part]
+    parts = list(filter(None, path.split("/")))
     if len(parts) <= 2 and not path.startswith(("/", "~", ".")):
         return "/".join(parts)
-    name = parts[-1:]
-    for before in reversed(parts[:-1]):
-        if not _NO_NAME.fullmatch(name[0]):
-            break
-        name.insert(0, before)  # a checkpoint is named by its owner
-    return "/".join(name)
+    at = max(0, len(parts) - 1)
+    while at and _NO_NAME.fullmatch(parts[at]):
+        at -= 1
+    return "/".join(parts[at:])
 
 
 # -- algorithm -------------------------------------------------------------------------------------
 
-_ESTIMATORS = _TABLE["estimators"]
-_LOSSES = _TABLE["losses"]
-_ADDED = _TABLE["added"]
-_DAPO = {
-    # DAPO is GRPO with dynamic sampling and its own reward manager (verl's recipe `dapo`).
-    ("algorithm.filter_groups.enable",): True,
-    ("reward_model.reward_manager", "reward.reward_manager.name"): "dapo",
-}
-_SFT_METRICS = ("train/loss", "train/lr", "train/lr(1e-3)", "val/loss")
-"""verl's SFT trainer; two of these keys identify it."""
+
+def _by_settings(settings: RunSettings) -> Fact | None:
+    """Return the algorithm that the settings state: by a value of one, by their estimator, by a
+    word, such as the tutorials', or by arguments that only one trainer has.
+    """
+    for row, word in _TABLE["stated"].items():
+        name, _, value = row.partition("=")
+        found = settings.stated((name,))
+        if found is not None and str(found[1]) == value:
+            return Fact("algorithm", word, found[0])
+    estimator = settings.stated(_ESTIMATOR)
+    if estimator is not None:
+        return _with_loss(estimator, settings.stated(("policy_loss.loss_mode",)))
+    for name in ("algorithm", "algorithm.name", "algo", "rl_algorithm"):
+        stated = settings.values.get(name)
+        if isinstance(stated, str) and stated and not is_open(stated):
+            return Fact("algorithm", _usual(stated), name)
+    return _by_names("arguments", settings.values.keys())
 
 
-def by_settings(settings: RunSettings) -> Fact | None:
-    """Return the algorithm that the settings state."""
-    for names, word in _DAPO.items():
-        found = settings.stated(names)
-        if found is not None and found[1] == word:
-            return Fact("algorithm", "DAPO", found[0])
-    return _by_estimator(settings) or _by_word(settings) or _by_arguments(settings)
-
-
-def _by_estimator(settings: RunSettings) -> Fact | None:
-    found = settings.stated(
-        ("algorithm.adv_estimator", "adv_estimator", "advantage_estimator")
-    )
-    if found is None:
-        return None
-    key = found[0]
-    name = _ESTIMATORS.get(str(found[1]).lower(), short(found[1]))
-    origin, mode = settings.stated(("policy_loss.loss_mode",)) or ("", "")
-    loss = str(mode).lower()
-    if _LOSSES.get(loss, name) != name:
-        return Fact("algorithm", _LOSSES[loss], f"{origin}, {key}")
-    if loss in _ADDED:
-        return Fact("algorithm", f"{name} with {_ADDED[loss]}", f"{key}, {origin}")
-    clips = _clips(settings)
-    if clips and clips[1][1] > clips[0][1]:
-        return Fact("algorithm", f"{name} with clip-higher", f"{key}, {clips[1][0]}")
+def _with_loss(estimator: tuple[str, Any], mode: tuple[str, Any] | None) -> Fact:
+    """Return the algorithm of an estimator, and of a loss that gives it another name."""
+    key, name = estimator[0], _usual(str(estimator[1]))
+    origin, loss = mode or ("", "")
+    named = _TABLE["losses"].get(str(loss).lower(), name)
+    if named != name:
+        return Fact("algorithm", named, f"{origin}, {key}")
+    added = _TABLE["added"].get(str(loss).lower())
+    if added:
+        return Fact("algorithm", f"{name} with {added}", f"{key}, {origin}")
     return Fact("algorithm", name, key)
 
 
-def _by_word(settings: RunSettings) -> Fact | None:
-    """Return the algorithm that a setting simply names, such as the tutorials'."""
-    for name in ("algorithm", "algorithm.name", "algo", "rl_algorithm"):
-        word = settings.values.get(name)
-        if isinstance(word, str) and word and not is_open(word):
-            return Fact("algorithm", _ESTIMATORS.get(word.lower(), short(word)), name)
-    return None
-
-
-def _by_arguments(settings: RunSettings) -> Fact | None:
-    """Return the algorithm by arguments that only one trainer has, and those arguments."""
-    nemo = next((key for key in settings.values if key.startswith("grpo.")), "grpo.")
-    # TRL: `GRPOConfig`, and `RLOOConfig`, which alone has the other
-    for keys, word in (
-        (("num_generations", "normalize_advantages"), "RLOO"),
-        (("num_generations",), "GRPO"),
-        (("model.partial_pretrain",), "SFT"),
-        ((nemo,), "GRPO"),
-    ):
-        if settings.values.keys() >= set(keys):
-            return Fact("algorithm", word, ", ".join(keys))
-    return None
+def _usual(word: str) -> str:
+    return _TABLE["estimators"].get(word.lower(), word)
 
 
 def by_metrics(run: Run) -> Fact | None:
-    """Return the only algorithm that writes some of the metrics."""
-    keys = set(run.keys)
-    for names, words in _TABLE["metrics"].items():
-        metrics = names.split()
-        for prefix in ("", "train/"):
-            if keys.issuperset(prefix + metric for metric in metrics):
-                return Fact("algorithm", words, f"metric {prefix}{metrics[0]}")
-    tuned = [key for key in _SFT_METRICS if key in keys]
-    if len(tuned) > 1 and "reward" not in run.indicators:
-        return Fact("algorithm", "SFT", f"metric {tuned[0]}")
+    """Return the only algorithm that writes some of the metrics; fine-tuning has no rewards."""
+    found = _by_names("metrics", set(run.keys), "metric ", ("", "train/"))
+    if found is None and "reward" not in run.indicators:
+        return _by_names("supervised", set(run.keys), "metric ")
+    return found
+
+
+def _by_names(
+    table: str, known: Set[str], what: str = "", prefixes: Sequence[str] = ("",)
+) -> Fact | None:
+    """Return what the first row of a table says of which all names are known."""
+    for names, word in _TABLE[table].items():
+        for prefix in prefixes:
+            asked = [prefix + name for name in names.split()]
+            if known >= {*asked}:
+                return Fact("algorithm", word, what + ", ".join(asked))
     return None
