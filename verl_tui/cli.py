@@ -7,7 +7,7 @@ import os
 import sys
 from contextlib import suppress
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from verl_tui import __version__, commands
 from verl_tui.commands import watch
@@ -16,7 +16,6 @@ from verl_tui.commands.arguments import (
     EXIT_USAGE,
     CommandError,
     CommandParser,
-    command_name,
     commands_of,
 )
 from verl_tui.commands.output import (
@@ -34,8 +33,7 @@ from verl_tui.given_files import is_there
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Sequence
-    from types import ModuleType
+    from collections.abc import Callable, Mapping, Sequence
 
 _COMPLETION = """
 --print-completion bash|zsh|fish|tcsh  print a completion script for a shell
@@ -122,7 +120,7 @@ def read(argv: list[str]) -> argparse.Namespace:
 
 
 def _read(argv: list[str]) -> argparse.Namespace:
-    parser = build_parser([watch])
+    parser = build_parser({"watch": watch})
     at = _first_word(parser, argv)
     if {word.partition("=")[0] for word in argv[:at]} & _ENDING:
         return build_parser().parse_args(argv[:at])
@@ -133,7 +131,7 @@ def _read(argv: list[str]) -> argparse.Namespace:
         parser = build_parser(None if word == "help" else named)
         return parser.commands[word].read([*argv[:at], *argv[at + 1 :]])
     if word.isalpha() and not is_there(word):
-        every = map(command_name, commands_of(commands))
+        every = commands_of(commands)
         for meant in get_close_matches(word, every, n=1, cutoff=_LIKE):
             parser.error(
                 f"{word} is neither a command nor a file: did you mean `{meant}`? "
@@ -150,7 +148,7 @@ def _first_word(parser: CommandParser, argv: list[str]) -> int:
     return at
 
 
-def build_parser(chosen: Sequence[ModuleType] | None = None) -> CommandParser:
+def build_parser(chosen: Mapping[str, Any] | None = None) -> CommandParser:
     """Return the parser of these commands, of all if none are given."""
     parser = CommandParser(
         prog="verl-tui",
@@ -166,9 +164,9 @@ def build_parser(chosen: Sequence[ModuleType] | None = None) -> CommandParser:
     )
     parser.declare(_COMPLETION + watch.UNNAMED + DEBUG_LOG)
     parser.set_defaults(execute=_completion)
-    if chosen is None:
-        chosen = sorted(commands_of(commands), key=lambda one: one is not watch)
-    parser.add_commands(chosen)
+    parser.add_commands(
+        {"watch": watch} | dict(commands_of(commands)) if chosen is None else chosen
+    )
     return parser
 
 
