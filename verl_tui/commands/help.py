@@ -1,31 +1,15 @@
-"""`verl-tui help`: the manual, without a network: pages that are installed beside the code, and
-pages made from the declarations that the program itself uses.
-"""
+"""`verl-tui help`: the manual, without a network."""
 
 from __future__ import annotations
 
-import os
-import shlex
-import shutil
-import subprocess
-import sys
-import textwrap
-from contextlib import suppress
-from difflib import get_close_matches
-from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError
 from verl_tui.commands.options import CONFIG, configuration
-from verl_tui.commands.output import colour, print_message
-from verl_tui.config import Config, ConfigError, documented_defaults
+from verl_tui.commands.output import print_message
+from verl_tui.config import Config, ConfigError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from verl_tui.commands.arguments import CommandParser
-    from verl_tui.indicators import Indicator
 
 HELP = "the manual: keys, formats, rules, metrics, configuration, commands"
 EXAMPLES = ("verl-tui help keys", "verl-tui help kl-high", "verl-tui help export csv")
@@ -33,237 +17,16 @@ EXITS = "0 done"
 OPTIONS = f"""
 TOPIC...  topic, command, or the id of a finding or an indicator; none: the list of topics
 {CONFIG}"""
-_DIRECTIONS = {
-    "up": "more is better",
-    "down": "less is better",
-    "near": "has a healthy band",
-}
 
 
 def run(options: argparse.Namespace) -> int:
     """Show a page; return the exit code."""
-    from verl_tui.rendering.text.ascii_table import ascii_locale, in_ascii
+    from verl_tui.commands.manual import manual, show
 
     try:
         config = configuration(options)
     except ConfigError as error:  # help is needed then
         print_message(str(error))
         config = Config()
-    text = _text(options.topics, options.program, config)
-    plain = ascii_locale() if config.ascii is None else config.ascii
-    _show(in_ascii(text) if plain else text)
+    show(manual(options.topics, options.program, config), config)
     return 0
-
-
-class Topic(NamedTuple):
-    """A subject that there is help on."""
-
-    words: str
-    """A line for the list of topics."""
-    page: Callable[[Config], str]
-    """Returns the page in Markdown."""
-
-
-def finding_ids() -> Iterable[str]:
-    """Return the ids of all possible findings."""
-    from verl_tui.health.guide_settings import load_guide
-
-    return dict.fromkeys(rule.id for rule in load_guide().rules)
-
-
-def indicator_ids() -> Iterable[str]:
-    """Return the ids of all indicators."""
-    from verl_tui.indicators import INDICATORS
-
-    return INDICATORS
-
-
-def _text(words: Sequence[str], program: CommandParser, config: Config) -> str:
-    """Return the page that some words name."""
-    if not words:
-        return _topics(program)
-    command: CommandParser | None = program
-    for word in words:
-        command = command and command.commands.get(word)
-    if command is not None:
-        return command.format_help()
-    name = " ".join(words)
-    if name in TOPICS:
-        return _page(TOPICS[name].page(config))
-    if name in finding_ids():
-        from verl_tui.exporters.guide import describe
-        from verl_tui.health.guide_settings import load_guide
-
-        return _wrapped(describe(load_guide(config.guide), name))
-    if name in indicator_ids():
-        return _wrapped(_indicator(name))
-    known = (*TOPICS, *program.commands, *finding_ids(), *indicator_ids())
-    near = " or ".join(get_close_matches(name, known, 3, 0.5))
-    meant = f"did you mean {near}?" if near else f"the topics are {', '.join(TOPICS)}"
-    raise CommandError(f"help {name}: there is no such topic; {meant}")
-
-
-def _page(markdown: str) -> str:
-    from verl_tui.pages import as_text
-
-    pager = _pager()
-    styled = colour() and (not pager or _is_less(pager))
-    return as_text(markdown, _width(), styled=styled)
-
-
-def _topics(program: CommandParser) -> str:
-    wide = max(map(len, TOPICS))
-    indent = "  "
-    commands = ", ".join(program.commands)
-    names = textwrap.fill(
-        commands, _width(), initial_indent=indent, subsequent_indent=indent
-    )
-    topics = (
-        f"  {name.ljust(wide)}  {topic.words}\n" for name, topic in TOPICS.items()
-    )
-    return (
-        "verl-tui help TOPIC\n\n"
-        f"{''.join(topics)}\n"
-        "verl-tui help COMMAND: its options, with examples\n\n"
-        f"{names}\n\n"
-        "verl-tui help ID: a finding such as kl-high, an indicator such as policy_kl\n"
-    )
-
-
-def _wrapped(lines: Iterable[str]) -> str:
-    """Return lines in the width of the terminal."""
-    fill = partial(textwrap.fill, width=_width(), subsequent_indent=" " * 8)
-    return "".join(f"{fill(line)}\n" for line in lines)
-
-
-def _beside(folder: str) -> Callable[[Config], str]:
-    def page(_config: Config) -> str:
-        from verl_tui import pages
-
-        return pages.page(folder)
-
-    return page
-
-
-def _keys(config: Config) -> str:
-    from verl_tui.tui.all_keys import all_keys
-
-    return all_keys(config.keys)
-
-
-def _configuration(_config: Config) -> str:
-    head = (
-        "# Configuration\n\n`verl-tui config` prints where the file is: `config.toml` in your "
-        "configuration directory, `$VERL_TUI_CONFIG`, or `--config FILE`. These are all settings "
-        "with their defaults:\n\n"
-    )
-    return f"{head}```\n{documented_defaults()}```\n"
-
-
-def _metrics(_config: Config) -> str:
-    from verl_tui.indicators import INDICATORS
-    from verl_tui.pages import page_table
-
-    every = INDICATORS.values()
-    meanings = (
-        (one.id, one.label, one.unit, _DIRECTIONS.get(one.direction, ""))
-        for one in every
-    )
-    names = ((one.id, _names(one)) for one in every)
-    head = (
-        "# Indicators\n\nMetrics that several frameworks log under names of their own. The ids can "
-        "stand wherever a metric is named: in the configuration, in `--best-by`, in `--on-best`, "
-        "in rules of your own."
-    )
-    parts = (
-        head,
-        page_table(("id", "means", "unit", "direction"), meanings),
-        "## Names in logs",
-        "Of several names in one log the first of the list is taken.",
-        page_table(("id", "names in logs"), names),
-    )
-    return "\n\n".join(parts) + "\n"
-
-
-def _indicator(id: str) -> Iterable[str]:
-    """Describe an indicator, one fact per line."""
-    from verl_tui.health.guide_settings import load_guide
-    from verl_tui.indicators import INDICATORS
-
-    one = INDICATORS[id]
-    rules = (rule.id for rule in load_guide().rules if rule.indicator == id)
-    facts = {
-        "unit": one.unit,
-        "direction": _DIRECTIONS.get(one.direction, ""),
-        "names in logs": _names(one),
-        "judged by": ", ".join(dict.fromkeys(rules)),
-    }
-    yield f"{one.id} ({one.label})"
-    yield from (f"    {fact}: {words}" for fact, words in facts.items() if words)
-
-
-def _names(one: Indicator) -> str:
-    from verl_tui.indicators import spellings
-
-    otherwise = "scores below val-core/, val/, eval/ and the like"
-    return ", ".join(spellings(one.id)) or otherwise
-
-
-TOPICS: Mapping[str, Topic] = {
-    "keys": Topic("every key, with the ones you have set, and the signs in charts", _keys),
-    "screens": Topic("the screens and what their keys do, in words", _beside("tui")),
-    "formats": Topic("what is read, how it is recognised, what it gives", _beside("sources")),
-    "states": Topic("running, stalled, crashed: how they are recognised", _beside("runs")),
-    "rules": Topic("the health rules and diagnoses", _beside("health")),
-    "metrics": Topic("indicators, and their names in logs", _metrics),
-    "configuration": Topic("every setting with its default", _configuration),
-    "commands": Topic(
-        "commands without a screen: exit codes, JSON fields, CSV columns", _beside("commands")),
-}  # fmt: skip
-"""Name -> topic, in the order of the list."""
-
-
-def _width() -> int:
-    """Return the cells of a line of the terminal, 80 where there is none."""
-    return max(20, shutil.get_terminal_size().columns)
-
-
-def _show(text: str) -> None:
-    """Write a text to standard output; on a terminal that is lower than the text through a pager:
-    `$PAGER`, else `less`, where one of them is there.
-    """
-    pager = _pager() if sys.stdout.isatty() else []
-    if not pager or text.count("\n") < shutil.get_terminal_size().lines:
-        print(text, end="")
-        return
-    environment = {"LESS": "-FR", **os.environ}
-    words = [*pager, "-R"] if _is_less(pager) else pager
-    try:
-        # The user's own $PAGER, through no shell.
-        paging = subprocess.Popen(words, stdin=subprocess.PIPE, env=environment)  # noqa: S603
-    except OSError as error:
-        print_message(f"{pager[0]}: {(error.strerror or str(error)).lower()}")
-        print(text, end="")
-        return
-    with suppress(BrokenPipeError, KeyboardInterrupt):
-        paging.communicate(text.encode(sys.stdout.encoding or "utf-8", "replace"))
-    while paging.poll() is None:  # ctrl+c is the pager's, which goes on
-        with suppress(KeyboardInterrupt):
-            paging.wait()
-
-
-def _pager() -> list[str]:
-    """Return the command of the user's pager, empty for none."""
-    if os.environ.get("TERM") == "dumb":
-        return []
-    try:
-        words = shlex.split(os.environ.get("PAGER", "less"))
-    except ValueError:
-        words = ["less"]
-    if words and shutil.which(words[0]) is None:
-        return []
-    return words
-
-
-def _is_less(pager: list[str]) -> bool:
-    return os.path.basename(pager[0]) == "less"  # noqa: PTH119 - a command, which may be no path
