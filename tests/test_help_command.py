@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from verl_tui.cli import build_parser, main
-from verl_tui.commands.manual import TOPICS
+from verl_tui.commands.help import TOPICS
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.indicators import INDICATORS
 from verl_tui.pages import as_text, page_table

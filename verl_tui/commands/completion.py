@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from verl_tui.commands.manual import TOPICS, finding_ids
+from verl_tui.commands.help import TOPICS, finding_ids
 from verl_tui.indicators import INDICATORS
 
 if TYPE_CHECKING:

@@ -1,15 +1,32 @@
-"""`verl-tui help`: the manual, without a network."""
+"""`verl-tui help`: the manual, without a network: pages that are installed beside the code, and
+pages made from the declarations that the program itself uses.
+"""
 
 from __future__ import annotations
 
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+from difflib import get_close_matches
+from functools import partial
 from typing import TYPE_CHECKING
 
+from verl_tui.commands.arguments import CommandError
 from verl_tui.commands.options import CONFIG, configuration
-from verl_tui.commands.output import print_message
-from verl_tui.config import Config, ConfigError
+from verl_tui.commands.output import colour, print_message
+from verl_tui.config import Config, ConfigError, documented_defaults
+from verl_tui.indicators import INDICATORS, spellings
+from verl_tui.rendering.text.ascii_table import ascii_locale, in_ascii
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from verl_tui.commands.arguments import CommandParser
+    from verl_tui.indicators import Indicator
 
 HELP = "the manual: keys, formats, rules, metrics, configuration, commands"
 EXAMPLES = ("verl-tui help keys", "verl-tui help kl-high", "verl-tui help export csv")
@@ -17,12 +34,15 @@ EXITS = "0 done"
 OPTIONS = f"""
 TOPIC...  topic, command, or the id of a finding or an indicator; none: the list of topics
 {CONFIG}"""
+_DIRECTIONS = {
+    "up": "more is better",
+    "down": "less is better",
+    "near": "has a healthy band",
+}
 
 
 def run(options: argparse.Namespace) -> int:
     """Show a page; return the exit code."""
-    from verl_tui.commands.manual import manual, show
-
     try:
         config = configuration(options)
     except ConfigError as error:  # help is needed then
@@ -30,3 +50,181 @@ def run(options: argparse.Namespace) -> int:
         config = Config()
     show(manual(options.topics, options.program, config), config)
     return 0
+
+
+def finding_ids() -> Iterable[str]:
+    """Return the ids of all possible findings."""
+    from verl_tui.health.guide_settings import load_guide
+
+    return dict.fromkeys(rule.id for rule in load_guide().rules)
+
+
+def manual(words: Sequence[str], program: CommandParser, config: Config) -> str:
+    """Return the page that some words name."""
+    if not words:
+        return _topics(program)
+    command: CommandParser | None = program
+    for word in words:
+        command = command and command.commands.get(word)
+    if command is not None:
+        return command.format_help()
+    name = " ".join(words)
+    if name in TOPICS:
+        from verl_tui.pages import as_text
+
+        pager = _pager()
+        styled = colour() and (not pager or _is_less(pager))
+        return as_text(TOPICS[name][1](config), _width(), styled=styled)
+    if name in finding_ids():
+        from verl_tui.exporters.guide import describe
+        from verl_tui.health.guide_settings import load_guide
+
+        return _wrapped(describe(load_guide(config.guide), name))
+    if name in INDICATORS:
+        return _wrapped(_indicator(name))
+    known = (*TOPICS, *program.commands, *finding_ids(), *INDICATORS)
+    near = " or ".join(get_close_matches(name, known, 3, 0.5))
+    meant = f"did you mean {near}?" if near else f"the topics are {', '.join(TOPICS)}"
+    raise CommandError(f"help {name}: there is no such topic; {meant}")
+
+
+def _topics(program: CommandParser) -> str:
+    wide = max(map(len, TOPICS))
+    topics = "".join(
+        f"  {name:<{wide}}  {words}\n" for name, (words, _) in TOPICS.items()
+    )
+    commands = textwrap.fill(
+        ", ".join(program.commands),
+        _width(),
+        initial_indent="  ",
+        subsequent_indent="  ",
+    )
+    return (
+        f"verl-tui help TOPIC\n\n{topics}\n"
+        f"verl-tui help COMMAND: its options, with examples\n\n{commands}\n\n"
+        "verl-tui help ID: a finding such as kl-high, an indicator such as policy_kl\n"
+    )
+
+
+def _wrapped(lines: Iterable[str]) -> str:
+    """Return lines in the width of the terminal."""
+    fill = partial(textwrap.fill, width=_width(), subsequent_indent=" " * 8)
+    return "".join(f"{fill(line)}\n" for line in lines)
+
+
+def _page(folder: str) -> str:
+    from verl_tui.pages import page
+
+    return page(folder)
+
+
+def _keys(config: Config) -> str:
+    from verl_tui.tui.all_keys import all_keys
+
+    return all_keys(config.keys)
+
+
+def _configuration(_: Config) -> str:
+    return (
+        "# Configuration\n\n`verl-tui config` prints where the file is: `config.toml` in your "
+        "configuration directory, `$VERL_TUI_CONFIG`, or `--config FILE`. These are all settings "
+        f"with their defaults:\n\n```\n{documented_defaults()}```\n"
+    )
+
+
+def _metrics(_: Config) -> str:
+    from verl_tui.pages import page_table
+
+    every = INDICATORS.values()
+    meanings = (
+        (one.id, one.label, one.unit, _DIRECTIONS.get(one.direction, ""))
+        for one in every
+    )
+    names = ((one.id, _names(one)) for one in every)
+    head = (
+        "# Indicators\n\nMetrics that several frameworks log under names of their own. The ids can "
+        "stand wherever a metric is named: in the configuration, in `--best-by`, in `--on-best`, "
+        "in rules of your own."
+    )
+    parts = (
+        head,
+        page_table(("id", "means", "unit", "direction"), meanings),
+        "## Names in logs",
+        "Of several names in one log the first of the list is taken.",
+        page_table(("id", "names in logs"), names),
+    )
+    return "\n\n".join(parts) + "\n"
+
+
+def _indicator(id: str) -> Iterable[str]:
+    """Describe an indicator, one fact per line."""
+    from verl_tui.health.guide_settings import load_guide
+
+    one = INDICATORS[id]
+    rules = (rule.id for rule in load_guide().rules if rule.indicator == id)
+    facts = {
+        "unit": one.unit,
+        "direction": _DIRECTIONS.get(one.direction, ""),
+        "names in logs": _names(one),
+        "judged by": ", ".join(dict.fromkeys(rules)),
+    }
+    yield f"{one.id} ({one.label})"
+    yield from (f"    {fact}: {words}" for fact, words in facts.items() if words)
+
+
+def _names(one: Indicator) -> str:
+    otherwise = "scores below val-core/, val/, eval/ and the like"
+    return ", ".join(spellings(one.id)) or otherwise
+
+
+TOPICS: Mapping[str, tuple[str, Callable[[Config], str]]] = {
+    "keys": ("every key, with the ones you have set, and the signs in charts", _keys),
+    "screens": ("the screens and what their keys do, in words", lambda _: _page("tui")),
+    "formats": ("what is read, how it is recognised, what it gives", lambda _: _page("sources")),
+    "states": ("running, stalled, crashed: how they are recognised", lambda _: _page("runs")),
+    "rules": ("the health rules and diagnoses", lambda _: _page("health")),
+    "metrics": ("indicators, and their names in logs", _metrics),
+    "configuration": ("every setting with its default", _configuration),
+    "commands": ("commands without a screen: exit codes, JSON fields, CSV columns",
+        lambda _: _page("commands")),
+}  # fmt: skip
+"""Name -> a line for the list, and what makes the page in Markdown, in the order of the list."""
+
+
+def _width() -> int:
+    """Return the cells of a line of the terminal, 80 where there is none."""
+    return max(20, shutil.get_terminal_size().columns)
+
+
+def show(text: str, config: Config) -> None:
+    """Write a text to standard output; on a terminal that is lower than the text through a pager:
+    `$PAGER`, else `less`, where one of them is there.
+    """
+    if ascii_locale() if config.ascii is None else config.ascii:
+        text = in_ascii(text)
+    pager = _pager()
+    fits = text.count("\n") < shutil.get_terminal_size().lines
+    if fits or not pager or not sys.stdout.isatty():
+        print(text, end="")
+        return
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl+c is the pager's, which goes on
+    data = text.encode(sys.stdout.encoding or "utf-8", "replace")
+    # The user's own $PAGER, through no shell.
+    subprocess.run(  # noqa: S603
+        [*pager, *["-R"] * _is_less(pager)],
+        input=data,
+        env={"LESS": "-FR", **os.environ},
+        check=False,
+    )
+
+
+def _pager() -> list[str]:
+    """Return the command of the user's pager, empty for none."""
+    words = os.environ.get("PAGER", "less").split()
+    if os.environ.get("TERM") == "dumb" or not words or not shutil.which(words[0]):
+        return []
+    return words
+
+
+def _is_less(pager: list[str]) -> bool:
+    return os.path.basename(pager[0]) == "less"  # noqa: PTH119 - a command, which may be no path
