@@ -13,8 +13,6 @@ from verl_tui import __version__, commands
 from verl_tui.commands import watch
 from verl_tui.commands.arguments import (
     DEBUG_LOG,
-    EXIT_USAGE,
-    CommandError,
     CommandParser,
     commands_of,
 )
@@ -28,8 +26,7 @@ from verl_tui.commands.output import (
     is_unwritten,
     print_message,
 )
-from verl_tui.config import ConfigError
-from verl_tui.given_files import is_there
+from verl_tui.given_files import UsageError, is_there
 
 if TYPE_CHECKING:
     import argparse
@@ -61,9 +58,9 @@ def main(
         with debugging(options.debug_log, words):
             code: int = options.execute(options)
         sys.stdout.flush()
-    except (CommandError, ConfigError) as error:
+    except UsageError as error:
         print_message(str(error))
-        return getattr(error, "code", EXIT_USAGE)
+        return error.code
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:

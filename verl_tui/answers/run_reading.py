@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from verl_tui.given_files import UsageError
 from verl_tui.runs.run import Run
 from verl_tui.runs.run_id import run_id
 from verl_tui.sources.discovery.passed_over import sentences
@@ -36,10 +37,8 @@ _NAMED = 8
 """Most runs named in a sentence."""
 
 
-class RunError(Exception):
+class RunError(UsageError):
     """There is no such run, metric or step; the text is one sentence."""
-
-    code = 64
 
 
 class NothingError(RunError):

@@ -13,11 +13,13 @@ from pkgutil import iter_modules
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from verl_tui.given_files import UsageError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from types import ModuleType
 
-EXIT_USAGE = 64
+EXIT_USAGE = UsageError.code
 """A command line or a configuration that makes no sense; argparse's own 2 means `critical` here."""
 _ANY_EXITS = (
     "64 wrong usage or configuration, 70 an error of verl-tui's own, 73 output cannot be written, "
@@ -30,7 +32,7 @@ DEBUG_LOG = """
 _DEFAULT = re.compile(r"\(default: (\S+)\)$")
 
 
-class CommandError(Exception):
+class CommandError(UsageError):
     """A command cannot be carried out; the text is one sentence."""
 
     def __init__(self, sentence: str, code: int = EXIT_USAGE) -> None:

@@ -45,7 +45,7 @@ def _read(
     """Return an answer and say what was passed over; all is read where `least` is 0, see
     `from_end`.
     """
-    from verl_tui.answers.run_reading import FIRST, NothingError, RunError, from_end
+    from verl_tui.answers.run_reading import FIRST, NothingError, from_end
 
     say = cache(print_messages)  # once, however often is read
 
@@ -60,10 +60,7 @@ def _read(
 
     first = FIRST if least and not getattr(options, "whole", False) else None
     paths, name = paths_of(options), options.run
-    try:
-        return from_end(paths, name, now, said, least=least, first=first, alive=alive)
-    except RunError as error:
-        raise CommandError(str(error), error.code) from error
+    return from_end(paths, name, now, said, least=least, first=first, alive=alive)
 
 
 def _write(
@@ -188,19 +185,16 @@ def _samples(options: argparse.Namespace) -> int:
 
 def _log(options: argparse.Namespace) -> int:
     from verl_tui.answers.log import LONG, log_lines, log_of
-    from verl_tui.answers.run_reading import FIRST, RunError, read_run
+    from verl_tui.answers.run_reading import FIRST, read_run
     from verl_tui.secrets import own_mask
 
     now = time.time()
     mask = own_mask() if options.mask else None
     count = options.last or _LINES
-    try:
-        reading = read_run(paths_of(options), options.run, now, FIRST, LONG, alive=True)
-        print_messages(reading.sentences)
-        place = _place(options, reading, now)
-        found = log_of(reading, count, place, full=options.full, mask=mask)
-    except RunError as error:
-        raise CommandError(str(error), error.code) from error
+    reading = read_run(paths_of(options), options.run, now, FIRST, LONG, alive=True)
+    print_messages(reading.sentences)
+    place = _place(options, reading, now)
+    found = log_of(reading, count, place, full=options.full, mask=mask)
     if found["gave_up"]:
         print_message(
             f"--grep {options.grep}: some lines took too long to search, and were left out"

@@ -10,6 +10,7 @@ from verl_tui.comparison.differences import direction, incomparable, within_run
 from verl_tui.comparison.outcomes import KINDS, measure, usual_last
 from verl_tui.comparison.seeds import grouped
 from verl_tui.comparison.statistics import LEVEL, interval, jitter, of_seeds, t_quantile
+from verl_tui.given_files import UsageError
 from verl_tui.runs.views.alignment import Alignment, stops
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class Against(NamedTuple):
     not_held: tuple[NotHeld, ...]
 
 
-class BaselineError(Exception):
+class BaselineError(UsageError):
     """The runs cannot be one baseline; the text is one sentence."""
 
 
