@@ -7,16 +7,13 @@ import os
 import sys
 from contextlib import suppress
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from verl_tui import __version__, commands
 from verl_tui.commands import watch
 from verl_tui.commands.arguments import (
     DEBUG_LOG,
-    EXIT_USAGE,
-    CommandError,
     CommandParser,
-    command_name,
     commands_of,
 )
 from verl_tui.commands.output import (
@@ -29,13 +26,11 @@ from verl_tui.commands.output import (
     is_unwritten,
     print_message,
 )
-from verl_tui.config import ConfigError
-from verl_tui.given_files import is_there
+from verl_tui.given_files import UsageError, is_there
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Sequence
-    from types import ModuleType
+    from collections.abc import Callable, Mapping, Sequence
 
 _COMPLETION = """
 --print-completion bash|zsh|fish|tcsh  print a completion script for a shell
@@ -63,9 +58,9 @@ def main(
         with debugging(options.debug_log, words):
             code: int = options.execute(options)
         sys.stdout.flush()
-    except (CommandError, ConfigError) as error:
+    except UsageError as error:
         print_message(str(error))
-        return getattr(error, "code", EXIT_USAGE)
+        return error.code
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
@@ -122,7 +117,7 @@ def read(argv: list[str]) -> argparse.Namespace:
 
 
 def _read(argv: list[str]) -> argparse.Namespace:
-    parser = build_parser([watch])
+    parser = build_parser({"watch": watch})
     at = _first_word(parser, argv)
     if {word.partition("=")[0] for word in argv[:at]} & _ENDING:
         return build_parser().parse_args(argv[:at])
@@ -133,7 +128,7 @@ def _read(argv: list[str]) -> argparse.Namespace:
         parser = build_parser(None if word == "help" else named)
         return parser.commands[word].read([*argv[:at], *argv[at + 1 :]])
     if word.isalpha() and not is_there(word):
-        every = map(command_name, commands_of(commands))
+        every = commands_of(commands)
         for meant in get_close_matches(word, every, n=1, cutoff=_LIKE):
             parser.error(
                 f"{word} is neither a command nor a file: did you mean `{meant}`? "
@@ -150,7 +145,7 @@ def _first_word(parser: CommandParser, argv: list[str]) -> int:
     return at
 
 
-def build_parser(chosen: Sequence[ModuleType] | None = None) -> CommandParser:
+def build_parser(chosen: Mapping[str, Any] | None = None) -> CommandParser:
     """Return the parser of these commands, of all if none are given."""
     parser = CommandParser(
         prog="verl-tui",
@@ -166,9 +161,9 @@ def build_parser(chosen: Sequence[ModuleType] | None = None) -> CommandParser:
     )
     parser.declare(_COMPLETION + watch.UNNAMED + DEBUG_LOG)
     parser.set_defaults(execute=_completion)
-    if chosen is None:
-        chosen = sorted(commands_of(commands), key=lambda one: one is not watch)
-    parser.add_commands(chosen)
+    parser.add_commands(
+        {"watch": watch} | dict(commands_of(commands)) if chosen is None else chosen
+    )
     return parser
 
 

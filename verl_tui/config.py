@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, get_type_hints
 
-from verl_tui.given_files import read_given
+from verl_tui.given_files import UsageError, read_given
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -23,7 +23,7 @@ ENVIRONMENT = "VERL_TUI_CONFIG"
 """Environment variable that names another configuration file."""
 
 
-class ConfigError(Exception):
+class ConfigError(UsageError):
     """The configuration cannot be used; its text is one sentence that names file, key and what is
     expected.
     """

@@ -17,6 +17,12 @@ PATIENCE = 10.0
 NO_LINK = "is a link, and nothing is written through one"
 
 
+class UsageError(Exception):
+    """What the user asks for cannot be done; the text is one sentence, `code` the exit code."""
+
+    code = 64
+
+
 def is_there(path: Path | str) -> bool:
     """Return whether something can be seen at a path; pathlib raises where a name is too long."""
     return os.path.exists(path)  # noqa: PTH110

@@ -74,7 +74,7 @@ def from_end(path: Path, answer: Any, first: int = 400) -> Any:
 
 
 def whole(path: Path, answer: Any) -> Any:
-    return answer(run_reading.read_whole([str(path)], None, NOW))
+    return answer(run_reading.read_run([str(path)], None, NOW))
 
 
 def same(found: dict[str, Any]) -> dict[str, Any]:
@@ -119,7 +119,7 @@ def test_points_from_the_end_are_those_of_the_whole_log(
     with TemporaryDirectory() as directory:
         path = Path(directory) / "log.jsonl"
         path.write_text(write(steps), encoding="utf-8")
-        everything = run_reading.read_whole([str(path)], None, NOW)
+        everything = run_reading.read_run([str(path)], None, NOW)
         run = everything.run
         keys = [key for key in run.keys if run.present(key)]
         for key in {keys[at % len(keys)], keys[(at + len(keys) // 2) % len(keys)]}:
@@ -145,7 +145,7 @@ def test_points_from_the_end_of_events_wandb_and_csv_are_those_of_the_whole_log(
     with TemporaryDirectory() as directory:
         path = Path(directory) / name
         path.write_bytes(write([4 * step for step in steps]))
-        everything = run_reading.read_whole([str(path)], None, NOW)
+        everything = run_reading.read_run([str(path)], None, NOW)
         for key in filter(everything.run.present, everything.run.keys):
             answer = partial(points_of, metric=key, count=count, around=around)
             assert same(from_end(path, answer, first)) == same(answer(everything))

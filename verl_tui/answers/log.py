@@ -72,7 +72,7 @@ def log_of(
     try:
         with opened(path) as raw:
             file = LogFile(raw.fileno())
-            lines, mark, before, after = _lines(file, reading, path, count, place)
+            lines, mark, before = _lines(file, reading, path, count, place)
             size = file.size
     except OSError as error:
         raise NothingError(f"{one_line(str(path))}: {why(error)}") from error
@@ -81,55 +81,61 @@ def log_of(
         "path": str(path),
         "size": size,
         "more_before": before,
-        "more_after": after,
+        "more_after": mark is not None and bool(lines) and lines[-1].end < size,
         "gave_up": place.grep is not None and place.grep.given_up,
     }
+    shown = [line.text for line in lines]
     if mask is not None:
-        masked = mask.lines([line.text for line in lines])
-        lines = [
-            one._replace(text=text) for one, text in zip(lines, masked, strict=True)
-        ]
-        answer = mask.data(answer)
-    return {**answer, "lines": [_described(line, mark, full=full) for line in lines]}
+        shown, answer = mask.lines(shown), mask.data(answer)
+    described = []
+    for line, text in zip(lines, shown, strict=True):
+        cut = text if full else text[:SHOWN]
+        one: dict[str, Any] = {"byte": line.start, "text": cut}
+        one |= {"length": len(text)} if len(cut) < len(text) else {}
+        described.append(one | ({"mark": True} if line.start == mark else {}))
+    return {**answer, "lines": described}
 
 
 def _path(reading: Reading, place: LogPlace) -> Path:
     """Return the log that is meant: the one with the error, or the first that can be read."""
+    known = [log.path for log in texts(reading.run) if log.format != "settings"]
     target = error_target(reading.run).path if place.error else None
-    known = [Path(log.path) for log in texts(reading.run) if log.format != "settings"]
-    path = Path(target) if target is not None else next(iter(known), None)
+    path = target or next(iter(known), None)
     if path is None:
         raise NothingError(f"{one_line(reading.run.name)} has no log as text")
-    if is_compressed(path):
+    if is_compressed(Path(path)):
         raise NothingError(
-            f"{one_line(str(path))}: compressed, unpack it to look at its text"
+            f"{one_line(path)}: compressed, unpack it to look at its text"
         )
-    return path
+    return Path(path)
 
 
-_Found = tuple["list[LogLine]", "int | None", bool, bool]
-"""Lines, the start of the one looked for, and whether there are more before and after them."""
+_Found = tuple["list[LogLine]", "int | None", bool]
+"""Lines, the start of the one looked for, and whether there are more before them."""
 
 
 def _lines(
     file: LogFile, reading: Reading, path: Path, count: int, place: LogPlace
 ) -> _Found:
+    start = None
     if place.grep is not None:
         return _matching(file, place.grep, count)
     if place.step is not None:
-        start = _last_match(file, StepLine(place.step))
+        start = _last_match(file, StepLine(place.step), file.size)
         if start is None:
             raise _no_step(reading.run, path, place.step)
-        return _around(file, start, count)
-    line = error_target(reading.run).line if place.error else None
-    if line is not None:
+    elif place.error and (line := error_target(reading.run).line) is not None:
         start = _line_start(file, line, reading.starts.get(str(path), 0))
-        return _around(file, start, count)
-    found = _before(file, file.size, count)
-    return found, None, bool(found) and found[0].start > 0, False
+    if start is None:
+        found = _before(file, file.size, count)
+    else:
+        before = _before(file, start, count // 2)
+        after = _from(file, start, count - len(before))
+        found = _before(file, start, count - len(after)) + after
+    return found, start, bool(found) and found[0].start > 0
 
 
-def _no_step(run: Run, path: Path, step: int) -> Exception:
+def _no_step(run: Run, path: Path, step: int) -> RunError:
     """Return the error that a log has no line of a step, which may be still to come."""
     reached, last = run.step or 0, run.total_steps
     if reached < step <= (last or step):
@@ -141,37 +147,18 @@ def _no_step(run: Run, path: Path, step: int) -> Exception:
 def _matching(file: LogFile, search: Search, count: int) -> _Found:
     """Return the last lines that match."""
     found: list[LogLine] = []
-    origin = file.size
-    while (
-        len(found) <= count
-        and (start := _last_match(file, TextQuery(search), origin)) is not None
-    ):
-        found.append(next(_from(file, start)))
-        origin = start
-    return found[:count][::-1], None, len(found) > count, False
+    origin: int | None = file.size
+    while len(found) <= count and origin is not None:
+        origin = _last_match(file, TextQuery(search), origin)
+        found += () if origin is None else _from(file, origin, 1)
+    return found[:count][::-1], None, len(found) > count
 
 
-def _last_match(
-    file: LogFile, query: StepLine | TextQuery, origin: int | None = None
-) -> int | None:
-    search = SearchJob(query, file.size if origin is None else origin, -1, file.size)
+def _last_match(file: LogFile, query: StepLine | TextQuery, origin: int) -> int | None:
+    search = SearchJob(query, origin, -1, file.size)
     while not search.done and file.size:
         search_next(file, search)
     return search.found
-
-
-def _around(file: LogFile, start: int, count: int) -> _Found:
-    """Return lines on both sides of one."""
-    before = _before(file, start, count // 2)
-    after: list[LogLine] = []
-    for line in _from(file, start):
-        if len(after) >= count - len(before):
-            break
-        after.append(line)
-    before = _before(file, start, count - len(after))
-    more = bool(after) and after[-1].end < file.size
-    first = (before or after)[:1]
-    return [*before, *after], start, bool(first) and first[0].start > 0, more
 
 
 def _before(file: LogFile, end: int, count: int) -> list[LogLine]:
@@ -185,14 +172,15 @@ def _before(file: LogFile, end: int, count: int) -> list[LogLine]:
     return found[-count:] if count else []
 
 
-def _from(file: LogFile, start: int) -> Iterator[LogLine]:
-    """Yield the lines from one on."""
+def _from(file: LogFile, start: int, count: int) -> list[LogLine]:
+    """Return lines from one on."""
+    found: list[LogLine] = []
     number = start // BLOCK
-    while number * BLOCK < file.size:
+    while number * BLOCK < file.size and len(found) < count:
         block = read_block(file, number)
-        first = bisect_left([line.start for line in block.lines], start)
-        yield from block.lines[first:]
+        found += block.lines[bisect_left([one.start for one in block.lines], start) :]
         number = block.after
+    return found[:count]
 
 
 def _line_start(file: LogFile, number: int, base: int) -> int:
@@ -200,38 +188,16 @@ def _line_start(file: LogFile, number: int, base: int) -> int:
     at = base
     lacking = number - 1
     while lacking > 0 and (data := file.read(at, CHUNK)):
-        count = data.count(b"\n")
-        if count < lacking:
-            lacking -= count
-            at += len(data)
-            continue
-        end = -1
-        for _ in range(lacking):
-            end = data.find(b"\n", end + 1)
-        return at + end + 1
+        rows = data.split(b"\n", lacking)
+        lacking -= len(rows) - 1
+        at += len(data) - (0 if lacking else len(rows[-1]))
     return min(at, max(0, file.size - 1))
-
-
-def _described(line: LogLine, mark: int | None, *, full: bool) -> dict[str, Any]:
-    text = line.text if full else line.text[:SHOWN]
-    described: dict[str, Any] = {"byte": line.start, "text": text}
-    if len(text) < len(line.text):
-        described["length"] = len(line.text)
-    if mark is not None and line.start == mark:
-        described["mark"] = True
-    return described
 
 
 def log_lines(found: Mapping[str, Any]) -> Iterator[str]:
     """Yield the answer as lines of text; the line looked for begins with `>`."""
     marked = any(line.get("mark") for line in found["lines"])
     for line in found["lines"]:
-        sign = ""
-        if marked:
-            sign = "> " if line.get("mark") else "  "
-        cut = (
-            f"… [{line['length'] - len(line['text']):,} more]"
-            if "length" in line
-            else ""
-        )
-        yield f"{sign}{line['text']}{cut}"
+        sign = ("> " if line.get("mark") else "  ") * marked
+        more = line.get("length", 0) - len(line["text"])
+        yield f"{sign}{line['text']}" + f"… [{more:,} more]" * (more > 0)

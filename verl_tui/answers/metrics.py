@@ -7,9 +7,10 @@ import shutil
 from bisect import bisect_left
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from verl_tui.answers.run_reading import NothingError, RunError
+from verl_tui.check.data import value_fields
 from verl_tui.indicators import INDICATORS, factor
 from verl_tui.metrics import describe
 from verl_tui.metrics.catalogue import known_metrics
@@ -43,11 +44,23 @@ def metrics_of(reading: Reading, pattern: str | None = None) -> dict[str, Any]:
     """
     run = reading.run
     listed = [key for key in run.keys if pattern is None or fnmatchcase(key, pattern)]
-    metrics = [
-        _summary(series, run.meanings.get(key))
-        for key in listed
-        if (series := run.present(key)) is not None
-    ]
+    metrics = []
+    for key in listed:
+        series = run.present(key)
+        if series is None:
+            continue
+        finite = [value for value in series.values if math.isfinite(value)]
+        metrics.append(
+            {
+                "key": series.key,
+                "indicator": run.meanings.get(key),
+                "step": series.steps[-1],
+                **value_fields(series.values[-1]),
+                "count": len(series),
+                "min": min(finite, default=None),
+                "max": max(finite, default=None),
+            }
+        )
     return {
         **reading.part,
         "steps_estimated": has_estimated_steps(run),
@@ -55,26 +68,6 @@ def metrics_of(reading: Reading, pattern: str | None = None) -> dict[str, Any]:
         "left_out": len(run.keys) - len(metrics),
         "metrics": metrics,
     }
-
-
-def _summary(series: Series, indicator: str | None) -> dict[str, Any]:
-    finite = [value for value in series.values if math.isfinite(value)]
-    return {
-        "key": series.key,
-        "indicator": indicator,
-        "step": series.steps[-1],
-        **value_fields(series.values[-1]),
-        "count": len(series),
-        "min": min(finite, default=None),
-        "max": max(finite, default=None),
-    }
-
-
-def value_fields(value: float) -> dict[str, Any]:
-    """Return a value for JSON, which knows neither NaN nor infinity."""
-    if math.isfinite(value):
-        return {"value": value}
-    return {"value": None, "finite": False}
 
 
 def points_of(
@@ -97,13 +90,14 @@ def points_of(
     series = run.present(key)
     if series is None:
         if reading.searched is not None:
-            _refuse(run, metric, reading.searched)
+            raise _no_metric(run, metric, reading.searched)
         return None
-    wanted = _window(series, count, around)
-    if not _holds(series, reading, wanted, around):
+    first = len(series) - count  # negative if there are fewer than asked for
+    if around is not None:
+        first = min(bisect_left(series.steps, around) - count // 2, first)
+    if not _holds(series, reading, first, around):
         return None
-    start = max(0, wanted)
-    stop = min(len(series), max(0, wanted) + count)
+    shown = range(max(0, first), min(len(series), max(0, first) + count))
     times = factor(metric, series.key) if key != metric else 1
     total = len(series) if reading.whole else None
     return {
@@ -112,8 +106,15 @@ def points_of(
         "indicator": run.meanings.get(key),
         "steps_estimated": has_estimated_steps(run),
         "total": total,
-        "left_out": None if total is None else total - (stop - start),
-        "points": [_point(series, at, times) for at in range(start, stop)],
+        "left_out": None if total is None else total - len(shown),
+        "points": [
+            {
+                "step": series.steps[at],
+                **value_fields(series.values[at], times),
+                "time": None if math.isnan(series.times[at]) else series.times[at],
+            }
+            for at in shown
+        ],
     }
 
 
@@ -127,27 +128,6 @@ def _holds(series: Series, reading: Reading, start: int, around: int | None) -> 
     return start >= bisect_left(series.steps, begin)
 
 
-def _window(series: Series, count: int, around: int | None) -> int:
-    """Return the index of the first point; negative if there are fewer points before than asked
-    for.
-    """
-    last = len(series) - count
-    if around is None:
-        return last
-    return min(bisect_left(series.steps, around) - count // 2, last)
-
-
-def _point(series: Series, at: int, times: float) -> dict[str, Any]:
-    value = series.values[at]
-    time = series.times[at]
-    value = value if times == 1 else value * times
-    return {
-        "step": series.steps[at],
-        **value_fields(value),
-        "time": None if math.isnan(time) else time,
-    }
-
-
 def several_points(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return the points of several metrics of a run as one answer."""
     own = ("key", "indicator", "total", "left_out", "points")
@@ -155,20 +135,18 @@ def several_points(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {**shared, "metrics": [{name: one[name] for name in own} for one in found]}
 
 
-def _refuse(run: Run, metric: str, where: str) -> NoReturn:
-    """Raise the error that a run has no value of a metric, or that there is no such metric."""
-    name = one_line(metric, 80)
+def _no_metric(run: Run, metric: str, where: str) -> RunError:
+    """Return the error that a run has no value of a metric, or that there is no such metric."""
+    name, of = one_line(metric, 80), one_line(run.name)
     if metric in run.keys:
-        raise NothingError(
-            f"{one_line(run.name)} has no value of {name} up to step {run.step}"
-        )
+        return NothingError(f"{of} has no value of {name} up to step {run.step}")
+    if _is_known(metric, run):
+        return NothingError(f"{of} has no value of {name} so far{where}")
     near = get_close_matches(metric, [*run.keys, *run.indicators], n=3, cutoff=0.5)
     within = [key for key in run.keys if metric in key][:3]
-    like = list(dict.fromkeys([*within, *near]))[:3]
-    hint = f"; alike: {', '.join(one_line(one, 80) for one in like)}" if like else ""
-    if _is_known(metric, run):
-        raise NothingError(f"{one_line(run.name)} has no value of {name} so far{where}")
-    raise RunError(f"{one_line(run.name)} has no metric {name}{where}{hint}")
+    like = [one_line(one, 80) for one in dict.fromkeys([*within, *near])][:3]
+    hint = f"; alike: {', '.join(like)}" if like else ""
+    return RunError(f"{of} has no metric {name}{where}{hint}")
 
 
 def _is_known(metric: str, run: Run) -> bool:
@@ -181,13 +159,14 @@ def _is_known(metric: str, run: Run) -> bool:
     return of_family and not get_close_matches(metric, run.keys, cutoff=_TYPO)
 
 
+_COLUMNS = ("step", "value", "count", "min", "max")
+
+
 def metrics_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """Yield one line for each metric: key, step, value, count, min, max, separated by tabs."""
-    yield "key\tstep\tvalue\tcount\tmin\tmax"
+    """Yield one line for each metric, its columns separated by tabs."""
+    yield "\t".join(("key", *_COLUMNS))
     for metric in found["metrics"]:
-        numbers = (
-            _number(metric[name]) for name in ("step", "value", "count", "min", "max")
-        )
+        numbers = (_number(metric[name]) for name in _COLUMNS)
         yield "\t".join([one_line(metric["key"], 300), *numbers])
 
 
@@ -216,28 +195,18 @@ _HIGHEST = 1e300
 
 def plot_lines(found: Mapping[str, Any]) -> Iterator[str]:
     """Yield the rows of a chart for each metric of an answer of points, as wide as the terminal."""
-    size = shutil.get_terminal_size((80, 24))
-    for one in found.get("metrics", [found]):
-        yield one_line(one["key"], size.columns)
-        drawn, left_out = _finite(one["points"])
-        if len(drawn):
-            yield from _drawn(
-                drawn, size.columns, min(_HEIGHT, max(_LEAST, size.lines - 4))
-            )
-        if left_out:
-            yield f"not drawn: {counted(left_out, 'value')} that no axis can hold, such as nan"
-
-
-def _finite(points: list[dict[str, Any]]) -> tuple[NDArray[np.float64], int]:
-    """Return steps and values, [n x 2], of the points that can be drawn, and how many cannot."""
     import numpy as np
 
-    drawn = [
-        (one["step"], one["value"])
-        for one in points
-        if one["value"] is not None and abs(one["value"]) < _HIGHEST
-    ]
-    return np.array(drawn, dtype=float), len(points) - len(drawn)
+    size = shutil.get_terminal_size((80, 24))
+    height = min(_HEIGHT, max(_LEAST, size.lines - 4))
+    for one in found.get("metrics", [found]):
+        yield one_line(one["key"], size.columns)
+        values = ((point["step"], point["value"]) for point in one["points"])
+        drawn = [at for at in values if at[1] is not None and abs(at[1]) < _HIGHEST]
+        if drawn:
+            yield from _drawn(np.array(drawn, dtype=float), size.columns, height)
+        if left := len(one["points"]) - len(drawn):
+            yield f"not drawn: {counted(left, 'value')} that no axis can hold, such as nan"
 
 
 def _drawn(points: NDArray[np.float64], width: int, height: int) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from verl_tui.given_files import UsageError
 from verl_tui.runs.run import Run
 from verl_tui.runs.run_id import run_id
 from verl_tui.sources.discovery.passed_over import sentences
@@ -36,12 +37,14 @@ _NAMED = 8
 """Most runs named in a sentence."""
 
 
-class RunError(Exception):
-    """The requested run cannot be identified; the text is one sentence."""
+class RunError(UsageError):
+    """There is no such run, metric or step; the text is one sentence."""
 
 
-class NothingError(Exception):
+class NothingError(RunError):
     """There is nothing to answer from; the text is one sentence."""
+
+    code = 3
 
 
 class Reading(NamedTuple):
@@ -90,39 +93,14 @@ class Reading(NamedTuple):
 def run_names(specs: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the names of the runs behind paths, and what was passed over; no log is read."""
     feed = Feed(specs)
+    return _scanned(feed)[::-1]
+
+
+def _scanned(feed: Feed) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what was passed over at paths, and the names of the runs there."""
     discovery = feed.scan()
     said = (*discovery.problems, *discovery.waiting, *sentences(discovery.passed))
-    return feed.names, said
-
-
-def read_whole(
-    specs: Sequence[str], name: str | None, now: float, *, alive: bool = False
-) -> Reading:
-    """Return one run, all of it read.
-
-    Args:
-        specs: Paths.
-        name: The run, None where there is only one.
-        now: Seconds since the epoch.
-        alive: Whether to look up which processes write its logs, by which its state is judged.
-
-    Raises:
-        RunError: There are several and none of them is named, or none has this name.
-        NothingError: There is none.
-    """
-    return _read(specs, name, now, alive=alive)
-
-
-def glance(
-    specs: Sequence[str], name: str | None, now: float, *, least: int
-) -> Reading:
-    """Return one run with a little read of the end of each long log: enough for how it ended.
-
-    Raises:
-        RunError: See `read_whole`.
-        NothingError: See `read_whole`.
-    """
-    return _read(specs, name, now, FIRST, least, alive=True)
+    return said, feed.names
 
 
 def from_end(
@@ -131,7 +109,7 @@ def from_end(
     now: float,
     answer: Callable[[Reading], AnswerT | None],
     *,
-    least: int,
+    least: int = 0,
     first: int | None = FIRST,
     alive: bool = False,
 ) -> AnswerT:
@@ -144,16 +122,16 @@ def from_end(
         answer: Returns None if it needs more than has been read; never for a whole run.
         least: Bytes from which on a log is long.
         first: Bytes read at the end of a long log in the first attempt, None for all.
-        alive: See `read_whole`.
+        alive: Whether to look up which processes write its logs, by which its state is judged.
 
     Raises:
-        RunError: See `read_whole`.
-        NothingError: See `read_whole`.
+        RunError: There are several runs and none of them is named, or none has this name.
+        NothingError: There is none.
     """
     wanted = first
     spent = 0
     while True:
-        reading = _read(specs, name, now, wanted, least, spent, alive=alive)
+        reading = read_run(specs, name, now, wanted, least, spent, alive=alive)
         found = None if reading.needs_all else answer(reading)
         if found is not None:
             return found
@@ -162,7 +140,7 @@ def from_end(
         wanted = None if wanted is None or reading.needs_all else wanted * _FURTHER
 
 
-def _read(
+def read_run(
     specs: Sequence[str],
     name: str | None,
     now: float,
@@ -170,9 +148,9 @@ def _read(
     least: int = 0,
     spent: int = 0,
     *,
-    alive: bool,
+    alive: bool = False,
 ) -> Reading:
-    """Read a run once.
+    """Read a run once, see `from_end`.
 
     Args:
         specs: Paths.
@@ -194,31 +172,26 @@ def _read(
 
     feed = Feed(specs, source_of=chosen)
     feed.settle()
-    discovery = feed.scan()
-    said = (*discovery.problems, *discovery.waiting, *sentences(discovery.passed))
-    run = Run(_chosen(feed, name, said))
+    said, names = _scanned(feed)
+    run = Run(_meant(names, name, said))
     feed.keep(run.name)
     for batch in chain(feed.read(), feed.finish()):
         run.apply(batch, now)
     for batch in feed.update_writers(now) if alive else ():
         run.apply(batch, now)
     partial = [end for end in ends if end.start and str(end.path) in run.sources]
+    costs = {path: state.status.bytes_read for path, state in run.sources.items()}
+    costs |= {str(end.path): end.cost for end in partial}
     return Reading(
         run,
         _complete_from(partial),
         any(end.needs_beginning for end in partial),
         not partial,
-        spent + _cost(run, partial),
+        spent + sum(costs.values()),
         said,
         {str(end.path): end.start for end in partial},
         wanted,
     )
-
-
-def _cost(run: Run, partial: Sequence[EndSource]) -> int:
-    """Return the bytes read of all sources."""
-    costs = {path: state.status.bytes_read for path, state in run.sources.items()}
-    return sum({**costs, **{str(end.path): end.cost for end in partial}}.values())
 
 
 def _complete_from(ends: Sequence[EndSource]) -> int | None:
@@ -230,30 +203,20 @@ def _complete_from(ends: Sequence[EndSource]) -> int | None:
     return max(known, default=None) if ends else 0
 
 
-def _chosen(feed: Feed, name: str | None, said: Sequence[str]) -> str:
-    """Return the name of the run that is asked for."""
-    known = feed.names
+def _meant(known: Sequence[str], name: str | None, said: Sequence[str]) -> str:
+    """Return the run that is asked for by its name or a part of it, else the only one."""
+    meant: Sequence[str] = known
     if name is not None:
-        return _meant(known, name)
-    if len(known) > 1:
-        raise RunError(f"{len(known)} runs: {_list(known)}; name one with --run")
-    if not known:
+        in_part = [one for one in known if name in one]
+        meant = [name] if name in known else in_part
+    elif not known:
         raise NothingError("; ".join(said) or "no run found")
-    return known[0]
-
-
-def _meant(known: Sequence[str], name: str) -> str:
-    """Return the run with a name, or with this part of one."""
-    meant = [one for one in known if one == name] or [
-        one for one in known if name in one
-    ]
     if len(meant) == 1:
         return meant[0]
+    shown = [one_line(one, 80) for one in (meant or known)[:_NAMED]]
+    left = len(meant or known) - _NAMED
+    listed = ", ".join([*shown, *[f"and {left} more"] * (left > 0)]) or "there is none"
+    if name is None:
+        raise RunError(f"{len(known)} runs: {listed}; name one with --run")
     words = "in the names of several runs" if meant else "none of the runs"
-    raise RunError(f"--run {one_line(name)}: {words}: {_list(meant or known)}")
-
-
-def _list(known: Sequence[str]) -> str:
-    shown = [one_line(one, 80) for one in known[:_NAMED]]
-    more = [f"and {len(known) - _NAMED} more"] if len(known) > _NAMED else []
-    return ", ".join([*shown, *more]) or "there is none"
+    raise RunError(f"--run {one_line(name)}: {words}: {listed}")

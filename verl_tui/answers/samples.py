@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 import math
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.answers.run_reading import NothingError
@@ -15,7 +14,7 @@ from verl_tui.text import one_line
 from verl_tui.words import number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from verl_tui.answers.run_reading import Reading
     from verl_tui.runs.samples import Place, Samples
@@ -24,6 +23,7 @@ LONG = 2 * 2**20
 """Bytes from which on a log is read from its end for the newest samples."""
 SHOWN = 500
 """Characters of each text, unless all are asked for."""
+_TEXTS = ("prompt", "response", "ground_truth")
 
 
 def samples_of(
@@ -53,12 +53,19 @@ def samples_of(
     samples = reading.run.samples
     known = _places(reading, validation, newest=around is None)
     if not known:
-        _refuse(reading, validation)
+        if reading.searched is not None and (reading.whole or not samples.places):
+            kind = {None: "", True: "validation ", False: "training "}[validation]
+            of, where = one_line(reading.run.name), reading.searched
+            raise NothingError(f"{of} has no {kind}samples{where}")
         return None
     places = known[::-1]
     if around is not None:
-        nearest = partial(_distance, step=around)
-        places = [min(known, key=nearest)]
+        places = [
+            min(
+                known,
+                key=lambda one: (abs(one.step - around), -one.step, one.validation),
+            )
+        ]
     chosen = _chosen(samples, places, count, order)
     newest = chosen[-1][0] if chosen else _opened(samples, places[0])
     fewer = order == "last" and len(chosen) < count
@@ -95,35 +102,18 @@ def _chosen(
     return found
 
 
-def _refuse(reading: Reading, validation: bool | None) -> None:
-    """Raise NothingError if enough was read to be sure that there are no samples."""
-    if reading.searched is not None and (
-        reading.whole or not reading.run.samples.places
-    ):
-        kind = {None: "", True: "validation ", False: "training "}[validation]
-        where = reading.searched
-        raise NothingError(f"{one_line(reading.run.name)} has no {kind}samples{where}")
-
-
 def _places(reading: Reading, validation: bool | None, *, newest: bool) -> list[Place]:
     """Return the places whose samples are complete, ascending. The newest leave out steps that a
     restarted run has not reached again.
     """
     samples = reading.run.samples
-    places = samples.up_to(reading.run.end) if newest else samples.places
-    fitting = [
-        place
-        for place in places
-        if validation is None or place.validation is validation
-    ]
-    if reading.whole:
-        return fitting
     begin = math.inf if reading.complete_from is None else reading.complete_from
-    return [place for place in fitting if samples.dump(place) or place.step >= begin]
-
-
-def _distance(place: Place, step: int) -> tuple[int, int, bool]:
-    return abs(place.step - step), -place.step, place.validation
+    return [
+        place
+        for place in (samples.up_to(reading.run.end) if newest else samples.places)
+        if validation in (None, place.validation)
+        and (reading.whole or samples.dump(place) or place.step >= begin)
+    ]
 
 
 def _opened(samples: Samples, place: Place) -> StepSamples:
@@ -151,30 +141,21 @@ def _described(step: StepSamples, index: int, *, full: bool) -> dict[str, Any]:
     at = {"step": step.place.step, "validation": step.place.validation, "index": index}
     if not isinstance(sample, Sample):
         return {**at, "unreadable": True}
+    most = None if full else SHOWN
     score = sample.score
-    if score is not None and not math.isfinite(score):
-        score = None
-    texts = {
-        "prompt": sample.prompt,
-        "response": sample.response,
-        "ground_truth": sample.ground_truth,
-    }
-    described: dict[str, Any] = {**at, "score": score}
-    for name, text in texts.items():
-        described[name] = text if full or text is None else text[:SHOWN]
+    finite = score is not None and math.isfinite(score)
+    described: dict[str, Any] = {**at, "score": score if finite else None}
+    for name in _TEXTS:
+        text = getattr(sample, name)
+        described[name] = None if text is None else text[:most]
         described[f"{name}_length"] = None if text is None else len(text)
-    return {**described, "extras": dict(_extras(sample.extras, full=full))}
-
-
-def _extras(extras: Mapping[str, Any], *, full: bool) -> Iterator[tuple[str, Any]]:
-    """Yield the further fields that are numbers, truth values or texts."""
-    for name, value in extras.items():
-        if isinstance(value, str):
-            yield name, value if full else value[:SHOWN]
-        elif isinstance(value, bool | int) or (
-            isinstance(value, float) and math.isfinite(value)
-        ):
-            yield name, value
+    extras = {
+        name: value[:most] if isinstance(value, str) else value
+        for name, value in sample.extras.items()
+        if isinstance(value, str | int)
+        or (isinstance(value, float) and math.isfinite(value))
+    }
+    return {**described, "extras": extras}
 
 
 def samples_lines(found: Mapping[str, Any]) -> Iterator[str]:
@@ -185,24 +166,13 @@ def samples_lines(found: Mapping[str, Any]) -> Iterator[str]:
         if sample.get("unreadable"):
             yield f"{head}: cannot be read"
             continue
-        yield head + (
-            "" if sample["score"] is None else f", score {number(sample['score'])}"
-        )
-        for name in ("prompt", "response", "ground_truth"):
-            yield from _text(
-                name.replace("_", " "), sample[name], sample[f"{name}_length"]
-            )
+        score = sample["score"]
+        yield head if score is None else f"{head}, score {number(score)}"
+        for name in _TEXTS:
+            text, length = sample[name], sample[f"{name}_length"]
+            if text is not None:
+                cut = f" (the first {len(text):,} of {length:,} characters)"
+                yield f"{name.replace('_', ' ')}{cut * (len(text) < length)}:"
+                yield from (f"  {line}" for line in text.split("\n"))
     if found["left_out"]:
         yield f"({found['left_out']:,} more samples of step {found['step']})"
-
-
-def _text(name: str, text: str | None, length: int | None) -> Iterable[str]:
-    if text is None or length is None:
-        return
-    cut = (
-        f" (the first {len(text):,} of {length:,} characters)"
-        if len(text) < length
-        else ""
-    )
-    yield f"{name}{cut}:"
-    yield from (f"  {line}" for line in text.split("\n"))

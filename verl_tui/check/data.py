@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from verl_tui.comparison.bands import Against
     from verl_tui.health.finding import Episode
+    from verl_tui.health.guide import Guide
     from verl_tui.monitor import Monitor
     from verl_tui.records import SourceStatus
     from verl_tui.runs.run import Run
@@ -57,7 +58,17 @@ def report(
             on all runs.
     """
     chosen = [run for run in monitor.runs.values() if held is None or run.name in held]
-    runs = [_run(run, monitor, now, by) for run in chosen]
+    runs = [
+        run_data(
+            run,
+            monitor.verdicts.get(run.name, Verdict()),
+            monitor.guide,
+            now,
+            by,
+            monitor.config.targets,
+        )
+        for run in chosen
+    ]
     for described in runs:
         if held is not None:
             described["against"] = against_data(held[described["name"]])
@@ -99,11 +110,26 @@ def is_readable(report: Mapping[str, Any]) -> bool:
     )
 
 
-def _run(run: Run, monitor: Monitor, now: float, by: BestBy) -> dict[str, Any]:
-    verdict = monitor.verdicts.get(run.name, Verdict())
-    left = remaining(run, now)
+def run_data(
+    run: Run,
+    verdict: Verdict,
+    guide: Guide,
+    now: float,
+    by: BestBy = BestBy(),  # noqa: B008 - it is immutable
+    wanted: Mapping[str, float] | None = None,
+) -> dict[str, Any]:
+    """Return what is known of a run, as the report has it.
+
+    Args:
+        run: The run.
+        verdict: The verdict on it.
+        guide: The rules by which it was judged.
+        now: Seconds since the epoch.
+        by: The metric that the best checkpoint is chosen by.
+        wanted: The user's targets.
+    """
+    left, quiet = remaining(run, now), silence(run, now)
     current = state(run, now)
-    targets = targets_of(run, monitor.config.targets)
     described = {
         "name": run.name,
         "id": run_id(run),
@@ -112,7 +138,8 @@ def _run(run: Run, monitor: Monitor, now: float, by: BestBy) -> dict[str, Any]:
         "state": current.value,
         "step": run.step,
         "total_steps": run.total_steps,
-        **_age(run, now),
+        "last_record_age_s": None if quiet is None else round(quiet, 3),
+        "last_record_by": None if quiet is None else _DATED_BY[run.dated_by_file],
         "indicators": _indicators(run),
         "findings": [finding.as_data() for finding in verdict.findings],
         "not_judged": [
@@ -120,23 +147,17 @@ def _run(run: Run, monitor: Monitor, now: float, by: BestBy) -> dict[str, Any]:
         ],
         "sources": [_source(source.status) for source in run.sources.values()],
         "best": _best(run, by),
-        "targets": [target._asdict() for target in targets],
+        "targets": [one._asdict() for one in targets_of(run, wanted or {})],
         "history": [_episode(episode) for episode in verdict.history],
         "identity": as_data(identity(run)),
         "losses": _losses(run),
         "remaining_s": None if left is None else round(left, 3),
         "phase": None if current is State.FINISHED else phase(run),
     }
-    return {**described, **judgement(described, run, monitor.guide)}
+    return {**described, **judgement(described, run, guide)}
 
 
-def _age(run: Run, now: float) -> dict[str, Any]:
-    quiet = silence(run, now)
-    by = "file" if run.dated_by_file else "record"
-    return {
-        "last_record_age_s": None if quiet is None else round(quiet, 3),
-        "last_record_by": None if quiet is None else by,
-    }
+_DATED_BY = ("record", "file")
 
 
 def _episode(episode: Episode) -> dict[str, Any]:
@@ -157,7 +178,8 @@ def _losses(run: Run) -> dict[str, dict[str, Any]]:
     for key in losses(run):
         series = run.present(key)
         if series is not None:
-            found[key] = {**_value(series.values[-1], 1), "step": series.steps[-1]}
+            last = value_fields(series.values[-1])
+            found[key] = {**last, "step": series.steps[-1]}
     return found
 
 
@@ -166,12 +188,12 @@ def _indicators(run: Run) -> dict[str, dict[str, Any]]:
     for id in INDICATORS:
         series = run.present(run.indicators.get(id))
         if series is not None:
-            value = _value(series.values[-1], factor(id, series.key))
+            value = value_fields(series.values[-1], factor(id, series.key))
             found[id] = {"key": series.key, **value, "step": series.steps[-1]}
     return found
 
 
-def _value(value: float, factor: float) -> dict[str, Any]:
+def value_fields(value: float, factor: float = 1) -> dict[str, Any]:
     """Return a value for JSON, which knows neither NaN nor infinity."""
     if not math.isfinite(value):
         return {"value": None, "finite": False}

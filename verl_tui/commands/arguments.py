@@ -13,11 +13,13 @@ from pkgutil import iter_modules
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from verl_tui.given_files import UsageError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from types import ModuleType
 
-EXIT_USAGE = 64
+EXIT_USAGE = UsageError.code
 """A command line or a configuration that makes no sense; argparse's own 2 means `critical` here."""
 _ANY_EXITS = (
     "64 wrong usage or configuration, 70 an error of verl-tui's own, 73 output cannot be written, "
@@ -30,7 +32,7 @@ DEBUG_LOG = """
 _DEFAULT = re.compile(r"\(default: (\S+)\)$")
 
 
-class CommandError(Exception):
+class CommandError(UsageError):
     """A command cannot be carried out; the text is one sentence."""
 
     def __init__(self, sentence: str, code: int = EXIT_USAGE) -> None:
@@ -38,27 +40,25 @@ class CommandError(Exception):
         self.code = code
 
 
-def commands_of(package: ModuleType, name: str | None = None) -> list[ModuleType]:
-    """Return the commands of a package, or the one that has a name: modules, and packages of
-    commands, that state `HELP`.
+def commands_of(group: ModuleType, name: str | None = None) -> Mapping[str, Any]:
+    """Return the commands of a package, or the one that has a name: modules that state `HELP`; of a
+    module those of its table `COMMANDS`.
 
     A command states `HELP` (a line for the list, without a full stop), `EXAMPLES` (its first is
     shown where no path was named), `OPTIONS` (see `CommandParser.declare`) and `run`; it may state
     `EXITS` (its exit codes, where they are not just 0 and 3), `EPILOG`, `USAGE`, and as `REST` what
-    takes the words after `--`.
+    takes the words after `--`. One without `run` is a group of commands.
     """
-    names = sorted(module.name for module in iter_modules(package.__path__))
-    found = [
-        import_module(f"{package.__name__}.{one}")
+    if not hasattr(group, "__path__"):
+        commands: Mapping[str, Any] = group.COMMANDS
+        return commands
+    names = sorted(module.name for module in iter_modules(group.__path__))
+    found = {
+        one: import_module(f"{group.__name__}.{one}")
         for one in names
         if name in (None, one)
-    ]
-    return [module for module in found if hasattr(module, "HELP")]
-
-
-def command_name(module: ModuleType) -> str:
-    """Return the name of a command, which is that of its module."""
-    return module.__name__.rpartition(".")[2]
+    }
+    return {one: module for one, module in found.items() if hasattr(module, "HELP")}
 
 
 class _Paragraphs(argparse.HelpFormatter):
@@ -110,7 +110,7 @@ class CommandParser(argparse.ArgumentParser):
                 **_settings(head, " ".join(words.split())),
             )
 
-    def add_commands(self, modules: Iterable[ModuleType]) -> None:
+    def add_commands(self, commands: Mapping[str, Any]) -> None:
         """Add commands with their options."""
         choice = self.add_subparsers(
             title="commands",
@@ -118,13 +118,12 @@ class CommandParser(argparse.ArgumentParser):
             prog=self.prog,
             parser_class=CommandParser,
         )
-        for module in modules:
-            name = command_name(module)
+        for name, module in commands.items():
             described = f"{module.HELP[0].upper()}{module.HELP[1:]}."
             parser = choice.add_parser(name, help=module.HELP, description=described)
             self.commands[name] = parser
             parser.program = self.program
-            if hasattr(module, "__path__"):
+            if not hasattr(module, "run"):
                 parser.add_commands(commands_of(module))
             else:
                 parser.rest = getattr(module, "REST", "paths")
@@ -233,7 +232,7 @@ def _did_you_mean(word: str, known: Iterable[str]) -> str:
     return f", did you mean {plain[near[0]]}?" if near else ""
 
 
-def _ending(module: ModuleType) -> str:
+def _ending(module: Any) -> str:
     """Return the text below the options of a command: examples, further help, exit codes."""
     examples = "".join(f"\n    {line}" for line in getattr(module, "EXAMPLES", ()))
     codes = getattr(module, "EXITS", "0 done, 3 nothing readable")

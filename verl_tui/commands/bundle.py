@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.options import CONFIG, configuration, loaded, piped, the_run
+from verl_tui.commands.options import CONFIG, configuration, loaded, piped
 from verl_tui.commands.output import (
     EXIT_NOTHING,
     check_target,
@@ -98,18 +98,12 @@ def _check_target(path: Path | None) -> None:
 
 def _chosen(monitor: Monitor, named: str | None) -> Run:
     """Return the requested run: the only one, or the one that was named."""
+    from verl_tui.comparison.run_lookup import find_run
+
     runs = list(monitor.runs.values())
     if not runs:
         raise CommandError("no run to gather evidence on", EXIT_NOTHING)
-    if named is not None:
-        return the_run(runs, named, "--run")
-    if len(runs) > 1:
-        names = ", ".join(run.name for run in runs[:8])
-        more = ", …" * (len(runs) > 8)
-        raise CommandError(
-            f"there are {len(runs)} runs: choose one with --run: {names}{more}"
-        )
-    return runs[0]
+    return find_run(runs, "" if named is None else named)
 
 
 def _is_agreed(path: Path) -> bool:

@@ -133,22 +133,16 @@ def _held(
     monitor: Monitor, named: str, widths: Mapping[str, Width]
 ) -> Mapping[str, Against]:
     """Return the runs compared with the baseline."""
-    from verl_tui.comparison.bands import BaselineError, hold
-    from verl_tui.comparison.run_lookup import UnknownRunError, all_meant
+    from verl_tui.comparison.bands import hold
+    from verl_tui.comparison.run_lookup import all_meant
 
     runs = monitor.runs.values()
-    try:
-        baseline = all_meant([run for run in runs if run.keys], named)
-    except UnknownRunError as error:
-        raise CommandError(f"--against: {error}") from error
+    baseline = all_meant([run for run in runs if run.keys], named)
     names = {run.name for run in baseline}
     chosen = [run for run in runs if run.name not in names]
     if not chosen:
         raise CommandError(f"--against {named}: it is all there is, no run is left")
-    try:
-        return {run.name: hold(run, baseline, monitor.guide, widths) for run in chosen}
-    except BaselineError as error:
-        raise CommandError(f"--against {named}: {error}") from error
+    return {run.name: hold(run, baseline, monitor.guide, widths) for run in chosen}
 
 
 def _notifier(options: argparse.Namespace, config: Config) -> Notifier | None:
@@ -157,14 +151,11 @@ def _notifier(options: argparse.Namespace, config: Config) -> Notifier | None:
         if options.state is not None:
             raise CommandError("--state keeps what --notify has sent")
         return None
-    from verl_tui.notify.state_file import StateFileError, read_state
+    from verl_tui.notify.state_file import read_state
 
     notifier = sending_notifier(config)
-    try:
-        if options.state is not None:
-            read_state(options.state, notifier)
-    except StateFileError as error:
-        raise CommandError(str(error)) from error
+    if options.state is not None:
+        read_state(options.state, notifier)
     return notifier
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from verl_tui.commands.help import TOPICS, finding_ids, indicator_ids
+from verl_tui.commands.help import TOPICS, finding_ids
+from verl_tui.indicators import INDICATORS
 
 if TYPE_CHECKING:
     import argparse
@@ -54,7 +55,7 @@ def script(parser: CommandParser, shell: str) -> str:
     import shtab
 
     words: dict[object, Iterable[str]] = {
-        "METRIC": indicator_ids(),
+        "METRIC": INDICATORS,
         "ID": finding_ids(),
         "COLSxROWS": ("80x24", "120x40", "160x50"),
         "TOPIC": (*TOPICS, *parser.commands),

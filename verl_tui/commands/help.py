@@ -5,20 +5,21 @@ pages made from the declarations that the program itself uses.
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import textwrap
-from contextlib import suppress
 from difflib import get_close_matches
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError
 from verl_tui.commands.options import CONFIG, configuration
 from verl_tui.commands.output import colour, print_message
 from verl_tui.config import Config, ConfigError, documented_defaults
+from verl_tui.indicators import INDICATORS, spellings
+from verl_tui.rendering.text.ascii_table import ascii_locale, in_ascii
 
 if TYPE_CHECKING:
     import argparse
@@ -42,26 +43,13 @@ _DIRECTIONS = {
 
 def run(options: argparse.Namespace) -> int:
     """Show a page; return the exit code."""
-    from verl_tui.rendering.text.ascii_table import ascii_locale, in_ascii
-
     try:
         config = configuration(options)
     except ConfigError as error:  # help is needed then
         print_message(str(error))
         config = Config()
-    text = _text(options.topics, options.program, config)
-    plain = ascii_locale() if config.ascii is None else config.ascii
-    _show(in_ascii(text) if plain else text)
+    show(manual(options.topics, options.program, config), config)
     return 0
-
-
-class Topic(NamedTuple):
-    """A subject that there is help on."""
-
-    words: str
-    """A line for the list of topics."""
-    page: Callable[[Config], str]
-    """Returns the page in Markdown."""
 
 
 def finding_ids() -> Iterable[str]:
@@ -71,14 +59,7 @@ def finding_ids() -> Iterable[str]:
     return dict.fromkeys(rule.id for rule in load_guide().rules)
 
 
-def indicator_ids() -> Iterable[str]:
-    """Return the ids of all indicators."""
-    from verl_tui.indicators import INDICATORS
-
-    return INDICATORS
-
-
-def _text(words: Sequence[str], program: CommandParser, config: Config) -> str:
+def manual(words: Sequence[str], program: CommandParser, config: Config) -> str:
     """Return the page that some words name."""
     if not words:
         return _topics(program)
@@ -89,43 +70,38 @@ def _text(words: Sequence[str], program: CommandParser, config: Config) -> str:
         return command.format_help()
     name = " ".join(words)
     if name in TOPICS:
-        return _page(TOPICS[name].page(config))
+        from verl_tui.pages import as_text
+
+        pager = _pager()
+        styled = colour() and (not pager or _is_less(pager))
+        return as_text(TOPICS[name][1](config), _width(), styled=styled)
     if name in finding_ids():
         from verl_tui.exporters.guide import describe
         from verl_tui.health.guide_settings import load_guide
 
         return _wrapped(describe(load_guide(config.guide), name))
-    if name in indicator_ids():
+    if name in INDICATORS:
         return _wrapped(_indicator(name))
-    known = (*TOPICS, *program.commands, *finding_ids(), *indicator_ids())
+    known = (*TOPICS, *program.commands, *finding_ids(), *INDICATORS)
     near = " or ".join(get_close_matches(name, known, 3, 0.5))
     meant = f"did you mean {near}?" if near else f"the topics are {', '.join(TOPICS)}"
     raise CommandError(f"help {name}: there is no such topic; {meant}")
 
 
-def _page(markdown: str) -> str:
-    from verl_tui.pages import as_text
-
-    pager = _pager()
-    styled = colour() and (not pager or _is_less(pager))
-    return as_text(markdown, _width(), styled=styled)
-
-
 def _topics(program: CommandParser) -> str:
     wide = max(map(len, TOPICS))
-    indent = "  "
-    commands = ", ".join(program.commands)
-    names = textwrap.fill(
-        commands, _width(), initial_indent=indent, subsequent_indent=indent
+    topics = "".join(
+        f"  {name:<{wide}}  {words}\n" for name, (words, _) in TOPICS.items()
     )
-    topics = (
-        f"  {name.ljust(wide)}  {topic.words}\n" for name, topic in TOPICS.items()
+    commands = textwrap.fill(
+        ", ".join(program.commands),
+        _width(),
+        initial_indent="  ",
+        subsequent_indent="  ",
     )
     return (
-        "verl-tui help TOPIC\n\n"
-        f"{''.join(topics)}\n"
-        "verl-tui help COMMAND: its options, with examples\n\n"
-        f"{names}\n\n"
+        f"verl-tui help TOPIC\n\n{topics}\n"
+        f"verl-tui help COMMAND: its options, with examples\n\n{commands}\n\n"
         "verl-tui help ID: a finding such as kl-high, an indicator such as policy_kl\n"
     )
 
@@ -136,13 +112,10 @@ def _wrapped(lines: Iterable[str]) -> str:
     return "".join(f"{fill(line)}\n" for line in lines)
 
 
-def _beside(folder: str) -> Callable[[Config], str]:
-    def page(_config: Config) -> str:
-        from verl_tui import pages
+def _page(folder: str) -> str:
+    from verl_tui.pages import page
 
-        return pages.page(folder)
-
-    return page
+    return page(folder)
 
 
 def _keys(config: Config) -> str:
@@ -151,17 +124,15 @@ def _keys(config: Config) -> str:
     return all_keys(config.keys)
 
 
-def _configuration(_config: Config) -> str:
-    head = (
+def _configuration(_: Config) -> str:
+    return (
         "# Configuration\n\n`verl-tui config` prints where the file is: `config.toml` in your "
         "configuration directory, `$VERL_TUI_CONFIG`, or `--config FILE`. These are all settings "
-        "with their defaults:\n\n"
+        f"with their defaults:\n\n```\n{documented_defaults()}```\n"
     )
-    return f"{head}```\n{documented_defaults()}```\n"
 
 
-def _metrics(_config: Config) -> str:
-    from verl_tui.indicators import INDICATORS
+def _metrics(_: Config) -> str:
     from verl_tui.pages import page_table
 
     every = INDICATORS.values()
@@ -188,7 +159,6 @@ def _metrics(_config: Config) -> str:
 def _indicator(id: str) -> Iterable[str]:
     """Describe an indicator, one fact per line."""
     from verl_tui.health.guide_settings import load_guide
-    from verl_tui.indicators import INDICATORS
 
     one = INDICATORS[id]
     rules = (rule.id for rule in load_guide().rules if rule.indicator == id)
@@ -203,24 +173,22 @@ def _indicator(id: str) -> Iterable[str]:
 
 
 def _names(one: Indicator) -> str:
-    from verl_tui.indicators import spellings
-
     otherwise = "scores below val-core/, val/, eval/ and the like"
     return ", ".join(spellings(one.id)) or otherwise
 
 
-TOPICS: Mapping[str, Topic] = {
-    "keys": Topic("every key, with the ones you have set, and the signs in charts", _keys),
-    "screens": Topic("the screens and what their keys do, in words", _beside("tui")),
-    "formats": Topic("what is read, how it is recognised, what it gives", _beside("sources")),
-    "states": Topic("running, stalled, crashed: how they are recognised", _beside("runs")),
-    "rules": Topic("the health rules and diagnoses", _beside("health")),
-    "metrics": Topic("indicators, and their names in logs", _metrics),
-    "configuration": Topic("every setting with its default", _configuration),
-    "commands": Topic(
-        "commands without a screen: exit codes, JSON fields, CSV columns", _beside("commands")),
+TOPICS: Mapping[str, tuple[str, Callable[[Config], str]]] = {
+    "keys": ("every key, with the ones you have set, and the signs in charts", _keys),
+    "screens": ("the screens and what their keys do, in words", lambda _: _page("tui")),
+    "formats": ("what is read, how it is recognised, what it gives", lambda _: _page("sources")),
+    "states": ("running, stalled, crashed: how they are recognised", lambda _: _page("runs")),
+    "rules": ("the health rules and diagnoses", lambda _: _page("health")),
+    "metrics": ("indicators, and their names in logs", _metrics),
+    "configuration": ("every setting with its default", _configuration),
+    "commands": ("commands without a screen: exit codes, JSON fields, CSV columns",
+        lambda _: _page("commands")),
 }  # fmt: skip
-"""Name -> topic, in the order of the list."""
+"""Name -> a line for the list, and what makes the page in Markdown, in the order of the list."""
 
 
 def _width() -> int:
@@ -228,39 +196,32 @@ def _width() -> int:
     return max(20, shutil.get_terminal_size().columns)
 
 
-def _show(text: str) -> None:
+def show(text: str, config: Config) -> None:
     """Write a text to standard output; on a terminal that is lower than the text through a pager:
     `$PAGER`, else `less`, where one of them is there.
     """
-    pager = _pager() if sys.stdout.isatty() else []
-    if not pager or text.count("\n") < shutil.get_terminal_size().lines:
+    if ascii_locale() if config.ascii is None else config.ascii:
+        text = in_ascii(text)
+    pager = _pager()
+    fits = text.count("\n") < shutil.get_terminal_size().lines
+    if fits or not pager or not sys.stdout.isatty():
         print(text, end="")
         return
-    environment = {"LESS": "-FR", **os.environ}
-    words = [*pager, "-R"] if _is_less(pager) else pager
-    try:
-        # The user's own $PAGER, through no shell.
-        paging = subprocess.Popen(words, stdin=subprocess.PIPE, env=environment)  # noqa: S603
-    except OSError as error:
-        print_message(f"{pager[0]}: {(error.strerror or str(error)).lower()}")
-        print(text, end="")
-        return
-    with suppress(BrokenPipeError, KeyboardInterrupt):
-        paging.communicate(text.encode(sys.stdout.encoding or "utf-8", "replace"))
-    while paging.poll() is None:  # ctrl+c is the pager's, which goes on
-        with suppress(KeyboardInterrupt):
-            paging.wait()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl+c is the pager's, which goes on
+    data = text.encode(sys.stdout.encoding or "utf-8", "replace")
+    # The user's own $PAGER, through no shell.
+    subprocess.run(  # noqa: S603
+        [*pager, *["-R"] * _is_less(pager)],
+        input=data,
+        env={"LESS": "-FR", **os.environ},
+        check=False,
+    )
 
 
 def _pager() -> list[str]:
     """Return the command of the user's pager, empty for none."""
-    if os.environ.get("TERM") == "dumb":
-        return []
-    try:
-        words = shlex.split(os.environ.get("PAGER", "less"))
-    except ValueError:
-        words = ["less"]
-    if words and shutil.which(words[0]) is None:
+    words = os.environ.get("PAGER", "less").split()
+    if os.environ.get("TERM") == "dumb" or not words or not shutil.which(words[0]):
         return []
     return words
 

@@ -41,12 +41,9 @@ def destination_for(
     Raises:
         CommandError: The address or its file is not usable, or apprise is missing.
     """
-    from verl_tui.notify.destination import DestinationError, destination
+    from verl_tui.notify.destination import destination
 
-    try:
-        found = destination(os.environ, settings.file, preset or settings.preset)
-    except DestinationError as error:
-        raise CommandError(str(error)) from error
+    found = destination(os.environ, settings.file, preset or settings.preset)
     if found is not None and found.preset == "apprise" and not find_spec("apprise"):
         raise CommandError(
             f"{found.where}: this address needs apprise: pip install 'verl-tui[notify]'"

@@ -135,20 +135,6 @@ def need_terminal(paths: Sequence[str] = ()) -> None:
     )
 
 
-def the_run(runs: Sequence[Run], named: str, option: str) -> Run:
-    """Return the run that an option names.
-
-    Raises:
-        CommandError: None has that name, or several have.
-    """
-    from verl_tui.comparison.run_lookup import UnknownRunError, find_run
-
-    try:
-        return find_run(runs, named)
-    except UnknownRunError as error:
-        raise CommandError(f"{option}: {error}") from error
-
-
 def baseline_first(
     monitor: Monitor, named: str | None, now: float, purpose: str
 ) -> Sequence[Run]:
@@ -164,6 +150,7 @@ def baseline_first(
     Raises:
         CommandError: No run has numbers, or none has that name.
     """
+    from verl_tui.comparison.run_lookup import find_run
     from verl_tui.runs.views.state import State, state
 
     def is_training(run: Run) -> bool:
@@ -177,5 +164,5 @@ def baseline_first(
     if first is None:
         raise CommandError(f"no run with numbers to {purpose}", EXIT_NOTHING)
     if named is not None:
-        first = the_run(runs, named, "--baseline")
+        first = find_run(runs, named)
     return sorted(runs, key=lambda run: run is not first)

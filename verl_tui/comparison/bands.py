@@ -11,6 +11,7 @@ from verl_tui.comparison.differences import within_run
 from verl_tui.comparison.outcomes import KINDS, direction, incomparable, measure
 from verl_tui.comparison.seeds import grouped
 from verl_tui.comparison.statistics import Spread, combined, of_seeds
+from verl_tui.given_files import UsageError
 from verl_tui.runs.views.alignment import Alignment, stops
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class Against(NamedTuple):
     """A `figure` and a `reason` each."""
 
 
-class BaselineError(Exception):
+class BaselineError(UsageError):
     """The runs cannot be one baseline; the text is one sentence."""
 
 

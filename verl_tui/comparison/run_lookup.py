@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from verl_tui.given_files import UsageError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -14,7 +16,7 @@ _NAMED = 8
 """Most runs named in a sentence."""
 
 
-class UnknownRunError(Exception):
+class UnknownRunError(UsageError):
     """No run, or more than one, is meant; the text is one sentence."""
 
 
@@ -27,7 +29,8 @@ def find_run(runs: Sequence[Run], word: str) -> Run:
     found = all_meant(runs, word)
     if len(found) == 1:
         return found[0]
-    raise UnknownRunError(f"{word} may be {_names(found)}: name one of them in full")
+    listed = f"{word} may be {_names(found)}" if word else f"runs: {_names(found)}"
+    raise UnknownRunError(f"{listed}: name one of them in full")
 
 
 def all_meant(runs: Sequence[Run], word: str) -> list[Run]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from verl_tui.exporters.file_names import unique_names
 from verl_tui.failures import note_failure
-from verl_tui.given_files import is_there
+from verl_tui.given_files import UsageError, is_there
 from verl_tui.sources.files.paths import is_folder
 from verl_tui.text import cell
 from verl_tui.whole_file import replacing
@@ -34,7 +34,7 @@ class CsvColumn(NamedTuple):
     values: Sequence[float] | Sequence[str]
 
 
-class ExportError(Exception):
+class ExportError(UsageError):
     """The runs cannot be written to this target; the text is one sentence."""
 
 

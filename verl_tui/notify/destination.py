@@ -19,6 +19,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+from verl_tui.given_files import UsageError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from urllib.parse import SplitResult
@@ -48,7 +50,7 @@ _SHORTEST = 4
 """Characters of a part of an address that are hidden where they appear in a sentence."""
 
 
-class DestinationError(Exception):
+class DestinationError(UsageError):
     """There is no usable address; the text is one sentence, without the address."""
 
 

@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from verl_tui.given_files import NO_LINK, is_link
+from verl_tui.given_files import NO_LINK, UsageError, is_link
 from verl_tui.health.finding import Severity
 from verl_tui.whole_file import replacing
 
@@ -20,7 +20,7 @@ _KIND = {"kind": "verl-tui notifications", "version": 1}
 _LARGEST = 16 * 2**20
 
 
-class StateFileError(Exception):
+class StateFileError(UsageError):
     """A file does not hold a state; the text is one sentence that names it."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import escape
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.session.selection import LETTERS
@@ -145,6 +146,8 @@ def _curves(drawing: ChartDrawing) -> Iterator[str]:
         for role in dict.fromkeys(one.alarms.values()):
             way = _way(_alarmed(stretches, one, role), last)
             yield _path(_class(role + BEHIND * one.behind), way)
+        for x, y in chain.from_iterable(stretches) if one.points else ():
+            yield _path(f"dot {_class(one.role)}", _way([[(x, y)]], last))
     yield "</g>"
 
 

@@ -32,7 +32,7 @@ OPTIONS = f"""
 
 def run(options: argparse.Namespace) -> int:
     """Write the tables; return the exit code."""
-    from verl_tui.exporters.csv import ExportError, export
+    from verl_tui.exporters.csv import export
     from verl_tui.runs.views.provenance import ESTIMATED, has_estimated_steps
 
     paths_of(options)
@@ -42,11 +42,8 @@ def run(options: argparse.Namespace) -> int:
     if not runs:
         raise CommandError("no numbers to export", EXIT_NOTHING)
     plain_output()
-    try:
-        with writing(options.output):
-            exported = export(runs, options.output)
-    except ExportError as error:
-        raise CommandError(str(error)) from error
+    with writing(options.output):
+        exported = export(runs, options.output)
     for run in filter(has_estimated_steps, runs):
         print_note(f"{run.name}: {ESTIMATED}")
     for path in exported.files:
