@@ -23,6 +23,7 @@ from urllib.request import (
     OpenerDirector,
     ProxyHandler,
     Request,
+    UnknownHandler,
 )
 
 from verl_tui import __version__
@@ -106,6 +107,7 @@ def exchanged(
         own = {"User-Agent": f"verl-tui/{__version__}", **headers}
         asker = OpenerDirector()
         asker.add_handler(ProxyHandler(dict(proxies or {})))
+        asker.add_handler(UnknownHandler())
         asker.add_handler(HTTPHandler())
         if url.startswith("https:"):
             asker.add_handler(HTTPSHandler(context=_trust()))
@@ -138,7 +140,8 @@ def _body(response: http.client.HTTPResponse, end: float, limit: int) -> bytes:
 def _sentence(error: Exception) -> str:
     own = (getattr(error, name, "") for name in ("verify_message", "strerror"))
     words = next(filter(None, own), "") or str(error) or type(error).__name__
-    says = next(says for kind, says in _SENTENCES.items() if isinstance(error, kind))
+    fits = (says for kind, says in _SENTENCES.items() if isinstance(error, kind))
+    says = next(fits, _SENTENCES[OSError])  # urllib has mere words, too
     return says.format(one_line(str(words), 160))
 
 
