@@ -307,7 +307,7 @@ def test_what_cannot_be_reached_is_said_and_costs_the_others_nothing(
         ),
         (
             answer(b'{"status": "success", "data": {"result": []}}'),
-            "is a Prometheus server that has nothing of a training so far",
+            "cannot be understood: ",
         ),
         (answer(b"\xff\xfe\x00 junk"), "answers with a page without metrics"),
     ],
@@ -316,6 +316,17 @@ def test_a_server_of_something_else_is_said(reply: bytes, why: str) -> None:
     with listening(always(reply)) as address:
         (sentence,) = look(address).sentences
     assert why in sentence
+
+
+def test_a_prometheus_without_a_training_says_so() -> None:
+    def talk(connection: socket.socket, request: str) -> None:
+        found: object = [] if "/series" in request else {"result": []}
+        data = {"status": "success", "data": found}
+        connection.sendall(answer(json.dumps(data).encode()))
+
+    with listening(talk) as address:
+        (sentence,) = look(address).sentences
+    assert "is a Prometheus server that has nothing of a training so far" in sentence
 
 
 @pytest.mark.parametrize(
@@ -401,7 +412,8 @@ def test_a_server_that_finds_a_question_too_large_is_asked_for_less() -> None:
         elif "query_range" in path and "run%3D%22a%22" in form and "step=15" in form:
             connection.sendall(answer(large, "422 Unprocessable Entity"))
         else:
-            data = {"status": "success", "data": {"result": [], "activeTargets": []}}
+            found: object = {"result": [], "activeTargets": []}
+            data = {"status": "success", "data": [] if "/series" in path else found}
             connection.sendall(answer(json.dumps(data).encode()))
 
     with listening(talk) as address:

@@ -91,7 +91,7 @@ def _text(words: Sequence[str], program: CommandParser, config: Config) -> str:
     if name in TOPICS:
         return _page(TOPICS[name].page(config))
     if name in finding_ids():
-        from verl_tui.exporters.guide import describe
+        from verl_tui.exporters.guide.as_text import describe
         from verl_tui.health.guide_settings import load_guide
 
         return _wrapped(describe(load_guide(config.guide), name))

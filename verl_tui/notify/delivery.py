@@ -18,11 +18,9 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 from verl_tui.health.finding import Severity
 from verl_tui.sources.http.addresses import NoAnswerError
-from verl_tui.sources.http.client import exchanged
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -239,6 +237,11 @@ def json_of(message: Message) -> str:
 
 
 def _posted(to: Destination, body: bytes, deadline: float) -> str:
+    # 40 ms, for who names an address
+    from urllib.request import getproxies, proxy_bypass
+
+    from verl_tui.sources.http.client import exchanged
+
     headers = {"Content-Type": "application/json; charset=utf-8"}
     if to.token:
         headers["Authorization"] = f"Bearer {to.token}"

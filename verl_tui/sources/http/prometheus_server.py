@@ -31,7 +31,7 @@ from verl_tui.sources.http.addresses import NoAnswerError
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from verl_tui.records import Record
     from verl_tui.sources.formats.prometheus_text.names import Labels
@@ -194,16 +194,17 @@ class Server:
 
     def _discover(self, now: float) -> None:
         since = max(now - _PAST, self._discovered - _REDISCOVER)
-        with suppress(NoAnswerError):  # what only looks like Prometheus has no targets
-            data = self._data("/api/v1/targets?state=active")
-            targets = _dicts(data, "activeTargets")
-            stated = [promql_duration(one.get("scrapeInterval")) for one in targets]
+        with suppress(
+            NoAnswerError, KeyError
+        ):  # what only looks like Prometheus has no targets
+            targets = self._data("/api/v1/targets?state=active")["activeTargets"]
+            stated = [promql_duration(one["scrapeInterval"]) for one in targets]
             shortest = min(filter(None, stated), default=self.interval)
             self.interval = clamp(shortest, _SHORTEST, _LONGEST)
         period = [("start", f"{since:.0f}"), ("end", f"{now:.0f}")]
         form = urlencode([("match[]", prometheus_names.INFO), *period])
-        for one in _dicts({"": self._data("/api/v1/series", form)}, ""):
-            self._keys[str(one.get("name", ""))] = str(one.get("key", ""))
+        for one in self._data("/api/v1/series", form):
+            self._keys[one.get("name", "")] = one.get("key", "")
         known = {run.labels: run for run in self.runs.values()}
         spans = self._spans(since, now)
         for labels in sorted(spans, key=lambda one: -spans[one][1]):
@@ -310,7 +311,11 @@ class Server:
         first = last - math.floor((last - first) / every) * every
         period = {"start": f"{first:.3f}", "end": f"{last:.3f}", "step": f"{every:g}"}
         form = urlencode({"query": query, **period})
-        return parsed_series(self._data("/api/v1/query_range", form))
+        return [
+            PrometheusSeries(labels.pop("__name__", ""), labels, dict(one["values"]))
+            for one in self._data("/api/v1/query_range", form)["result"]
+            for labels in [one["metric"]]
+        ]
 
     def _data(self, path: str, form: str | None = None) -> Any:
         """Return the data in an answer of Prometheus's API.
@@ -403,27 +408,7 @@ def data_of(body: bytes) -> Any:
     return answer.get("data")
 
 
-def parsed_series(data: Any) -> list[PrometheusSeries]:
-    """Return the series of the data of a range query; invalid entries are left out."""
-    found = []
-    for entry in _dicts(data, "result"):
-        with suppress(KeyError, TypeError, ValueError, AttributeError):
-            points = dict(entry["values"])
-            labels = {str(name): str(value) for name, value in entry["metric"].items()}
-            if set(map(type, points)) <= {int, float}:
-                called = labels.pop("__name__", "")
-                found.append(PrometheusSeries(called, labels, points))
-    return found
-
-
-def _dicts(data: Any, field: str) -> Iterator[dict[Any, Any]]:
-    listed = data.get(field) if isinstance(data, dict) else None
-    for one in listed if isinstance(listed, list) else ():
-        if isinstance(one, dict):
-            yield one
-
-
-def promql_duration(text: object) -> float | None:
+def promql_duration(text: str) -> float | None:
     """Return a duration as Prometheus writes it: `15s`, `1m`, `1m30s`, `500ms`."""
-    pieces = _PIECE.findall(text) if isinstance(text, str) else []
+    pieces = _PIECE.findall(text)
     return sum(int(number) * _UNITS[unit] for number, unit in pieces) or None
