@@ -13,8 +13,6 @@ from collections import defaultdict
 from itertools import chain, starmap
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-import numpy as np
-
 from verl_tui import prometheus_names
 from verl_tui.metrics import slashed
 from verl_tui.sources.fields.jsonl import written_number
@@ -239,6 +237,8 @@ def quantile(buckets: Mapping[float, float], share: float) -> float | None:
         buckets: Upper bound -> how many values lie up to it; the greatest bound is infinite.
         share: From 0 to 1.
     """
+    import numpy as np  # after the first frame
+
     count = buckets.get(math.inf, 0.0)
     bounds = sorted(one for one in buckets if math.isfinite(one))
     if not bounds or not 0 < count < math.inf:
