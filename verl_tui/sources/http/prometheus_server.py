@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from contextlib import suppress
-from time import localtime, strftime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -132,12 +131,8 @@ class ServedRun(AddressRun):
 
     @property
     def note(self) -> str | None:
-        """Say how exact its past is, and since when nothing has come."""
-        since = None
-        if not self.live and self.rows.newest is not None:
-            newest = strftime("%H:%M:%S", localtime(self.rows.newest))
-            since = f"nothing new since {newest}"
-        return joined_notes(self.rows.note, self.coarse, since)
+        """Say how exact its past is."""
+        return joined_notes(self.rows.note, self.coarse)
 
 
 class Server:

@@ -65,8 +65,6 @@ class StepRows:
     def __init__(self) -> None:
         self.findings: tuple[tuple[str, str], ...] = ()
         """Ids and severities that our exporter states at the newest moment."""
-        self.newest: float | None = None
-        """Time of the newest point that was taken."""
         self._times: list[float] = []
         self._steps: list[int] = []
         """The steps reached, and when."""
@@ -105,11 +103,10 @@ class StepRows:
         logged = self._logged
         for at, moment in _moments(lines, keys).items():
             if at > self._logged and (moment["stated"] or moment["metrics"]):
-                self._logged = self.newest = at
+                self._logged = at
                 yield from self._logs(at, moment)
             if at > self._measured and (figures := _clocked(moment)):
                 self._measured = at
-                self.newest = max(at, self.newest or at)
                 yield self._new_row(at, figures, clocked=True)
         if self._logged > logged:
             yield from self._said(lines)
