@@ -196,8 +196,7 @@ def test_export_of_several_runs(
     log(0.03, name="b")
     assert main(["export", "csv", str(tmp_path / "logs")]) == 64
     assert (
-        complaint(capsys)
-        == "2 runs (a, b) cannot go into one file: name a directory with -o"
+        complaint(capsys) == "2 runs cannot go into one file: name a directory with -o"
     )
     assert (
         main(["export", "csv", str(tmp_path / "logs"), "-o", str(tmp_path / "out")])

@@ -63,7 +63,7 @@ SOURCE_UNREADABLE = "verl_source_unreadable_total"
 SOURCE_CHANGED = "verl_source_modified_timestamp_seconds"
 """How the sources of a run do, by `run` and `format`."""
 LEFT_OUT = "verl_exporter_left_out"
-"""How much is beyond the exporter's limits, by `kind`: `runs`, `metrics` or `devices`."""
+"""How much is beyond the exporter's limits, by `kind`: `runs` or `metrics`."""
 
 OWN = {
     STEPS: "Optimiser steps that a run has made.",

@@ -82,11 +82,13 @@ def test_every_metric_is_there_in_base_units_and_leads_back_to_its_key(
             "actor/ppo_kl": [0.5, 0.02],
             "perf/max_memory_allocated_gb": [1, 2],
             "odd key!": [3, 4],
+            "system/gpu.1.memoryAllocatedBytes": [5e10, 6e10],
         },
     )
     found = scraped(monitor)
     assert found["verl_actor_ppo_kl"] == {of(run="a"): 0.02}
     assert found["verl_perf_max_memory_allocated_bytes"] == {of(run="a"): 2 * 2**30}
+    assert found["verl_gpu_memory_used_bytes"] == {of(run="a", device="1"): 6e10}
     back = {
         dict(labels)["name"]: dict(labels)["key"]
         for labels in found["verl_metric_info"]
@@ -185,8 +187,8 @@ def test_what_is_beyond_the_limits_is_said_and_indicators_come_first(
         feed(monitor, run, {**others, "actor/ppo_kl": [0.01]})
     page = exposition(monitor, NOW, ExportLimits(runs=2, metrics=3))
     assert page.left_out == (
-        "1 run is left out: at most 2 are exported",
-        "12 metrics are left out: at most 3 of a run are exported",
+        "1 run left out: at most 2 exported",
+        "12 metrics left out: at most 3 of a run exported",
     )
     found = scraped(monitor, ExportLimits(runs=2, metrics=3))
     assert found["verl_exporter_left_out"][of(kind="runs")] == 1

@@ -12,8 +12,7 @@ from verl_tui.exporters.prometheus import exposition
 from verl_tui.monitor import Monitor
 from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.sources.fields.row_batcher import MetricRow
-from verl_tui.sources.formats.prometheus_text.figures import PageFigures
-from verl_tui.sources.formats.prometheus_text.page import read_page
+from verl_tui.sources.formats.prometheus_text.page import PageFigures, read_page
 from verl_tui.sources.formats.prometheus_text.rows import StepRows
 
 NOW = 1_790_000_000.0
@@ -51,9 +50,8 @@ def test_a_page_reads_back_as_what_the_logs_said(runs: tuple[str, ...]) -> None:
     found = {run: part for run, part in page.runs.items() if run}
     assert found.keys() == set(runs)
     for part in found.values():
-        lines, keys = PageFigures().take({"": (part, NOW)}, NOW)
-        (row,) = (
-            one for one in StepRows().take(lines, keys) if isinstance(one, MetricRow)
-        )
+        lines = PageFigures().take({"": (part, NOW)}, NOW)
+        said = StepRows().take(lines, page.keys)
+        (row,) = (one for one in said if isinstance(one, MetricRow))
         assert dict(zip(row.keys, row.values, strict=True)) == pytest.approx(SAID)
         assert (row.step, row.time) == (7, NOW - 10)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from null_rates import MOST, drawn, measure
 
-from verl_tui.exporters.guide import describe
+from verl_tui.exporters.guide.as_text import describe
 from verl_tui.health.guide_settings import load_guide
 
 if TYPE_CHECKING:

@@ -13,13 +13,10 @@ from verl_tui.config import Config
 from verl_tui.health.finding import Finding, Severity, Verdict
 from verl_tui.monitor import Monitor, load
 from verl_tui.notify.changes import Changes
-from verl_tui.notify.delivery import NotSentError
-from verl_tui.notify.destination import Destination
-from verl_tui.notify.message import Message, of_finding
-from verl_tui.notify.notifier import Notifier, of_guard
+from verl_tui.notify.delivery import Destination, NotSentError
+from verl_tui.notify.message import Message, of_finding, of_guard
+from verl_tui.notify.notifier import Notifier, Sender, StateFileError
 from verl_tui.notify.notify_settings import Choice, NotifySettings
-from verl_tui.notify.sender import Sender
-from verl_tui.notify.state_file import StateFileError, read_state, write_state
 from verl_tui.records import Batch, SourceStatus
 
 if TYPE_CHECKING:
@@ -106,7 +103,7 @@ def test_what_the_user_has_acknowledged_is_not_reported() -> None:
 
 def test_json_has_the_documented_fields() -> None:
     data = Message(
-        "finding", 1_599_360_473.4, "", run="run", finding="kl-high"
+        event="finding", time=1_599_360_473.4, message="", run="run", finding="kl-high"
     ).as_data()
     assert list(data) == [
         *(
@@ -206,10 +203,10 @@ def check(
 ) -> list[str]:
     """One check of a series, as cron would run it."""
     found, sent = notifier(settings, fails=fails)
-    read_state(path, found)
+    found.read_state(path)
     found.look(monitored(*findings), now)
     found.close(keeps_held=True)
-    write_state(path, found)
+    found.write_state(path)
     return reported(sent)
 
 
@@ -241,11 +238,11 @@ def test_another_file_is_left_alone(tmp_path: Path, text: str) -> None:
     with pytest.raises(
         StateFileError, match=r"notes\.txt: is not a file that `check --state` wrote"
     ):
-        read_state(path, notifier(NotifySettings())[0])
+        notifier(NotifySettings())[0].read_state(path)
     link = tmp_path / "link"
     link.symlink_to(path)
     with pytest.raises(StateFileError, match="link: "):
-        read_state(link, notifier(NotifySettings())[0])
+        notifier(NotifySettings())[0].read_state(link)
 
 
 # -- the notifier ---------------------------------------------------------------------------------

@@ -10,17 +10,16 @@ import pytest
 from webhook_server import HANGING, answer, webhook
 
 from verl_tui.health.finding import Severity
-from verl_tui.notify.delivery import NotSentError, deliver
-from verl_tui.notify.destination import Destination
+from verl_tui.notify.delivery import Destination, NotSentError, deliver
 from verl_tui.notify.message import Message
-from verl_tui.notify.sender import Sender
+from verl_tui.notify.notifier import Sender
 
 NOW = 1_800_000_000.0
 NAME = "the webhook from VERL_TUI_NOTIFY_URL"
 MESSAGE = Message(
-    "finding",
-    NOW,
-    "policy KL was above 0.2",
+    event="finding",
+    time=NOW,
+    message="policy KL was above 0.2",
     run="run_7",
     finding="kl-high",
     severity=Severity.CRITICAL,

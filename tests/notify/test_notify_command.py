@@ -261,7 +261,7 @@ def test_apprise_follows_no_redirect_and_calls_nobody(
         "step:1 - critic/score/mean:0.5\nTraceback (most recent call last):\n"
         'ValueError: <at user_id="all"> @everyone\n'
     )
-    monkeypatch.setattr("verl_tui.notify.sender.PAUSES", ())
+    monkeypatch.setattr("verl_tui.notify.notifier.PAUSES", ())
     monkeypatch.setenv("VERL_TUI_NOTIFY_URL", server.url.replace("http://", "json://"))
     with webhook() as other:
         server.answers[:] = [answer(307, f"Location: {other.url}")]

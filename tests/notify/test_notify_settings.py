@@ -9,8 +9,13 @@ from typing import Any
 import pytest
 
 from verl_tui.config import Config, documented_defaults
-from verl_tui.health.finding import Severity
-from verl_tui.notify.notify_settings import NotifySettings, QuietHours, parse_settings
+from verl_tui.health.finding import Finding, Severity
+from verl_tui.notify.notify_settings import (
+    Choice,
+    NotifySettings,
+    QuietHours,
+    parse_settings,
+)
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -18,6 +23,10 @@ else:
     import tomli as tomllib
 
 KNOWN = {"kl-high", "hang", "crash"}
+
+
+def wants(choice: Choice, id: str, severity: Severity) -> bool:
+    return choice.wants(Finding(id, severity, ""))
 
 
 def test_an_empty_table_is_the_default() -> None:
@@ -54,13 +63,13 @@ def test_every_setting_is_read() -> None:
     assert (found.commands, found.guard) == ({"guard"}, {"tripped", "best"})
     assert (found.preset, found.file) == ("json", Path("/etc/address.toml"))
     debug, main, other = map(found.choice_for, ("debug_7", "main", "other"))
-    assert not debug.wants("crash", Severity.CRITICAL)
+    assert not wants(debug, "crash", Severity.CRITICAL)
     assert debug.states == frozenset()
-    assert main.wants("hang", Severity.INFO)
-    assert not main.wants("crash", Severity.CRITICAL)
+    assert wants(main, "hang", Severity.INFO)
+    assert not wants(main, "crash", Severity.CRITICAL)
     assert main.states == other.states == {"crashed", "ended?"}
-    assert other.wants("kl-high", Severity.WARNING)
-    assert not other.wants("kl-high", Severity.INFO)
+    assert wants(other, "kl-high", Severity.WARNING)
+    assert not wants(other, "kl-high", Severity.INFO)
 
 
 def test_the_example_of_the_manual_is_understood() -> None:
@@ -71,7 +80,7 @@ def test_the_example_of_the_manual_is_understood() -> None:
         "\n".join(line.removeprefix("#") for line in example.splitlines())
     )
     settings = parse_settings(table["notify"], KNOWN)
-    assert not settings.choice_for("debug_1").wants("crash", Severity.CRITICAL)
+    assert not wants(settings.choice_for("debug_1"), "crash", Severity.CRITICAL)
 
 
 @pytest.mark.parametrize(

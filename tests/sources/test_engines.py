@@ -19,7 +19,7 @@ from verl_tui.records import Batch, SourceStatus
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.http.client import AUTHORIZATION
-from verl_tui.sources.http.engines import MOST, Engines
+from verl_tui.sources.http.served import MOST, Served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,29 +109,30 @@ def console_of(count: int, modified: float = NOW) -> Batch:
 
 
 def test_at_most_sixteen_of_a_run_are_asked() -> None:
-    engines = Engines()
-    engines.heed(console_of(MOST + 3))
-    found = list(engines.found(NOW))
+    served = Served((), engines=True)
+    served.heed(console_of(MOST + 3))
+    served.look(NOW)
+    found = [source for _, source in served.sources()]
     assert len(found) == MOST
-    assert list(engines.found(NOW)) == []
-    engines.ask_once()
-    assert "3 further engines are not asked" in (found[0][1].status().note or "")
-    assert found[1][1].status().note is None, (
-        "nothing of it is taken together with the others"
-    )
+    assert list(served.sources()) == []
+    served.settle()
+    assert found[0].status().note == "3 further engines are not asked"
+    assert found[1].status().note is None, "nothing of it is taken with the others"
 
 
 def test_engines_that_are_named_no_longer_are_let_go_and_taken_up_again() -> None:
-    engines = Engines()
-    engines.heed(console_of(2))
-    (_, first), (_, second) = engines.found(NOW)
-    engines.heed(console_of(0))
-    assert list(engines.found(NOW)) == []
-    assert first.poller.stop.is_set()
-    assert second.poller.stop.is_set()
-    assert (first.status().note or "").startswith("no longer asked")
-    engines.heed(console_of(2))
-    assert [source.leads for _, source in engines.found(NOW)] == [True, False]
+    served, sources = Served((), engines=True), []
+    for count in (2, 0, 2):
+        served.heed(console_of(count))
+        served.look(NOW)
+        if count:
+            sources = [source for _, source in served.sources()] or sources
+        assert [one.poller.is_paused for one in sources] == [not count] * 2
+        told = (sources[0].status().note or "").startswith("no longer asked")
+        assert told is (count == 0)
+    served.heed(console_of(2))
+    served.look(NOW + 4000.0)
+    assert all(one.poller.is_paused for one in sources), "the log is silent"
 
 
 # -- from a console to figures ---------------------------------------------------------------------
@@ -235,10 +236,8 @@ def test_a_page_without_figures_of_an_engine_says_what_to_set(tmp_path: Path) ->
         )
         thread.join(5)
     (run,) = monitor.runs.values()
-    note = (
-        run.sources[f"http://127.0.0.1:{server.server_port}/metrics"].status.note or ""
-    )
-    assert "rollout.disable_log_stats=false" in note
+    status = run.sources[f"http://127.0.0.1:{server.server_port}/metrics"].status
+    assert "rollout.disable_log_stats=false" in (status.problem or "")
 
 
 def follow(path: str, *, scrape_engines: bool) -> Monitor:

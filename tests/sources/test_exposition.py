@@ -1,26 +1,21 @@
-"""Saved pages of metrics: recognised by what they hold, read line by line, and never a crash."""
+"""Saved pages of metrics: recognised by what they hold, and never a crash."""
 
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from log_reading import read_run
-from prometheus_client.parser import text_string_to_metric_families
 
 from verl_tui.records import MetricRows, Unreadable
 from verl_tui.runs.views.devices import logged_devices
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.formats.prometheus_text import reader as exposition
-from verl_tui.sources.formats.prometheus_text.figures import PageFigures
-from verl_tui.sources.formats.prometheus_text.names import machine_figures
-from verl_tui.sources.formats.prometheus_text.page import read_page
+from verl_tui.sources.formats.prometheus_text.page import PageFigures, read_page
 from verl_tui.sources.formats.prometheus_text.rows import StepRows
-from verl_tui.text import one_line
 
 TUTORIAL = b"""\
 # HELP verl_training_steps_total Total training steps
@@ -127,11 +122,13 @@ def rows(*moments: dict[str, str]) -> list[MetricRow]:
     said: list[object] = []
     for at, pages in enumerate(moments):
         time = 10.0 * (at + 1)
+        read = {worker: read_page(text.encode()) for worker, text in pages.items()}
         taken = {
-            worker: (read_page(text.encode()).runs.popitem()[1], time)
-            for worker, text in pages.items()
+            worker: (next(iter(page.runs.values())), time)
+            for worker, page in read.items()
         }
-        said += run.take(*figures.take(taken, time))
+        (keys, *_) = (page.keys for page in read.values())
+        said += run.take(figures.take(taken, time), keys)
     return [one for one in said if isinstance(one, MetricRow)]
 
 
@@ -146,7 +143,8 @@ def metrics(*moments: dict[str, str]) -> list[dict[str, float]]:
         (  # counters are rates, and a process that began anew counts from nothing
             [
                 {
-                    "a": f'vllm:t_total{{engine="0"}} {first}\nvllm:t_total{{engine="1"}} {second}\n'
+                    "a": f'# TYPE vllm:t_total counter\nvllm:t_total{{engine="0"}} {first}\n'
+                    f'vllm:t_total{{engine="1"}} {second}\n'
                 }
                 for first, second in ((100, 50), (200, 70), (30, 90))
             ],
@@ -155,11 +153,11 @@ def metrics(*moments: dict[str, str]) -> list[dict[str, float]]:
         (  # workers are one run: levels are averaged, amounts added
             [
                 {
-                    "a": "verl_training_steps_total 7\nverl_average_reward 0.25\nx_requests 3\n",
-                    "b": "verl_training_steps_total 8\nverl_average_reward 0.75\nx_requests 4\n",
+                    "a": "verl_training_steps_total 7\nverl_average_reward 0.25\nvllm:num_requests_running 3\n",
+                    "b": "verl_training_steps_total 8\nverl_average_reward 0.75\nvllm:num_requests_running 4\n",
                 }
             ],
-            [{"verl_average_reward": 0.5, "x_requests": 7.0}],
+            [{"verl_average_reward": 0.5}, {"vllm:num_requests_running": 7.0}],
         ),
         (  # labels that say of what tell metrics apart
             [
@@ -178,7 +176,7 @@ def metrics(*moments: dict[str, str]) -> list[dict[str, float]]:
         (  # hosts tell their load between two pages
             [
                 {
-                    "": f'node_cpu_seconds_total{{instance="n1:9100",mode="idle",cpu="0"}} {idle}\n'
+                    "": f'# TYPE node_cpu_seconds_total counter\nnode_cpu_seconds_total{{instance="n1:9100",mode="idle",cpu="0"}} {idle}\n'
                     f'node_cpu_seconds_total{{instance="n1:9100",mode="user",cpu="0"}} {busy}\n'
                     'node_memory_MemTotal_bytes{instance="n1:9100"} 100\n'
                     'node_memory_MemAvailable_bytes{instance="n1:9100"} 40\n'
@@ -215,67 +213,68 @@ verl_last_step_timestamp_seconds{run="r"} 1000.5
     assert row.values[0] == pytest.approx(3.5)
 
 
-def test_devices_of_many_nodes_have_keys_as_wandbs() -> None:
-    labels = {"gpu": "3", "Hostname": "node-07", "UUID": "GPU-1"}
-    figures_seen = [
-        ("DCGM_FI_DEV_GPU_UTIL", labels, 97.0),
-        ("DCGM_FI_DEV_FB_USED", labels, 60_000.0),
-        ("DCGM_FI_DEV_FB_FREE", labels, 20_000.0),
-        ("DCGM_FI_DEV_GPU_TEMP", labels, 9223372036854775794.0),
-        ("ray_node_gpus_utilization", {"ip": "10.0.0.7", "GpuIndex": "3"}, 96.0),
-        ("DCGM_FI_DEV_GPU_UTIL", {**labels, "GPU_I_ID": "1"}, 5.0),
-    ]
-    assert machine_figures(figures_seen) == {
-        "cluster/gpu.3.gpu/l:node-07": 97.0,
-        "cluster/gpu.3.memoryAllocatedBytes/l:node-07": 60_000 * 2**20,
-        "cluster/gpu.3.memoryAllocated/l:node-07": 75.0,
-    }
-
-
-def test_rays_and_ascends_units_become_bytes_and_watts() -> None:
-    ray = {"ip": "10.0.0.7", "GpuIndex": "0"}
-    figures_seen = [
-        ("ray_node_gram_used", ray, 1000.0),
-        ("ray_node_gpu_power_milliwatts", ray, 350_000.0),
-    ]
-    assert machine_figures(figures_seen) == {
-        "cluster/gpu.0.memoryAllocatedBytes/l:10.0.0.7": 1000 * 2**20,
-        "cluster/gpu.0.powerWatts/l:10.0.0.7": 350.0,
-    }
-    npu = {"id": "5", "instance": "node9:8082", "model_name": "910B"}
-    figures_seen = [
-        ("npu_chip_info_hbm_used_memory", npu, 16.0),
-        ("npu_chip_info_hbm_total_memory", npu, 64.0),
-    ]
-    assert (
-        machine_figures(figures_seen)["cluster/gpu.5.memoryAllocated/l:node9"] == 25.0
-    )
-
-
-_TEXT = st.text(alphabet='ab é"\\\\,={}#\u202e', max_size=6)
-
-
-@given(
-    labels=st.dictionaries(st.sampled_from(["a", "b", "le", "x_1"]), _TEXT, max_size=3),
-    value=st.floats(),
-    comma=st.booleans(),
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        (  # many nodes have keys as W&B's; of several exporters the first counts
+            'DCGM_FI_DEV_GPU_UTIL{gpu="3",Hostname="node-07"} 97\n'
+            'DCGM_FI_DEV_FB_USED{gpu="3",Hostname="node-07"} 60000\n'
+            'DCGM_FI_DEV_FB_FREE{gpu="3",Hostname="node-07"} 20000\n'
+            'DCGM_FI_DEV_GPU_TEMP{gpu="3",Hostname="node-07"} 9223372036854775794\n'
+            'ray_node_gpus_utilization{ip="10.0.0.7",GpuIndex="3"} 96\n'
+            'DCGM_FI_DEV_GPU_UTIL{gpu="3",Hostname="node-07",GPU_I_ID="1"} 5\n',
+            {
+                "cluster/gpu.3.gpu/l:node-07": 97.0,
+                "cluster/gpu.3.memoryAllocatedBytes/l:node-07": 60_000 * 2**20,
+                "cluster/gpu.3.memoryAllocated/l:node-07": 75.0,
+            },
+        ),
+        (
+            'ray_node_gram_used{ip="10.0.0.7",GpuIndex="0"} 1000\n'
+            'ray_node_gpu_power_milliwatts{ip="10.0.0.7",GpuIndex="0"} 350000\n',
+            {
+                "cluster/gpu.0.memoryAllocatedBytes/l:10.0.0.7": 1000 * 2**20,
+                "cluster/gpu.0.powerWatts/l:10.0.0.7": 350.0,
+            },
+        ),
+        (
+            'npu_chip_info_hbm_used_memory{id="5",instance="node9:8082"} 16\n'
+            'npu_chip_info_hbm_total_memory{id="5",instance="node9:8082"} 64\n',
+            {
+                "cluster/gpu.5.memoryAllocatedBytes/l:node9": 16 * 2**20,
+                "cluster/gpu.5.memoryAllocated/l:node9": 25.0,
+            },
+        ),
+    ],
 )
-def test_plain_lines_are_read_as_prometheus_client_reads_them(
-    labels: dict[str, str], value: float, comma: bool
+def test_figures_of_machines(page: str, expected: dict[str, float]) -> None:
+    assert metrics({"": page}) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("page", "flaw"),
+    [
+        (b"a 1\nb{x 3\nc 2\n", (2, "cannot be read from here on: ")),
+        (b"a 1\nb 2.", (2, "its last line has no end")),
+        (b"# TYPE a gauge\na 1\n# EOF", None),
+    ],
+)
+def test_of_a_damaged_page_what_came_before_is_read(
+    page: bytes, flaw: tuple[int, str] | None
 ) -> None:
-    escaped = {
-        name: text.replace("\\", "\\\\").replace('"', '\\"')
-        for name, text in labels.items()
-    }
-    words = ",".join(f'{name}="{text}"' for name, text in escaped.items()) + (
-        "," if comma and labels else ""
-    )
-    number = repr(value).replace("inf", "Inf").replace("nan", "NaN")
-    (family,) = text_string_to_metric_families(f"name{{{words}}} {number}\n")
-    (expected,) = family.samples
-    (scrape,) = read_page(f"name{{{words}}} {number}\n".encode()).runs.values()
-    ((_, read), number_read) = next(iter(scrape.samples.items()))
-    assert read == tuple(
-        sorted((name, one_line(text, 300)) for name, text in expected.labels.items())
-    )
-    assert repr(number_read) == repr(float(expected.value))
+    read = read_page(page)
+    assert [(one.name, one.value) for one in read.runs[""]] == [("a", 1.0)]
+    if flaw is None:
+        assert read.flaw is None
+    else:
+        assert read.flaw is not None
+        assert (read.flaw[0], read.flaw[1][: len(flaw[1])]) == flaw
+
+
+def test_without_prometheus_client_it_is_said_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    (flaw,) = read(TUTORIAL)
+    assert isinstance(flaw, Unreadable)
+    assert "pip install 'verl-tui[prometheus]'" in flaw.reason

@@ -249,16 +249,12 @@ def test_failing_query_costs_its_field_only(
         }
 
 
-def test_lost_device_keeps_its_name(stub: Stub) -> None:
+def test_a_lost_device_says_so_and_costs_no_other(stub: Stub) -> None:
     lost = "GetHandleByIndex@1:15"
     before, after = stub.read([{}, {"env": {"STUB_FAIL": lost}}], STUB_COUNT="2")
     assert before["gpus"][1]["utilization"] == 10.0
-    fault = "fell off the bus"
-    assert Gpu(**after["gpus"][1]) == Gpu("1", "NVIDIA H100 80GB HBM3", fault=fault)
+    assert Gpu(**after["gpus"][1]) == Gpu("1", "GPU", fault="fell off the bus")
     assert after["gpus"][0] == before["gpus"][0]
-    assert Gpu(**stub.gpus(STUB_COUNT="2", STUB_FAIL=lost)[1]) == Gpu(
-        "1", "GPU", fault=fault
-    )
 
 
 def test_lost_device_restarts_nvml_at_a_slow_pace(stub: Stub, tmp_path: Path) -> None:
@@ -274,27 +270,22 @@ def test_lost_device_restarts_nvml_at_a_slow_pace(stub: Stub, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("code", ["1", "9", "18", "999"])
-def test_stale_nvml_is_started_afresh(stub: Stub, tmp_path: Path, code: str) -> None:
+def test_nvml_that_fails_is_started_afresh_a_minute_later(
+    stub: Stub, tmp_path: Path, code: str
+) -> None:
     journal = tmp_path / "journal"
     steps = [
         {},
         {"now": 1.0, "env": {"STUB_FAIL": f"GetCount:{code}"}},
         {"now": 2.0, "env": {"STUB_FAIL": ""}},
+        {"now": 61.0},
     ]
-    good, bad, waiting, back = stub.read(
-        [*steps, {"now": 61.0}], STUB_JOURNAL=str(journal)
-    )
+    good, bad, waiting, back = stub.read(steps, STUB_JOURNAL=str(journal))
     assert (good["problem"], back["problem"]) == (None, None)
     assert len(back["gpus"]) == 8
     assert bad["problem"] is not None
     assert waiting["problem"] == bad["problem"]
-    assert journal.read_text().split() == [
-        "init",
-        "shutdown",
-        "init",
-        "shutdown",
-        "init",
-    ]
+    assert journal.read_text().split() == ["init", "shutdown", "init"]
 
 
 def test_driver_that_comes_later_is_seen_at_a_slow_pace(

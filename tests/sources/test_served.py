@@ -27,7 +27,7 @@ from verl_tui.sources.formats.prometheus_text.names import PrometheusSeries
 from verl_tui.sources.formats.prometheus_text.rows import StepRows
 from verl_tui.sources.http import addresses
 from verl_tui.sources.http.addresses import NoAnswerError
-from verl_tui.sources.http.client import AUTHORIZATION, CA_FILE, Client
+from verl_tui.sources.http.client import AUTHORIZATION, CA_FILE, ask
 from verl_tui.sources.http.poller import Poller
 from verl_tui.sources.http.served import Served
 
@@ -107,9 +107,8 @@ def always(reply: bytes) -> Talk:
 def asked(address: str, **settings: float) -> str:
     """Return the sentence that a server comes to."""
     place = addresses.parse_address(f"{address}/metrics")
-    client = Client(**settings)  # type: ignore[arg-type]
     with pytest.raises(NoAnswerError) as error:
-        client.ask(place)
+        ask(place, **settings)  # type: ignore[arg-type]
     return str(error.value)
 
 
@@ -133,7 +132,7 @@ def test_a_server_that_never_ends_its_answer_is_cut_off() -> None:
             f"asks for a login: put one into ~/.netrc, or a header into {AUTHORIZATION}",
         ),
         (answer(b"", "403 Forbidden"), "refuses access (HTTP 403)"),
-        (answer(b"", "404 Not Found"), "finds nothing at this address (HTTP 404)"),
+        (answer(b"", "404 Not Found"), "has no metrics at this address (HTTP 404)"),
         (answer(b"", "500 Oops"), "answers with HTTP 500"),
         (answer(b"", "799 What"), "answers with HTTP 799"),
         (b"", "closes the connection without an answer"),
@@ -197,7 +196,7 @@ def test_logins_come_from_the_environment_or_netrc(
             (AUTHORIZATION, "Bearer x"),
         ):
             monkeypatch.setenv(name, value)
-            assert Client().ask(place) == b"ok"
+            assert ask(place) == b"ok"
     assert seen == [
         "",
         f"Authorization: Basic {base64.b64encode(b'me:pw').decode()}",
@@ -308,7 +307,7 @@ def test_what_cannot_be_reached_is_said_and_costs_the_others_nothing(
         ),
         (
             answer(b'{"status": "success", "data": {"result": []}}'),
-            "is a Prometheus server that has nothing of a training so far",
+            "cannot be understood: ",
         ),
         (answer(b"\xff\xfe\x00 junk"), "answers with a page without metrics"),
     ],
@@ -317,6 +316,17 @@ def test_a_server_of_something_else_is_said(reply: bytes, why: str) -> None:
     with listening(always(reply)) as address:
         (sentence,) = look(address).sentences
     assert why in sentence
+
+
+def test_a_prometheus_without_a_training_says_so() -> None:
+    def talk(connection: socket.socket, request: str) -> None:
+        found: object = [] if "/series" in request else {"result": []}
+        data = {"status": "success", "data": found}
+        connection.sendall(answer(json.dumps(data).encode()))
+
+    with listening(talk) as address:
+        (sentence,) = look(address).sentences
+    assert "is a Prometheus server that has nothing of a training so far" in sentence
 
 
 @pytest.mark.parametrize(
@@ -344,7 +354,7 @@ def test_a_source_that_went_away_says_since_when_and_why() -> None:
         ((name, source),) = served.sources()
         assert name == address.removeprefix("http://")
         (rows, _), up = source.read(), source.status()
-        served.settle()
+        source.poller.ask()
         down = source.status()
     assert rows
     assert up.problem is None
@@ -402,7 +412,8 @@ def test_a_server_that_finds_a_question_too_large_is_asked_for_less() -> None:
         elif "query_range" in path and "run%3D%22a%22" in form and "step=15" in form:
             connection.sendall(answer(large, "422 Unprocessable Entity"))
         else:
-            data = {"status": "success", "data": {"result": [], "activeTargets": []}}
+            found: object = {"result": [], "activeTargets": []}
+            data = {"status": "success", "data": [] if "/series" in path else found}
             connection.sendall(answer(json.dumps(data).encode()))
 
     with listening(talk) as address:

@@ -11,11 +11,9 @@ from watching import lines, until
 
 from verl_tui.config import Config
 from verl_tui.monitor import load
-from verl_tui.notify.delivery import NotSentError
-from verl_tui.notify.destination import Destination
-from verl_tui.notify.notifier import Notifier
+from verl_tui.notify.delivery import Destination, NotSentError
+from verl_tui.notify.notifier import Notifier, Sender
 from verl_tui.notify.notify_settings import NotifySettings
-from verl_tui.notify.sender import Sender
 from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.tui.app import VerlApp
 

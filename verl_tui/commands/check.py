@@ -151,11 +151,9 @@ def _notifier(options: argparse.Namespace, config: Config) -> Notifier | None:
         if options.state is not None:
             raise CommandError("--state keeps what --notify has sent")
         return None
-    from verl_tui.notify.state_file import read_state
-
     notifier = sending_notifier(config)
     if options.state is not None:
-        read_state(options.state, notifier)
+        notifier.read_state(options.state)
     return notifier
 
 
@@ -165,15 +163,13 @@ def _notify(
     """Send the notifications that are due; problems are reported, and do not change the exit
     code.
     """
-    from verl_tui.notify.state_file import write_state
-
     notifier.look(monitor, now)
     # With a state file, the next check sums up the messages that were held back.
     print_messages(notifier.close(keeps_held=state is not None))
     if state is None:
         return
     try:
-        write_state(state, notifier)
+        notifier.write_state(state)
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         print_message(f"{state}: {why}; the next check sends the same again")

@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
 
         print(dashboard(guide))
     else:
-        from verl_tui.exporters.guide import describe
+        from verl_tui.exporters.guide.as_text import describe
 
         print(*describe(guide), sep="\n")
     return 0

@@ -76,7 +76,7 @@ def manual(words: Sequence[str], program: CommandParser, config: Config) -> str:
         styled = colour() and (not pager or _is_less(pager))
         return as_text(TOPICS[name][1](config), _width(), styled=styled)
     if name in finding_ids():
-        from verl_tui.exporters.guide import describe
+        from verl_tui.exporters.guide.as_text import describe
         from verl_tui.health.guide_settings import load_guide
 
         return _wrapped(describe(load_guide(config.guide), name))

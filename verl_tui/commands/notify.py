@@ -49,13 +49,14 @@ def run(options: argparse.Namespace) -> int:
 
 def _test(options: argparse.Namespace, config: Config) -> int:
     from verl_tui.notify.delivery import NotSentError, deliver
-    from verl_tui.notify.message import trial
+    from verl_tui.notify.message import Message
 
     to = destination_for(settings_for(config), options.preset)
     if to is None:
         raise CommandError(NO_ADDRESS)
     try:
-        answer = deliver(to, trial(time.time()))
+        words = "this is a test: messages from here arrive"
+        answer = deliver(to, Message(event="test", time=time.time(), message=words))
     except NotSentError as error:
         print_message(str(error))
         return EXIT_UNSENT
@@ -67,7 +68,7 @@ def _show(options: argparse.Namespace, config: Config) -> int:
     """Show what a check would send, the limits considered."""
     from verl_tui.notify.changes import Changes
     from verl_tui.notify.delivery import json_of
-    from verl_tui.notify.limits import Limits
+    from verl_tui.notify.notifier import Limits
 
     now = time.time()
     settings = settings_for(config)

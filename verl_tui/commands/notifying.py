@@ -10,7 +10,7 @@ from verl_tui.commands.arguments import CommandError
 
 if TYPE_CHECKING:
     from verl_tui.config import Config
-    from verl_tui.notify.destination import Destination
+    from verl_tui.notify.delivery import Destination
     from verl_tui.notify.notifier import Notifier
     from verl_tui.notify.notify_settings import NotifySettings
 
@@ -41,7 +41,7 @@ def destination_for(
     Raises:
         CommandError: The address or its file is not usable, or apprise is missing.
     """
-    from verl_tui.notify.destination import destination
+    from verl_tui.notify.delivery import destination
 
     found = destination(os.environ, settings.file, preset or settings.preset)
     if found is not None and found.preset == "apprise" and not find_spec("apprise"):

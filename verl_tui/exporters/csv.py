@@ -58,31 +58,18 @@ def export(runs: Sequence[Run], target: str) -> Exported:
         OSError: A file cannot be written.
     """
     path = Path(target)
-    if _is_directory(target) or (len(runs) > 1 and _may_become_directory(target)):
+    is_folder_name = target.endswith(("/", os.sep)) or is_folder(path)
+    may_become_one = len(runs) > 1 and not path.suffix and not is_there(path)
+    if target != "-" and (is_folder_name or may_become_one):
         return _into_directory(runs, path)
     if len(runs) > 1:
-        names = ", ".join(run.name for run in runs[:3])
-        if len(runs) > 3:
-            names += " …"
-        raise ExportError(
-            f"{len(runs)} runs ({names}) cannot go into one file: name a directory with -o"
-        )
+        why = "cannot go into one file: name a directory with -o"
+        raise ExportError(f"{len(runs)} runs {why}")
     if target == "-":
         write_csv(runs[0], sys.stdout)
         return Exported([])
     _write(runs[0], path)
     return Exported([path])
-
-
-def _is_directory(target: str) -> bool:
-    if target == "-":
-        return False
-    return target.endswith(("/", os.sep)) or is_folder(Path(target))
-
-
-def _may_become_directory(target: str) -> bool:
-    path = Path(target)
-    return target != "-" and not path.suffix and not is_there(path)
 
 
 def write_csv(run: Run, file: TextIO) -> None:
@@ -133,28 +120,20 @@ def exact(value: float) -> str:
 
 def _into_directory(runs: Sequence[Run], directory: Path) -> Exported:
     directory.mkdir(parents=True, exist_ok=True)
-    names = unique_names(run.name for run in runs)
-    paths = [directory / f"{name}.csv" for name in names]
-    why = [_problem(run, path) for run, path in zip(runs, paths, strict=True)]
-    written = [path for path, problem in zip(paths, why, strict=True) if not problem]
-    return Exported(written, list(filter(None, why)))
-
-
-def _problem(run: Run, path: Path) -> str:
-    """Write a run; return why that cannot be done, empty if it is done.
-
-    Raises:
-        OSError: The file cannot be written.
-    """
-    try:
-        _write(run, path, ours=True)
-    except OSError:
-        raise
-    except Exception as error:  # noqa: BLE001 - one run's failure is no other's
-        return f"{path}: not written: {note_failure(f'exporting {run.name}', error)}"
-    finally:
-        run.forget_series()
-    return ""
+    files, problems = [], []
+    for run, name in zip(runs, unique_names(run.name for run in runs), strict=True):
+        path = directory / f"{name}.csv"
+        try:
+            _write(run, path, ours=True)
+            files.append(path)
+        except OSError:
+            raise
+        except Exception as error:  # noqa: BLE001 - one run's failure is no other's
+            why = note_failure(f"exporting {run.name}", error)
+            problems.append(f"{path}: not written: {why}")
+        finally:
+            run.forget_series()
+    return Exported(files, problems)
 
 
 def _write(run: Run, path: Path, *, ours: bool = False) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
+from itertools import chain, count
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -23,9 +24,10 @@ from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.devices import logged_devices
 from verl_tui.runs.views.state import State, state
 from verl_tui.text import one_line
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from verl_tui.health.finding import Verdict
     from verl_tui.health.guide import Guide
@@ -42,8 +44,6 @@ class ExportLimits(NamedTuple):
     """Those whose newest record is youngest."""
     metrics: int = 500
     """Most metrics of a run: its indicators, then others in the order of the log."""
-    devices: int = 1024
-    """Most devices of a run; a node has 8 or 16."""
 
 
 _LIMITS = ExportLimits()
@@ -88,21 +88,25 @@ def exposition(
         limits: How much is exported.
     """
     out = _Families()
-    known = sorted(
-        filter(_has_something, monitor.runs.values()),
-        key=lambda run: -(run.last_record or 0.0),
-    )
-    runs = known[: limits.runs]
-    out.left["runs"] = len(known) - len(runs)
+    known = filter(_has_something, monitor.runs.values())
+    newest = sorted(known, key=lambda run: -(run.last_record or 0.0))
+    runs = newest[: limits.runs]
+    out.left["runs"] = len(newest) - len(runs)
     for gpu in monitor.gpus.gpus if monitor.gpus is not None else ():
         if gpu.memory_used is not None:
             out.add(names.GPU_MEMORY, gpu.memory_used, device=gpu.index)
-    added = [_add(out, monitor, *one, now, limits) for one in _labelled(runs)]
+    labelled = _labelled(runs).items()
+    missing = [_add(out, monitor, *one, now, limits.metrics) for one in labelled]
     for kind in ExportLimits._fields:
         out.add(names.LEFT_OUT, out.left[kind], kind=kind)
-    return Exposition(
-        out.families(), (*filter(None, added), *_beyond(out.left, limits))
-    )
+    beyond = [
+        f"{counted(out.left[kind], kind[:-1])} left out: at most {most:,}{whose} exported"
+        for kind, most, whose in zip(
+            limits._fields, limits, ("", " of a run"), strict=True
+        )
+        if out.left[kind]
+    ]
+    return Exposition(out.families(), (*filter(None, missing), *beyond))
 
 
 def _has_something(run: Run) -> bool:
@@ -115,13 +119,13 @@ def _add(
     label: str,
     run: Run,
     now: float,
-    limits: ExportLimits,
+    most: int,
 ) -> str:
     """Add a run's metrics; return why some are missing, empty if none is."""
     try:
         _progress(out, run, label, now)
-        _metrics(out, run, label, limits.metrics)
-        _devices(out, run, label, limits.devices)
+        _metrics(out, run, label, most)
+        _devices(out, run, label)
         _sources(out, run, label)
         _generation_times(out, run, label)
         _bands(out, run, label, monitor.guide)
@@ -173,17 +177,15 @@ class _Families:
         return self._families[name]
 
 
-def _labelled(runs: Sequence[Run]) -> Iterator[tuple[str, Run]]:
-    """Yield each run with a unique label."""
-    taken: set[str] = set()
+def _labelled(runs: Sequence[Run]) -> dict[str, Run]:
+    """Return each run by a unique label."""
+    labels: dict[str, Run] = {}
     for run in sorted(runs, key=lambda run: run.name):
-        name = label = one_line(run.name) or "run"
-        number = 1
-        while label in taken:
-            number += 1
-            label = f"{name} ({number})"
-        taken.add(label)
-        yield label, run
+        name = one_line(run.name) or "run"
+        numbered = (f"{name} ({number})" for number in count(2))
+        label = next(one for one in chain([name], numbered) if one not in labels)
+        labels[label] = run
+    return labels
 
 
 def _progress(out: _Families, run: Run, label: str, now: float) -> None:
@@ -258,18 +260,11 @@ def _factor(run: Run, key: str, name: Name) -> float:
     return name.factor
 
 
-def _devices(out: _Families, run: Run, label: str, most: int) -> None:
-    devices, _ = logged_devices(run)
-    used = [one for one in devices if one.gpu.memory_used is not None]
-    for one in used[:most]:
-        out.add(
-            names.GPU_MEMORY,
-            one.gpu.memory_used or 0,
-            run=label,
-            node=one_line(one.node),
-            device=one_line(one.gpu.index),
-        )
-    out.left["devices"] += max(0, len(used) - most)
+def _devices(out: _Families, run: Run, label: str) -> None:
+    for gpu, node, *_ in logged_devices(run)[0]:
+        if gpu.memory_used is not None:
+            where = {"node": one_line(node), "device": one_line(gpu.index)}
+            out.add(names.GPU_MEMORY, gpu.memory_used, run=label, **where)
 
 
 def _sources(out: _Families, run: Run, label: str) -> None:
@@ -290,17 +285,15 @@ def _sources(out: _Families, run: Run, label: str) -> None:
 
 
 def _findings(out: _Families, label: str, verdict: Verdict | None) -> None:
-    if verdict is None:
-        return
-    for finding in verdict.findings:
-        what = {"run": label, "id": finding.id, "severity": finding.severity.word}
-        if finding.consequence_of is None:
+    for one in verdict.findings if verdict else ():
+        what = {"run": label, "id": one.id, "severity": one.severity.word}
+        if one.consequence_of is None:
             out.add(names.FINDING, 1, **what)
         else:
-            out.add(names.FOLLOWS, 1, **what, cause=finding.consequence_of)
-    for episode in verdict.history:
-        what = {"run": label, "id": episode.id, "severity": episode.severity.word}
-        out.add(names.FINDING, 0, **what)
+            out.add(names.FOLLOWS, 1, **what, cause=one.consequence_of)
+    for past in verdict.history if verdict else ():
+        severity = past.severity.word
+        out.add(names.FINDING, 0, run=label, id=past.id, severity=severity)
 
 
 def _generation_times(out: _Families, run: Run, label: str) -> None:
@@ -316,11 +309,3 @@ def _generation_times(out: _Families, run: Run, label: str) -> None:
         out.add(names.GENERATION, count, "_bucket", run=label, le=le)
     out.add(names.GENERATION, values.size, "_count", run=label)
     out.add(names.GENERATION, float(values.sum()), "_sum", run=label)
-
-
-def _beyond(left: Counter[str], limits: ExportLimits) -> Iterator[str]:
-    for kind, most in zip(ExportLimits._fields, limits, strict=True):
-        if left[kind]:
-            are = f"{kind} are" if left[kind] > 1 else f"{kind[:-1]} is"
-            whose = "" if kind == "runs" else " of a run"
-            yield f"{left[kind]:,} {are} left out: at most {most:,}{whose} are exported"

@@ -15,7 +15,7 @@ import re
 import weakref
 from array import array
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -49,15 +49,6 @@ _REST = 10.0
 """Seconds without a change after which the newest samples count as complete: heuristic."""
 _LONGEST = 20_000
 """Characters of a prompt or response that TensorBoard is given."""
-
-
-class WriteResult(NamedTuple):
-    """Counts of one call of `RunLogDirectory.write`."""
-
-    points: int
-    """Scalars written."""
-    untimed: int
-    """Steps whose time no source states: they get the time of their file's last change."""
 
 
 class TakenError(Exception):
@@ -96,8 +87,9 @@ class RunLogDirectory:
         """True if nothing has been written into it, neither now nor before."""
         return not (self._written.scalars or self._written.last)
 
-    def write(self, run: Run, now: float) -> WriteResult:
-        """Write the new points, histograms and samples.
+    def write(self, run: Run, now: float) -> tuple[int, int]:
+        """Write the new points, histograms and samples; return the number of points, and of steps
+        whose time no source states: they get the time of their file's last change.
 
         Raises:
             OSError: It cannot be written.
@@ -114,7 +106,7 @@ class RunLogDirectory:
         self._write_samples(run, times, now)
         if self._file is not None and self._file.holds:
             self._file.flush()
-        return WriteResult(points, times.untimed)
+        return points, len(times.without)
 
     def _own(self) -> None:
         """Lock the directory for the lifetime of this object: two exports would write everything
@@ -180,17 +172,15 @@ class RunLogDirectory:
     def _write_histograms(self, run: Run, times: _StepTimes, now: float) -> None:
         for key in run.histograms.keys:
             validation = _SCORES.get(key)
-            tag, kept = key, None
-            if (
-                validation is not None
-            ):  # scores of samples that are still kept come with them
+            tag, ends = key, math.inf
+            if validation is not None:
                 tag = f"{_SCALE[validation]}/reward_dist"
-                places = (
-                    one for one in run.samples.places if one.validation is validation
-                )
-                kept = min((place.step for place in places), default=None)
+                # scores of samples that are still kept come with them
+                places = run.samples.places
+                kept = (one.step for one in places if one.validation is validation)
+                ends = min(kept, default=math.inf)
             for step, bins in run.histograms.since(key, self._after(tag)):
-                if kept is None or step < kept:
+                if step < ends:
                     self._write_histogram(tag, step, bins, times, now)
 
     def _write_histogram(
@@ -252,60 +242,42 @@ class LogDirectories:
         for run in runs:
             if not run.keys and not run.samples.places:
                 continue
+            path = self.directory / self._names[run.name]
             try:
-                if run.name not in self._runs:
-                    yield from self._begin(run, now)
-                elif (directory := self._runs[run.name]) is not None:
-                    self._continue(directory, run, now)
+                yield from self._write(run, path, now)
+            except TakenError as error:
+                yield f"{path}: {error}; name another directory with -o"
             except OSError:
+                # The next attempt starts over: the files show what was written.
+                self._runs.pop(run.name, None)
                 raise
             except Exception as error:  # noqa: BLE001 - one run's failure is no other's
                 self._runs[run.name] = None
                 self.failed = True
                 why = note_failure(f"exporting {run.name}", error)
-                yield f"{self._path(run)}: cannot be exported any further: {why}"
+                yield f"{path}: cannot be exported any further: {why}"
+
+    def _write(self, run: Run, path: Path, now: float) -> Iterator[str]:
+        """Write a run's new points; say how many the first time."""
+        is_first = run.name not in self._runs
+        if is_first:
+            self._runs[run.name] = None  # unless the directory can be had
+            self._runs[run.name] = RunLogDirectory(path, self._samples)
+        directory = self._runs[run.name]
+        if directory is None:
+            return
+        points, untimed = directory.write(run, now)
+        if is_first:
+            without = (
+                f"; the log states no time for {untimed:,} steps,"
+                " which get the time of its last change"
+            )
+            yield f"{path}: {points:,} points{without if untimed else ''}"
 
     @property
     def is_empty(self) -> bool:
         """True if the export of no run holds anything."""
-        known = [one for one in self._runs.values() if one is not None]
-        return all(directory.is_empty for directory in known)
-
-    def _path(self, run: Run) -> Path:
-        return self.directory / self._names[run.name]
-
-    def _begin(self, run: Run, now: float) -> Iterator[str]:
-        """Write a run's points for the first time; say how many, or why that cannot be done."""
-        path = self._path(run)
-        try:
-            directory = RunLogDirectory(path, self._samples)
-        except TakenError as error:
-            self._runs[run.name] = None
-            yield f"{path}: {error}; name another directory with -o"
-            return
-        self._runs[run.name] = directory
-        yield _message(directory, self._continue(directory, run, now))
-
-    def _continue(
-        self, directory: RunLogDirectory, run: Run, now: float
-    ) -> WriteResult:
-        """Write a run's new points."""
-        try:
-            return directory.write(run, now)
-        except OSError:
-            # The next attempt starts over: the files show what was written.
-            del self._runs[run.name]
-            raise
-
-
-def _message(directory: RunLogDirectory, written: WriteResult) -> str:
-    message = f"{directory.directory}: {written.points:,} points"
-    if not written.untimed:
-        return message
-    return (
-        f"{message}; the log states no time for {written.untimed:,} steps, "
-        "which get the time of its last change"
-    )
+        return all(one.is_empty for one in self._runs.values() if one is not None)
 
 
 class _StepTimes:
@@ -317,12 +289,8 @@ class _StepTimes:
         known = [time for time in changes if time is not None]
         self._otherwise = max(known, default=now)
         self._stated: dict[int, float] = {}
-        self._without: set[int] = set()
-
-    @property
-    def untimed(self) -> int:
-        """Number of steps whose time was needed and no source states."""
-        return len(self._without)
+        self.without: set[int] = set()
+        """Steps whose time was needed and no source states."""
 
     def note(self, step: int, time: float) -> None:
         """Note the time that a record of a step states; the latest of several counts."""
@@ -333,7 +301,7 @@ class _StepTimes:
         """Return seconds since the epoch."""
         found = moment(self._stated.get(step, math.nan), step, self._clocks)
         if math.isnan(found):
-            self._without.add(step)
+            self.without.add(step)
             return self._otherwise
         return found
 

@@ -4,10 +4,11 @@ alike.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.health.finding import Severity, Verdict
-from verl_tui.notify.message import Message, of_finding, safe_key, safe_name
+from verl_tui.notify.message import NAME, Message, of_finding, shown
 from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.state import State, state
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from verl_tui.health.finding import Finding
     from verl_tui.monitor import Monitor
-    from verl_tui.notify.notify_settings import NotifySettings
+    from verl_tui.notify.notify_settings import Choice, NotifySettings
     from verl_tui.runs.run import Run
 
 _SAME = {"crash": State.CRASHED, "hang": State.STALLED}
@@ -33,18 +34,6 @@ class _Last(NamedTuple):
     at: float
     silent: bool = False
     """True if it was there before anything was to be sent."""
-
-
-def _known(
-    last: _Last | None, finding: Finding, now: float, again: float | None
-) -> tuple[bool, bool]:
-    """Return whether a finding is the one of the last notification, and no worse; and whether a
-    reminder is due, `again` seconds after it.
-    """
-    if last is None:
-        return False, False
-    same = last.since == finding.since_step and last.severity >= finding.severity
-    return same, again is not None and not last.silent and now - last.at >= again
 
 
 class Changes:
@@ -81,27 +70,17 @@ class Changes:
         messages: list[Message] = []
         for id, run in _by_id(monitor.runs.values()):
             findings = monitor.verdicts.get(run.name, Verdict()).findings
-            choice = self._settings.choice_for(run.name)
-            wanted = [
-                one
-                for one in findings
-                if one.consequence_of is None
-                and choice.wants(one.id, one.severity)
-                and not is_seen(run.name, one)
-            ]
-            current = state(run, now)
+            unseen = [one for one in findings if not is_seen(run.name, one)]
+            sent = self._sent.setdefault(id, {})
             found = [
-                *self._raised(id, run.name, wanted, current, now),
+                *self._raised(id, run, unseen, now),
                 *self._cleared(id, run, findings, now),
-                *self._of_state(id, run, current, now),
+                *self._of_state(id, run, now),
             ]
             if is_news(run.name):
                 messages += found
             else:
-                known = self._sent[id]
-                known.update(
-                    (name, known[name]._replace(silent=True)) for name in known
-                )
+                sent.update((one, sent[one]._replace(silent=True)) for one in sent)
         return messages
 
     def forget(self, message: Message) -> None:
@@ -109,27 +88,38 @@ class Changes:
         id = message.run_id or ""
         sent = self._sent.get(id, {})
         for rule, key in tuple(sent):
-            if (rule, safe_key(key)) == (message.finding, message.key):
+            if (rule, shown(key, NAME)) == (message.finding, message.key):
                 del sent[rule, key]
         if message.event == "state":
             self._states.pop(id, None)
 
     def _raised(
-        self, id: str, name: str, found: Sequence[Finding], current: State, now: float
+        self, id: str, run: Run, found: Sequence[Finding], now: float
     ) -> Iterator[Message]:
         """Yield findings that are new, worse, or due for a reminder."""
-        again = self._settings.repeat_after
-        sent = self._sent.setdefault(id, {})
-        told = self._states.get(id) is current
-        told &= current.value in self._settings.choice_for(name).states
-        for one in found:
-            known, due = _known(sent.get((one.id, one.key)), one, now, again)
+        choice = self._settings.choice_for(run.name)
+        wanted = (one for one in found if not one.consequence_of)
+        for one in filter(choice.wants, wanted):
+            last = self._sent[id].get((one.id, one.key))
+            known = last is not None and _is_known(last, one)
+            due = last is not None and self._is_due(last, now)
             if known and not due:
                 continue
-            sent[one.id, one.key] = _Last(one.since_step, one.severity, now)
-            by_state = told and _SAME.get(one.id) is current
-            if due or not by_state:
-                yield of_finding(name, one, now, run_id=id, repeated=known)
+            self._sent[id][one.id, one.key] = _Last(one.since_step, one.severity, now)
+            if due or not self._is_told(id, one, choice, run, now):
+                yield of_finding(run.name, one, now, run_id=id, repeated=known)
+
+    def _is_due(self, last: _Last, now: float) -> bool:
+        again = self._settings.repeat_after
+        return again is not None and not last.silent and now - last.at >= again
+
+    def _is_told(
+        self, id: str, one: Finding, choice: Choice, run: Run, now: float
+    ) -> bool:
+        """Return whether a state was sent that says the same as a finding."""
+        same = _SAME.get(one.id)
+        told = self._states.get(id) is same and state(run, now) is same
+        return same is not None and told and same.value in choice.states
 
     def _cleared(
         self, id: str, run: Run, findings: Sequence[Finding], now: float
@@ -144,22 +134,17 @@ class Changes:
                 del sent[rule, key]
             if wanted and not last.silent:
                 at = "" if run.step is None else f" at step {run.step:,}"
-                yield Message(
-                    "cleared",
-                    now,
-                    f"the finding is over{at}",
-                    run=safe_name(run.name),
-                    run_id=id,
+                yield self._message(id, run, now)(
+                    event="cleared",
+                    message=f"the finding is over{at}",
                     finding=rule,
-                    key=safe_key(key),
-                    step=run.step,
+                    key=shown(key, NAME),
                     since_step=last.since,
                 )
 
-    def _of_state(
-        self, id: str, run: Run, current: State, now: float
-    ) -> Iterator[Message]:
+    def _of_state(self, id: str, run: Run, now: float) -> Iterator[Message]:
         """Yield a new state, if it is wanted and no finding says it."""
+        current = state(run, now)
         before = self._states.get(id)
         self._states[id] = current
         said = any(_SAME.get(rule) is current for rule, _ in self._sent[id])
@@ -168,22 +153,23 @@ class Changes:
             return
         of = "" if run.total_steps is None else f" of {run.total_steps:,}"
         at = ", without a step" if run.step is None else f" at step {run.step:,}{of}"
-        yield Message(
-            "state",
-            now,
-            f"{current.value}{at}",
-            run=safe_name(run.name),
-            run_id=id,
+        yield self._message(id, run, now)(
+            event="state",
+            message=f"{current.value}{at}",
             severity=_SEVERITIES.get(current, Severity.INFO),
             state=current.value,
-            step=run.step,
+        )
+
+    def _message(self, id: str, run: Run, now: float) -> Callable[..., Message]:
+        return partial(
+            Message, time=now, run=shown(run.name, NAME), run_id=id, step=run.step
         )
 
     def as_data(self) -> dict[str, Any]:
         """Return what was sent, for a file."""
         return {
             "findings": [
-                [id, *name, last.since, int(last.severity), last.at, last.silent]
+                [id, *name, *last]
                 for id, findings in self._sent.items()
                 for name, last in findings.items()
             ],
@@ -197,12 +183,14 @@ class Changes:
             KeyError, TypeError, ValueError: The data have another form.
         """
         for id, rule, key, since, severity, at, silent in data["findings"]:
-            name = (str(rule), None if key is None else str(key))
-            first = None if since is None else int(since)
-            known = _Last(first, Severity(severity), float(at), bool(silent))
-            self._sent.setdefault(str(id), {})[name] = known
-        for id, value in data["states"].items():
-            self._states[id] = State(value)
+            last = _Last(since, Severity(severity), float(at), bool(silent))
+            self._sent.setdefault(str(id), {})[str(rule), key] = last
+        self._states |= {id: State(value) for id, value in data["states"].items()}
+
+
+def _is_known(last: _Last, finding: Finding) -> bool:
+    """Return whether a finding is the one of the last notification, and no worse."""
+    return last.since == finding.since_step and last.severity >= finding.severity
 
 
 def _by_id(runs: Iterable[Run]) -> Iterator[tuple[str, Run]]:

@@ -1,37 +1,72 @@
-"""Delivers one message: as JSON to a webhook, or to a chat through apprise.
+"""Where messages go, and how one gets there: as JSON to a webhook, or to a chat through apprise.
 
-No post lasts longer than its deadline, no answer is larger than its limit, and no redirect is
-followed: secrets go only where the user pointed.
+Addresses and secrets come from the environment, or from a file that nobody else may read, and are
+never shown. No post lasts longer than its deadline, no answer is larger than its limit, and no
+redirect is followed: secrets go only where the user pointed.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import os
 import re
+import stat
+import sys
+from dataclasses import dataclass, field
 from http import HTTPStatus
+from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
+from urllib.parse import parse_qs, urlsplit
 
 from verl_tui.health.finding import Severity
 from verl_tui.sources.http.addresses import NoAnswerError
-from verl_tui.sources.http.client import exchanged
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+from verl_tui.given_files import UsageError
 
 if TYPE_CHECKING:
-    from verl_tui.notify.destination import Destination
+    from collections.abc import Mapping
+    from urllib.parse import SplitResult
+
     from verl_tui.notify.message import Message
 
 DEADLINE = 10.0
 """Seconds of a post in all."""
 _LIMIT = 64 * 1024
-"""Bytes of an answer, of which only the status counts."""
+"""Bytes of an answer, of which only the status counts, and of a file with an address."""
 _PASSING = {
     HTTPStatus.REQUEST_TIMEOUT,
     HTTPStatus.TOO_EARLY,
     HTTPStatus.TOO_MANY_REQUESTS,
 }
 """Answers besides 5xx after which another attempt may succeed."""
+URL = "VERL_TUI_NOTIFY_URL"
+TOKEN = "VERL_TUI_NOTIFY_TOKEN"  # noqa: S105 - a variable's name
+FILE = "VERL_TUI_NOTIFY_FILE"
+"""Environment variables: the address, the access token of a webhook, or a file that holds both."""
+_CHATS = {
+    "hooks.slack.com": "",
+    "hooks.slack-gov.com": "",
+    "ntfy.sh": "",
+    "open.feishu.cn": "feishu",
+    "open.larksuite.com": "lark",
+    "oapi.dingtalk.com": "dingtalk",
+    "api.dingtalk.io": "dingtalk",
+}
+"""Host that apprise speaks to -> its scheme, where apprise does not know the address as the service
+shows it.
+"""
+_WEB = ("http", "https")
+_SIGNS = frozenset(map(chr, range(33, 127)))
+
+
+class DestinationError(UsageError):
+    """There is no usable address; the text is one sentence, without the address."""
 
 
 class NotSentError(Exception):
@@ -41,6 +76,141 @@ class NotSentError(Exception):
         super().__init__(why)
         self.passing = passing
         """True if another attempt may succeed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """An address, with what gives access. Its `repr` shows nothing of either."""
+
+    url: str = field(repr=False)
+    where: str
+    """Where the address was found: a variable's name, or a file's path."""
+    preset: str
+    token: str = field(default="", repr=False)
+
+    @property
+    def name(self) -> str:
+        """Name for people, without the address."""
+        kind = "address" if self.preset == "apprise" else "webhook"
+        return f"the {kind} from {self.where}"
+
+    @property
+    def for_apprise(self) -> str:
+        """The address as apprise writes it."""
+        parts = urlsplit(self.url)
+        scheme = _CHATS.get(parts.hostname or "")
+        if not scheme:
+            return self.url
+        stated = parse_qs(parts.query).get("access_token", [parts.path])[0]
+        return f"{scheme}://{stated.rpartition('/')[2]}"
+
+    def hide(self, text: str) -> str:
+        """Return a sentence without the address or what gives access."""
+        parts = urlsplit(self.url)
+        for part in (self.url, self.token, parts.netloc, parts.hostname, parts.path):
+            text = text.replace(part, "…") if part and len(part) > 1 else text
+        return text
+
+
+def destination(
+    environment: Mapping[str, str], file: Path | None = None, preset: str | None = None
+) -> Destination | None:
+    """Return the destination of messages, None if the user has named no address.
+
+    Args:
+        environment: Environment variables.
+        file: File with the address, unless the environment names an address or another file.
+        preset: Form of the messages, by default that of the address.
+
+    Raises:
+        DestinationError: The address or the file is not usable.
+    """
+    url, token, named = (environment.get(one, "").strip() for one in (URL, TOKEN, FILE))
+    where = URL
+    path = Path(named).expanduser() if named else file
+    if not url and path is not None:
+        where = str(path)
+        url, kept = read_private(path)
+        token = token or kept
+    if not url:
+        return None
+    try:
+        return Destination(url, where, _form(url, preset, token), token)
+    except ValueError as error:
+        raise DestinationError(f"{where}: {error}") from None
+
+
+def read_private(path: Path) -> tuple[str, str]:
+    """Return the address and the token that a file holds.
+
+    Raises:
+        DestinationError: It cannot be read, others may read it, or it has something else in it.
+    """
+    try:
+        # A named pipe would have us wait for its writer.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        with open(descriptor, "rb") as file:  # noqa: PTH123 - it was opened already
+            if why := _not_private(path, os.fstat(descriptor)):
+                raise DestinationError(f"{path}: {why}")
+            data = tomllib.loads(file.read(_LIMIT).decode("utf-8-sig"))
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise DestinationError(f"{path}: {why}") from None
+    except (ValueError, RecursionError):  # no text, no TOML, or too deep
+        data = {}  # the parser's own words could quote the address
+    own = {key: one.strip() for key, one in data.items() if isinstance(one, str)}
+    if not own.get("url") or own.keys() != data.keys() or own.keys() - {"url", "token"}:
+        why = 'a file with an address has a line url = "…", and may have one for token'
+        raise DestinationError(f"{path}: {why}")
+    return own["url"], own.get("token", "")
+
+
+def _not_private(path: Path, status: os.stat_result) -> str | None:
+    """Return why a file cannot be trusted with an address, None if it can."""
+    mode = stat.S_IMODE(status.st_mode)
+    reasons = {
+        "is no file": not stat.S_ISREG(status.st_mode),
+        "belongs to somebody else, who could change the address": status.st_uid
+        not in (os.geteuid(), 0),
+        f"others may read or change it (mode {mode:04o}): chmod 600 {path}": mode
+        & 0o077,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), None)
+
+
+def _form(url: str, preset: str | None, token: str) -> str:
+    """Return the preset of an address, unless one is stated.
+
+    Raises:
+        ValueError: It is none; the message says why, without showing it.
+    """
+    if not set(url) <= _SIGNS:
+        raise ValueError("an address has only ASCII letters, and no spaces")
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        raise ValueError("is no address") from None
+    is_webhook = parts.scheme in _WEB and parts.hostname not in _CHATS
+    form = preset or ("json" if is_webhook else "apprise")
+    if why := _misfit(parts, form, token):
+        raise ValueError(why)
+    return form
+
+
+def _misfit(parts: SplitResult, form: str, token: str) -> str | None:
+    """Return why an address cannot be used, None if it can."""
+    is_web, is_json = parts.scheme in _WEB, form == "json"
+    within = "apprise takes a token within the address only, such as ntfys://TOKEN@ntfy.sh/TOPIC"
+    reasons = {
+        "is no address: it begins with https://, say": not parts.scheme,
+        "has no host in it": is_web and not parts.hostname,
+        "preset json needs an address with https://": is_json and not is_web,
+        f"has a login in it; put a token into {TOKEN} instead": is_json
+        and "@" in parts.netloc,
+        within: token and not is_json,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), None)
 
 
 def deliver(to: Destination, message: Message, deadline: float = DEADLINE) -> str:
@@ -69,38 +239,26 @@ def json_of(message: Message) -> str:
 
 
 def _posted(to: Destination, body: bytes, deadline: float) -> str:
+    # 40 ms, for who names an address
+    from urllib.request import getproxies, proxy_bypass
+
+    from verl_tui.sources.http.client import exchanged
+
     headers = {"Content-Type": "application/json; charset=utf-8"}
     if to.token:
         headers["Authorization"] = f"Bearer {to.token}"
+    proxies = {} if proxy_bypass(urlsplit(to.url).netloc) else getproxies()
     try:
-        reply = exchanged(to.url, headers, body, deadline, _LIMIT, _proxies(to.url))
+        status = exchanged(to.url, headers, body, deadline, _LIMIT, proxies).status
     except NoAnswerError as error:
         passing = not isinstance(error.__cause__, ValueError)
         raise NotSentError(str(error), passing=passing) from None
-    status = reply.status
-    answered = f"HTTP {status}"
     if status < HTTPStatus.MULTIPLE_CHOICES:
-        return answered
+        return f"HTTP {status}"
     if status < HTTPStatus.BAD_REQUEST:
-        raise NotSentError(f"redirects ({answered}), which is not followed")
+        raise NotSentError(f"redirects (HTTP {status}), which is not followed")
     passing = status in _PASSING or status >= HTTPStatus.INTERNAL_SERVER_ERROR
-    raise NotSentError(f"answers with {answered}", passing=passing)
-
-
-def _proxies(url: str) -> dict[str, str]:
-    """Return the proxies that the environment names for an address.
-
-    Raises:
-        NotSentError: The one that is needed is of a kind that is not supported, such as SOCKS.
-    """
-    parts = urlsplit(url)
-    proxies = {} if proxy_bypass(parts.netloc) else getproxies()
-    kind, there, _ = proxies.get(parts.scheme, "").partition("://")
-    if there and kind != "http":
-        raise NotSentError(
-            f"lies behind a proxy of the kind {kind}: only http is supported"
-        )
-    return proxies
+    raise NotSentError(f"answers with HTTP {status}", passing=passing)
 
 
 def _by_apprise(to: Destination, message: Message) -> str:

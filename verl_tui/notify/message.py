@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -18,23 +18,24 @@ if TYPE_CHECKING:
 
 VERSION = 1
 """Version of the fields: grows when a field is removed or changes its meaning."""
-_LONGEST = 500
-"""Characters of a sentence: a chat shows a few lines."""
-_LONGEST_NAME = 120
+NAME = 120
+"""Characters of a run's name, or of a key."""
 _LINES = 12
 """Runs and findings that a summary names."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One message. Its texts are safe: made of one line each, without keys and passwords."""
+    """One message, with its fields as JSON has them. Its texts are safe: made of one line each,
+    without keys and passwords.
+    """
 
-    event: str
-    """`finding`, `cleared`, `state`, `guard`, `summary` or `test`."""
+    id: str = field(default_factory=lambda: uuid4().hex)
+    """Different for each message, the same if it is sent again after an error."""
     time: float
     """When it happened, in seconds since the epoch."""
-    message: str
-    """One sentence."""
+    event: str
+    """`finding`, `cleared`, `state`, `guard`, `summary` or `test`."""
     run: str | None = None
     run_id: str | None = None
     finding: str | None = None
@@ -45,43 +46,38 @@ class Message:
     state: str | None = None
     step: int | None = None
     since_step: int | None = None
+    message: str
+    """One sentence."""
     advice: str | None = None
     repeated: bool = False
     """True if it was reported before and still lasts."""
-    held: dict[str, int] = field(default_factory=dict)
+    held_back: dict[str, int] = field(default_factory=dict)
     """What a summary stands for -> how often."""
-    note: str | None = None
-    """Added where this is the last message for some time."""
-    id: str = field(default_factory=lambda: uuid4().hex)
-    """Different for each message, the same if it is sent again after an error."""
 
     @property
-    def held_back(self) -> int:
-        """Number of messages that a summary stands for."""
-        return sum(self.held.values())
+    def about(self) -> str:
+        """The finding or state."""
+        return self.finding or self.state or self.event
 
     @property
     def subject(self) -> str:
         """Run and finding, or state."""
-        about = self.finding or self.state or self.event
-        return f"{self.run}: {about}" if self.run else about
+        return ": ".join(filter(None, (self.run, self.about)))
 
     @property
     def title(self) -> str:
         """The message in a few words."""
-        about = self.finding or self.state or self.event
         words = {
-            "finding": f"{self.severity.word}: {about}{' (still)' if self.repeated else ''}",
-            "cleared": f"over: {about}",
-            "summary": f"{self.held_back} held back",
-        }.get(self.event, about)
-        return ": ".join(part for part in ("verl-tui", self.run, words) if part)
+            "finding": f"{self.severity.word}: {self.about}{' (still)' * self.repeated}",
+            "cleared": f"over: {self.about}",
+            "summary": f"{sum(self.held_back.values())} held back",
+        }.get(self.event, self.about)
+        return ": ".join(filter(None, ("verl-tui", self.run, words)))
 
     @property
     def body(self) -> str:
         """The text below the title."""
-        advice = f"next: {self.advice}" if self.advice else None
-        return "\n".join(part for part in (self.message, advice, self.note) if part)
+        return self.message + (f"\nnext: {self.advice}" if self.advice else "")
 
     @property
     def text(self) -> str:
@@ -90,40 +86,22 @@ class Message:
 
     def as_data(self) -> dict[str, Any]:
         """Return the message for JSON; the fields are documented and stable."""
-        time = datetime.fromtimestamp(self.time, timezone.utc).isoformat(
-            timespec="seconds"
-        )
-        stated = {name: getattr(self, name) for name in _STATED}
+        at = datetime.fromtimestamp(self.time, timezone.utc)
         return {
             "version": VERSION,
             "program": "verl-tui",
-            **stated,
-            "time": time,
+            **asdict(self),
+            "time": at.isoformat(timespec="seconds"),
             "severity": self.severity.word,
+            "held_back": sum(self.held_back.values()),
+            "title": self.title,
+            "text": self.text,
         }
 
 
-_STATED = (
-    *("id", "time", "event", "run", "run_id", "finding", "key", "severity", "state"),
-    *("step", "since_step", "message", "advice", "repeated", "held_back"),
-    *("title", "text"),
-)
-"""Fields of a message for JSON, in order."""
-
-
-def safe_message(text: str) -> str:
-    """Return a sentence with text from a log, made safe for a message."""
-    return one_line(hide(one_line(text, 2 * _LONGEST)), _LONGEST)
-
-
-def safe_name(name: str) -> str:
-    """Return the name of a run, or a key, for a message."""
-    return one_line(hide(one_line(name, 2 * _LONGEST_NAME)), _LONGEST_NAME)
-
-
-def safe_key(key: str | None) -> str | None:
-    """Return the key of a finding for a message, None where it has none."""
-    return None if key is None else safe_name(key)
+def shown(text: str | None, longest: int = 500) -> str | None:
+    """Return text from a log, made safe for a message."""
+    return text and one_line(hide(one_line(text, 2 * longest)), longest)
 
 
 def of_finding(
@@ -136,24 +114,19 @@ def of_finding(
 ) -> Message:
     """Return the message about a finding; its evidence stays here, as it may quote the log."""
     return Message(
-        "finding",
-        now,
-        safe_message(finding.message),
-        run=safe_name(run),
+        event="finding",
+        time=now,
+        message=shown(finding.message) or "",
+        run=shown(run, NAME),
         run_id=run_id,
         finding=finding.id,
-        key=safe_key(finding.key),
+        key=shown(finding.key, NAME),
         severity=finding.severity,
         step=finding.step,
         since_step=finding.since_step,
-        advice=None if finding.advice is None else safe_message(finding.advice),
+        advice=shown(finding.advice),
         repeated=repeated,
     )
-
-
-def trial(now: float) -> Message:
-    """Return a message that only shows that messages arrive."""
-    return Message("test", now, "this is a test: messages from here arrive")
 
 
 def summary_message(held: Mapping[str, int], worst: Severity, now: float) -> Message:
@@ -164,8 +137,44 @@ def summary_message(held: Mapping[str, int], worst: Severity, now: float) -> Mes
         worst: Their greatest severity.
         now: Seconds since the epoch.
     """
-    shown = [name if times == 1 else f"{name} ×{times}" for name, times in held.items()]
-    left = len(shown) - _LINES
+    names = [name if times == 1 else f"{name} ×{times}" for name, times in held.items()]
+    left = len(names) - _LINES
     ending = [f"and {left} more"] if left > 0 else []
-    text = "; ".join((*shown[:_LINES], *ending))
-    return Message("summary", now, text, severity=worst, held=dict(held))
+    text = "; ".join((*names[:_LINES], *ending))
+    return Message(
+        event="summary", time=now, message=text, severity=worst, held_back=dict(held)
+    )
+
+
+def of_guard(event: Mapping[str, object], now: float) -> Message:
+    """Return the message about one of the guard's events."""
+    kind = str(event["event"])
+    id = event.get("run_id")
+    argv = event.get("argv")
+    # only the program: arguments may be anybody's secrets
+    program = argv[0] if isinstance(argv, list) and argv else "the command"
+    does = "would run" if event.get("dry_run") else "runs"
+    text = GUARD_EVENTS[kind].format(**{"program": program, "does": does, **event})
+    urgent = kind in _URGENT or bool(event.get("code"))
+    return Message(
+        event="guard",
+        time=now,
+        message=shown(text) or "",
+        run=shown(str(event["run"]), NAME),
+        run_id=None if id is None else str(id),
+        severity=Severity.CRITICAL if urgent else Severity.INFO,
+    )
+
+
+GUARD_EVENTS = {
+    "watching": "is watched",
+    "tripped": "{id} tripped: {message}",
+    "command": "{does} {program}",
+    "command-ended": "the command ended with code {code}",
+    "best": "best {metric}: {value} at step {step}",
+    "ended": "{state}, no longer watched",
+    "problem": "the command could not be started: {message}",
+    "unguarded": "{message}",
+}
+"""The guard's events in words."""
+_URGENT = ("tripped", "command", "problem", "unguarded")

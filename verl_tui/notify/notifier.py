@@ -1,32 +1,199 @@
-"""The entry to notifications: changes go through the limits to the sender."""
+"""The entry to notifications: what changes goes through the limits to a thread that sends it, so
+that nothing waits for a server.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import threading
+import time
+from collections import Counter
+from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from queue import Full, Queue
+from typing import TYPE_CHECKING, Any
 
 from verl_tui import debug_log
+from verl_tui.given_files import NO_LINK, UsageError, is_link
 from verl_tui.health.finding import Severity
 from verl_tui.notify.changes import Changes
-from verl_tui.notify.delivery import deliver
-from verl_tui.notify.limits import Limits
-from verl_tui.notify.message import Message, safe_message, safe_name
-from verl_tui.notify.sender import Sender
+from verl_tui.notify.delivery import NotSentError, deliver
+from verl_tui.notify.message import of_guard, summary_message
+from verl_tui.whole_file import replacing
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from verl_tui.health.finding import Finding
     from verl_tui.monitor import Monitor
-    from verl_tui.notify.destination import Destination
+    from verl_tui.notify.delivery import Destination
+    from verl_tui.notify.message import Message
     from verl_tui.notify.notify_settings import NotifySettings
 
 PATIENCE = 15.0
 """Seconds at the end for what has not been sent: one attempt, and a short wait."""
+PAUSES = (2.0, 10.0, 30.0)
+"""Seconds between attempts; after the last one a message is given up."""
+_MOST = 100
+"""Messages that may wait: five hours' worth at the usual limit."""
+_HOUR = 3600.0
+_KIND = {"kind": "verl-tui notifications", "version": 1}
+_LARGEST = 16 * 2**20
+"""Bytes of a file with what was sent."""
+
+
+class Limits:
+    """Lets messages pass, or holds them back: at most so many go an hour, and in quiet hours only
+    critical ones. One message sums up what was held back as soon as it may go.
+    """
+
+    def __init__(self, settings: NotifySettings) -> None:
+        self._settings = settings
+        self.sent: list[float] = []
+        """Times of the messages sent within the last hour, summaries included."""
+        self.held: Counter[str] = Counter()
+        """What waits for a summary -> how often."""
+        self.worst = Severity.INFO
+        """The greatest severity of what waits."""
+
+    @property
+    def waiting(self) -> int:
+        """Number of messages that wait for a summary."""
+        return sum(self.held.values())
+
+    def take(self, messages: Iterable[Message], now: float) -> Sequence[Message]:
+        """Return what goes now: a summary of what was held back, and new messages.
+
+        Args:
+            messages: New ones, in order.
+            now: Seconds since the epoch.
+        """
+        # A clock that was set back must not hold everything back until it has caught up.
+        self.sent = [time for time in self.sent if now - _HOUR < time <= now]
+        passing = self._passing(now)
+        room = self._settings.per_hour - len(self.sent)
+        out: list[Message] = []
+        if self.held and room > 0 and Severity.INFO in passing:
+            out.append(summary_message(self.held, self.worst, now))
+            self.held, self.worst = Counter(), Severity.INFO
+        for one in messages:
+            if len(out) < room and one.severity in passing:
+                out.append(one)
+            else:
+                self._hold({one.subject: 1}, one.severity)
+        self.sent += [now] * len(out)
+        return out
+
+    def _passing(self, now: float) -> list[Severity]:
+        """Return the severities that go at this hour."""
+        settings = self._settings
+        if settings.quiet is None or not settings.quiet.hold(now):
+            return [*Severity]
+        return [Severity.CRITICAL] if settings.critical_passes else []
+
+    def take_back(self, message: Message) -> None:
+        """Count a message as not sent; what a summary stands for is held back again."""
+        self.sent = self.sent[:-1]
+        self._hold(message.held_back, message.severity)
+
+    def _hold(self, subjects: dict[str, int], severity: Severity) -> None:
+        self.held.update(subjects)
+        self.worst = max(self.worst, severity) if self.held else self.worst
+
+
+class Sender:
+    """A bounded queue and its thread, which begins with the first message.
+
+    Args:
+        deliver: Sends one message or raises NotSentError, whose text may be shown.
+        pause: Waits for seconds; by default until the sender is closed at the latest.
+        most: Messages that may wait.
+    """
+
+    def __init__(
+        self,
+        deliver: Callable[[Message], object],
+        *,
+        pause: Callable[[float], object] | None = None,
+        most: int = _MOST,
+    ) -> None:
+        self._deliver = deliver
+        self._stop = threading.Event()
+        self._pause = pause if pause is not None else self._stop.wait
+        self._waiting: Queue[Message | None] = Queue(most)
+        """Ends with None."""
+        self._open: dict[str, Message] = {}
+        """Those that are neither sent nor given up, by their ids."""
+        self._thread = threading.Thread(target=self._run, name="notify", daemon=True)
+        self._trouble = ""
+        """Why the latest attempt failed; empty once a message was sent."""
+        self.unsent: list[Message] = []
+        """Messages that were given up."""
+        self.problem = ""
+        """Why the last of them was given up; empty if none was."""
+
+    def send(self, message: Message) -> None:
+        """Have a message sent; never waits. With a full queue it is given up."""
+        self._open[message.id] = message
+        try:
+            self._waiting.put_nowait(message)
+        except Full:
+            self._settle(message, f"{self._waiting.maxsize} messages wait already")
+        if self._thread.ident is None:
+            self._thread.start()
+
+    def close(self, patience: float) -> None:
+        """Send what waits and end; after so many seconds the rest is given up."""
+        if self._thread.ident is not None:
+            end = time.monotonic() + patience
+            with suppress(Full):
+                self._waiting.put(None, timeout=patience)
+            self._thread.join(max(0.0, end - time.monotonic()))
+        self._stop.set()
+        for one in tuple(self._open.values()):
+            self._settle(one, self._trouble or f"not sent within {patience:g} s")
+
+    def _run(self) -> None:
+        while (message := self._waiting.get()) is not None:
+            for pause in (0.0, *PAUSES):
+                if pause:
+                    self._pause(pause)
+                if self._stop.is_set():
+                    return
+                if not self._attempted(message):
+                    break
+            self._settle(message, self._trouble)
+
+    def _attempted(self, message: Message) -> bool:
+        """Try once; return whether another attempt may succeed."""
+        self._trouble = ""
+        try:
+            self._deliver(message)
+        except NotSentError as error:
+            self._trouble = str(error)
+            return error.passing
+        except Exception as error:  # noqa: BLE001 - whatever fails here must not end the thread
+            self._trouble = f"failed: {type(error).__name__}"
+        return False
+
+    def _settle(self, message: Message, trouble: str) -> None:
+        """Count a message as sent, or as given up; it is the first call that counts."""
+        if self._open.pop(message.id, None) and trouble:
+            self.unsent.append(message)
+            self.problem = trouble
 
 
 class Notifier:
-    """Reports what happens to runs; never waits for a server except when it closes."""
+    """Reports what happens to runs; never waits for a server except when it closes.
+
+    Args:
+        settings: The user's wishes.
+        to: Where messages go.
+        sender: Sends the messages; by default to their destination.
+    """
 
     def __init__(
         self,
@@ -35,16 +202,9 @@ class Notifier:
         *,
         sender: Sender | None = None,
     ) -> None:
-        """Send nothing yet.
-
-        Args:
-            settings: The user's wishes.
-            to: Where messages go.
-            sender: Sends the messages; by default to their destination.
-        """
         self.changes = Changes(settings)
         self.limits = Limits(settings)
-        self.sender = sender if sender is not None else Sender(partial(deliver, to))
+        self.sender = sender or Sender(partial(deliver, to))
         self._guard = settings.guard
         self._failure = ""
         """The last error of ours."""
@@ -115,41 +275,50 @@ class Notifier:
         for message in self.limits.take(messages, now):
             self.sender.send(message)
 
+    def read_state(self, path: Path) -> None:
+        """Continue from a file, if there is one.
 
-def of_guard(event: Mapping[str, object], now: float) -> Message:
-    """Return the message about one of the guard's events."""
-    kind = str(event["event"])
-    id = event.get("run_id")
-    failed = kind in ("problem", "unguarded") or bool(event.get("code"))
-    critical = failed or kind in ("tripped", "command")
-    return Message(
-        "guard",
-        now,
-        safe_message(_of_guard_in_words(kind, event)),
-        run=safe_name(str(event["run"])),
-        run_id=None if id is None else str(id),
-        severity=Severity.CRITICAL if critical else Severity.INFO,
-    )
+        Raises:
+            StateFileError: It cannot be read, or holds something else, and is left alone.
+        """
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            with open(descriptor, "rb") as file:  # noqa: PTH123 - open already
+                text = file.read(_LARGEST)
+            self._take(json.loads(text))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            why = NO_LINK if is_link(path) else (error.strerror or str(error)).lower()
+            raise StateFileError(f"{path}: {why}") from error
+        except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
+            why = "is not a file that `check --state` wrote: name another one, or remove it"
+            raise StateFileError(f"{path}: {why}") from None
+
+    def _take(self, data: Mapping[str, Any]) -> None:
+        if not data.items() >= _KIND.items():
+            raise ValueError
+        self.changes.take(data)
+        self.limits.sent = [float(time) for time in data["sent"]]
+        held = data["held_back"].items()
+        self.limits.held = Counter({str(one): int(times) for one, times in held})
+        self.limits.worst = Severity(data["worst"])
+
+    def write_state(self, path: Path) -> None:
+        """Replace the file as a whole; nobody else may read it.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        limits = self.limits
+        kept = {"sent": limits.sent, "held_back": limits.held, "worst": limits.worst}
+        with replacing(path, rights=0o600) as file:
+            json.dump({**_KIND, **self.changes.as_data(), **kept}, file)
 
 
-def _of_guard_in_words(kind: str, event: Mapping[str, object]) -> str:
-    if kind == "command":  # its arguments may be anybody's secrets
-        argv = event["argv"]
-        program = argv[0] if isinstance(argv, list) and argv else "the command"
-        return f"{'would run' if event['dry_run'] else 'runs'} {program}"
-    return _GUARD[kind].format(**event)
-
-
-_GUARD = {
-    "watching": "is watched",
-    "tripped": "{id} tripped: {message}",
-    "command-ended": "the command ended with code {code}",
-    "best": "best {metric}: {value} at step {step}",
-    "ended": "{state}, no longer watched",
-    "problem": "the command could not be started: {message}",
-    "unguarded": "{message}",
-}
+class StateFileError(UsageError):
+    """A file does not hold a state; the text is one sentence that names it."""
 
 
 def _messages(count: int) -> str:
-    return f"{count:,} notification{'' if count == 1 else 's'}"
+    return counted(count, "notification", "notifications")

@@ -11,24 +11,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.config import TRUTH, Setting, is_number, read_settings
 from verl_tui.health.finding import SEVERITIES, Severity
-from verl_tui.notify.destination import PRESETS
+from verl_tui.notify.message import GUARD_EVENTS
 from verl_tui.runs.views.state import State
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from verl_tui.health.finding import Finding
+
 COMMANDS = ("watch", "guard")
 """Commands that send without an option, once there is an address."""
-GUARD_EVENTS = (
-    "watching",
-    "tripped",
-    "command",
-    "command-ended",
-    "best",
-    "ended",
-    "problem",
-    "unguarded",
-)
+PRESETS = ("json", "apprise")
 
 
 class QuietHours(NamedTuple):
@@ -78,11 +71,11 @@ class Choice:
     cleared: bool = False
     """Whether the end of a finding is reported."""
 
-    def wants(self, id: str, severity: Severity) -> bool:
+    def wants(self, finding: Finding) -> bool:
         """Return whether a finding is reported."""
         if self.ids:
-            return id in self.ids
-        return self.severity is not None and severity >= self.severity
+            return finding.id in self.ids
+        return self.severity is not None and finding.severity >= self.severity
 
 
 @dataclass(frozen=True, slots=True)

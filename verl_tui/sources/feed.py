@@ -14,7 +14,6 @@ from verl_tui.sources.files.paths import is_folder
 from verl_tui.sources.folders.checkpoint_folders import CheckpointSource
 from verl_tui.sources.host.writers import Writers
 from verl_tui.sources.http import addresses
-from verl_tui.sources.http.engines import Engines
 from verl_tui.sources.http.served import Served
 from verl_tui.sources.pipe import PipeSource
 from verl_tui.sources.preview import PreviewedFile, previews
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Batch, Preview
     from verl_tui.sources.discovery.found import FoundFile, FoundRun
-    from verl_tui.sources.http.engines import EngineSource
     from verl_tui.sources.source import Source
 
 POLL = 1.0
@@ -79,7 +77,9 @@ class Feed:
         """The run that is read, None for all."""
         self._finder = Finder([spec for spec in specs if not addresses.is_meant(spec)])
         self._served = Served(
-            [spec for spec in specs if addresses.is_meant(spec)], every=poll_interval
+            [spec for spec in specs if addresses.is_meant(spec)],
+            every=poll_interval,
+            engines=scrape_engines,
         )
         self._readers: dict[tuple[str, str], SourceReader] = {}
         """By the name of the run, and by the place of the source."""
@@ -87,7 +87,6 @@ class Feed:
         self._watch = watch or Writers()
         self._fresh: dict[str, list[PreviewedFile]] = {}
         """By run, the files that have not been read yet."""
-        self._engines = Engines(every=poll_interval) if scrape_engines else None
         self.discovery = Discovery((), (), ())
         """Result of the last search."""
         self.reread: list[Reread] = []
@@ -108,9 +107,7 @@ class Feed:
         for run in discovery.runs:
             self._add(run)
         self.reread = [Reread(name, name in self.names) for name in dropped]
-        for name, source in self._served.sources():
-            address = source.status().path
-            self._readers[name, address] = SourceReader(name, source, self._watch)
+        self._add_served()
         self.discovery = replace(
             discovery,
             problems=(*discovery.problems, *self._served.problems),
@@ -153,28 +150,25 @@ class Feed:
 
     def ask_engines(self, now: float) -> Iterator[Batch]:
         """Yield the answers of the engines that consoles name, if they are to be polled."""
-        readers = [reader for reader, _ in self._new_engines(now)]
-        if self._engines is not None:
-            self._engines.ask_once()
-        yield from (
-            batch for batch, _ in map(SourceReader.read, readers) if batch is not None
-        )
+        self._served.look(now)
+        self._served.settle()
+        read = map(SourceReader.read, self._add_served())
+        yield from (batch for batch, _ in read if batch is not None)
 
-    def _new_engines(self, now: float) -> Iterator[tuple[SourceReader, EngineSource]]:
-        """Yield the engines that consoles have named since the last call, to be polled."""
-        if self._engines is None:
-            return
-        for run, source in self._engines.found(now):
-            status = source.status()
-            reader = SourceReader(run, source, self._watch)
-            self._readers[run, f"engine {status.path}"] = reader
-            yield reader, source
+    def _add_served(self) -> list[SourceReader]:
+        """Return readers of what addresses tell of since the last call."""
+        added = {
+            (run, str(source.poller)): SourceReader(run, source, self._watch)
+            for run, source in self._served.sources()
+        }
+        self._readers |= added
+        return [*added.values()]
 
     def _next(self, reader: SourceReader) -> tuple[Batch | None, bool]:
         """Read a little of a source, and note the engines that it names."""
         batch, more = reader.read()
-        if self._engines is not None and batch is not None and not reader.served:
-            self._engines.heed(batch)
+        if batch is not None and not reader.served:
+            self._served.heed(batch)
         return batch, more
 
     def finish(self) -> Iterator[Batch]:
@@ -224,8 +218,8 @@ class Feed:
                 self._deliver_first(stop, deliver)
                 next_scan = clock() + _RESCAN
                 self._deliver(stop, deliver, clock(), list(self._readers.values()))
-                for _, engine in self._new_engines(clock()):
-                    engine.start()
+                self._served.look(clock())
+                self._add_served()
                 if changed:
                     deliver(replace(discovery, read=True))
                 self._watch_writers(clock())
@@ -235,8 +229,6 @@ class Feed:
                 self._deliver(stop, deliver, clock(), self._active(clock()))
                 if _is_due(next_scan, clock()):
                     break
-        if self._engines is not None:
-            self._engines.end()
 
     def _rescanned(self, last: Discovery | None) -> Discovery:
         """Search for new runs; an error is reported and costs nothing that was found."""

@@ -16,12 +16,12 @@ import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from verl_tui import debug_log
-from verl_tui.records import POWER_CAP, Gpu, GpuProcess, GpuReading
+from verl_tui.records import POWER_CAP, Gpu, GpuReading
 from verl_tui.sources.host.processes import Processes
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 _Found = TypeVar("_Found")
 
@@ -72,36 +72,43 @@ def _throttle(reasons: int) -> tuple[str, ...]:
     return (*slowed, *(word for bits, word in _THROTTLED.items() if reasons & bits))
 
 
-_Query = tuple[Any, ...]
-"""Name of a function of pynvml behind `nvmlDevice`, and its arguments behind the device."""
-_Field = tuple[tuple[_Query, ...], "Callable[[Any], object]"]
+def _held(processes: Iterable[Any]) -> dict[int, int]:
+    """Return the bytes that each process holds, also with several contexts."""
+    held: dict[int, int] = {}
+    for one in processes:
+        held[one.pid] = held.get(one.pid, 0) + int(one.usedGpuMemory or 0)
+    return held
+
+
 # The first version of the memory counts what the driver keeps for itself as used, so an idle device
 # seems to hold 600 MiB. NVML drops the old call for the temperature in CUDA 14, while drivers from
-# before 2025 know no other; before 535, reasons had another name.
-_MEMORY: tuple[_Query, ...] = (("GetMemoryInfo", _MEMORY_V2), ("GetMemoryInfo",))
-_HEAT = ("GetTemperatureV", 0), ("GetTemperature", 0)
-_REASONS = ("GetCurrentClocksEventReasons",), ("GetCurrentClocksThrottleReasons",)
-_FIELDS: dict[str, _Field] = {
-    "utilization": ((("GetUtilizationRates",),), lambda rates: float(rates.gpu)),
-    "memory_used": (_MEMORY, lambda memory: int(memory.used)),
-    "memory_total": (_MEMORY, lambda memory: int(memory.total)),
-    "temperature": (_HEAT, float),
-    "power": ((("GetPowerUsage",),), lambda milliwatts: milliwatts / 1000),
-    "power_limit": (
-        (("GetEnforcedPowerLimit",),),
-        lambda milliwatts: milliwatts / 1000,
+# before 2025 know no other; before 535, reasons had another name. Processes by version, since
+# pynvml's call without one raises an error of another family where the driver is older.
+_MEMORY = ("GetMemoryInfo", _MEMORY_V2), ("GetMemoryInfo",)
+_FIELDS: tuple[tuple[Any, ...], ...] = (
+    ("name", lambda name: one_line(name, 80), ("GetName",)),
+    ("utilization", lambda rates: float(rates.gpu), ("GetUtilizationRates",)),
+    ("memory_used", lambda memory: int(memory.used), *_MEMORY),
+    ("memory_total", lambda memory: int(memory.total), *_MEMORY),
+    ("temperature", float, ("GetTemperatureV", 0), ("GetTemperature", 0)),
+    ("power", lambda milliwatts: milliwatts / 1000, ("GetPowerUsage",)),
+    ("power_limit", lambda milliwatts: milliwatts / 1000, ("GetEnforcedPowerLimit",)),
+    (
+        "throttle",
+        _throttle,
+        ("GetCurrentClocksEventReasons",),
+        ("GetCurrentClocksThrottleReasons",),
     ),
-    "throttle": (_REASONS, _throttle),
-}
-"""Fields of a `Gpu`: the queries of which the first that answers counts, and what makes the field
-of its answer.
-"""
-# By version, since pynvml's call without one raises an error of another family where the driver is
-# older.
-_PROCESSES: tuple[_Query, ...] = (
-    ("GetComputeRunningProcesses_v3",),
-    ("GetComputeRunningProcesses_v2",),
+    (
+        "processes",
+        _held,
+        ("GetComputeRunningProcesses_v3",),
+        ("GetComputeRunningProcesses_v2",),
+    ),
 )
+"""Fields of a `Gpu`: what makes one of an answer, and the queries, functions of pynvml behind
+`nvmlDevice` with what they take behind the device; the first that answers counts.
+"""
 
 
 class GpuSource:
@@ -113,14 +120,9 @@ class GpuSource:
 
     Not safe for several threads at once; a wedged driver blocks `read` and `close`, so give them a
     thread of their own.
-
-    Args:
-        retry: Seconds between two tries to start NVML after it failed, and between restarts while a
-            device is lost.
     """
 
-    def __init__(self, retry: float = RETRY_SECONDS) -> None:
-        self._retry = retry
+    def __init__(self) -> None:
         self._nvml: Any = None
         """None where NVML is not started."""
         self._tried = 0.0
@@ -130,8 +132,6 @@ class GpuSource:
         """That of the device which is being read."""
         self._processes = Processes()
         self._host = one_line(platform.node(), 80)
-        self._names: dict[str, str] = {}
-        """Last known names by index, since a lost device no longer reports its own."""
 
     def read(self, now: float) -> GpuReading:
         """Read every device once; never raises, may block while the driver does.
@@ -145,11 +145,13 @@ class GpuSource:
         """
         gpus: tuple[Gpu, ...] = ()
         if self._problem is None or not self._waits(now):
-            may_be_stale = self._nvml is not None
-            gpus = self._attempt(now)
-            # one fresh start before the problem is believed
-            if self._problem is not None and may_be_stale:
-                gpus = self._attempt(now)
+            try:
+                gpus = self._sweep(now)
+                self._problem = None
+            except Exception as error:  # noqa: BLE001 - native code, and many versions of Python's
+                self._problem = _sentence(error)
+                self._tried = now
+                self.close()
         return GpuReading(now, gpus, self._problem, self._host)
 
     def poll(
@@ -190,18 +192,7 @@ class GpuSource:
 
     def _waits(self, now: float) -> bool:
         # A clock that was set back must not stretch the wait, hence the lower bound.
-        return 0 <= now - self._tried < self._retry
-
-    def _attempt(self, now: float) -> tuple[Gpu, ...]:
-        """Return all devices; where that fails, note the problem, close, and return none."""
-        self._problem = None
-        try:
-            return self._sweep(now)
-        except Exception as error:  # noqa: BLE001 - native code, and Python code of many versions
-            self._problem = _sentence(error)
-            self._tried = now
-            self.close()
-            return ()
+        return 0 <= now - self._tried < RETRY_SECONDS
 
     def _sweep(self, now: float) -> tuple[Gpu, ...]:
         """Start NVML if needed and read all devices; raises where that is impossible as a whole."""
@@ -221,54 +212,38 @@ class GpuSource:
 
     def _device(self, index: int, now: float) -> Iterator[Gpu]:
         self._fault = ""
-        handle = self._ask(("GetHandleByIndex",), index)
+        handle = self._ask(index, "GetHandleByIndex")
         whole = self._gpu(str(index), handle, "GPU", now)
         yield whole
-        mode = self._ask(("GetMigMode",), handle)
+        mode = self._ask(handle, "GetMigMode")
         if not mode or mode[0] != _MIG_ENABLED:
             return
-        for slot in range(self._ask(("GetMaxMigDeviceCount",), handle) or 0):
-            instance = self._ask(("GetMigDeviceHandleByIndex", slot), handle)
+        for slot in range(self._ask(handle, "GetMaxMigDeviceCount") or 0):
+            instance = self._ask(handle, "GetMigDeviceHandleByIndex", slot)
             if instance is not None:  # slots may have gaps
                 yield self._gpu(f"{index}:{slot}", instance, f"{whole.name} MIG", now)
 
     def _gpu(self, index: str, handle: Any, nameless: str, now: float) -> Gpu:
-        if name := self._ask(("GetName",), handle):
-            self._names[index] = one_line(name, 80)
         fields: dict[str, Any] = {}
-        for field, (queries, value) in _FIELDS.items():
-            answer = self._first(queries, handle)
+        for field, value, *queries in _FIELDS:
+            answers = (self._ask(handle, *query) for query in queries)
+            answer = next((one for one in answers if one is not None), None)
             fields[field] = None if answer is None else value(answer)
-        return Gpu(
-            index=index,
-            name=self._names.get(index, nameless),
-            **fields,
-            processes=self._running(handle, now),
-            fault=self._fault,  # last: what was asked above may meet it
-        )
+        held: dict[int, int] | None = fields.pop("processes")
+        if held is not None:
+            largest = sorted(held, key=lambda pid: (-held[pid], pid))
+            look = self._processes.look
+            fields["processes"] = tuple(
+                look(pid, held[pid] or None, now) for pid in largest
+            )
+        # the fault last: what was asked above may meet it
+        name = fields.pop("name") or nameless
+        return Gpu(index=index, name=name, **fields, fault=self._fault)
 
-    def _running(self, handle: Any, now: float) -> tuple[GpuProcess, ...] | None:
-        """Return the processes on a device, each once even with several contexts."""
-        answer = self._first(_PROCESSES, handle)
-        if answer is None:
-            return None
-        held: dict[int, int] = {}
-        for one in answer:
-            held[one.pid] = held.get(one.pid, 0) + int(one.usedGpuMemory or 0)
-        largest = sorted(held, key=lambda pid: (-held[pid], pid))
-        look = self._processes.look
-        return tuple(look(pid, held[pid] or None, now) for pid in largest)
-
-    def _first(self, queries: tuple[_Query, ...], handle: Any) -> Any:
-        """Answer of the first query that has one."""
-        answers = (self._ask(query, handle) for query in queries)
-        return next((answer for answer in answers if answer is not None), None)
-
-    def _ask(self, query: _Query, handle: Any) -> Any:
+    def _ask(self, handle: Any, name: str, *arguments: Any) -> Any:
         """Answer of one query, None if it fails; raises NVMLError only where every query
         would.
         """
-        name, *arguments = query
         function = getattr(self._nvml, f"nvmlDevice{name}", None)
         # an older pynvml, or a device that gives no handle
         if function is None or handle is None:

@@ -1,11 +1,11 @@
-"""Recognise HTTP addresses among the paths that a user named, and build the URLs to poll."""
+"""Recognise HTTP addresses among the paths that a user named."""
 
 from __future__ import annotations
 
 import re
 from time import localtime, strftime
 from typing import NamedTuple
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from verl_tui.patterns import pattern
 from verl_tui.text import one_line
@@ -37,25 +37,6 @@ def asked_again(since: float | None) -> str:
     return f" (since {strftime('%H:%M:%S', localtime(since))}; it is asked again)"
 
 
-class Address(SplitResult):
-    """The address of a server or of a page, without what gives access: it never holds that."""
-
-    @property
-    def origin(self) -> tuple[str, str]:
-        """Equal for two addresses of one server."""
-        return self.scheme, self.netloc
-
-    @property
-    def text(self) -> str:
-        """The whole."""
-        return self.geturl()
-
-    def below(self, path: str) -> Address:
-        """Return the address of something below this one."""
-        own = f"{self.path.rstrip('/')}{path}".partition("?")
-        return self._replace(path=own[0], query=own[2])
-
-
 class NoAnswerError(Exception):
     """A question without an answer; its text is a sentence for people without a subject: `refuses
     the connection`.
@@ -74,14 +55,14 @@ def is_meant(spec: str) -> bool:
     return _SCHEME.match(spec) is not None
 
 
-def parse_address(spec: str) -> Address:
-    """Return the address that a user named.
+def parse_address(spec: str) -> str:
+    """Return the address that a user named, in its usual spelling; it holds no login.
 
     Raises:
         ValueError: It is none that can be asked; the message says why, for people.
     """
-    if not spec.isprintable() or " " in spec:
-        raise ValueError("an address has no spaces or control characters")
+    if not spec.isprintable() or not spec.isascii() or " " in spec:
+        raise ValueError("an address has only ASCII letters and no spaces")
     try:
         parts = urlsplit(spec)
         port = parts.port
@@ -94,12 +75,10 @@ def parse_address(spec: str) -> Address:
         )
     if not parts.hostname:
         raise ValueError("has no host in it")
-    if not f"{parts.path}{parts.query}".isascii():
-        raise ValueError("an address has only ASCII letters in its path")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     if port not in (None, _PORTS[parts.scheme]):
         host = f"{host}:{port}"
-    return Address(parts.scheme, host, parts.path or "/", parts.query, "")
+    return urlunsplit((parts.scheme, host, parts.path or "/", parts.query, ""))
 
 
 def without_login(spec: str) -> str:

@@ -16,13 +16,14 @@ import ssl
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.error import URLError
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 from urllib.request import (
     HTTPHandler,
     HTTPSHandler,
     OpenerDirector,
     ProxyHandler,
     Request,
+    UnknownHandler,
 )
 
 from verl_tui import __version__
@@ -32,9 +33,7 @@ from verl_tui.sources.http.addresses import NoAnswerError
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from verl_tui.sources.http.addresses import Address
+    from collections.abc import Collection, Mapping
 
 CA_FILE = "VERL_TUI_HTTP_CA_FILE"
 """Environment variable that names certificates to be trusted besides those of this machine."""
@@ -48,16 +47,29 @@ _DEADLINE = 20.0
 _LIMIT = 64 * 2**20
 """Bytes of an answer: 300,000 points of Prometheus come to 10 MB."""
 _REDIRECTS = 3
-_BREAKS_OFF = "breaks off in the middle of its answer"
-_ENDS = (b"\n", b"}")
-"""Last bytes of a page of metrics, and of JSON, that are whole."""
 _MOVED = (301, 302, 307, 308)
 _REASONS = {
     401: f"asks for a login: put one into ~/.netrc, or a header into {AUTHORIZATION}",
     403: "refuses access (HTTP 403)",
-    404: "finds nothing at this address (HTTP 404)",
+    404: "has no metrics at this address (HTTP 404)",
 }
-"""Statuses of redirects, and what is said of some others."""
+"""What is said of some statuses."""
+_ENDS = (b"\n", b"}")
+"""Last bytes of a page of metrics, and of JSON, that are whole."""
+_BREAKS_OFF = "breaks off in the middle of its answer"
+_SENTENCES: dict[type[Exception], str] = {
+    OverflowError: "answers with more than {}",
+    ConnectionRefusedError: "refuses the connection: nothing is listening there",
+    socket.gaierror: "is an unknown host",
+    ssl.SSLCertVerificationError: "has a certificate that is not trusted ({}):"
+    f" {CA_FILE} names others",
+    ssl.SSLError: "fails to encrypt (TLS): {}",
+    ConnectionError: "closes the connection without an answer",
+    http.client.IncompleteRead: _BREAKS_OFF,
+    OSError: "cannot be reached: {}",
+    Exception: "does not speak HTTP: {}",
+}
+"""What is said of errors; the first class that fits counts."""
 
 
 class Reply(NamedTuple):
@@ -67,10 +79,6 @@ class Reply(NamedTuple):
     headers: Mapping[str, str]
     """By name in small letters."""
     body: bytes
-
-
-class TooLargeError(ValueError):
-    """An answer is larger than the text says."""
 
 
 def exchanged(
@@ -99,19 +107,20 @@ def exchanged(
         own = {"User-Agent": f"verl-tui/{__version__}", **headers}
         asker = OpenerDirector()
         asker.add_handler(ProxyHandler(dict(proxies or {})))
+        asker.add_handler(UnknownHandler())
         asker.add_handler(HTTPHandler())
         if url.startswith("https:"):
-            asker.add_handler(HTTPSHandler(context=trust()))
+            asker.add_handler(HTTPSHandler(context=_trust()))
         asked = Request(url, body, own)  # noqa: S310 - no handler asks but for HTTP
         with asker.open(asked, timeout=deadline) as response:
             stated = {name.lower(): one for name, one in response.getheaders()}
             return Reply(response.status, stated, _body(response, end, limit))
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        own_error: Any = error.reason if isinstance(error, URLError) else error
+    except (OSError, http.client.HTTPException, ValueError, OverflowError) as error:
+        cause: Any = error.reason if isinstance(error, URLError) else error
         why = f"gives no complete answer within {deadline:g} s"
-        if not isinstance(own_error, TimeoutError):
-            why = _reason(own_error)
-        raise NoAnswerError(why) from own_error
+        if not isinstance(cause, TimeoutError):
+            why = _sentence(cause)
+        raise NoAnswerError(why) from cause
 
 
 def _body(response: http.client.HTTPResponse, end: float, limit: int) -> bytes:
@@ -119,8 +128,7 @@ def _body(response: http.client.HTTPResponse, end: float, limit: int) -> bytes:
     while part := response.read1(_CHUNK):
         body += part
         if len(body) > limit:
-            mib = limit >> 20
-            raise TooLargeError(f"{mib} MiB" if mib else f"{limit >> 10} KiB")
+            raise OverflowError(f"{limit >> 10:,} KiB")
         # A server that sends a byte now and then never runs into a socket's own time-out.
         if monotonic() > end:
             raise TimeoutError
@@ -129,44 +137,15 @@ def _body(response: http.client.HTTPResponse, end: float, limit: int) -> bytes:
     return bytes(body)
 
 
-def _reason(error: Exception) -> str:
-    for kind, say in _SENTENCES:
-        if isinstance(error, kind):
-            return say(error)
-    return f"does not speak HTTP: {one_line(str(error), 80) or type(error).__name__}"
+def _sentence(error: Exception) -> str:
+    own = (getattr(error, name, "") for name in ("verify_message", "strerror"))
+    words = next(filter(None, own), "") or str(error) or type(error).__name__
+    fits = (says for kind, says in _SENTENCES.items() if isinstance(error, kind))
+    says = next(fits, _SENTENCES[OSError])  # urllib has mere words, too
+    return says.format(one_line(str(words), 160))
 
 
-_SENTENCES: tuple[tuple[type[Exception], Callable[[Any], str]], ...] = (
-    (TooLargeError, lambda error: f"answers with more than {error}"),
-    (
-        ConnectionRefusedError,
-        lambda _: "refuses the connection: nothing is listening there",
-    ),
-    (socket.gaierror, lambda _: "is an unknown host"),
-    (
-        ssl.SSLCertVerificationError,
-        lambda error: (
-            f"has a certificate that is not trusted ({error.verify_message}):"
-            f" {CA_FILE} names others"
-        ),
-    ),
-    (
-        ssl.SSLError,
-        lambda error: (
-            f"fails to encrypt (TLS): {one_line(error.reason or str(error), 80)}"
-        ),
-    ),
-    (ConnectionError, lambda _: "closes the connection without an answer"),
-    (http.client.IncompleteRead, lambda _: _BREAKS_OFF),
-    (
-        OSError,
-        lambda error: str(error.strerror or error or "cannot be reached").lower(),
-    ),
-)
-"""A sentence for each class of errors; the first that fits counts: special ones come first."""
-
-
-def trust() -> ssl.SSLContext:
+def _trust() -> ssl.SSLContext:
     """Return which certificates are trusted.
 
     Raises:
@@ -176,62 +155,50 @@ def trust() -> ssl.SSLContext:
     if further := os.environ.get(CA_FILE):
         try:
             if not is_ordinary(further):  # a pipe would have us wait for its writer
-                raise OSError(None, "no file")
+                raise FileNotFoundError
             context.load_verify_locations(further)
-        except (OSError, ssl.SSLError) as error:
-            why = (
-                f"{CA_FILE}: {one_line(further)} holds no certificates that can be read"
-            )
+        except OSError as error:  # `ssl.SSLError` is one
+            why = f"{CA_FILE}: {further} holds no certificates that can be read"
             raise OSError(None, why) from error
     return context
 
 
-class Client:
-    """Asks servers, and follows them to other addresses of theirs.
+def ask(
+    address: str,
+    form: str | None = None,
+    *,
+    login: bool = True,
+    deadline: float = _DEADLINE,
+) -> bytes:
+    """Return what a server answers, also from another address of its own.
 
     Args:
-        deadline: Seconds that a question may take in all.
+        address: Of the server.
+        form: What to send, url-encoded; without it nothing is sent.
         login: Whether the user's login may go there.
+        deadline: Seconds that the question may take in all.
+
+    Raises:
+        NoAnswerError: There is no answer that can be used.
     """
-
-    def __init__(self, *, deadline: float = _DEADLINE, login: bool = True) -> None:
-        self.received = 0
-        """Bytes of all answers."""
-        self._deadline = deadline
-        self._login = login
-
-    def ask(self, address: Address, *, form: str | None = None) -> bytes:
-        """Return what a server answers.
-
-        Args:
-            address: Of the server.
-            form: What to send, url-encoded; without it nothing is sent.
-
-        Raises:
-            NoAnswerError: There is none that can be used.
-        """
-        headers = {
-            "Accept": "*/*",
-            **(_login(address.hostname or "") if self._login else {}),
-        }
-        if form is not None:
-            headers["Content-Type"] = "application/x-www-form-urlencoded"
-        sent = None if form is None else form.encode()
-        for _ in range(_REDIRECTS + 1):
-            reply = exchanged(address.text, headers, sent, self._deadline, _LIMIT)
-            if reply.status not in _MOVED:
-                break
-            address = _onward(address, reply.headers.get("location", ""))
-        else:
-            raise NoAnswerError("redirects without end")
-        self.received += len(reply.body)
-        return _whole(reply)
+    host = urlsplit(address).hostname or ""
+    headers = {"Accept": "*/*", **(_login(host) if login else {})}
+    if form is not None:
+        headers["Content-Type"] = "application/x-www-form-urlencoded"
+    sent = None if form is None else form.encode()
+    for _ in range(_REDIRECTS + 1):
+        status, told, body = exchanged(address, headers, sent, deadline, _LIMIT)
+        if status not in _MOVED:
+            break
+        address = _onward(address, told.get("location", ""))
+    else:
+        raise NoAnswerError("redirects without end")
+    return _whole(status, told.keys(), body)
 
 
-def _whole(reply: Reply) -> bytes:
-    status, headers, body = reply
-    told = headers.keys() & {"content-length", "transfer-encoding"}
-    if body and not told and not body.endswith(_ENDS):
+def _whole(status: int, told: Collection[str], body: bytes) -> bytes:
+    has_length = {"content-length", "transfer-encoding"}.intersection(told)
+    if body and not has_length and not body.endswith(_ENDS):
         raise NoAnswerError(_BREAKS_OFF)
     if status != http.HTTPStatus.OK:
         reason = _REASONS.get(status, f"answers with HTTP {status}")
@@ -239,14 +206,15 @@ def _whole(reply: Reply) -> bytes:
     return body
 
 
-def _onward(address: Address, location: str) -> Address:
+def _onward(address: str, location: str) -> str:
     try:
-        onward = addresses.parse_address(urljoin(address.text, location))
+        onward = addresses.parse_address(urljoin(address, location))
     except ValueError as error:
         raise NoAnswerError("redirects without naming an address") from error
-    if onward.origin != address.origin:
+    there = urlsplit(onward)
+    if there[:2] != urlsplit(address)[:2]:
         raise NoAnswerError(
-            f"redirects to another server, {onward.netloc}: name that one if it is meant"
+            f"redirects to another server, {there.netloc}: name that one if it is meant"
         )
     return onward
 

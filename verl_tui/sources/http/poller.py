@@ -8,10 +8,18 @@ intervals.
 from __future__ import annotations
 
 import threading
+from itertools import chain
 from time import monotonic, time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
-from verl_tui.sources.formats.prometheus_text.page import read_page
+from verl_tui.patterns import pattern
+from verl_tui.sources.formats.prometheus_text.page import (
+    MISSING,
+    NOBODYS,
+    Page,
+    read_page,
+)
 from verl_tui.sources.http.addresses import NoAnswerError, asked_again
 from verl_tui.sources.http.prometheus_server import Server
 from verl_tui.text import one_line
@@ -19,8 +27,6 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from verl_tui.sources.formats.prometheus_text.page import Page
-    from verl_tui.sources.http.addresses import Address
 
 _INTERVAL = 5.0
 """Seconds between two pages: a training's steps take longer mostly, and a page costs its process
@@ -31,14 +37,9 @@ _LONGEST_WAIT = 60.0
 _PATIENCE = 60.0
 """Seconds that a single look waits for a server to load what it has."""
 _METRICS = "/metrics"
-_NOT_FOUND = 404
-
-
-class PolledPage(NamedTuple):
-    """A page, and when it was asked for."""
-
-    time: float
-    page: Page
+_OF_ENGINES = pattern(r"(?:vllm|sglang)[:_]")
+_EMPTY = "answers with a page without metrics"
+_OF_VERL = " of an engine: verl has them with rollout.disable_log_stats=false"
 
 
 class Poller:
@@ -46,10 +47,10 @@ class Poller:
 
     def __init__(
         self,
-        address: Address,
+        address: str,
         clock: Callable[[], float] = time,
         *,
-        login: bool = True,
+        engine: bool = False,
         every: float | None = None,
     ) -> None:
         """Ask nothing yet.
@@ -57,44 +58,44 @@ class Poller:
         Args:
             address: Where.
             clock: Seconds since the epoch.
-            login: Whether the user's login may go there.
+            engine: Whether a log names it as an engine, which is no reason to trust it: no login
+                goes there, and only figures of engines are taken.
             every: Seconds between two questions, None for what suits what is there.
         """
-        # 40 ms, for who names an address
-        from verl_tui.sources.http.client import Client
-
         self.address = address
-        self.client = Client(login=login)
+        self.received = 0
+        """Bytes of all answers."""
         self.server: Server | None = None
         """What is there, once it has answered as a Prometheus server."""
-        self.newest: PolledPage | None = None
-        """Its newest page, once it has answered with one."""
+        self.newest: tuple[Page, float] | None = None
+        """Its newest page and when it was asked for, once it has answered with one."""
         self.problem: str | None = None
         """Why it did not answer when it was asked last."""
         self.since: float | None = None
         """Since when it has not answered."""
         self.rounds = 0
         """Number of completed polls, with an answer or without."""
-        self.stop = threading.Event()
-        """Set where it is not asked any more."""
+        self.is_paused = False
+        """True while it is not to be asked."""
         self._clock = clock
+        self._is_engine = engine
         self._every = every
         self._failures = 0
 
     @property
-    def told_runs(self) -> tuple[str, ...]:
+    def told_runs(self) -> Iterable[str]:
         """The runs of its newest page, by name."""
-        return tuple(self.newest.page.runs) if self.newest is not None else ()
+        return self.newest[0].runs if self.newest else ()
 
     @property
     def is_silent(self) -> bool:
         """True if nothing comes from there at present."""
-        return not self.rounds or self.problem is not None or self.stop.is_set()
+        return not self.rounds or self.problem is not None or self.is_paused
 
     @property
     def sentence(self) -> str | None:
         """Why nothing comes from there, and since when; None while something does."""
-        if self.problem is None or self.since is None:
+        if self.problem is None:
             return None
         return f"{self.problem}{asked_again(self.since)}"
 
@@ -109,63 +110,65 @@ class Poller:
 
     def start(self, stop: threading.Event) -> None:
         """Begin to ask until `stop` is set."""
-        self.stop = stop
-        threading.Thread(
-            target=self._go_on, args=(stop,), name=self.address.netloc, daemon=True
-        ).start()
 
-    def _go_on(self, stop: threading.Event) -> None:
-        while not stop.is_set():
-            self.ask()
-            stop.wait(self.pause)
+        def go_on() -> None:
+            while not stop.is_set():
+                if not self.is_paused:
+                    self.ask()
+                stop.wait(self.pause)
+
+        threading.Thread(target=go_on, name=self.address, daemon=True).start()
 
     def ask(self) -> None:
         """Ask once; never raises."""
         now = self._clock()
         try:
             self._ask(now)
-            problem = None
-        except NoAnswerError as error:
-            problem = one_line(str(error), 200)
+            self.problem = self.since = None
+            self._failures = 0
         except Exception as error:  # noqa: BLE001 - a net at the border
-            why = f"cannot be understood: {type(error).__name__}: {error}"
-            problem = one_line(why, 200)
-        if problem is None:
-            self.since = None
-        elif self.since is None:
-            self.since = now
-        self.problem = problem
-        self._failures = 0 if problem is None else self._failures + 1
+            known = isinstance(error, NoAnswerError)
+            why = "" if known else f"cannot be understood: {type(error).__name__}: "
+            self.since = self.since or now
+            self.problem = one_line(f"{why}{error}", 200)
+            self._failures += 1
         self.rounds += 1
 
     def _ask(self, now: float) -> None:
-        if self.server is None and self.newest is None and self._may_be_server():
-            server = Server(self.address, self.client)
+        parts = urlsplit(self.address)
+        is_page = parts.path.endswith(_METRICS) or parts.query
+        if not (self.server or self.newest or is_page):
+            server = Server(parts.netloc, self._below)
             # while it loads, what there is can be taken
             self.server = server if server.is_there() else None
         if self.server is not None:
             self.server.ask(now)
             return
-        page = read_page(self._body())
-        if not any(run.samples for run in page.runs.values()):
-            raise NoAnswerError("answers with a page without metrics")
-        self.newest = PolledPage(now, page)
+        page = self._page("" if is_page or parts.path != "/" else _METRICS)
+        if not any(page.runs.values()):
+            raise NoAnswerError(_EMPTY + _OF_VERL * self._is_engine)
+        self.newest = page, now
 
-    def _body(self) -> bytes:
-        """Return the page that is there."""
-        if self.address.path != "/" or self.address.query:
-            return self.client.ask(self.address)
+    def _page(self, path: str) -> Page:
         try:
-            return self.client.ask(self.address.below(_METRICS))
-        except NoAnswerError as error:
-            if error.status != _NOT_FOUND or self.newest is not None:
-                raise
-            raise NoAnswerError(
-                "is not a Prometheus server, and has no metrics at /metrics"
-            ) from error
+            page = read_page(self._below(path))
+        except ModuleNotFoundError as error:
+            raise NoAnswerError(MISSING) from error
+        if not self._is_engine:
+            return page
+        every = chain.from_iterable(page.runs.values())
+        own = [one for one in every if _OF_ENGINES.match(one.name)]
+        return Page({NOBODYS: own}, {}, page.flaw)
 
-    def _may_be_server(self) -> bool:
-        return not self.address.path.endswith(_METRICS) and not self.address.query
+    def _below(self, path: str, form: str | None = None) -> bytes:
+        """Return the answer of something below the address."""
+        # 40 ms, for who names an address
+        from verl_tui.sources.http.client import ask
+
+        where = f"{self.address.rstrip('/')}{path}" if path else self.address
+        body = ask(where, form, login=not self._is_engine)
+        self.received += len(body)
+        return body
 
 
 def settle(pollers: Iterable[Poller]) -> None:

@@ -7,8 +7,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from contextlib import suppress
-from itertools import chain, count
-from time import localtime, strftime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -19,26 +17,25 @@ from verl_tui.means import clamp
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
 from verl_tui.sources.formats.prometheus_text.names import (
-    BY_CLOCK,
     KEY,
     MACHINES,
+    QUANTILES,
+    STEPS,
+    TABLE,
     PrometheusSeries,
+    run_labels,
 )
 from verl_tui.sources.formats.prometheus_text.rows import StepRows
-from verl_tui.sources.http import prometheus_queries as queries
 from verl_tui.sources.http.addresses import NoAnswerError
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from verl_tui.records import Record
     from verl_tui.sources.formats.prometheus_text.names import Labels
-    from verl_tui.sources.http.addresses import Address
-    from verl_tui.sources.http.client import Client
 
 name = "Prometheus server"
-rank = 1
 
 _PAST = 15 * 86_400.0
 """Seconds that are looked back: what Prometheus keeps by default."""
@@ -52,9 +49,6 @@ _MOST_POINTS = 10_000
 _MOMENTS = 2000
 """Moments of a run's past that are loaded: some 300 series come to 20 MB."""
 _LEAST_POINTS = 25
-_TOO_MUCH = pattern(
-    r"answers with more than|gives no complete answer|cannot answer|answers with HTTP [45]"
-)
 _READING_POINTS = 120
 """Points of the past of each figure that is measured by the clock: as many as the GPU panel
 shows.
@@ -69,14 +63,58 @@ _STALE = 300.0
 _UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _PIECE = pattern(r"(\d{1,15})(ms|[smhd])")
 """A part of a duration, and its units in seconds."""
+_PROGRESS = (
+    f'max by (run, project, experiment_name, job) ({{__name__=~"{"|".join(STEPS)}"}})'
+)
+"""Query for the progress of each run."""
+_NODE_LOAD = (
+    '100 * (1 - sum by (instance) (rate(node_cpu_seconds_total{mode=~"idle|iowait"}'
+    "[WINDOWs])) / sum by (instance) (rate(node_cpu_seconds_total[WINDOWs])))"
+)
 
 
-class ServedRun:
-    """One run that a server has series of."""
+class AddressRun:
+    """One run that addresses tell of: its records are made in one thread and taken in another."""
 
     format = name
-    rank = rank
+    rank = 1  # any log of the run knows more
     modified: float | None = None
+    """When it said something last."""
+
+    def __init__(self, called: str) -> None:
+        self.name = called
+        self.rows = StepRows()
+        self._batcher = RowBatcher()
+        self._ready: deque[tuple[Record, ...]] = deque()
+
+    @property
+    def note(self) -> str | None:
+        """Return what should be known of its figures."""
+        return self.rows.note
+
+    @property
+    def waiting(self) -> bool:
+        """True if further records wait."""
+        return bool(self._ready)
+
+    def add(self, lines: list[PrometheusSeries], keys: Mapping[str, str]) -> bool:
+        """Make rows of new series, given the log's own keys by the names that our exporter gives
+        them; return whether there are any.
+        """
+        self._batcher.add(self.rows.take(lines, keys))
+        records = self._batcher.take()
+        if records:
+            self._ready.append(records)
+        return bool(records)
+
+    def take(self) -> tuple[Record, ...]:
+        """Return the next records."""
+        return self._ready.popleft() if self._ready else ()
+
+
+class ServedRun(AddressRun):
+    """One run that a server has series of."""
+
     live = True
     """True if the server still has something new of it."""
     followed: float | None = None
@@ -85,54 +123,30 @@ class ServedRun:
     """Says how exact its past is, where a point is more than a scrape."""
 
     def __init__(self, called: str, labels: Labels, span: tuple[float, float]) -> None:
-        self.name = called
+        super().__init__(called)
         self.labels = labels
         """Labels that distinguish its series from those of others; empty for figures of no run."""
         self.span = span
         """When its steps were seen first and last."""
-        self.rows = StepRows()
-        self._batcher = RowBatcher()
-        self._ready: deque[tuple[Record, ...]] = deque()
-
-    @property
-    def waiting(self) -> bool:
-        """True if further records wait."""
-        return bool(self._ready)
-
-    def add(self, lines: list[PrometheusSeries], keys: Mapping[str, str]) -> None:
-        """Make rows of new series.
-
-        Args:
-            lines: Of the run.
-            keys: The log's own keys, by the names that our exporter gives them.
-        """
-        ours = any(label == "run" for label, _ in self.labels)
-        self._batcher.add(self.rows.take(lines, keys if ours else {}))
-        if records := self._batcher.take():
-            self._ready.append(records)
-
-    def take(self) -> tuple[Record, ...]:
-        """Return the next records."""
-        return self._ready.popleft() if self._ready else ()
 
     @property
     def note(self) -> str | None:
-        """Say how exact its past is, and since when nothing has come."""
-        since = None
-        if not self.live and self.rows.newest is not None:
-            newest = strftime("%H:%M:%S", localtime(self.rows.newest))
-            since = f"nothing new since {newest}"
-        return joined_notes(self.rows.note, self.coarse, since)
+        """Say how exact its past is."""
+        return joined_notes(self.rows.note, self.coarse)
 
 
 class Server:
     """Follows one server. Its `ask` is called by one thread, again and again; others only take from
     `runs`.
+
+    Args:
+        host: Its name, for figures that are no run's.
+        answer: Returns what it answers below a path, given a form to post or none.
     """
 
-    def __init__(self, address: Address, client: Client) -> None:
-        self._address = address
-        self._client = client
+    def __init__(self, host: str, answer: Callable[[str, str | None], bytes]) -> None:
+        self._host = host
+        self._answer = answer
         self.interval = _SCRAPE
         self.runs: dict[str, ServedRun] = {}
         """By name, in the order of finding; new ones are put in whole."""
@@ -151,7 +165,7 @@ class Server:
         try:
             self._data("/api/v1/status/buildinfo")
         except NoAnswerError as error:
-            if error.status is None and not str(error).startswith("answers with"):
+            if error.status is None:
                 raise
             return False
         return True
@@ -173,56 +187,49 @@ class Server:
                 self._follow(run, now)
         self._measure(now)
 
-    # -- finding -----------------------------------------------------------------------------------
-
     def _discover(self, now: float) -> None:
         since = max(now - _PAST, self._discovered - _REDISCOVER)
-        with suppress(NoAnswerError):  # what only looks like Prometheus has no targets
-            stated = self._scrape_interval() or self.interval
-            self.interval = clamp(stated, _SHORTEST, _LONGEST)
+        with suppress(
+            NoAnswerError, KeyError
+        ):  # what only looks like Prometheus has no targets
+            targets = self._data("/api/v1/targets?state=active")["activeTargets"]
+            stated = [promql_duration(one["scrapeInterval"]) for one in targets]
+            shortest = min(filter(None, stated), default=self.interval)
+            self.interval = clamp(shortest, _SHORTEST, _LONGEST)
         period = [("start", f"{since:.0f}"), ("end", f"{now:.0f}")]
         form = urlencode([("match[]", prometheus_names.INFO), *period])
-        for one in _dicts(self._data("/api/v1/series", form)):
-            self._keys[str(one.get("name", ""))] = str(one.get("key", ""))
+        for one in self._data("/api/v1/series", form):
+            self._keys[one.get("name", "")] = one.get("key", "")
         known = {run.labels: run for run in self.runs.values()}
         spans = self._spans(since, now)
-        for labels in spans.keys() & known.keys():
-            known[labels].span = (known[labels].span[0], spans[labels][1])
-        new = sorted(spans.keys() - known.keys(), key=lambda one: -spans[one][1])
-        for labels in new:
-            called = self._name(dict(labels))
-            self.runs[called] = ServedRun(called, labels, spans[labels])
+        for labels in sorted(spans, key=lambda one: -spans[one][1]):
+            if labels in known:
+                known[labels].span = known[labels].span[0], spans[labels][1]
+            else:
+                self._new(labels, spans[labels])
 
-    def _scrape_interval(self) -> float | None:
-        """Return the seconds between two scrapes of the targets that are scraped most often."""
-        data = self._data("/api/v1/targets?state=active")
-        targets = _dicts(data.get("activeTargets") if isinstance(data, dict) else None)
-        stated = [promql_duration(target.get("scrapeInterval")) for target in targets]
-        return min(filter(None, stated), default=None)
-
-    def _name(self, labels: Mapping[str, str]) -> str:
-        """Return a run's name: as in the logs, with its project if another one has the same
-        name.
+    def _new(self, labels: Labels, span: tuple[float, float]) -> ServedRun:
+        """Return a further run: called as in the logs, with all its labels where another one is
+        called so.
         """
-        stated = (labels.get(label) for label in ("run", "experiment_name", "job"))
-        own = next(filter(None, stated), self._address.netloc)
-        numbered = (f"{own} ({at})" for at in count(2))
-        names = chain((own, f"{labels.get('project', '')}/{own}"), numbered)
+        own = labels[-1][1] if labels else self._host
+        full = "/".join(value for _, value in labels)
+        names = (own, full, f"{own} ({len(self.runs) + 1})")
         shown = (one_line(one, 120) or "run" for one in names)
-        return next(one for one in shown if one not in self.runs)
+        called = next(one for one in shown if one not in self.runs)
+        self.runs[called] = ServedRun(called, labels, span)
+        return self.runs[called]
 
     def _spans(self, since: float, now: float) -> dict[Labels, tuple[float, float]]:
         """Return from when to when the steps of each run were seen."""
         every = max(self.interval, (now - since) / _MOST_POINTS)
         spans: dict[Labels, tuple[float, float]] = {}
-        for line in self._range(queries.STEPS, since, self._until(now), every):
-            run = queries.belongs(line.labels)
+        for line in self._range(_PROGRESS, since, self._until(now), every):
+            run = run_labels(line.labels, by_job=True)
             if run and line.points:
                 times = (*line.points, *spans.get(run, ()))
                 spans[run] = min(times), max(times)
         return {run: (at - every, to + every) for run, (at, to) in spans.items()}
-
-    # -- the past, and what comes ------------------------------------------------------------------
 
     def _follow(self, run: ServedRun, now: float) -> None:
         """Ask for a run's past, at a distance of points at which it can be answered, or for what is
@@ -234,39 +241,43 @@ class Server:
         first = run.span[0] if begins else (run.followed or 0.0) + self.interval
         if first > last:
             return
-        every, lines = self._past(queries.of_run(run.labels), first, last, _MOMENTS)
+        every, lines = self._past(of_run(run.labels), first, last, _MOMENTS)
         if begins and every > self.interval:
             run.coarse = (
                 f"its past is shown by a point every {every:,.0f} s,"
                 f" of a scrape every {self.interval:g} s"
             )
-        run.add(lines, self._keys)
+        self._add(run, lines)
         run.followed = last
 
+    def _add(self, run: ServedRun, lines: list[PrometheusSeries]) -> None:
+        ours = any(label == "run" for label, _ in run.labels)
+        run.add(lines, self._keys if ours else {})
+
     def _measure(self, now: float) -> None:
-        """Ask for figures of machines and engines."""
-        owner = self._owner(now)
-        first, last = owner.span[0], self._until(now)
+        """Ask for figures of machines and engines: they belong to the only run that goes on, else
+        to what is called after the server.
+        """
+        owner = self._owner()
+        last = self._until(now)
+        first = owner.span[0] if owner else now - _HOUR
         if self._measured is not None:
             first = self._measured + self.interval
         if first > last:
             return
-        query = queries.readings(max(60, int(4 * self.interval)), ours=bool(self._keys))
+        query = readings(max(60, int(4 * self.interval)))
         _, lines = self._past(query, first, last, _READING_POINTS)
         self._measured = last
         if lines:
-            owner.add(lines, self._keys)
-            self.runs.setdefault(owner.name, owner).followed = last
+            owner = owner or self._new((), (first, last))
+            self._add(owner, lines)
+            owner.followed = last
 
-    def _owner(self, now: float) -> ServedRun:
-        """Return the run that the figures of machines belong to: the only one that goes on; else
-        what is called after the server.
-        """
+    def _owner(self) -> ServedRun | None:
         live = [run for run in self.runs.values() if run.labels and run.live]
         if len(live) == 1:
             return live[0]
-        nobodys = next((run for run in self.runs.values() if not run.labels), None)
-        return nobodys or ServedRun(self._name({}), (), (now - _HOUR, now))
+        return next((run for run in self.runs.values() if not run.labels), None)
 
     def _past(
         self, query: str, first: float, last: float, points: int
@@ -276,21 +287,17 @@ class Server:
             scrapes = math.ceil((last - first) / (points * self.interval))
             every = self.interval * max(1, scrapes)
             try:
-                lines = self._range(query, first, last, every)
-            except NoAnswerError as error:
-                # Too much at once for the server or for us: a quarter of it.
+                return every, self._range(query, first, last, every)
+            except NoAnswerError:
+                # Perhaps too much at once for the server or for us: a quarter of it.
                 points = int((last - first) / every) // 4
-                if points < _LEAST_POINTS or not _TOO_MUCH.match(str(error)):
+                if points < _LEAST_POINTS:
                     raise
-            else:
-                return every, [line for line in lines if _is_used(line)]
 
     def _until(self, now: float) -> float:
         """Return the last moment for which all scrapes have arrived by now."""
         late = min(_LATE, self.interval / 2)
         return math.floor((now - late) / self.interval) * self.interval
-
-    # -- questions ---------------------------------------------------------------------------------
 
     def _range(
         self, query: str, first: float, last: float, every: float
@@ -299,67 +306,104 @@ class Server:
         first = last - math.floor((last - first) / every) * every
         period = {"start": f"{first:.3f}", "end": f"{last:.3f}", "step": f"{every:g}"}
         form = urlencode({"query": query, **period})
-        return parsed_series(self._data("/api/v1/query_range", form))
+        return [
+            PrometheusSeries(labels.pop("__name__", ""), labels, dict(one["values"]))
+            for one in self._data("/api/v1/query_range", form)["result"]
+            for labels in [one["metric"]]
+        ]
 
     def _data(self, path: str, form: str | None = None) -> Any:
+        """Return the data in an answer of Prometheus's API.
+
+        Raises:
+            NoAnswerError: There is none, it reports an error, or is not an answer of the API.
+        """
         try:
-            body = self._client.ask(self._address.below(path), form=form)
+            return data_of(self._answer(path, form))
         except NoAnswerError as error:
             if error.body.startswith(b"{"):
                 data_of(error.body)  # says why in the server's own words
             raise
-        return data_of(body)
 
 
-def _is_used(line: PrometheusSeries) -> bool:
-    """Return whether a series is none that the server computes a figure of."""
-    if KEY in line.labels or line.name in MACHINES:
-        return True
-    parts = ("_bucket", "_sum", "_count")
-    return not line.name.endswith(parts) and not BY_CLOCK.fullmatch(line.name)
+def of_run(labels: Labels) -> str:
+    """Return the query for all series of one run but those that a figure is computed of.
+
+    Args:
+        labels: What its series have in common, see `run_labels`.
+    """
+    stated = [f"{name}={_text(value)}" for name, value in labels]
+    names = [name for name, _ in labels]
+    if "job" in names:
+        stated.append('run="",experiment_name=""')
+    if "experiment_name" not in names:
+        stated.append(f'__name__=~"verl_.+",__name__!="{prometheus_names.INFO}"')
+    stated.append('__name__!~".+_(bucket|sum|count)"')
+    return f"{{{','.join(stated)}}}"
+
+
+def readings(window: int) -> str:
+    """Return the query for the figures of devices, hosts, engines and queues; rates are taken over
+    a window of seconds.
+    """
+    asked = [("cluster/cpu", _NODE_LOAD)]
+    for one, how in TABLE["engines"].items():
+        series = f'{{__name__=~"{one.replace(":", "[:_]")}"}}'  # OpenMetrics has `_`
+        asked.append(_combined(one, how, series))
+    buckets = f"{prometheus_names.GENERATION}_bucket"
+    asked += [
+        (f"{prometheus_names.GENERATION}/{part}", _quantile(share, buckets, "le, job"))
+        for part, share in QUANTILES.items()
+    ]
+    machines = "|".join(sorted(MACHINES - {prometheus_names.GPU_MEMORY}))
+    computed = (
+        f'label_replace({query.replace("WINDOW", str(window))}, "{KEY}", "{key}", "", "")'
+        for key, query in asked
+    )
+    return " or ".join((f'{{__name__=~"{machines}"}}', *computed))
+
+
+def _combined(name: str, how: str, series: str) -> tuple[str, str]:
+    """Return the key of a figure of several processes, and the query for it."""
+    if how == "p95":
+        query = _quantile(QUANTILES[how], series, "le")
+        return f"{name.removesuffix('_bucket')}/{how}", query
+    if how == "rate":
+        rate = f"sum(rate({series}[WINDOWs]))"
+        return f"{name.removesuffix('_total')}_per_second", rate
+    return name, f"{how.replace('count', 'sum')}({series})"
+
+
+def _quantile(share: float, buckets: str, by: str) -> str:
+    return f"histogram_quantile({share}, sum by ({by}) (rate({buckets}[WINDOWs])))"
+
+
+def _text(value: str) -> str:
+    """Return a text as PromQL writes it."""
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
 
 
 def data_of(body: bytes) -> Any:
-    """Return the data in an answer of Prometheus's API.
+    """Return the data in the body of an answer of Prometheus's API.
 
     Raises:
         NoAnswerError: It reports an error, or is not an answer of the API.
     """
     try:
         answer = orjson.loads(body)
-    except ValueError as error:
-        kind = "a web page" if b"<html" in body[:2000].lower() else "something else"
-        raise NoAnswerError(
-            f"answers with {kind} in place of Prometheus's JSON"
-        ) from error
+    except ValueError:
+        answer = None
     status = answer.get("status") if isinstance(answer, dict) else None
     if status == "error":
-        raise NoAnswerError(f"cannot answer: {one_line(str(answer.get('error')), 160)}")
+        why = f"cannot answer: {one_line(str(answer.get('error')), 160)}"
+        raise NoAnswerError(why, 200)
     if status != "success":
-        raise NoAnswerError("answers with JSON that is not Prometheus's")
+        raise NoAnswerError("answers with something else than Prometheus's JSON", 200)
     return answer.get("data")
 
 
-def parsed_series(data: Any) -> list[PrometheusSeries]:
-    """Return the series of the data of a range query; invalid entries are left out."""
-    found = []
-    for entry in _dicts(data.get("result") if isinstance(data, dict) else None):
-        with suppress(KeyError, TypeError, ValueError, AttributeError):
-            points = dict(entry["values"])
-            labels = {str(name): str(value) for name, value in entry["metric"].items()}
-            if set(map(type, points)) <= {int, float}:
-                called = labels.pop("__name__", "")
-                found.append(PrometheusSeries(called, labels, points))
-    return found
-
-
-def _dicts(data: object) -> list[dict[Any, Any]]:
-    return (
-        [one for one in data if isinstance(one, dict)] if isinstance(data, list) else []
-    )
-
-
-def promql_duration(text: object) -> float | None:
+def promql_duration(text: str) -> float | None:
     """Return a duration as Prometheus writes it: `15s`, `1m`, `1m30s`, `500ms`."""
-    pieces = _PIECE.findall(text) if isinstance(text, str) else []
+    pieces = _PIECE.findall(text)
     return sum(int(number) * _UNITS[unit] for number, unit in pieces) or None

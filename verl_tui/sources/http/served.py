@@ -1,99 +1,142 @@
-"""Sources behind addresses: the runs of a Prometheus server, and pages of metrics of one or several
-processes, which are taken together as runs.
+"""Sources behind addresses: the runs of a Prometheus server; pages of metrics of one or several
+processes, which are taken together as runs; and the engines that consoles name, whose figures
+belong to the console's run.
+
+Text in a log is not trusted: no login is sent to the engines it names, and only engine figures are
+taken from their pages.
 """
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING
 
+from verl_tui import prometheus_names
 from verl_tui.records import MetricRows
 from verl_tui.sources.fields.kept_metrics import KeptMetrics
-from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
+from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.files.polled import PolledSource
 from verl_tui.sources.formats.prometheus_text import reader as exposition
-from verl_tui.sources.formats.prometheus_text.figures import PageFigures, instance_of
-from verl_tui.sources.formats.prometheus_text.page import NOBODYS
-from verl_tui.sources.formats.prometheus_text.rows import StepRows
+from verl_tui.sources.formats.prometheus_text.names import PrometheusSeries
+from verl_tui.sources.formats.prometheus_text.page import (
+    NOBODYS,
+    PageFigures,
+    instance_of,
+)
 from verl_tui.sources.http import addresses
 from verl_tui.sources.http.addresses import Unreached
 from verl_tui.sources.http.poller import Poller, settle
+from verl_tui.sources.http.prometheus_server import AddressRun
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from verl_tui.records import Record, SourceStatus
-    from verl_tui.sources.formats.prometheus_text.names import PrometheusSeries
-    from verl_tui.sources.formats.prometheus_text.page import Page, Scrape
-    from verl_tui.sources.http.prometheus_server import ServedRun
+    from verl_tui.records import Batch, Record, SourceStatus
+    from verl_tui.sources.formats.prometheus_text.page import PageSample
+
+MOST = 16
+"""Engines of one run that are asked."""
+_SILENT = 3600.0
+"""Seconds without growth after which a console's engines are taken for gone: heuristic, steps of
+large models take tens of minutes, and another program may get the port of an engine that has ended.
+"""
 
 
-class PageRun:
+class PageRun(AddressRun):
     """One run that pages tell of; several of them are those of its workers. The records of all come
     through the first.
     """
 
     format = exposition.name
-    rank = exposition.rank
-    waiting = False
-    modified: float | None = None
-    """When it said something last."""
 
     def __init__(self, name: str) -> None:
-        self.name = name
-        self.rows = StepRows()
+        super().__init__(name)
         self.workers: dict[Poller, str] = {}
         """Which run of its page each address has: none, where it names no run."""
-        self._batcher = RowBatcher()
         self._taken = 0.0
         """When the newest page that was taken was asked for."""
         self._figures = PageFigures()
-
-    @property
-    def note(self) -> str | None:
-        """Return what should be known of its figures."""
-        return self.rows.note
+        self.step: int | None = None
+        """The step that it is known to have reached, where pages do not state it."""
 
     def take(self) -> tuple[Record, ...]:
         """Return what the newest pages of all workers that answer say, if any of them is new."""
-        pages: dict[str, tuple[Scrape, float]] = {}
-        for worker, name in self.workers.items():
-            answer = None if worker.is_silent else worker.newest
-            own = answer and self.own(answer.page, name)
-            if answer and own:
-                pages[worker.address.text] = own, answer.time
-        at = max((time for _, time in pages.values()), default=0.0)
-        if at > self._taken:
-            self._taken = at
-            records = list(self.rows.take(*self.moment(pages, at)))
-            self._batcher.add(records)
-            self.modified = at if records else self.modified
-        return self._batcher.take()
+        pages: dict[str, tuple[Sequence[PageSample], float]] = {}
+        keys: dict[str, str] = {}
+        for worker, run in self.workers.items():
+            if worker.newest is not None and not worker.is_silent:
+                page, at = worker.newest
+                pages[worker.address] = page.runs.get(run, ()), at
+                keys |= page.keys
+        newest = max((at for _, at in pages.values()), default=0.0)
+        if newest > self._taken:
+            self._taken = newest
+            lines = self._figures.take(pages, newest)
+            if self.step is not None:
+                at_step = {newest: self.step}
+                lines.append(PrometheusSeries(prometheus_names.STEPS, {}, at_step))
+            self.modified = newest if self.add(lines, keys) else self.modified
+        return super().take()
 
-    def own(self, page: Page, run: str, /) -> Scrape | None:
-        """Return what is used of a worker's page, on which the run has a name or none."""
-        return page.runs.get(run)
 
-    def moment(
-        self, pages: Mapping[str, tuple[Scrape, float | None]], at: float
-    ) -> tuple[list[PrometheusSeries], dict[str, str]]:
-        """Return the series that pages come to, and the log's own keys of their names."""
-        return self._figures.take(pages, at)
+class EngineRun(PageRun):
+    """The engines of one run: their figures are of the step that its logs have reached."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.step = 0
+        self._logs: dict[str, SourceStatus] = {}
+        """The logs of the run by path, which name engines or do not."""
+        self._known: dict[str, Poller] = {}
+        """By address."""
+        self._left_out = 0
+        """Engines that are not asked, since there are too many."""
+        self._written = 0.0
+        """When the log that states its step was written."""
+
+    @property
+    def note(self) -> str | None:
+        """Return what should be known of the figures."""
+        if not self._left_out:
+            return None
+        return f"{self._left_out:,} further engines are not asked"
+
+    def heed(self, batch: Batch) -> None:
+        """Note the engines that a log names, and its step if no newer log states one."""
+        self._logs[batch.status.path] = batch.status
+        step = batch.newest().get(True)
+        written = batch.status.modified or 0.0
+        if step is not None and written >= self._written:
+            self._written, self.step = written, step
+
+    def look(self, now: float, poller: Callable[[str], Poller]) -> None:
+        """Ask the engines that logs name, and no others; those that are too many are counted."""
+        logs = self._logs.values()
+        fresh = [log for log in logs if now - (log.modified or now) < _SILENT]
+        named = [*dict.fromkeys(chain.from_iterable(log.engines for log in fresh))]
+        self._left_out = max(0, len(named) - MOST)
+        for address in named[:MOST]:
+            if address not in self._known:
+                self._known[address] = poller(address)
+                self.workers[self._known[address]] = NOBODYS
+        for address, one in self._known.items():
+            one.is_paused = address not in named[:MOST]
 
 
 class AddressSource(PolledSource):
     """What one address says of one run."""
 
-    absolute = True
-
-    def __init__(self, run: PageRun | ServedRun, poller: Poller) -> None:
-        super().__init__(Path(poller.address.text))
+    def __init__(self, run: AddressRun, poller: Poller) -> None:
+        super().__init__(Path(poller.address))
         self.format, self.rank = run.format, run.rank
         self.poller = poller
         self._run = run
         self._metrics = KeptMetrics()
+        self._is_engine = isinstance(run, EngineRun)
+        self.absolute = not self._is_engine
 
     @property
     def leads(self) -> bool:
@@ -115,32 +158,41 @@ class AddressSource(PolledSource):
     @property
     def note(self) -> str | None:
         """Return what should be known of its figures."""
-        if not self.leads:
-            return "taken together with the run's other addresses"
-        return joined_notes(self._run.note, self._metrics.note)
+        if self.poller.is_paused:
+            return "no longer asked: the log does not name it any more, or is silent"
+        if not self.poller.rounds:
+            return "no answer so far"
+        if self.leads:
+            return joined_notes(self._run.note, self._metrics.note)
+        together = "taken together with the run's other addresses"
+        return None if self.poller.problem else together
 
     def status(self) -> SourceStatus:
-        """Return how the source is doing."""
-        size = self.poller.client.received
+        """Return how the source is doing: an engine answers whether training goes on or not."""
+        size = self.poller.received
         done = (self._records or not self.leads) and not self._run.waiting
-        status = super().status()
-        return status._replace(
-            path=self.poller.address.text,
-            bytes_read=size if done else 0,
-            size=size,
-            modified=self._run.modified,
-            problem=self.poller.sentence,
-            findings=self._run.rows.findings,
+        return (
+            super()
+            .status()
+            ._replace(
+                path=self.poller.address,
+                bytes_read=size if done or self._is_engine else 0,
+                size=size,
+                modified=None if self._is_engine else self._run.modified,
+                problem=None if self.poller.is_paused else self.poller.sentence,
+                findings=self._run.rows.findings,
+            )
         )
 
 
 class Served:
-    """All addresses that a user named.
+    """All addresses that a user named, and the engines that logs name if these are to be asked.
 
     Args:
         specs: As the user named them.
         clock: Seconds since the epoch.
         every: Seconds between two questions, None for what suits what is there.
+        engines: Whether to ask engines.
     """
 
     def __init__(
@@ -149,10 +201,14 @@ class Served:
         clock: Callable[[], float] = time,
         *,
         every: float | None = None,
+        engines: bool = False,
     ) -> None:
         self.pollers: list[Poller] = []
+        """Of the addresses that the user named."""
         self.problems: tuple[str, ...] = ()
         """Addresses that cannot be asked, and why."""
+        self._clock = clock
+        self._every = every
         for spec in dict.fromkeys(specs):
             try:
                 address = addresses.parse_address(spec)
@@ -161,21 +217,36 @@ class Served:
             else:
                 self.pollers.append(Poller(address, clock, every=every))
         self._runs: dict[str, PageRun] = {}
+        self._engines: dict[str, EngineRun] = {}
+        self._asks_engines = engines
         self._nameless: str | None = None
         """The run of pages that name no run, once that is decided."""
-        self._known: set[tuple[str, Poller]] = set()
-        """The sources that have been taken, by run."""
-        self._started = False
+        self._known: set[tuple[AddressRun, Poller]] = set()
+        """The sources that have been taken."""
+        self._stop: threading.Event | None = None
+        """Ends all questions, once they have begun."""
 
     def start(self, stop: threading.Event) -> None:
         """Begin to ask, each address in a thread of its own; once only."""
-        for poller in () if self._started else self.pollers:
-            poller.start(stop)
-        self._started = True
+        if self._stop is None:
+            self._stop = stop
+            for poller in self.pollers:
+                poller.start(stop)
 
     def settle(self) -> None:
-        """Ask everything once, and wait for what comes of it, but not for ever."""
-        settle(self.pollers)
+        """Ask everything once that was not asked before, and wait for what comes of it, but not for
+        ever.
+        """
+        engines = (run.workers for run in self._engines.values())
+        every = chain(self.pollers, *engines)
+        settle(one for one in every if not one.rounds)
+
+    def heed(self, batch: Batch) -> None:
+        """Note the engines that a log names, and its step."""
+        if self._asks_engines:
+            if batch.run not in self._engines:
+                self._engines[batch.run] = EngineRun(batch.run)
+            self._engines[batch.run].heed(batch)
 
     @property
     def awaited(self) -> bool:
@@ -192,7 +263,7 @@ class Served:
         """A sentence for each server without a training."""
         why = "is a Prometheus server that has nothing of a training so far"
         return tuple(
-            f"{one.address.text}: {why}"
+            f"{one.address}: {why}"
             for one in self.pollers
             if one.server is not None and not one.server.runs and not one.is_silent
         )
@@ -202,31 +273,41 @@ class Served:
         """Addresses that nothing has come from so far."""
         known = {poller for _, poller in self._known}
         return tuple(
-            Unreached(one.address.text, one.problem or "no answer so far", one.since)
+            Unreached(one.address, one.problem or "no answer so far", one.since)
             for one in self.pollers
             if not (one.server or one.newest) or (one.problem and one not in known)
         )
 
+    def look(self, now: float) -> None:
+        """Ask the engines that logs name by now, and no others."""
+        for engines in self._engines.values():
+            engines.look(now, self._engine)
+
     def sources(self) -> Iterator[tuple[str, AddressSource]]:
         """Yield the sources that have come since the last call, each with the name of its run."""
         for run, poller in self._fresh():
-            self._known.add((run.name, poller))
+            self._known.add((run, poller))
             yield run.name, AddressSource(run, poller)
 
-    def _fresh(self) -> list[tuple[PageRun | ServedRun, Poller]]:
+    def _engine(self, address: str) -> Poller:
+        poller = Poller(address, self._clock, engine=True, every=self._every)
+        if self._stop is not None:
+            poller.start(self._stop)
+        return poller
+
+    def _fresh(self) -> list[tuple[AddressRun, Poller]]:
         """Return the sources that have not been taken yet: a run, and who tells of it."""
-        found: list[tuple[PageRun | ServedRun, Poller]] = [
-            (run, poller)
-            for poller in self.pollers
-            if poller.server is not None
-            for run in list(poller.server.runs.values())
-            if run.followed is not None
-        ]
         if not self.awaited:
             self._find_page_runs()
-        for run in self._runs.values():
-            found += [(run, poller) for poller in run.workers]
-        return [one for one in found if (one[0].name, one[1]) not in self._known]
+        found: list[tuple[AddressRun, Poller]] = [
+            (run, poller)
+            for poller in self.pollers
+            for run in list(poller.server.runs.values() if poller.server else ())
+            if run.followed is not None
+        ]
+        for page_run in chain(self._runs.values(), self._engines.values()):
+            found += [(page_run, one) for one in page_run.workers]
+        return [one for one in found if one not in self._known]
 
     def _find_page_runs(self) -> None:
         """Find out which runs pages tell of, once every address has answered.
@@ -235,10 +316,10 @@ class Served:
         none, it is a run of its own: not every process of a training names the run.
         """
         told = [(one, run) for one in self.pollers for run in one.told_runs]
+        named = {*self._runs, *(run for _, run in told)} - {NOBODYS}
         for poller, run in told:
             if run == NOBODYS and self._nameless is None:
-                named = {*self._runs, *(name for _, name in told)} - {NOBODYS}
-                alone = instance_of(poller.address.text)
+                alone = instance_of(poller.address)
                 self._nameless = named.pop() if len(named) == 1 else alone
             name = run or self._nameless or ""
             self._runs.setdefault(name, PageRun(name)).workers.setdefault(poller, run)

@@ -7,6 +7,7 @@ Figures of machines have keys like those of W&B's system figures, but of the clu
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui import prometheus_names
@@ -17,18 +18,14 @@ from verl_tui.text import one_line
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 TABLE = toml_table(__file__, "exporters.toml")
 """What exporters call their figures."""
 KEY = "verl_tui_key"
 """Label of a figure that was computed from series, by us or by a server: the figure's key."""
-
-
 Labels = tuple[tuple[str, str], ...]
 """Names and values."""
-NameAndLabels = tuple[str, Labels]
-"""A name and its labels."""
 
 
 class PrometheusSeries(NamedTuple):
@@ -40,68 +37,59 @@ class PrometheusSeries(NamedTuple):
     """Time in seconds since the epoch -> value, a number or its text: most are never parsed."""
 
 
-STEPS = NamePattern(
-    r"(?!.*(?:total|max|num|per|planned)_(?:train|global|optim))(?:.+[_:])?"
-    r"(?:train(?:ing|er)?_(?:global_)?|global_|optimi[sz]er_)steps?(?:_total)?"
-)
-"""Names of counts of steps: verl's tutorials and RL-Insight's `…training_global_step` among
-them.
-"""
+STEPS = frozenset(TABLE["steps"])
+"""Names of the progress of a run."""
+BY_CLOCK = NamePattern(rf"(?:{'|'.join(TABLE['by_clock'])})[_:].*")
+"""Names of figures that go on whether training does or not."""
 NO_METRIC = NamePattern(
-    r"(?:process|python|go|promhttp|scrape|net_conntrack)_.*|up|.*_(?:created|info)|target_info"
-    r"|verl_(?:source|exporter|run|finding|metric)_.*|verl_indicator(?:_band)?"
-    rf"|{prometheus_names.LAST_STEP}|{prometheus_names.LAST_VALIDATION}"
-    rf"|{prometheus_names.TOTAL_STEPS}"
+    rf"(?:{'|'.join(TABLE['of_processes'])})_.*|up|.*_(?:created|info)"
 )
-"""NameAndLabels of processes about themselves, and of our own exporter besides a run's metrics."""
-ADDED = NamePattern(
-    r".*(?:[_:]num_.*|[_:](?:running|waiting|swapped)|_reqs|_requests|_throughput|_bytes|_count"
-    r"|_total|_tokens|_keys)"
-)
-"""Gauges that are amounts, which are summed over workers."""
-KEPT_TOTALS = NamePattern(r".*(?:corrupted|preempt|error|fail|abort|retract).*")
-"""Counters whose sum is more informative than their rate."""
-BY_CLOCK = NamePattern(r"(?:vllm|sglang|lmdeploy|trtllm|tq|ray|npu|node|DCGM)[_:].*")
-"""NameAndLabels of engines, queues and machines, which go on whether training does or not."""
+"""Names of what processes say about themselves."""
 SUMMARIES = {prometheus_names.REWARD, prometheus_names.GENERATION}
-"""NameAndLabels that repeat metrics under the tutorials' names in our exporter."""
+"""The tutorials' names, under which our exporter repeats metrics."""
+AMOUNTS = frozenset(name for name, how in TABLE["engines"].items() if how == "sum")
+"""Gauges that are summed over workers; others are averaged."""
 QUANTILES = {"p50": 0.5, "p95": 0.95}
 """Quantiles that are shown of a histogram."""
 _MOST = 1e15
 """DCGM writes 2^63 and a little less for figures that a board does not report
 (`DCGM_INT64_BLANK`).
 """
-_KINDS = ("devices", "hosts")
 _FIGURES = {
     name: ((kind, rank), figure["field"], figure.get("factor", 1.0))
-    for kind in _KINDS
+    for kind in ("devices", "hosts")
     for rank, figures in enumerate(TABLE[kind].values())
     for name, figure in figures.items()
 }
 """Name of a series -> its exporter, the field of a device or host, and its factor."""
 CPU_SECONDS = "node_cpu_seconds_total"
+MachinePlace = tuple[tuple[str, int], str, str, str]
+"""Exporter, node, index of a device, field."""
 MACHINES = frozenset(_FIGURES)
 """Names of the series that figures of machines are made of, counters aside."""
 _OWN = _FIGURES[prometheus_names.GPU_MEMORY][0]
 _NUMBER = pattern(r"(?:(?:cuda|gpu|npu|nvidia|device)[:_-]?)?(\d{1,4})", re.IGNORECASE)
-_NO_SUBJECTS = {*TABLE["process_labels"], "le", "quantile"}
-_UNDERSCORED = pattern(r"\A(vllm|sglang)_")
+_NO_SUBJECTS = {*TABLE["process_labels"], "le", "quantile", KEY}
 
 
-def spelled(name: str) -> str:
-    """Return an engine's own name of a metric: prometheus-client's OpenMetrics has `_` for `:`."""
-    return _UNDERSCORED.sub(r"\1:", name, count=1)
+def run_labels(labels: Mapping[str, str], *, by_job: bool) -> Labels:
+    """Return the labels of a series that say whose it is: our exporter's `run`, RL-Insight's
+    `experiment_name`, or the job that scrapes it.
+    """
+    for names in (("run",), ("project", "experiment_name"), ("job",) * by_job):
+        if names and labels.get(names[-1]):
+            return tuple((name, labels[name]) for name in names if labels.get(name))
+    return ()
 
 
-def subject(labels: Iterable[tuple[str, str]]) -> str:
-    """Return what a sample is of, empty if its labels name only the process that exports it."""
-    others = (value for label, value in labels if label not in _NO_SUBJECTS)
-    return "/".join(filter(None, others))
-
-
-def of_subject(name: str, subject: str) -> str:
-    """Return the key of a metric of a subject."""
-    return f"{name}/{one_line(subject, 100)}" if subject else name
+def of_subject(name: str, labels: Mapping[str, str]) -> str:
+    """Return the key of a metric: with what it is of, unless its labels name only the process that
+    exports it.
+    """
+    of = "/".join(
+        filter(None, (labels[one] for one in labels if one not in _NO_SUBJECTS))
+    )
+    return f"{name}/{one_line(of, 100)}" if of else name
 
 
 def key_and_factor(name: str, keys: Mapping[str, str]) -> tuple[str, float]:
@@ -118,40 +106,44 @@ def key_and_factor(name: str, keys: Mapping[str, str]) -> tuple[str, float]:
     return (own if own != plain else slashed(name)), 1.0
 
 
-def machine_figures(
-    samples: Iterable[tuple[str, Mapping[str, str], float]],
-) -> dict[str, float]:
-    """Return the figures of devices and hosts at one moment by key, given names, labels and values;
-    of each kind those of the first exporter.
+def machine_place(
+    name: str, labels: Mapping[str, str]
+) -> tuple[MachinePlace | None, float]:
+    """Return what a figure of a machine is of, None for a part of a device (MIG), whose figures are
+    not the board's; and the factor from a series' value to it.
     """
-    found: dict[tuple[str, int], dict[tuple[str, str], dict[str, float]]] = {}
-    for name, labels, value in samples:
-        exporter, field, factor = _FIGURES[name]
-        index = _index(labels) if exporter[0] == "devices" else ""
-        if index is not None and abs(value) < _MOST:
-            own = found.setdefault(exporter, {})
-            place = node_of(labels), index
-            own.setdefault(place, {})[field] = value * factor
-    figures: dict[str, float] = {}
-    for kind in _KINDS:
-        first = min((one for one in found if one[0] == kind), default=None)
-        if first is not None:
-            figures |= _keyed(found[first], own=first == _OWN)
-    return figures
+    exporter, field, factor = _FIGURES[name]
+    if exporter[0] == "hosts":
+        return (exporter, node_of(labels), "", field), factor
+    found = _NUMBER.fullmatch(_first(labels, "index_labels").strip())
+    if found is None or labels.get("GPU_I_ID"):
+        return None, factor
+    return (exporter, node_of(labels), str(int(found[1])), field), factor
+
+
+def machine_figures(values: Mapping[MachinePlace, Sequence[float]]) -> dict[str, float]:
+    """Return the figures of devices and hosts at one moment by key; of each kind those of the first
+    exporter.
+    """
+    known: dict[tuple[str, int], dict[tuple[str, str], dict[str, float]]] = {}
+    for (exporter, node, index, field), given in sorted(values.items()):
+        if abs(given[-1]) < _MOST:
+            places = known.setdefault(exporter, {})
+            places.setdefault((node, index), {})[field] = given[-1]
+    first = {exporter[0]: exporter for exporter in sorted(known, reverse=True)}
+    return dict(chain(*(_keyed(one, known[one]) for one in sorted(first.values()))))
 
 
 def _keyed(
-    places: Mapping[tuple[str, str], dict[str, float]], *, own: bool
+    exporter: tuple[str, int], places: Mapping[tuple[str, str], dict[str, float]]
 ) -> Iterator[tuple[str, float]]:
-    """Yield the figures of devices or hosts, each with its key; `own` are those of the run
-    itself.
-    """
+    """Yield the figures of devices or hosts, each with its key."""
+    own = exporter == _OWN  # of the run itself, which seldom is on several nodes
     with_node = not own or len({node for node, _ in places}) > 1
-    for (node, index), fields in sorted(places.items()):
-        device = f"gpu.{index}." if index else ""
+    for (node, index), fields in places.items():
+        stem = f"{'system' if own else 'cluster'}/{f'gpu.{index}.' if index else ''}"
         for field, value in _complete(fields, "" if index else "memory_percent"):
-            key = f"{'system' if own else 'cluster'}/{device}{field}"
-            yield on(key, node if with_node else ""), value
+            yield on(f"{stem}{field}", node if with_node else ""), value
 
 
 def _complete(fields: dict[str, float], share: str) -> Iterator[tuple[str, float]]:
@@ -175,17 +167,10 @@ def node_of(labels: Mapping[str, str]) -> str:
     """Return the name of the host that a sample is of, without its port; empty if no label names
     it.
     """
-    name = next((labels[one] for one in TABLE["node_labels"] if labels.get(one)), "")
+    name = _first(labels, "node_labels")
     head, _, port = name.rpartition(":")
-    if head and port.isdecimal() and not head.endswith(":"):
-        return head
-    return name
+    return head if head and port.isdecimal() and not head.endswith(":") else name
 
 
-def _index(labels: Mapping[str, str]) -> str | None:
-    """Return the number of a device; of a part of one (MIG) none, since its figures are not the
-    board's.
-    """
-    stated = next((labels[one] for one in TABLE["index_labels"] if labels.get(one)), "")
-    found = _NUMBER.fullmatch(stated.strip())
-    return str(int(found[1])) if found and not labels.get("GPU_I_ID") else None
+def _first(labels: Mapping[str, str], which: str) -> str:
+    return next((labels[one] for one in TABLE[which] if labels.get(one)), "")

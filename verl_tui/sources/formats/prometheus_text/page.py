@@ -1,148 +1,247 @@
-"""A page of metrics in Prometheus's text format or OpenMetrics.
+"""A page of metrics in Prometheus's text format or OpenMetrics, read by prometheus-client, and what
+pages come to at one moment: gauges as they are, counters as rates, histograms as quantiles.
 
-https://prometheus.io/docs/instrumenting/exposition_formats and
-https://prometheus.io/docs/specs/om/open_metrics_spec. A line that is no sample costs nothing but
-itself. prometheus-client's parser gives up a metric with its first bad line, takes an exemplar's
-value for a time, and needs 0.5 s for a page of 5,000 lines that this reads again in 0.1 s.
+Labels that name the process (engine, replica, …) do not distinguish metrics: counts are summed over
+them. Other labels stay in the key, behind a `/`.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
-from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+import io
+import math
+from collections import defaultdict
+from itertools import chain, starmap
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from verl_tui import prometheus_names
-from verl_tui.patterns import pattern
-from verl_tui.records import Unreadable
-from verl_tui.sources.formats.prometheus_text.names import spelled
+from verl_tui.metrics import slashed
+from verl_tui.sources.fields.jsonl import written_number
+from verl_tui.sources.formats.prometheus_text.names import (
+    CPU_SECONDS,
+    KEY,
+    QUANTILES,
+    STEPS,
+    TABLE,
+    PrometheusSeries,
+    node_of,
+    of_subject,
+    on,
+    run_labels,
+)
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from verl_tui.sources.formats.prometheus_text.names import Labels, NameAndLabels
+    from verl_tui.sources.formats.prometheus_text.names import Labels
 
 NOBODYS = ""
 """Stands for the figures on a page of several runs that belong to none."""
-_MOST_REPORTED = 100
-"""Lines of a page that are reported one by one where they cannot be read."""
-TYPE = pattern(
-    r"#[ \t]+TYPE[ \t]+(\S{1,400})[ \t]+"
-    r"(counter|gauge|histogram|summary|untyped|unknown|info|gaugehistogram|stateset)[ \t]*\r?"
-)
-SAMPLE = pattern(
-    r"([A-Za-z_:][A-Za-z0-9_:]{0,300})"
-    r'(?:[ \t]*\{((?:[^"{}]|"(?:[^"\\]|\\.)*")*)\})?'
-    r"(?:(?<=\})|[ \t])[ \t]*([-+]?(?:[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?|NaN|Inf))"
-    r"(?:[ \t]+[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)?[ \t]*\r?(?:[ \t]#[ \t].*)?"
-)
-"""Name, labels and value; perhaps with a time and an exemplar behind them."""
-_LABEL = pattern(r'\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*(?:,|$)\s*')
-_ESCAPES = {'\\"': '"', "\\\\": "\\", "\\n": "\n"}
-_ESCAPE = pattern(r"\\.")
+MISSING = "needs prometheus-client to be read: pip install 'verl-tui[prometheus]'"
+_MODES = {"idle": "idle", "iowait": "idle"}
+"""Modes of a processor that does nothing."""
+_COUNTED = ("counter", "histogram", "summary")
+_TOTALS = {name for name, how in TABLE["engines"].items() if how == "count"}
+"""Counters of failures, whose number says more than a rate."""
 
 
-class Scrape(NamedTuple):
-    """The samples of one run on a page."""
+class PageSample(NamedTuple):
+    """A sample, with its metric and the type of that."""
 
-    samples: Mapping[NameAndLabels, float]
-    kinds: Mapping[str, str]
-    """Metric -> its type, as far as the page states it."""
-    keys: Mapping[str, str] = {}
-    """The log's own keys by the names of their series, as far as our exporter states them."""
+    metric: str
+    kind: str
+    name: str
+    labels: Mapping[str, str]
+    value: float
 
 
 class Page(NamedTuple):
     """What a page says of each run."""
 
-    runs: Mapping[str, Scrape]
+    runs: Mapping[str, Sequence[PageSample]]
     """By name, the figures of none under `NOBODYS`; the whole page where it is of one run."""
-    flaws: Sequence[Unreadable]
-    """Lines that could not be read."""
+    keys: Mapping[str, str]
+    """The log's own keys by the names of their series, as far as our exporter states them."""
+    flaw: tuple[int, str] | None
+    """The line from which on it could not be read, and why."""
 
 
 def read_page(data: bytes) -> Page:
     """Parse the bytes of a page; never raises for their content.
 
-    Of a series that it has twice, as where pages were saved one behind the other, the last value
-    counts. A line without an end may lack digits.
+    Raises:
+        ModuleNotFoundError: There is nothing to read it with.
     """
-    text = data.decode("utf-8", "replace")
-    samples: dict[NameAndLabels, float] = {}
-    flaws: deque[Unreadable] = deque(maxlen=_MOST_REPORTED)
-    *lines, cut = text.split("\n")
-    for number, line in enumerate(lines, 1):
-        if (sample := _sample(line)) is not None:
-            samples[sample[0]] = sample[1]
-        elif line.strip() and not line.startswith("#"):
-            flaws.append(Unreadable(number, "no sample", one_line(line, 80)))
-    if cut.strip() and not cut.startswith("#"):
-        reason = "its last line has no end"
-        flaws.append(Unreadable(len(lines) + 1, reason, one_line(cut, 80)))
-    kinds = {spelled(found[1]): found[2] for found in TYPE.finditer(text)}
-    keys = _keys(samples)
-    samples = {one: value for one, value in samples.items() if one[0] != _INFO}
-    return Page(_runs(Scrape(samples, kinds, keys)), flaws)
+    from prometheus_client import parser
+    from prometheus_client.openmetrics import parser as openmetrics
+
+    text, _, cut = data.decode("utf-8", "replace").rpartition("\n")
+    flaw = None
+    if cut.strip() and not cut.startswith("#"):  # it may lack digits
+        flaw = text.count("\n") + 2, "its last line has no end"
+    whole = f"{text}\n{cut}" if cut.startswith("#") else f"{text}\n"
+    form = openmetrics if whole.rstrip().endswith("# EOF") else parser
+    file = io.StringIO(whole.replace("\r\n", "\n"))
+    samples: list[PageSample] = []
+    try:
+        for metric in form.text_fd_to_metric_families(file):
+            samples += [
+                PageSample(metric.name, metric.type, one.name, one.labels, one.value)
+                for one in metric.samples
+            ]
+    except Exception as error:  # noqa: BLE001 - anybody's bytes
+        why = f"cannot be read from here on: {one_line(str(error), 100)}"
+        flaw = whole.count("\n", 0, file.tell()), why
+    return Page(_runs(samples), _keys(samples), flaw)
 
 
-_INFO = prometheus_names.INFO
-
-
-def _keys(samples: Iterable[NameAndLabels]) -> dict[str, str]:
-    infos = [dict(labels) for name, labels in samples if name == _INFO]
+def _keys(samples: Sequence[PageSample]) -> dict[str, str]:
+    infos = [one.labels for one in samples if one.name == prometheus_names.INFO]
     return {one.get("name", ""): one.get("key", "") for one in infos}
 
 
-def _sample(line: str) -> tuple[NameAndLabels, float] | None:
-    found = SAMPLE.fullmatch(line)
-    labels = found and _labels(found[2] or "")
-    if found is None or labels is None:
-        return None
-    return (spelled(found[1]), labels), float(found[3])
-
-
-def _runs(whole: Scrape) -> dict[str, Scrape]:
-    """Return the figures of a page by run: of two that are called alike each has its project before
-    its name.
-    """
-    parts: dict[tuple[str, str], dict[NameAndLabels, float]] = defaultdict(dict)
-    for sample, value in whole.samples.items():
-        parts[_run_of(sample[1])][sample] = value
-    shared = parts.pop((NOBODYS, ""), {})
-    if len(parts) < 2:
-        own = {**shared, **next(iter(parts.values()), {})}
-        return {next((run for run, _ in parts), NOBODYS): whole._replace(samples=own)}
-    called = Counter(run for run, _ in parts)
+def _runs(samples: Sequence[PageSample]) -> dict[str, list[PageSample]]:
+    """Return the samples of a page by run; with their projects where two are called alike."""
+    parts: dict[Labels, list[PageSample]] = defaultdict(list)
+    for sample in samples:
+        parts[run_labels(sample.labels, by_job=False)].append(sample)
+    shared = parts.pop((), [])
+    are_alike = len({own[-1] for own in parts}) < len(parts)
     runs = {
-        f"{project}/{run}" if called[run] > 1 and project else run: own
-        for (run, project), own in parts.items()
+        one_line("/".join(value for _, value in own[-1 - are_alike :]), 120): part
+        for own, part in parts.items()
     }
-    if shared:
-        runs[NOBODYS] = shared
-    return {run: whole._replace(samples=own) for run, own in runs.items()}
+    if len(runs) == 1:
+        return {name: shared + part for name, part in runs.items()}
+    return {**runs, NOBODYS: shared} if shared or not runs else runs
 
 
-@lru_cache(maxsize=16_384)
-def _run_of(labels: Labels) -> tuple[str, str]:
-    """Return the run and the project of a sample: our exporter's `run`, RL-Insight's
-    `experiment_name`.
+class PageFigures:
+    """Takes pages of a run's workers in their order, and remembers what counters were at.
+
+    Args:
+        saved: Whether pages are saved ones, where a counter is shown by its total as long as there
+            is no rate.
     """
-    stated = dict(labels)
-    run = stated.get("run") or stated.get("experiment_name") or NOBODYS
-    project = stated.get("project", "") if run else ""
-    return one_line(run, 120), one_line(project, 120)
+
+    def __init__(self, *, saved: bool = False) -> None:
+        self._saved = saved
+        self._seen: dict[str, tuple[_Counts, _Counts]] = {}
+        """The counts of a worker's page before the newest, and of that."""
+
+    @property
+    def note(self) -> str | None:
+        """Return what should be known of the figures."""
+        alone = [one for one in self._seen.values() if one[1][1] and not one[0][1]]
+        why = "counters and quantiles are of all the time since the process began"
+        return why if self._saved and alone else None
+
+    def take(
+        self,
+        pages: Mapping[str, tuple[Sequence[PageSample], float | None]],
+        at: float,
+    ) -> list[PrometheusSeries]:
+        """Return the series at one moment. A page that was taken before counts as it did then.
+
+        Args:
+            pages: The newest page of each worker by its address, with when it was asked for, in
+                seconds since the epoch, if that is known.
+            at: The moment.
+        """
+        lines: list[PrometheusSeries] = []
+        sums: dict[str, dict[Any, float]] = defaultdict(lambda: defaultdict(float))
+        for worker, (samples, time) in pages.items():
+            of_worker = {"instance": instance_of(worker)} if worker else {}
+            own = [one._replace(labels={**of_worker, **one.labels}) for one in samples]
+            lines += [
+                PrometheusSeries(one.name, one.labels, {at: one.value})
+                for one in own
+                if not _is_count(one)
+            ]
+            counts = filter(_is_count, own)
+            for key, part, amount in self._counted(worker, counts, time):
+                sums[key][part] += amount
+        for key, figure in chain.from_iterable(starmap(_figures, sums.items())):
+            lines.append(PrometheusSeries("", {KEY: key}, {at: figure}))
+        return lines
+
+    def _counted(
+        self, worker: str, counts: Iterable[PageSample], time: float | None
+    ) -> Iterator[tuple[str, Any, float]]:
+        """Yield what is added up of a worker's counts: keys, which part of their figures, and the
+        amount since the page before.
+        """
+        before, now = self._seen.get(worker, (_NOTHING, _NOTHING))
+        if time is None or now[0] != time:
+            before, now = now, (time, {})
+            self._seen[worker] = before, now
+        seconds = max(0.0, time - before[0]) if time and before[0] else 0.0
+        for one in counts:
+            series = one.name, *one.labels.items()
+            now[1][series] = one.value
+            known = before[1].get(series, 0.0)
+            # a process that began anew counts from 0
+            grown = one.value - (known if known <= one.value else 0.0)
+            yield from self._parts(one, grown, seconds)
+
+    def _parts(
+        self, sample: PageSample, grown: float, seconds: float
+    ) -> Iterator[tuple[str, Any, float]]:
+        metric, kind, name, labels, value = sample
+        key = of_subject(slashed(metric), labels)
+        if name == CPU_SECONDS:
+            part = _MODES.get(labels.get("mode", ""), "busy")
+            yield on("cluster/cpu", node_of(labels)), part, grown * bool(seconds)
+        elif kind != "counter":
+            part = name.rpartition("_")[2]
+            le = written_number(labels.get("le", "")) if part == "bucket" else None
+            yield key, part if le is None else le, grown
+        elif name in _TOTALS or (self._saved and not seconds):
+            yield of_subject(slashed(name), labels), "total", value
+        elif seconds:
+            rate = of_subject(f"{slashed(metric)}_per_second", labels)
+            yield rate, "total", grown / seconds
 
 
-@lru_cache(maxsize=16_384)
-def _labels(body: str) -> Labels | None:
-    """Return the labels that stand in braces, None where they cannot be understood."""
-    found: dict[str, str] = {}
-    at = 0
-    while at < len(body) and (label := _LABEL.match(body, at)):
-        if label[1] in found:
-            return None
-        meant = _ESCAPE.sub(lambda sign: _ESCAPES.get(sign[0], sign[0]), label[2])
-        found[label[1]] = one_line(meant, 300)
-        at = label.end()
-    return None if at < len(body) else tuple(sorted(found.items()))
+_Counts: TypeAlias = "tuple[float | None, dict[object, float]]"
+_NOTHING: _Counts = (None, {})
+
+
+def _is_count(sample: PageSample) -> bool:
+    return sample.kind in _COUNTED and sample.name not in STEPS
+
+
+def _figures(key: str, parts: Mapping[Any, float]) -> Iterator[tuple[str, float]]:
+    """Yield what the parts of a count, histogram or summary come to, each with its key."""
+    if "total" in parts:
+        yield key, parts["total"]
+    if processor := parts.get("busy", 0.0) + parts.get("idle", 0.0):
+        yield key, 100.0 * parts.get("busy", 0.0) / processor
+    if parts.get("count", 0.0) > 0:
+        yield key, parts["sum"] / parts["count"]
+    buckets = {one: parts[one] for one in parts if isinstance(one, float)}
+    for part, share in QUANTILES.items():
+        if (value := quantile(buckets, share)) is not None:
+            yield f"{key}/{part}", value
+
+
+def instance_of(worker: str) -> str:
+    """Return host and port of a worker, whose name is its address."""
+    return worker.partition("://")[2].partition("/")[0] or worker
+
+
+def quantile(buckets: Mapping[float, float], share: float) -> float | None:
+    """Return a quantile of a histogram as Prometheus's `histogram_quantile`, None if it is empty.
+
+    Args:
+        buckets: Upper bound -> how many values lie up to it; the greatest bound is infinite.
+        share: From 0 to 1.
+    """
+    import numpy as np  # after the first frame
+
+    count = buckets.get(math.inf, 0.0)
+    bounds = sorted(one for one in buckets if math.isfinite(one))
+    if not bounds or not 0 < count < math.inf:
+        return None
+    up_to = np.maximum.accumulate([0.0, *(buckets[bound] for bound in bounds)])
+    return float(np.interp(share * count, up_to, [min(0.0, bounds[0]), *bounds]))

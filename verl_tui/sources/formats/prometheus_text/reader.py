@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from verl_tui.patterns import pattern
 from verl_tui.records import Unreadable
 from verl_tui.sources.fields.row_batcher import RowBatcher
 from verl_tui.sources.files.paths import status_at
 from verl_tui.sources.formats.documents import WholeReader
-from verl_tui.sources.formats.prometheus_text.figures import PageFigures
 from verl_tui.sources.formats.prometheus_text.page import (
-    NOBODYS,
-    SAMPLE,
-    TYPE,
+    MISSING,
+    PageFigures,
     read_page,
 )
 from verl_tui.sources.formats.prometheus_text.rows import StepRows
@@ -31,16 +30,22 @@ LARGEST = 32 * 2**20
 """Bytes of a page; Prometheus itself takes what is given, exporters of large clusters write some
 MB.
 """
+_TYPE = pattern(
+    r"#[ \t]+TYPE[ \t]+\S{1,400}[ \t]+"
+    r"(?:counter|gauge|histogram|summary|untyped|unknown|info|gaugehistogram|stateset)\s*"
+)
+_SAMPLE = pattern(r"[A-Za-z_:][\w:]{0,300}(?:\{[^}]*\})?[ \t]+[-+\d.eE]+\s*")
 
 
 def matches(path: Path, head: bytes) -> bool:
-    """Return True if a file begins like a page of metrics: with a metric's type and sample."""
-    begin = head.decode("utf-8", "replace").split("\n", 60)[:60]
-    lines = [*filter(str.strip, begin)]
-    sample = next((line for line in lines if not line.startswith("#")), None)
-    if any(map(TYPE.fullmatch, lines)) and lines[0].startswith("#"):
-        return sample is None or SAMPLE.match(sample) is not None
-    return path.suffix.lower() == ".prom" and bool(SAMPLE.fullmatch(sample or ""))
+    """Return True if a file begins like a page of metrics: with a metric's type, or by its name
+    with a sample.
+    """
+    lines = [*filter(str.strip, head.decode("utf-8", "replace").split("\n", 60)[:60])]
+    if any(map(_TYPE.fullmatch, lines)) and lines[0].startswith("#"):
+        return True
+    is_named = path.suffix.lower() == ".prom"
+    return is_named and bool(lines) and _SAMPLE.fullmatch(lines[0]) is not None
 
 
 def reader(path: Path) -> PageReader:
@@ -58,8 +63,6 @@ class PageReader(WholeReader):
     def __init__(self, path: Path) -> None:
         super().__init__(LARGEST)
         self._path = path
-        self._lines = 0
-        """Lines of the pages before."""
         self._at = -math.inf
         self._figures = PageFigures(saved=True)
         self._rows = StepRows()
@@ -81,29 +84,26 @@ class PageReader(WholeReader):
         self._held.clear()
         if not data:
             return ()
-        page = read_page(data)
-        before = self._lines
-        self._lines += data.count(b"\n")
-        named = page.runs.keys() - {NOBODYS}
-        if len(named) > 1:
-            reason = (
-                f"holds {len(named):,} runs: name the address of their exporter instead"
-            )
-            return (Unreadable(1, reason, ""),)
+        try:
+            page = read_page(data)
+        except ModuleNotFoundError:
+            return (Unreadable(1, MISSING, ""),)
+        if (count := len([*filter(None, page.runs)])) > 1:
+            why = f"holds {count:,} runs: name the address of their exporter instead"
+            return (Unreadable(1, why, ""),)
         (own,) = page.runs.values()
         status = status_at(self._path)
         written = None if status is None else status.st_mtime
         # a page that takes another's place comes after it, whatever its time
         self._at = max(written or 0.0, math.nextafter(self._at, math.inf))
-        lines, keys = self._figures.take({"": (own, written)}, self._at)
-        self._batcher.add(self._rows.take(lines, keys))
-        unreadable = [flaw._replace(line=flaw.line + before) for flaw in page.flaws]
-        return (*unreadable, *self._batcher.take())
+        lines = self._figures.take({"": (own, written)}, self._at)
+        self._batcher.add(self._rows.take(lines, page.keys))
+        flaws = (Unreadable(*page.flaw, ""),) if page.flaw else ()
+        return (*flaws, *self._batcher.take())
 
     def restart(self, reason: str) -> tuple[Record, ...]:
         """Take what follows for a further page: node_exporter's textfiles are replaced as a
         whole.
         """
         super().restart(reason)
-        self._lines = 0
         return ()
