@@ -267,10 +267,10 @@ def test_dicts_among_which_bars_are_rare_are_counted_and_this_is_said(
     assert said.startswith("the steps of 18 records are estimated")
 
 
-def test_dicts_before_a_bar_are_a_round_interval_apart(tmp_path: Path) -> None:
+def test_dicts_before_a_bar_lie_evenly_before_it(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text(f"{bar(0, 100)[1:]}\n{kept_back((1, 2, 3))}{bar(38, 100)[1:]}\n")
-    assert list(values(read_run(path), "loss")) == [10, 20, 30]
+    assert list(values(read_run(path), "loss")) == [12, 24, 36]
 
 
 def test_a_dict_before_the_first_bar_leaves_the_later_ones_to_their_bars(
@@ -464,15 +464,3 @@ def test_a_training_that_repeats_only_the_last_step_goes_on_from_it(
     assert [(mark.step, mark.reason) for mark in run.restarts] == [
         (8, "went on from step 8 after another start")
     ]
-
-
-def test_without_a_bar_the_trainers_word_tells_that_it_goes_on(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    path.write_text(
-        kept_back((4, 8))
-        + "  Continuing training from global step 2\n"
-        + kept_back((12, 16))
-    )
-    run = read_run(path)
-    assert [mark.step for mark in run.restarts] == [3]
-    assert list(values(run, "loss")) == [1, 2, 3, 4]

@@ -277,7 +277,6 @@ class ConsoleDecoder:
         """Read what is neither one line of metrics nor a sample; return what stands behind."""
         self._blocks.behind = b""
         self._dicts.program.line(prefix, part, self._number)
-        self._dicts.steps.other()
         for read in (self._table.feed, self._read_block):
             found = read(part, self._step)
             if found is not None:

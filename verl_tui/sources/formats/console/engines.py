@@ -8,7 +8,7 @@ port are taken, and only from such lines.
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv6Address, ip_address
 
 from verl_tui.patterns import pattern
 
@@ -28,9 +28,7 @@ _NAMES = pattern(
     rb"|INFO: {1,8}Uvicorn running on http://(?P<uvicorn>\S{1,80}) \(Press CTRL\+C to quit\)\s*$"
 )
 _SGLANG = b"server_args=ServerArgs("
-_PLACE = pattern(
-    r"(?:(localhost|\d{1,3}(?:\.\d{1,3}){3})|\[([0-9A-Fa-f:.]{2,45})\]):(\d{1,5})"
-)
+_PLACE = pattern(r"(\d{1,3}(?:\.\d{1,3}){3}|\[[0-9A-Fa-f:.]{2,45}\]):(\d{1,5})")
 _ACTOR = pattern(rb"\s?\((?P<actor>[^()\s]+) pid=")
 _IP = pattern(rb"\bip=([0-9A-Fa-f:.]{2,45})")
 """Ray adds it for processes on other machines than the driver's."""
@@ -88,35 +86,27 @@ class EngineReader:
 
 
 def _address(place: str, host: str) -> str | None:
-    """Return the address of an engine's metrics, None if it cannot be reached.
+    """Return the address of an engine's metrics, None if it cannot be reached, or is no machine's:
+    clouds serve credentials at link-local addresses.
 
     Args:
         place: Host and port as printed.
         host: IP address of the machine that printed the line, empty for the driver's.
     """
     found = _PLACE.fullmatch(place)
-    if found is None or not 0 < int(found[3]) < 2**16:
+    if found is None or not 0 < int(found[2]) < 2**16:
         return None
-    ip = _reachable(found[1] or found[2], host)
-    if ip is None or not _is_a_machine(ip) or (ip.is_loopback and host):
-        return None
-    return f"http://{f'[{ip}]' if ip.version == 6 else ip}:{int(found[3])}/metrics"
-
-
-def _reachable(name: str, host: str) -> IPv4Address | IPv6Address | None:
-    """Return the address to connect to for the one that an engine listens at, None for others."""
     try:
-        ip = ip_address("127.0.0.1" if name == "localhost" else name)
+        ip = ip_address(found[1].strip("[]"))
         if ip.is_unspecified:  # it listens on all interfaces of its machine
             ip = ip_address(host or ("::1" if ip.version == 6 else "127.0.0.1"))
     except ValueError:
         return None
-    return ip
-
-
-def _is_a_machine(ip: IPv4Address | IPv6Address) -> bool:
-    """Return True if an engine may listen at `ip`; clouds serve credentials at link-local ones."""
     plain = (ip.ipv4_mapped if isinstance(ip, IPv6Address) else None) or ip
-    is_reserved = isinstance(plain, IPv4Address) and plain.is_reserved
-    odd = plain.is_link_local or plain.is_multicast or plain.is_unspecified
-    return not (odd or is_reserved)
+    if plain.is_loopback:
+        is_reached = not host
+    else:
+        odd = plain.is_link_local or plain.is_multicast or plain.is_unspecified
+        is_reached = not (odd or plain.is_reserved)
+    name = f"[{ip}]" if ip.version == 6 else f"{ip}"
+    return f"http://{name}:{int(found[2])}/metrics" if is_reached else None

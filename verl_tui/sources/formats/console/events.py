@@ -64,7 +64,7 @@ def shown(text: bytes) -> str:
 
 STATED = (
     "Total training", "Total optimization", "Total steps", "Size of train", "epoch ",
-    "update steps per", "logging_steps", "Continuing training",
+    "update steps per", "logging_steps",
     "Setting global step", "validation generation end",
 )  # fmt: skip
 """Every line that is read here contains one of these."""
@@ -76,7 +76,6 @@ _FORMS = pattern(
     rb"|Num update steps per epoch = (?P<each>[\d,]{1,12})(?!\d)"  # transformers from 5 on
     rb"|logging_steps['\"]?\s{0,40}[=: ]\s{0,40}(?P<every>\d{1,9})\b"
     rb"|^epoch \d{1,9}, step (?P<begun>\d{1,15})\s*$"
-    rb"|Continuing training from global step (?P<reached>\d{1,15})(?!\d)"
     rb"|Setting global step to (?P<resumed>\d{1,15})(?!\d)"
     rb"|validation generation end(?P<validated>)"
 )
@@ -89,7 +88,7 @@ def stated(part: bytes) -> Mapping[str, int]:
     - `batches`, `each`: steps of an epoch as verl and as transformers state them
     - `every`: steps between two dicts of metrics
     - `begun`: the step that begins
-    - `reached`, `resumed`: the step from which transformers' and verl's trainers go on
+    - `resumed`: the step from which verl's trainer goes on
     - `validated`: 0 where a validation has been generated
     """
     said: dict[str, int] = {}

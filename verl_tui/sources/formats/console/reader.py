@@ -50,15 +50,14 @@ def matches(path: Path, head: bytes) -> bool:
 
 def is_sure(head: bytes) -> bool:
     """Return whether a text holds so many records that it is a console, whatever it is called."""
-    found = 0
-    for line in (kept.as_printed(head) or head).split(b"\n"):
-        step = STEP.search(line) if b"step:" in line else None
-        found += (
-            line.count(b" - ") >= SURE
-            if step is not None
-            else b"{'" in line and hinted(line)
-        )
-    return found >= _ENOUGH or _has_blocks(head)
+    lines = (kept.as_printed(head) or head).split(b"\n")
+    return sum(map(_is_record, lines)) >= _ENOUGH or _has_blocks(head)
+
+
+def _is_record(line: bytes) -> bool:
+    if STEP.search(line) is not None:
+        return line.count(b" - ") >= SURE
+    return hinted(line)
 
 
 def _has_blocks(head: bytes) -> bool:

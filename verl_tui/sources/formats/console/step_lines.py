@@ -15,7 +15,6 @@ import orjson
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.row_batcher import MetricRow, packed
 from verl_tui.sources.formats.console.prefixes import ANOTHER, unrepeated
-from verl_tui.sources.formats.console.printed_dicts import read_dict
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
@@ -123,7 +122,6 @@ class StepLineReader:
         for at, piece in enumerate(pieces, 1):
             found = self._piece(piece, pieces[at:])
             if found is None:
-                numbers |= _parts(piece)
                 continue
             value = found["value"]
             numbers[found["key"].lstrip()] = (
@@ -143,7 +141,7 @@ class StepLineReader:
         found = _PIECE.fullmatch(piece.strip())
         if ":" in (found["key"] if found is not None else piece):
             found = self._glued(piece, later) or found
-            self.unread += found is None and ":{'" not in piece
+            self.unread += found is None
         return found
 
     def _glued(self, piece: str, later: list[str]) -> re.Match[str] | None:
@@ -159,15 +157,6 @@ class StepLineReader:
     def _knows(self, pieces: list[str]) -> bool:
         """Return whether a piece has a key that earlier lines had."""
         return any(piece.partition(":")[0].strip() in self._known for piece in pieces)
-
-
-def _parts(piece: str) -> dict[str, float]:
-    """Return the numbers of a dict in a piece, by `key/name`."""
-    key, _, written = piece.strip().partition(":")
-    if not written.startswith("{'"):
-        return {}
-    numbers = read_dict(written.encode()).numbers
-    return {f"{key}/{name}": value for name, value in numbers.items()}
 
 
 def is_cut(line: bytes) -> bool:
