@@ -37,3 +37,10 @@ def test_an_entry_is_found_by_the_line_it_was_written_from(
     else:
         kind = "fatal" if entry["kind"] == "remote" else entry["kind"]
         assert event.kind.value == kind
+
+
+@pytest.mark.parametrize("rows", ["stated", "engine", "first"])
+def test_a_row_is_found_by_the_line_it_was_written_from(rows: str) -> None:
+    for row in TABLE[rows]:
+        assert form_of("", rows).search(row["line"].encode())
+        assert any(word in row["line"] for word in row["words"])

@@ -17,7 +17,9 @@ CALL = {
     "function": {"name": "add", "arguments": '{"a": 1, "b": 2}'},
 }
 ASKED = {"role": "user", "content": "1+2?"}
-SHOWN_CALL = '<tool_call>\n{"name":"add","arguments":"{\\"a\\": 1, \\"b\\": 2}"}\n</tool_call>'
+SHOWN_CALL = (
+    '<tool_call>\n{"name":"add","arguments":"{\\"a\\": 1, \\"b\\": 2}"}\n</tool_call>'
+)
 
 
 def read(**record: Any) -> Sample:

@@ -1,8 +1,6 @@
 """Addresses of engines, as verl, vLLM and SGLang print them.
 
-verl prints a list (`LLMServerManager`, before 0.7 `AgentLoopManager`:
-verl/workers/rollout/llm_server.py and verl/experimental/agent_loop/agent_loop.py), vLLM and SGLang
-print a line of their own and one of uvicorn's. A log may hold anything: only IP addresses with a
+A log may hold anything: only IP addresses with a
 port are taken, and only from such lines.
 """
 
@@ -11,22 +9,10 @@ from __future__ import annotations
 from ipaddress import IPv6Address, ip_address
 
 from verl_tui.patterns import pattern
+from verl_tui.sources.formats.console.events import form_of, words_of
 
-WORDS = (
-    "Manager: [",
-    "Manager Hybrid: [",
-    "Uvicorn running",
-    "vLLM API server",
-    "ServerArgs(",
-)
-"""Every line that is read here contains one of these."""
-_NAMES = pattern(
-    rb"(?:LLMServerManager|AgentLoopManager(?: Hybrid)?): "
-    rb"\[(?P<listed>'[^',\s]{1,80}'(?:, '[^',\s]{1,80}'){0,1023})\]\s*$"
-    rb"|(?:\(APIServer pid=\d{1,9}\) )?(?:INFO [\d: .-]{1,30}\[?[\w./]{1,80}:\d{1,6}\] )?"
-    rb"Starting vLLM API server(?: \d{1,4})? on http://(?P<vllm>\S{1,80})\s*$"
-    rb"|INFO: {1,8}Uvicorn running on http://(?P<uvicorn>\S{1,80}) \(Press CTRL\+C to quit\)\s*$"
-)
+WORDS = words_of("engine")
+_NAMES = form_of("", "engine")
 _SGLANG = b"server_args=ServerArgs("
 _PLACE = pattern(r"(\d{1,3}(?:\.\d{1,3}){3}|\[[0-9A-Fa-f:.]{2,45}\]):(\d{1,5})")
 _ACTOR = pattern(rb"\s?\((?P<actor>[^()\s]+) pid=")

@@ -6,11 +6,11 @@ better log is beside it, see `verl_tui.sources.discovery.grouping`.
 
 from __future__ import annotations
 
-import re
-
 from verl_tui.patterns import pattern
 from verl_tui.records import EventKind
 from verl_tui.sources.formats.console.errors import line_kind, may_fail
+from verl_tui.sources.formats.console.events import form_of, words_of
+from verl_tui.sources.formats.console.word_search import any_of
 from verl_tui.text import strip_ansi
 
 _BAR = pattern(
@@ -25,17 +25,7 @@ _OF_TRAINING = pattern(
     rb"(?:(?:training|train|epochs?|steps?|iter|iterations?|rollout)\b.*)?$"
 )
 """Names of a training's bar; Hugging Face's is nameless. Others show loading or data."""
-_BEGINS = pattern(
-    rb"^run sh: `[^`\n]{0,4096}/swift/cli/(?:_megatron/)?(?:rlhf|sft|pt)\.py\b"
-    rb"|^\[INFO:swift\] args: \w{0,40}(?:RLHF|Sft|SFT|Train|Pretrain)\w{0,20}Arguments\("
-    rb"|^\[\w{1,10}\|[^\]\n]{1,40}\] llamafactory\.(?:train\.|hparams\.parser:\d+ >> Process rank)"
-    rb"|^(?:[^\n*]{1,100} )?\*{5} Running training \*{5}"
-    rb"|^ray init kwargs: \{",
-    re.MULTILINE,
-)
-"""Lines that trainings of ms-swift, LLaMA-Factory, transformers and verl print before any step."""
-_BEGINNINGS = (b"swift", b"llamafactory", b"Running training", b"ray init kwargs")
-"""Each of these lines contains one of these words."""
+_BEGINS, _MAY_BEGIN = form_of("", "first"), any_of(words_of("first"))
 _FAILURES = (EventKind.TRACEBACK, EventKind.FATAL)
 _ENDS = 16 * 1024
 """Last bytes of a log, in which a program says why it ended."""
@@ -48,10 +38,8 @@ _TRAINS = pattern(
 
 def begins(text: bytes) -> bool:
     """Return True if a text contains the first lines of a training."""
-    return (
-        any(word in text for word in _BEGINNINGS)
-        and _BEGINS.search(strip_ansi(text)) is not None
-    )
+    may_begin = _MAY_BEGIN.search(text) is not None
+    return may_begin and _BEGINS.search(strip_ansi(text)) is not None
 
 
 def bar(text: bytes) -> bool:
