@@ -22,7 +22,7 @@ def test_an_entry_is_found_by_the_line_it_was_written_from(
 ) -> None:
     line = entry["line"].encode()
     if entry["kind"] == "printer":
-        assert printed_by(b"", line).text.decode() == entry["says"]
+        assert printed_by(line).text.decode() == entry["says"]
         return
     if entry["kind"] == "chain":
         assert form_of("chain").match(line)

@@ -9,8 +9,7 @@ from __future__ import annotations
 from verl_tui.patterns import pattern
 from verl_tui.records import EventKind
 from verl_tui.sources.formats.console.errors import line_kind, may_fail
-from verl_tui.sources.formats.console.events import form_of, words_of
-from verl_tui.sources.formats.console.word_search import any_of
+from verl_tui.sources.formats.console.events import any_of, form_of, words_of
 from verl_tui.text import strip_ansi
 
 _BAR = pattern(

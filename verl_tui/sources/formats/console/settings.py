@@ -21,9 +21,8 @@ from verl_tui.sources.fields.setting_values import (
     is_training,
     scalar,
 )
-from verl_tui.sources.formats.console.events import TABLE, words_of
+from verl_tui.sources.formats.console.events import TABLE, any_of, words_of
 from verl_tui.sources.formats.console.prefixes import unrepeated
-from verl_tui.sources.formats.console.word_search import any_of
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
