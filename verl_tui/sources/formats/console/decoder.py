@@ -22,7 +22,7 @@ from verl_tui.sources.formats.console.dicts import DictReader
 from verl_tui.sources.formats.console.engines import EngineReader
 from verl_tui.sources.formats.console.errors import ErrorReader
 from verl_tui.sources.formats.console.events import stated
-from verl_tui.sources.formats.console.prefixes import TimestampReader, parted, printed
+from verl_tui.sources.formats.console.prefixes import TimestampReader, parted
 from verl_tui.sources.formats.console.printed_tables import PrintedTables
 from verl_tui.sources.formats.console.samples import SampleReader
 from verl_tui.sources.formats.console.settings import SettingsReader
@@ -217,13 +217,12 @@ class ConsoleDecoder:
             self._out += self._timestamps.read(line)
         for at, part in enumerate(line.removesuffix(b"\r").split(b"\r")):
             if at or behind:
-                _, prefix, text = printed(part)
+                _, prefix, text = parted(part, added=False)
                 self._prefix = prefix or self._prefix
             else:
                 # A sample that began with nothing added has nothing added to its lines.
                 is_bare = self._sample.begun and not self._added
-                split = printed if is_bare else parted
-                self._added, self._prefix, text = split(part)
+                self._added, self._prefix, text = parted(part, added=not is_bare)
             if self._overwrites(text) or (not at and self._sample.is_busy):
                 self._read_part(self._prefix, text)
 
@@ -252,7 +251,7 @@ class ConsoleDecoder:
             self._add(self._dicts.placed())
             if not part.strip():
                 return
-            _, prefix, part = printed(part.lstrip())
+            _, prefix, part = parted(part.lstrip(), added=False)
         self._unread += 1
 
     def _read_first(self, prefix: bytes, part: bytes) -> bytes:

@@ -70,5 +70,5 @@ def reader(path: Path) -> LineReader:
     return LineReader(KeptDecoder())
 
 
-parts = Parts(line_begin, lambda *_: LineReader(KeptDecoder(patient=False)), cut=2)
+parts = Parts(line_begin, lambda *_: LineReader(KeptDecoder()), cut=2)
 """Dicts that state no step have that of a bar around them."""
