@@ -264,7 +264,7 @@ def test_dicts_among_which_bars_are_rare_are_counted_and_this_is_said(
     assert (run.step, run.total_steps, run.restarts) == (18, 40, [])
     said = run.sources[str(path)].status.note
     assert said is not None
-    assert said.startswith("the steps of 18 records are estimated")
+    assert said.startswith("18 steps are estimated")
 
 
 def test_dicts_before_a_bar_lie_evenly_before_it(tmp_path: Path) -> None:
@@ -309,7 +309,7 @@ def test_a_step_that_no_bar_states_is_estimated_by_the_interval(tmp_path: Path) 
     assert values(run, "loss") == {at: at / 8 for at in (5, 10, 15)}
     said = run.sources[str(path)].status.note
     assert said is not None
-    assert said.startswith("the step of 1 record is estimated")
+    assert said.startswith("1 step is estimated")
 
 
 def test_two_dicts_at_one_bar_leave_the_later_ones_to_bars_that_are_known_to_be_in_order(

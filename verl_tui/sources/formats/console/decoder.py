@@ -18,7 +18,7 @@ from verl_tui.sources.formats.console.bars import (
     named_bars,
 )
 from verl_tui.sources.formats.console.blocks import BlockReader
-from verl_tui.sources.formats.console.dicts import DictReader
+from verl_tui.sources.formats.console.dicts import VERL, DictReader
 from verl_tui.sources.formats.console.engines import EngineReader
 from verl_tui.sources.formats.console.errors import ErrorReader
 from verl_tui.sources.formats.console.events import stated
@@ -27,7 +27,6 @@ from verl_tui.sources.formats.console.printed_tables import PrintedTables
 from verl_tui.sources.formats.console.samples import SampleReader
 from verl_tui.sources.formats.console.settings import SettingsReader
 from verl_tui.sources.formats.console.step_lines import STEP, StepLineReader, is_cut
-from verl_tui.sources.formats.console.trainer_detector import VERL
 from verl_tui.sources.formats.console.unknown import NOTE, UnknownTrainer
 from verl_tui.text import strip_ansi
 from verl_tui.words import counted
