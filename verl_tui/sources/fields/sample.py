@@ -73,7 +73,7 @@ def read_sample(
     parts = _parts(record)
     if parts is None:
         return None
-    name = _first(record, _STEP, int)
+    name = _first(record, _STEP, (int, float, str))
     stated = integer(record[name]) if name is not None else None
     truth = parts.truth
     return Sample(
@@ -149,12 +149,6 @@ def plain_field(name: str) -> str:
 def plain_record(record: Mapping[Any, Any]) -> dict[str, Any]:
     """Return a record with the plain names of its fields."""
     return {plain_field(str(name)): value for name, value in record.items()}
-
-
-def pop_step(record: dict[str, Any]) -> int | None:
-    """Remove the steps from a row of a table, which may be texts; return the first."""
-    steps = [integer(record.pop(name, None)) for name in names("row_step")]
-    return next((step for step in steps if step is not None), None)
 
 
 def is_validation(name: str) -> bool:

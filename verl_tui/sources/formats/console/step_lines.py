@@ -33,16 +33,13 @@ _NEXT = pattern(rb"step:(?<=[\d)\]}\s]step:)\d{1,15} - ")
 """Another step line behind one."""
 _CALL = pattern(rb"(?<=:)(?:np\.\w+|tensor)\(([^(),]{1,40})(?:, [^()]*)?\)")
 """A number as numpy and torch print it."""
-_VALUE = (
-    r":(?P<value>[-+]?(?:\d+(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|(?:nan|inf)(?![^\W\d_]))"
+_PIECE = pattern(
+    r"(?P<key>.+?):(?P<value>[-+]?(?:\d+(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|(?:nan|inf)(?![^\W\d_]))"
     r"|(?:True|False)(?![^\W\d_]))"
-)
-_PIECE = pattern(r"(?P<key>.+?)" + _VALUE)
-_GLUED = pattern(
-    rf"(?P<key>[^:]+){_VALUE}(?P<text>(?:20\d\d-\d\d-\d\d[ T]|[^\d.:/%,+-]).*)",
+    r"(?P<text>(?:20\d\d-\d\d-\d\d[ T]|[^\d.:/%,+-]).*)?",
     re.DOTALL,
 )
-"""A piece that goes on behind its number with what cannot be a part of one; a date is told."""
+"""A piece, and what goes on behind its number but cannot be a part of one; a date is told."""
 _ANOTHER = pattern(ANOTHER)
 _MOST_SCHEMAS = 1000
 """Remembered sets of keys: a log may have others in every line."""
@@ -127,7 +124,7 @@ class StepLineReader:
             numbers[found["key"].lstrip()] = (
                 _TRUTH[value] if value in _TRUTH else float(value)
             )
-            text = found.groupdict().get("text")
+            text = found["text"]
             if text and not self._knows(pieces[at:]):
                 self.behind = " - ".join([text, *pieces[at:]]).encode() + self.behind
                 own = at
@@ -139,20 +136,13 @@ class StepLineReader:
         count it, where it has a value that is none.
         """
         found = _PIECE.fullmatch(piece.strip())
-        if ":" in (found["key"] if found is not None else piece):
-            found = self._glued(piece, later) or found
-            self.unread += found is None
+        if found is not None and (text := found["text"]):
+            ends = not later and " " in text.strip()
+            is_glued = ends or _ANOTHER.match(text) or self._knows([piece])
+            if ":" in found["key"] or not is_glued:
+                found = None
+        self.unread += found is None and ":" in piece
         return found
-
-    def _glued(self, piece: str, later: list[str]) -> re.Match[str] | None:
-        """Return the key and number of a piece with another process's text behind them."""
-        found = _GLUED.fullmatch(piece)
-        if found is None:
-            return None
-        text = found["text"]
-        ends = not later and " " in text.strip()
-        is_glued = ends or _ANOTHER.match(text) or self._knows([piece])
-        return found if is_glued else None
 
     def _knows(self, pieces: list[str]) -> bool:
         """Return whether a piece has a key that earlier lines had."""
