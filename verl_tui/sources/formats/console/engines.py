@@ -1,7 +1,6 @@
-"""Addresses of engines, as verl, vLLM and SGLang print them.
+"""Addresses of engines, as verl and vLLM print them.
 
-A log may hold anything: only IP addresses with a
-port are taken, and only from such lines.
+A log may hold anything: only IP addresses with a port are taken, and only from such lines.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from verl_tui.sources.formats.console.events import form_of, words_of
 
 WORDS = words_of("engine")
 _NAMES = form_of("", "engine")
-_SGLANG = b"server_args=ServerArgs("
 _PLACE = pattern(r"(\d{1,3}(?:\.\d{1,3}){3}|\[[0-9A-Fa-f:.]{2,45}\]):(\d{1,5})")
 _ACTOR = pattern(rb"\s?\((?P<actor>[^()\s]+) pid=")
 _IP = pattern(rb"\bip=([0-9A-Fa-f:.]{2,45})")
@@ -26,8 +24,6 @@ class EngineReader:
     def __init__(self) -> None:
         self._stated: dict[tuple[bytes, str], tuple[bytes, list[str]]] = {}
         """By actor and kind of line: the process that printed it last, and its addresses."""
-        self._starting: set[bytes] = set()
-        """Processes that are engines but have not yet printed an address."""
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -42,20 +38,11 @@ class EngineReader:
             prefix: Names the Ray actor that printed it, empty for the driver.
             part: The line without the prefix.
         """
-        if _SGLANG in part:
-            self._starting.add(prefix)
         found = _NAMES.match(part)
         if found is None:
             return
         kind = found.lastgroup or ""
-        if kind == "uvicorn":
-            # It also serves rewards and tools: the line is an engine's only behind its own.
-            if prefix not in self._starting:
-                return
-            self._starting.discard(prefix)
-        self._take(prefix, kind, found[kind].decode("latin-1").split(", "))
-
-    def _take(self, prefix: bytes, kind: str, places: list[str]) -> None:
+        places = found[kind].decode("latin-1").split(", ")
         host = _IP.search(prefix)
         on = host[1].decode() if host is not None else ""
         new = [one for place in places if (one := _address(place.strip("'"), on))]
@@ -68,7 +55,6 @@ class EngineReader:
     def forget(self) -> None:
         """Forget all addresses: the training has ended."""
         self._stated.clear()
-        self._starting.clear()
 
 
 def _address(place: str, host: str) -> str | None:
