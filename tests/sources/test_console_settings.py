@@ -54,12 +54,6 @@ def read(*lines: str) -> tuple[dict[str, dict], list[Unreadable]]:
     return found, [record for record in records if isinstance(record, Unreadable)]
 
 
-def test_a_printed_configuration_is_read_whole():
-    found, unreadable = read(*PRINTED, STEP)
-    assert found == {CONSOLE: flatten_settings(CONFIG)}
-    assert unreadable == []
-
-
 @pytest.mark.parametrize("at", range(1, len(PRINTED)))
 def test_a_configuration_into_which_a_line_cuts_is_not_read_which_is_said(at):
     lines = list(PRINTED)

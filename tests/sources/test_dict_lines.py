@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import pytest
 from dict_consoles import BUFFERED, CAPTURED, TRL
-from log_reading import read_run, values
+from log_reading import read_run
 
 from verl_tui.records import Event
 from verl_tui.sources.fields.row_batcher import MetricRow
@@ -114,31 +113,6 @@ def test_a_console_is_called_its_trainers(
     assert (status.title, status.format) == (title, "console")
 
 
-def test_slime(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    path.write_text(SLIME)
-    run = read_run(path)
-    assert values(run, "rollout/raw_reward") == {0: 0.25, 1: 0.75}
-    assert values(run, "rollout/logp") == {0: -0.5, 1: -0.25}
-    assert values(run, "train/pg_loss")[0] == 1.0, "updates of one rollout are averaged"
-    assert math.isnan(values(run, "train/pg_loss")[1])
-    assert values(run, "train/grad_norm") == {0: 3.0, 1: math.inf}
-    assert values(run, "own") == {0: 3.0}
-    assert values(run, "eval/aime") == {0: 0.125}
-    assert run.restarts == []
-    assert (run.dialect, run.indicators["reward"], run.indicators["validation"]) == (
-        "other", "rollout/raw_reward", "eval/aime",
-    )  # fmt: skip
-
-
-def test_openrlhf(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    path.write_text(OPENRLHF)
-    run = read_run(path)
-    assert values(run, "policy_loss") == {1: -0.5, 2: -0.25, 3: -0.125}
-    assert values(run, "kl") == {1: 0.0, 2: 0.001, 3: 0.002}
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -162,12 +136,3 @@ def test_what_only_looks_like_metrics(line: str) -> None:
         for r in ConsoleDecoder().decode(line.encode(), 1)
         if isinstance(r, MetricRow | Event)
     ]
-
-
-def test_checkpoints_are_seen(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    path.write_text(
-        TRL
-        + "[INFO|trainer.py:3503] 2025-01-02 >> Saving model checkpoint to out/checkpoint-500\n"
-    )
-    assert read_run(path).checkpoints == {500: "out/checkpoint-500"}

@@ -57,9 +57,6 @@ def named(*lines: bytes) -> tuple[str, ...]:
           b"http://[::]:8000"], ["[::1]:8000"]),
         ([b"(RolloutServer pid=4, ip=10.0.0.9) INFO 04-01 12:00:00 api_server.py:100] Starting vLLM API server on "
           b"http://0.0.0.0:8000"], ["10.0.0.9:8000"]),
-        ([b"[2026-11-22 10:00:00] server_args=ServerArgs(model_path='/m', host='127.0.0.1', port=30000)",
-          b"INFO:     Started server process [12]",
-          b"INFO:     Uvicorn running on http://127.0.0.1:30000 (Press CTRL+C to quit)"], ["127.0.0.1:30000"]),
         # started anew: another process of the same actor
         ([TASK + b"AgentLoopManager: ['10.0.0.1:1']", b"(TaskRunner pid=9) AgentLoopManager: ['10.0.0.1:2']"],
          ["10.0.0.1:2"]),

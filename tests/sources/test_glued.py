@@ -102,12 +102,12 @@ def test_what_cannot_be_told_apart_is_said(
 def test_values_of_any_form_and_within_each_other(tmp_path: Path) -> None:
     run = read(
         tmp_path,
-        "step:1 - reward:{'total': 0.5, 'parts': {'format': 1}} - a/b:tensor(2.0, device='cuda:0')",
-        "{'loss': array(0.5, dtype=float32), 'ok': True, 'step': 2, 'epoch': 1}",
+        "step:1 - x/y:1 - a/b:tensor(2.0, device='cuda:0')",
+        "{'loss': array(0.5, dtype=float32), 'reward': {'a': {'b': 1}}, 'ok': True, 'step': 2, 'epoch': 1}",
     )
     assert {key: values(run, key) for key in run.keys} == {
-        "reward/total": {1: 0.5},
-        "reward/parts/format": {1: 1.0},
+        "x/y": {1: 1.0},
+        "reward/a/b": {2: 1.0},
         "a/b": {1: 2.0},
         "loss": {2: 0.5},
         "ok": {2: 1.0},

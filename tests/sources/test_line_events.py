@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ def test_an_entry_is_found_by_the_line_it_was_written_from(
 ) -> None:
     line = entry["line"].encode()
     if entry["kind"] == "printer":
-        assert printed_by(b"", line).text.decode() == entry["says"]
+        assert printed_by(line).text.decode() == entry["says"]
         return
     if entry["kind"] == "chain":
         assert form_of("chain").match(line)
@@ -37,3 +38,10 @@ def test_an_entry_is_found_by_the_line_it_was_written_from(
     else:
         kind = "fatal" if entry["kind"] == "remote" else entry["kind"]
         assert event.kind.value == kind
+
+
+@pytest.mark.parametrize("rows", ["stated", "engine", "first", "settings"])
+def test_a_row_is_found_by_the_line_it_was_written_from(rows: str) -> None:
+    for row in TABLE[rows]:
+        assert re.search(row.get("begins", row.get("match")), row["line"])
+        assert any(word in row["line"] for word in row["words"])

@@ -18,7 +18,6 @@ from verl_tui.sources.files.compressed import (
     uncompressed_name,
 )
 from verl_tui.sources.formats.catalog import FORMATS
-from verl_tui.sources.formats.console import first_signs
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.text import one_line
 
@@ -86,11 +85,11 @@ def _by_rest(path: Path, begun: int) -> str:
         at += len(line)
         if at > begun and console.matches(path, line):
             return f"line {number:,}: {_excerpt(line)}"
-    if first_signs.begins(data):
+    if console.begins(data):
         return "the first lines of a training, and no step so far"
-    if first_signs.bar(data):
+    if console.shows_bar(data):
         return "a progress bar, and no step so far"
-    if first_signs.failed(data, f"{path.parent.name}/{path.name}"):
+    if console.failed(data, f"{path.parent.name}/{path.name}"):
         return "a start that failed, and no step"
     return f"a step behind its first {DEEPEST:,} bytes" if len(data) == DEEPEST else ""
 

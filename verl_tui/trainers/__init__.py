@@ -151,19 +151,15 @@ def broken() -> tuple[str, ...]:
 @cache
 def _users() -> tuple[tuple[Trainer, ...], tuple[str, ...]]:
     """Return the user's own trainers, and why others of his files cannot be used."""
-    files = sorted((config_path().parent / "trainers").glob("*.toml"))
-    read = [_read_users(file) for file in files]
-    found = tuple([one for one in read if isinstance(one, Trainer)])
-    return found, tuple([one for one in read if isinstance(one, str)])
-
-
-def _read_users(file: Path) -> Trainer | str:
-    try:
-        return _read(file)
-    except KeyError as error:
-        return f"{file}: has no {error}"
-    except (OSError, ValueError, TypeError, RecursionError, re.error) as error:
-        return f"{file}: {error}"
+    found, why = [], []
+    for file in sorted((config_path().parent / "trainers").glob("*.toml")):
+        try:
+            found.append(_read(file))
+        except KeyError as error:  # noqa: PERF203 - a broken file costs no other
+            why.append(f"{file}: has no {error}")
+        except (OSError, ValueError, TypeError, RecursionError, re.error) as error:
+            why.append(f"{file}: {error}")
+    return tuple(found), tuple(why)
 
 
 def _read(file: Path) -> Trainer:

@@ -38,7 +38,6 @@ from verl_tui.sources.files.paths import is_folder
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats import HEAD, no_logs, swanlab, tutorial
 from verl_tui.sources.formats.catalog import format_of
-from verl_tui.sources.formats.console import first_signs
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.text import one_line
 
@@ -304,10 +303,11 @@ def _as_console(path: Path, size: int) -> FoundFile | None:
         return FoundFile(path, console)
     text = text[:HEAD] + b"\n" + (end or text[HEAD:])[-HEAD:]
     named = f"{path.parent.name}/{path.name}"
-    begun = first_signs.begins(text) or first_signs.bar(text)
-    if not (begun or first_signs.failed(text, named)):
-        return None
-    return FoundFile(path, console, sure=False, title=naming.experiment_name(text))
+    signs = (
+        console.begins(text) or console.shows_bar(text) or console.failed(text, named)
+    )
+    title = naming.experiment_name(text)
+    return FoundFile(path, console, sure=False, title=title) if signs else None
 
 
 def _assumed(path: Path, begin: bytes) -> Format:

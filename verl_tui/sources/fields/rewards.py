@@ -10,7 +10,6 @@ from verl_tui.patterns import pattern
 from verl_tui.sources.fields.jsonl import number
 from verl_tui.sources.fields.sample import (
     SCORE_NAMES,
-    pop_step,
     read_sample,
     summed_score,
 )
@@ -98,16 +97,6 @@ class RewardSum:
             validation: Whether it comes from a validation.
         """
         return read_sample(self.complete(record), step, validation=validation)
-
-    def row_sample(
-        self, row: dict[str, Any], step: int | None, *, validation: bool = False
-    ) -> Sample | None:
-        """Return the sample of a row of a table, which may state its step as a text; it is taken
-        out of the row.
-        """
-        stated = pop_step(row)
-        at = step if stated is None else stated
-        return self.sample(row, at, validation=validation)
 
     def _sum(self, parts: Mapping[str, float | None]) -> float | None:
         """Return the weighted sum of rewards, None if all are missing."""

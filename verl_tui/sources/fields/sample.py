@@ -73,7 +73,7 @@ def read_sample(
     parts = _parts(record)
     if parts is None:
         return None
-    name = _first(record, _STEP, int)
+    name = _first(record, _STEP, (int, float, str))
     stated = integer(record[name]) if name is not None else None
     truth = parts.truth
     return Sample(
@@ -114,36 +114,26 @@ def read_fact(
 
 def _parts(record: Mapping[str, Any]) -> _Parts | None:
     """Return the parts of the sample in a record, None where it holds none."""
-    texts = _texts(record)
-    if texts is None:
-        return None
-    names, prompt, response = texts
+    response = next((one for one in _RESPONSE if _is_spoken(record.get(one))), None)
+    if response is not None:
+        prompt = _first(record, _PROMPT, (str, list))
+        asked, said = _spoken(record.get(prompt or "", "")), _spoken(record[response])
+    else:
+        talks = (one for one in _CONVERSATION if _is_conversation(record.get(one)))
+        prompt = next(talks, None)
+        if prompt is None:
+            return None
+        asked, said = _split_conversation(record[prompt])
     score = _first(record, SCORE_NAMES, (int, float)) or summed_score(record)
-    truth = _first(record, _TRUTH, object, but=names[1])
-    known = {*names, score, truth, *_KNOWN}
+    truth = _first(record, _TRUTH, object, but=response)
+    known = {prompt, response, score, truth, *_KNOWN}
     extras = [
         (key, value)
         for key, value in record.items()
         if value is not None and key not in known
     ]
-    scored = score_of(record.get(score or "", ""))
-    return _Parts(names, prompt, response, scored, record.get(truth or ""), extras)
-
-
-def _texts(
-    record: Mapping[str, Any],
-) -> tuple[tuple[str | None, str | None], str, str] | None:
-    """Return prompt and response, behind the fields that they stand in; None where there is no
-    response.
-    """
-    response = next((one for one in _RESPONSE if _is_spoken(record.get(one))), None)
-    if response is not None:
-        prompt = _first(record, _PROMPT, (str, list))
-        asked = _spoken(record.get(prompt or "", ""))
-        return (prompt, response), asked, _spoken(record[response])
-    talks = (one for one in _CONVERSATION if _is_conversation(record.get(one)))
-    talk = next(talks, None)
-    return None if talk is None else ((talk, None), *_split_conversation(record[talk]))
+    scored, names = score_of(record.get(score or "", "")), (prompt, response)
+    return _Parts(names, asked, said, scored, record.get(truth or ""), extras)
 
 
 def plain_field(name: str) -> str:
@@ -159,12 +149,6 @@ def plain_field(name: str) -> str:
 def plain_record(record: Mapping[Any, Any]) -> dict[str, Any]:
     """Return a record with the plain names of its fields."""
     return {plain_field(str(name)): value for name, value in record.items()}
-
-
-def pop_step(record: dict[str, Any]) -> int | None:
-    """Remove the steps from a row of a table, which may be texts; return the first."""
-    steps = [integer(record.pop(name, None)) for name in names("row_step")]
-    return next((step for step in steps if step is not None), None)
 
 
 def is_validation(name: str) -> bool:

@@ -110,7 +110,7 @@ def samples_of(
     }
     for at in range(length):
         record = {name: column[at] for name, column in kept.items()}
-        sample = rewards.row_sample(record, step)
+        sample = rewards.sample(record, step)
         if sample is not None:
             yield sample
 

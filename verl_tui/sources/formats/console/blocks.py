@@ -16,9 +16,9 @@ from verl_tui.patterns import pattern
 from verl_tui.sources.fields.jsonl import flatten, loads
 from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.fields.row_batcher import MetricRow
+from verl_tui.sources.formats.console.events import any_of
 from verl_tui.sources.formats.console.prefixes import parted
 from verl_tui.sources.formats.console.printed_dicts import ReadDict, read_dict
-from verl_tui.sources.formats.console.word_search import any_of
 from verl_tui.text import strip_ansi
 from verl_tui.trainers import trainers
 

@@ -18,16 +18,15 @@ from verl_tui.sources.formats.console.bars import (
     named_bars,
 )
 from verl_tui.sources.formats.console.blocks import BlockReader
-from verl_tui.sources.formats.console.dicts import DictReader
+from verl_tui.sources.formats.console.dicts import VERL, DictReader
 from verl_tui.sources.formats.console.engines import EngineReader
 from verl_tui.sources.formats.console.errors import ErrorReader
 from verl_tui.sources.formats.console.events import stated
-from verl_tui.sources.formats.console.prefixes import TimestampReader, parted, printed
+from verl_tui.sources.formats.console.prefixes import TimestampReader, parted
 from verl_tui.sources.formats.console.printed_tables import PrintedTables
 from verl_tui.sources.formats.console.samples import SampleReader
 from verl_tui.sources.formats.console.settings import SettingsReader
 from verl_tui.sources.formats.console.step_lines import STEP, StepLineReader, is_cut
-from verl_tui.sources.formats.console.trainer_detector import VERL
 from verl_tui.sources.formats.console.unknown import NOTE, UnknownTrainer
 from verl_tui.text import strip_ansi
 from verl_tui.words import counted
@@ -217,13 +216,12 @@ class ConsoleDecoder:
             self._out += self._timestamps.read(line)
         for at, part in enumerate(line.removesuffix(b"\r").split(b"\r")):
             if at or behind:
-                _, prefix, text = printed(part)
+                _, prefix, text = parted(part, added=False)
                 self._prefix = prefix or self._prefix
             else:
                 # A sample that began with nothing added has nothing added to its lines.
                 is_bare = self._sample.begun and not self._added
-                split = printed if is_bare else parted
-                self._added, self._prefix, text = split(part)
+                self._added, self._prefix, text = parted(part, added=not is_bare)
             if self._overwrites(text) or (not at and self._sample.is_busy):
                 self._read_part(self._prefix, text)
 
@@ -252,7 +250,7 @@ class ConsoleDecoder:
             self._add(self._dicts.placed())
             if not part.strip():
                 return
-            _, prefix, part = printed(part.lstrip())
+            _, prefix, part = parted(part.lstrip(), added=False)
         self._unread += 1
 
     def _read_first(self, prefix: bytes, part: bytes) -> bytes:
@@ -277,7 +275,6 @@ class ConsoleDecoder:
         """Read what is neither one line of metrics nor a sample; return what stands behind."""
         self._blocks.behind = b""
         self._dicts.program.line(prefix, part, self._number)
-        self._dicts.steps.other()
         for read in (self._table.feed, self._read_block):
             found = read(part, self._step)
             if found is not None:

@@ -26,8 +26,6 @@ _PATIENCE = 32
 """Training dicts without a bar among them after which the steps are counted."""
 _MOST_BARS = 100
 """Bars whose first position is remembered: a console has a handful, a broken one any number."""
-_ROUND = (500, 100, 50, 20, 10, 5, 2, 1)
-"""Logging intervals as people choose them, the largest first."""
 
 
 class PrintedDict(NamedTuple):
@@ -44,17 +42,22 @@ class PrintedDict(NamedTuple):
     """Steps by which the bar is behind when the dict is printed."""
 
 
-_Placed = tuple[PrintedDict, int, bool, bool]
-"""A dict, its step, whether that was counted as neither the dict nor a bar states it, and whether
-it is the first of training behind a new training bar.
-"""
+class PlacedDict(NamedTuple):
+    """A dict with its step."""
+
+    one: PrintedDict
+    step: int
+    counted: bool
+    """True if neither the dict nor a bar states it."""
+    first: bool
+    """True for the first one of a training behind a new bar."""
 
 
 class StepResolver:
     """Finds the steps of the dicts of one console, in the order in which they were printed."""
 
     def __init__(self) -> None:
-        self.placed: list[_Placed] = []
+        self.placed: list[PlacedDict] = []
         """Dicts whose steps have been found, until someone takes them."""
         self.at: int | None = None
         """Position of the training's bar."""
@@ -95,33 +98,20 @@ class StepResolver:
         """Bars painted since the clearing, length -> position."""
         self._came = 0
         """Dicts since the clearing."""
-        self._other = False
-        """True if other text was printed since the clearing."""
 
     # -- events on the console ---------------------------------------------------------------------
 
     def words(self, said: Mapping[str, int]) -> None:
-        """Take what a line states in words, such as the step that training goes on from."""
+        """Take what a line states in words: steps between two dicts, and those of an epoch."""
         if "every" in said:
             self._every = max(1, said["every"])
         self._per_epoch = said.get("each", self._per_epoch)
-        if "reached" in said:
-            self._another = self._another or self._last is not None
-            self._last = said["reached"]
 
     def clearing(self) -> None:
         """Take the clearing of the bars."""
         self._close()
-        if self._kept_back and self._waiting:
-            self._count()  # its own clearing was not seen
         if not self.cleared:
-            self.cleared, self._came, self._other = True, 0, False
-
-    def other(self) -> None:
-        """Take text that is neither a dict nor a bar."""
-        if self.cleared:
-            self._close()
-            self._other = True
+            self.cleared, self._came = True, 0
 
     def printed(self, new: PrintedDict) -> None:
         """Take a dict."""
@@ -194,19 +184,17 @@ class StepResolver:
             self._start_training()
             self._waiting = waiting
         self.at, self.total = at, total
-        if self._kept_back is None and (came or not self._other):
+        if self._kept_back is None:
             self._kept_back = came != 1
         self._written(at)
 
     def _written(self, at: int) -> None:
         """Place what was written at a step."""
         if self._kept_back:
-            if self._waiting and not self._writes:
-                self._count(at)
             self._writes.append(at)
             self._pair()
         elif self._trains() > 1:
-            self._count(at)
+            self._count()
         elif self._kept_back is False:
             self._place(at)
 
@@ -235,7 +223,7 @@ class StepResolver:
         before it.
         """
         if self._loose or self._trains() > 1:
-            self._count(at)
+            self._count()
             return
         if self._leads is None and self._trains():
             is_moving = before is not None and before - first > 1
@@ -271,49 +259,30 @@ class StepResolver:
             else:
                 self._settle(one, step + one.ahead * moves, counted=counted)
 
-    def _count(self, upto: int | None = None) -> None:
-        """Settle all waiting dicts by counting; none can be beyond the bar at `upto`."""
+    def _count(self) -> None:
+        """Settle all waiting dicts by counting."""
         count = self._trains()
         most = 1 if self._kept_back is None else _PATIENCE
         self._loose = self._loose or count > most
         at, total = self._drawn or (0, 0)
         if count and at < total:
             self.total = self.total or total
-        start, stride = self._pace(upto, count)
+        start = self._last or 0
+        ahead = (self.at or 0) - start
+        every = self._interval() or max(1, ahead // max(1, count))
         waiting, self._waiting = self._waiting, []
-        counted = 0
+        step = start
         for one in waiting:
-            counted += one.training
-            step = self._at_epoch(one.epoch) or start + math.ceil(stride * counted)
-            self._settle(one, step if one.training else self._now(start), counted=True)
-
-    def _now(self, start: int) -> int:
-        """Return the step reached so far, `start` where the console does not show it."""
-        return self._last if self._last is not None else self.at or start
-
-    def _pace(self, upto: int | None, count: int) -> tuple[int, float]:
-        """Return the step to count so many dicts from, and the steps between two of them."""
-        start, interval = self._before(), self._interval()
-        if upto is None or not count:
-            return start or 0, interval or 1
-        if start is None:
-            start = max(0, upto - (interval or 1) * count)
-        span = max(0, upto - start)
-        roundest = next((one for one in _ROUND if one * count <= span), 1)
-        return start, min(interval or roundest, span / count)
+            step += one.training * every
+            reached = self._last if self._last is not None else self.at or start
+            placed = self._at_epoch(one.epoch) or step
+            self._settle(one, placed if one.training else reached, counted=True)
 
     def _at_epoch(self, epoch: float | None) -> int:
         """Return the step at an epoch, 0 where the console does not say how many one has."""
         if epoch is None or not self._per_epoch or not math.isfinite(epoch):
             return 0
         return round(epoch * self._per_epoch)
-
-    def _before(self) -> int | None:
-        """Return the step to count the dicts from, None if the console does not show it."""
-        if self._last is not None:
-            return self._last
-        total = self.total or (self._drawn[1] if self._drawn is not None else 0)
-        return 0 if self._bars.get(total, (0, 0))[0] == 0 else None
 
     def _interval(self) -> int | None:
         # Where the first step is logged beside the regular ones, that is no interval.
@@ -330,7 +299,7 @@ class StepResolver:
                 self._stride = step - self._last
             self._last = step
             self._another = False
-        self.placed.append((one, step, counted, first))
+        self.placed.append(PlacedDict(one, step, counted, first))
 
 
 def _is_round(step: int) -> bool:

@@ -17,13 +17,13 @@ from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.formats.console.bars import DRAWN, BarRestarts, elapsed
 from verl_tui.sources.formats.console.dict_steps import PrintedDict, StepResolver
 from verl_tui.sources.formats.console.printed_dicts import read_dict
-from verl_tui.sources.formats.console.trainer_detector import TrainerDetector
 from verl_tui.sources.formats.trainer_state import FROM_ZERO, FROM_ZERO_NOTE
 from verl_tui.text import one_line
+from verl_tui.trainers import trainers
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Container, Mapping, Sequence
 
     from verl_tui.records import Record
 
@@ -55,10 +55,85 @@ _HINT = pattern(
     rb"[^\n]{0,4000}?'epoch': '?\d"
 )
 
+VERL = "verl console"
+_TRL, _OTHER = "TRL console", "Hugging Face console"
+_ON_TRANSFORMERS = ("ms-swift console", "LLaMA-Factory console", _TRL)
+"""Trainers that print the dicts of transformers' trainer."""
+_FIRST = 2000
+"""First lines in which a trainer's name is looked for: all of them show it at once."""
+_SHOWN = {
+    f"{one.name} console": one.lines
+    for one in sorted(trainers(), key=lambda one: one.lines.rank if one.lines else 0)
+    if one.lines is not None
+}
+"""Those that build on others come before these."""
+
 
 def hinted(head: bytes) -> bool:
     """Return True if the beginning of a text file contains a dict of metrics."""
     return _HINT.search(head) is not None
+
+
+class TrainerDetector:
+    """Detects which trainer writes a console; what was read in which pieces makes no difference.
+
+    The shape of metrics is the best evidence: verl's step lines, the blocks of other trainers, keys
+    that only one trainer's dicts have. ms-swift's and LLaMA-Factory's loggers sign their lines;
+    both use TRL's trainers, so their signature goes before TRL's keys. A log without metrics, such
+    as a start that failed, has names of modules in it at least. How lines show a trainer is in its
+    file in `verl_tui.trainers`.
+    """
+
+    def __init__(self) -> None:
+        self._shown: str | None = None
+        """By metrics that only this trainer writes so."""
+        self._signed: str | None = None
+        self._likely: str | None = None
+        """By the keys of dicts."""
+        self._mentioned: frozenset[str] = frozenset()
+
+    @property
+    def name(self) -> str | None:
+        """Name of the console after its trainer, None while nothing shows it."""
+        possible = _SHOWN if self._likely is None else _ON_TRANSFORMERS
+        mentioned = (name for name in possible if name in self._mentioned)
+        likely = self._likely if self._likely == _TRL else next(mentioned, self._likely)
+        return self._shown or self._signed or likely
+
+    def looks_at(self, number: int) -> bool:
+        """Return True if a line that holds no metrics may still show a trainer's name."""
+        return number <= _FIRST and self._shown is None and self._signed is None
+
+    def line(self, prefix: bytes, part: bytes, number: int) -> None:
+        """Look for a trainer's name in a line that holds no metrics, behind its prefix."""
+        if not self.looks_at(number):
+            return
+        line = prefix + part
+        for name, shown in _SHOWN.items():
+            if not any(map(line.__contains__, shown.words)):
+                continue
+            if shown.signed is not None and shown.signed.search(line) is not None:
+                self._signed = name
+            elif shown.mentioned.search(line) is not None:
+                self._mentioned |= {name}
+
+    def metrics(self, trainer: str) -> None:
+        """Note that there are metrics as only one trainer writes them."""
+        if self._shown != VERL:
+            self._shown = trainer
+
+    def dict(self, keys: Container[str]) -> None:
+        """Recognise a trainer by the keys of a dict of metrics."""
+        own = (
+            name
+            for name, shown in _SHOWN.items()
+            if any(key in keys for key in shown.keys)
+        )
+        found = next(own, _OTHER)
+        if found not in (_TRL, _OTHER):
+            self._signed = self._signed or found
+        elif self._likely != _TRL:
+            self._likely = found
 
 
 class DictReader:
@@ -86,12 +161,10 @@ class DictReader:
     @property
     def note(self) -> str | None:
         """Say how many steps were estimated, or shifted."""
-        many = counted(self.counted, "record is", "records are")
-        whose = "the step of" if self.counted == 1 else "the steps of"
-        note = f"{whose} {many} estimated: the console does not state "
-        note += "it" if self.counted == 1 else "them"
+        steps = counted(self.counted, "step is", "steps are")
+        estimated = f"{steps} estimated: the console does not state them"
         from_zero = FROM_ZERO_NOTE if self._from_zero else None
-        return joined_notes(note if self.counted else None, from_zero)
+        return joined_notes(estimated if self.counted else None, from_zero)
 
     @property
     def counts_most(self) -> bool:
@@ -149,22 +222,22 @@ class DictReader:
         """
         out: list[MetricRow | Record] = []
         found, self.steps.placed = self.steps.placed, []
-        for (keys, values, training, _, stated, _), step, was_counted, first in found:
+        for one, step, was_counted, first in found:
             if first and self._reached is not None:
                 text = f"steps went back from {self._reached} to {step}"
                 if step >= self._reached:
                     text = f"went on from step {self._reached} after another start"
                 before = max(0, step - 1)
                 out.append(Event(EventKind.RESUMED, text, self._line, before))
-            if training:
-                self._reached = step
-            if keys:
+            self._reached = step if one.training else self._reached
+            if one.keys:
                 self._placed += 1
                 self.counted += was_counted
-                shift = set(keys) == FROM_ZERO  # LLaMA-Factory's PPO
+                shift = set(one.keys) == FROM_ZERO  # LLaMA-Factory's PPO
                 self._from_zero |= shift
-                estimated = stated is None
-                out.append(MetricRow(step + shift, keys, values, estimated=estimated))
+                estimated = one.step is None
+                row = MetricRow(step + shift, one.keys, one.values, estimated=estimated)
+                out.append(row)
         return out
 
 

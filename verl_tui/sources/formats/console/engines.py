@@ -1,36 +1,18 @@
-"""Addresses of engines, as verl, vLLM and SGLang print them.
+"""Addresses of engines, as verl and vLLM print them.
 
-verl prints a list (`LLMServerManager`, before 0.7 `AgentLoopManager`:
-verl/workers/rollout/llm_server.py and verl/experimental/agent_loop/agent_loop.py), vLLM and SGLang
-print a line of their own and one of uvicorn's. A log may hold anything: only IP addresses with a
-port are taken, and only from such lines.
+A log may hold anything: only IP addresses with a port are taken, and only from such lines.
 """
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv6Address, ip_address
 
 from verl_tui.patterns import pattern
+from verl_tui.sources.formats.console.events import form_of, words_of
 
-WORDS = (
-    "Manager: [",
-    "Manager Hybrid: [",
-    "Uvicorn running",
-    "vLLM API server",
-    "ServerArgs(",
-)
-"""Every line that is read here contains one of these."""
-_NAMES = pattern(
-    rb"(?:LLMServerManager|AgentLoopManager(?: Hybrid)?): "
-    rb"\[(?P<listed>'[^',\s]{1,80}'(?:, '[^',\s]{1,80}'){0,1023})\]\s*$"
-    rb"|(?:\(APIServer pid=\d{1,9}\) )?(?:INFO [\d: .-]{1,30}\[?[\w./]{1,80}:\d{1,6}\] )?"
-    rb"Starting vLLM API server(?: \d{1,4})? on http://(?P<vllm>\S{1,80})\s*$"
-    rb"|INFO: {1,8}Uvicorn running on http://(?P<uvicorn>\S{1,80}) \(Press CTRL\+C to quit\)\s*$"
-)
-_SGLANG = b"server_args=ServerArgs("
-_PLACE = pattern(
-    r"(?:(localhost|\d{1,3}(?:\.\d{1,3}){3})|\[([0-9A-Fa-f:.]{2,45})\]):(\d{1,5})"
-)
+WORDS = words_of("engine")
+_NAMES = form_of("", "engine")
+_PLACE = pattern(r"(\d{1,3}(?:\.\d{1,3}){3}|\[[0-9A-Fa-f:.]{2,45}\]):(\d{1,5})")
 _ACTOR = pattern(rb"\s?\((?P<actor>[^()\s]+) pid=")
 _IP = pattern(rb"\bip=([0-9A-Fa-f:.]{2,45})")
 """Ray adds it for processes on other machines than the driver's."""
@@ -42,8 +24,6 @@ class EngineReader:
     def __init__(self) -> None:
         self._stated: dict[tuple[bytes, str], tuple[bytes, list[str]]] = {}
         """By actor and kind of line: the process that printed it last, and its addresses."""
-        self._starting: set[bytes] = set()
-        """Processes that are engines but have not yet printed an address."""
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -58,20 +38,11 @@ class EngineReader:
             prefix: Names the Ray actor that printed it, empty for the driver.
             part: The line without the prefix.
         """
-        if _SGLANG in part:
-            self._starting.add(prefix)
         found = _NAMES.match(part)
         if found is None:
             return
         kind = found.lastgroup or ""
-        if kind == "uvicorn":
-            # It also serves rewards and tools: the line is an engine's only behind its own.
-            if prefix not in self._starting:
-                return
-            self._starting.discard(prefix)
-        self._take(prefix, kind, found[kind].decode("latin-1").split(", "))
-
-    def _take(self, prefix: bytes, kind: str, places: list[str]) -> None:
+        places = found[kind].decode("latin-1").split(", ")
         host = _IP.search(prefix)
         on = host[1].decode() if host is not None else ""
         new = [one for place in places if (one := _address(place.strip("'"), on))]
@@ -84,39 +55,30 @@ class EngineReader:
     def forget(self) -> None:
         """Forget all addresses: the training has ended."""
         self._stated.clear()
-        self._starting.clear()
 
 
 def _address(place: str, host: str) -> str | None:
-    """Return the address of an engine's metrics, None if it cannot be reached.
+    """Return the address of an engine's metrics, None if it cannot be reached, or is no machine's:
+    clouds serve credentials at link-local addresses.
 
     Args:
         place: Host and port as printed.
         host: IP address of the machine that printed the line, empty for the driver's.
     """
     found = _PLACE.fullmatch(place)
-    if found is None or not 0 < int(found[3]) < 2**16:
+    if found is None or not 0 < int(found[2]) < 2**16:
         return None
-    ip = _reachable(found[1] or found[2], host)
-    if ip is None or not _is_a_machine(ip) or (ip.is_loopback and host):
-        return None
-    return f"http://{f'[{ip}]' if ip.version == 6 else ip}:{int(found[3])}/metrics"
-
-
-def _reachable(name: str, host: str) -> IPv4Address | IPv6Address | None:
-    """Return the address to connect to for the one that an engine listens at, None for others."""
     try:
-        ip = ip_address("127.0.0.1" if name == "localhost" else name)
+        ip = ip_address(found[1].strip("[]"))
         if ip.is_unspecified:  # it listens on all interfaces of its machine
             ip = ip_address(host or ("::1" if ip.version == 6 else "127.0.0.1"))
     except ValueError:
         return None
-    return ip
-
-
-def _is_a_machine(ip: IPv4Address | IPv6Address) -> bool:
-    """Return True if an engine may listen at `ip`; clouds serve credentials at link-local ones."""
     plain = (ip.ipv4_mapped if isinstance(ip, IPv6Address) else None) or ip
-    is_reserved = isinstance(plain, IPv4Address) and plain.is_reserved
-    odd = plain.is_link_local or plain.is_multicast or plain.is_unspecified
-    return not (odd or is_reserved)
+    if plain.is_loopback:
+        is_reached = not host
+    else:
+        odd = plain.is_link_local or plain.is_multicast or plain.is_unspecified
+        is_reached = not (odd or plain.is_reserved)
+    name = f"[{ip}]" if ip.version == 6 else f"{ip}"
+    return f"http://{name}:{int(found[2])}/metrics" if is_reached else None

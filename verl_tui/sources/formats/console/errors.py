@@ -13,10 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind
 from verl_tui.sources.formats.console import events, tracebacks
-from verl_tui.sources.formats.console.events import form_of, shown, turning_point
+from verl_tui.sources.formats.console.events import (
+    any_of,
+    form_of,
+    shown,
+    turning_point,
+)
 from verl_tui.sources.formats.console.prefixes import unrepeated
 from verl_tui.sources.formats.console.tracebacks import Traceback, place
-from verl_tui.sources.formats.console.word_search import any_of
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -30,13 +34,13 @@ _RELEVANT = any_of((*WORDS, *events.WORDS))
 _STOPPED, _FATAL, _HARD = form_of("stopped"), form_of("fatal"), form_of("hard")
 _RAY_BLOCK, _PRINTED_BY = form_of("remote"), form_of("printer")
 _HEAD, _CHAIN, _EXCEPTION = map(form_of, ("head", "chain", "exception"))
+_BY_ITSELF = {
+    EventKind.TRACEBACK: (_HEAD, _CHAIN, _EXCEPTION),
+    EventKind.FATAL: (_STOPPED, _HARD, _FATAL, _RAY_BLOCK),
+}
 _CLOCK = pattern(rb"\b(\d\d):(\d\d):(\d\d)\b")
-_STAMPS = 80
+_STAMPS = 120
 """First bytes of a line, among which its time is."""
-_RAY = pattern(
-    rb"^\s?\((?:(?P<actor>[^()\s]+) )?(?P<where>pid=[^()]*)\)|^\s?\[rank(?P<rank>\d+)\]:"
-    rb"|^\s?\(raylet, (?P<node>ip=[\d.]{7,15})\)"  # its errors count as the driver's
-)
 _RANK = pattern(rb"\b[Rr]ank[ :=]{0,3}(\d{1,6})\b")
 _IN_TABLE = pattern(rb"^\s*rank\s*: (\d{1,6}) \(local_rank")
 """A row of torchrun's table of failures; the row of the exit code follows."""
@@ -75,54 +79,35 @@ def line_kind(part: bytes) -> EventKind | None:
     """
     if not _RELEVANT.search(part):
         return None
-    text = printed_by(b"", part).text
-    if _HEAD.search(text) or _CHAIN.match(text) or _EXCEPTION.match(text):
-        return EventKind.TRACEBACK
-    if any(form.search(text) for form in (_STOPPED, _HARD, _FATAL, _RAY_BLOCK)):
-        return EventKind.FATAL
+    text = printed_by(part).text
+    for kind, forms in _BY_ITSELF.items():
+        if any(form.search(text) for form in forms):
+            return kind
     event = turning_point(text, 0)
     return event.kind if event is not None else None
 
 
-def printed_by(prefix: bytes, part: bytes, lead: bytes = b"") -> _Process:
+def printed_by(line: bytes, lead: bytes = b"") -> _Process:
     """Return who printed a line.
 
     Args:
-        prefix: Ray's prefix, or torchrun's, empty without one.
-        part: The line behind it.
+        line: The line with what processes put before it.
         lead: What stands before all lines of the log.
     """
-    at = 0
-    name, where, key = _named(prefix)
-    while (found := _PRINTED_BY.match(part, at)) is not None and found.end() > at:
+    at, name, where, key = 0, "", "", b""
+    while (found := _PRINTED_BY.match(line, at)) is not None and found.end() > at:
         at = found.end()
-        if found["name"]:
-            name, where = _text(found["name"]), place(found["pid"])
-            key = found["name"] + found["pid"]
+        if found["pid"]:
+            name = one_line((found["name"] or b"worker").decode("utf-8", "replace"), 60)
+            where, key = place(found["pid"]), found[0]
+        elif found["node"]:
+            where = place(found["node"])
         elif found["rank"] and not name:
             name, key = f"rank {int(found['rank'])}", found["rank"]
-    return _Process(key, name, where, part[at:], clock_of(part) or clock_of(lead))
-
-
-def clock_of(part: bytes) -> int | None:
-    """Return the seconds of the day at which a line says that it was printed."""
-    found = _CLOCK.search(part, 0, _STAMPS)
-    if found is None:
-        return None
-    hours, minutes, seconds = map(int, found.groups())
-    return hours * 3600 + minutes * 60 + seconds
-
-
-def _named(prefix: bytes) -> tuple[str, str, bytes]:
-    """Return the name, place and key of the process in Ray's prefix or torchrun's."""
-    found = _RAY.match(prefix)
-    if found is None:
-        return "", "", b""
-    if found["rank"]:
-        return f"rank {int(found['rank'])}", "", found["rank"]
-    if found["node"]:
-        return "", place(found["node"]), b""
-    return _text(found["actor"] or b"worker"), place(found["where"]), prefix
+    clock = next(filter(None, map(_CLOCK.search, (line[:_STAMPS], lead))), None)
+    hours, minutes, seconds = map(int, clock.groups()) if clock else (0, 0, 0)
+    day = hours * 3600 + minutes * 60 + seconds
+    return _Process(key, name, where, line[at:], day if clock else None)
 
 
 class ErrorReader:
@@ -160,7 +145,7 @@ class ErrorReader:
         """
         if not (_RELEVANT.search(part) or self.framed):
             return
-        by = printed_by(prefix, part, lead)
+        by = printed_by(prefix + part, lead)
         traceback = self._tracebacks.get(by.key) or Traceback()
         traceback.look_at(by.text)
         event = self._event(by, traceback, number)
@@ -255,7 +240,3 @@ def _failure_kind(by: _Process, *, raises: bool) -> EventKind | None:
     if raises or (by.name and _HARD.search(by.text)):
         return EventKind.TRACEBACK
     return EventKind.WARNING if _MAY_FAIL.search(by.text) else None
-
-
-def _text(data: bytes) -> str:
-    return one_line(data.decode("utf-8", "replace"), 60)

@@ -4,32 +4,67 @@ checkpoints, stages and normal ends, and numbers of steps.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind
 from verl_tui.secrets import hide
-from verl_tui.sources.formats.console.word_search import any_of
 from verl_tui.text import one_line
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    import re
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+_ORDER = "zqjxkvbywgp?mfu,.c:d_lhrsnioate "
+"""Letters by how well they are searched for: those that are rare in English text and in logs, yet
+in many words, then all others (`?`), then the common ones.
+"""
 TABLE = toml_table(__file__, "events.toml")
-WORDS = [word for entry in TABLE["event"] for word in entry.get("words", ())]
-"""Every line that states one contains one of these."""
 
 
-def form_of(kind: str) -> re.Pattern[bytes]:
+def any_of(words: Iterable[str]) -> re.Pattern[bytes]:
+    """Return a pattern that is found in all texts that contain one of the words, and in no others.
+
+    A search pauses at each letter that it looks for, and tries one after the other. So these are
+    few and rare ones, the most common first; from there it looks back at what stands before.
+    """
+    by_letter: dict[str, set[str]] = {}
+    for word in words:
+        letter = min(word, key=_place)
+        before, _, behind = word.partition(letter)
+        known = f"(?<={re.escape(before + letter)})" if before else ""
+        by_letter.setdefault(letter, set()).add(known + re.escape(behind))
+    parts = (
+        f"{re.escape(letter)}(?:{'|'.join(sorted(rest))})"
+        for letter, rest in sorted(by_letter.items(), key=lambda one: -_place(one[0]))
+    )
+    return pattern("|".join(parts).encode())
+
+
+def _place(letter: str) -> int:
+    if letter in _ORDER:
+        return _ORDER.find(letter)
+    return _ORDER.index("?")
+
+
+def words_of(rows: str) -> list[str]:
+    """Return words one of which is in each line that some rows of the table describe."""
+    return [word for entry in TABLE[rows] for word in entry.get("words", ())]
+
+
+def form_of(kind: str, rows: str = "event") -> re.Pattern[bytes]:
     """Return what finds all lines of a kind, see `events.toml`."""
-    forms = [entry["match"] for entry in TABLE["event"] if entry["kind"] == kind]
+    forms = [one["match"] for one in TABLE[rows] if one.get("kind", kind) == kind]
     whole = "|".join(forms)
     for name in ("shell", "code"):
         whole = whole.replace(f"{{{name}}}", TABLE[name])
-    return pattern(whole.encode())
+    return pattern(whole.encode(), re.MULTILINE if rows == "first" else 0)
+
+
+WORDS, STATED = words_of("event"), words_of("stated")
+_MAY_STATE, _STATED = any_of(STATED), form_of("", "stated")
 
 
 @cache
@@ -62,38 +97,10 @@ def shown(text: bytes) -> str:
     return one_line(hide(text[:2000].decode("utf-8", "replace")), 400)
 
 
-STATED = (
-    "Total training", "Total optimization", "Total steps", "Size of train", "epoch ",
-    "update steps per", "logging_steps", "Continuing training",
-    "Setting global step", "validation generation end",
-)  # fmt: skip
-"""Every line that is read here contains one of these."""
-_MAY_STATE = any_of(STATED)
-_FORMS = pattern(
-    # verl's trainers, the Trainer of transformers, and Unsloth's
-    rb"Total (?:training steps:|(?:optimization )?steps =) (?P<total>[\d,]{1,15})(?!\d)"
-    rb"|Size of train dataloader: (?P<batches>\d{1,15})(?!\d)"
-    rb"|Num update steps per epoch = (?P<each>[\d,]{1,12})(?!\d)"  # transformers from 5 on
-    rb"|logging_steps['\"]?\s{0,40}[=: ]\s{0,40}(?P<every>\d{1,9})\b"
-    rb"|^epoch \d{1,9}, step (?P<begun>\d{1,15})\s*$"
-    rb"|Continuing training from global step (?P<reached>\d{1,15})(?!\d)"
-    rb"|Setting global step to (?P<resumed>\d{1,15})(?!\d)"
-    rb"|validation generation end(?P<validated>)"
-)
-
-
 def stated(part: bytes) -> Mapping[str, int]:
-    """Return the numbers that a line states, by what they count.
-
-    - `total`: steps of the training
-    - `batches`, `each`: steps of an epoch as verl and as transformers state them
-    - `every`: steps between two dicts of metrics
-    - `begun`: the step that begins
-    - `reached`, `resumed`: the step from which transformers' and verl's trainers go on
-    - `validated`: 0 where a validation has been generated
-    """
+    """Return the numbers that a line states, by what they count, see `events.toml`."""
     said: dict[str, int] = {}
-    for found in _FORMS.finditer(part) if _MAY_STATE.search(part) else ():
+    for found in _STATED.finditer(part) if _MAY_STATE.search(part) else ():
         name = found.lastgroup or ""
         said.setdefault(name, int(found[name].replace(b",", b"") or 0))
     return said

@@ -89,13 +89,7 @@ def printed_line(line: bytes) -> bytes:
 class KeptDecoder(ConsoleDecoder):
     """Decodes a console however it is kept: its first line shows whether by a collector."""
 
-    def __init__(self, *, patient: bool = True) -> None:
-        """Begin.
-
-        Args:
-            patient: Whether the first record may wait for the next line, which tells whether
-                records are wrapped.
-        """
+    def __init__(self) -> None:
         super().__init__()
         self._collected: bool | None = None
         """None until the first line."""
@@ -105,7 +99,6 @@ class KeptDecoder(ConsoleDecoder):
         """The last time that was passed on."""
         self._more = 0
         """Lines beyond the file's own: an object may hold several."""
-        self._patient = patient
         self._plain = False
         """True once it is known that no terminal wrapped the lines."""
         self._wrapped = False
@@ -219,7 +212,7 @@ class KeptDecoder(ConsoleDecoder):
 
     def _may_go_on(self, row: bytes, width: int) -> bool:
         """Return whether a row may be the first of a record; a space may have been left out."""
-        if not self._patient or width + 1 < self._width:
+        if width + 1 < self._width:
             return False
         return STEP.search(row) is not None or row.rfind(b"{'") > row.rfind(b"}")
 

@@ -20,7 +20,7 @@ from verl_tui.sources.formats.console import (
     settings,
     step_lines,
 )
-from verl_tui.sources.formats.console.word_search import any_of
+from verl_tui.sources.formats.console.events import any_of
 from verl_tui.text import strip_ansi
 
 if TYPE_CHECKING:

@@ -66,18 +66,12 @@ class LineParts(NamedTuple):
     text: bytes
 
 
-def printed(line: bytes) -> LineParts:
-    """Return the parts of a line as it was printed, to which nothing was added."""
-    return _parted(line, 0)
-
-
-def parted(line: bytes) -> LineParts:
-    """Return the parts of a line without colours."""
-    added = _ADDED.match(line)
-    return _parted(line, added.end() if added is not None else 0)
-
-
-def _parted(line: bytes, at: int) -> LineParts:
+def parted(line: bytes, *, added: bool = True) -> LineParts:
+    """Return the parts of a line without colours; `added` tells whether something may have been put
+    before it.
+    """
+    lead = _ADDED.match(line) if added else None
+    at = lead.end() if lead is not None else 0
     prefix = _PROCESS.match(line, at)
     end = prefix.end() if prefix is not None else at
     return LineParts(line[:at], line[at:end], line[end:])

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from verl_tui.patterns import pattern
+from verl_tui.records import EventKind
 from verl_tui.sources.files.compressed import is_binary
 from verl_tui.sources.formats.console import blocks, kept, unknown
 from verl_tui.sources.formats.console.dicts import hinted
+from verl_tui.sources.formats.console.errors import line_kind, may_fail
+from verl_tui.sources.formats.console.events import any_of, form_of, words_of
 from verl_tui.sources.formats.console.kept import KeptDecoder
 from verl_tui.sources.formats.console.step_lines import STEP, SURE
 from verl_tui.sources.formats.format import Parts
 from verl_tui.sources.formats.lines import LineReader, line_begin
+from verl_tui.text import strip_ansi
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,34 +41,84 @@ _KNOWN = (
 _ENOUGH = 3
 """Records that make a text a console whatever its name; documents quote one."""
 
+_BAR = pattern(
+    rb"(?:^|[\r\n])(?P<name>[^\r\n|%]{0,80}?)(?:[: ]\s{0,40})?"
+    rb"\d{1,3}%(?:\|[^|\r\n]{0,1000}\|| +(?=\d{1,15}/\d{1,15} \[\d\d:))"
+    rb"\s*\d{1,15}/\d{1,15} \["
+    rb"|(?:^|[\r\n])[^\S\r\n]*\d{1,15}/\d{1,15} \[\d\d:\d\d<"
+)
+"""tqdm's bar, with or without a name, or only its numbers if there were too few columns."""
+_OF_TRAINING = pattern(
+    rb"(?i)\s*(?:[\[(][^\])]*[\])]+:?\s*)*"
+    rb"(?:(?:training|train|epochs?|steps?|iter|iterations?|rollout)\b.*)?$"
+)
+"""Names of a training's bar; Hugging Face's is nameless. Others show loading or data."""
+_BEGINS, _MAY_BEGIN = form_of("", "first"), any_of(words_of("first"))
+_FAILURES = (EventKind.TRACEBACK, EventKind.FATAL)
+_ENDS = 16 * 1024
+"""Last bytes of a log, in which a program says why it ended."""
+_TRAINS = pattern(
+    rb"(?i)train|verl|trl\b|grpo|ppo|dpo|rlhf|torch|transformers|deepspeed|accelerate|llama|swift"
+    rb"|hydra|vllm|sglang|megatron|\bray\b|nemo|slime|unsloth|\bpeft\b|\bjax\b|cuda"
+)
+"""Words that show that a failed program was a training."""
+
 
 def matches(path: Path, head: bytes) -> bool:
     """Return whether the beginning of a text file looks like a training's console."""
-    known = (
-        any(mark in head for mark in _KNOWN)
-        or hinted(head)
-        or hinted(kept.as_printed(head))
-        or _has_blocks(head)
-    )
+    text = kept.as_printed(head) or head
+    known = any(mark in head for mark in _KNOWN) or hinted(text) or _has_blocks(text)
     return known and not is_binary(head[:_TELLING])
 
 
 def is_sure(head: bytes) -> bool:
     """Return whether a text holds so many records that it is a console, whatever it is called."""
-    found = 0
-    for line in (kept.as_printed(head) or head).split(b"\n"):
-        step = STEP.search(line) if b"step:" in line else None
-        found += (
-            line.count(b" - ") >= SURE
-            if step is not None
-            else b"{'" in line and hinted(line)
-        )
-    return found >= _ENOUGH or _has_blocks(head)
-
-
-def _has_blocks(head: bytes) -> bool:
     text = kept.as_printed(head) or head
+    return sum(map(_is_record, text.split(b"\n"))) >= _ENOUGH or _has_blocks(text)
+
+
+def _is_record(line: bytes) -> bool:
+    if STEP.search(line) is not None:
+        return line.count(b" - ") >= SURE
+    return hinted(line)
+
+
+def _has_blocks(text: bytes) -> bool:
     return blocks.finds(text) or unknown.form_in(text) is not None
+
+
+# -- signs of a training without a step ------------------------------------------------------------
+# Some of them may be in the log of any program, so a file with nothing else is a run only if no
+# better log is beside it, see `verl_tui.sources.discovery.grouping`.
+
+
+def begins(text: bytes) -> bool:
+    """Return True if a text contains the first lines of a training."""
+    may_begin = _MAY_BEGIN.search(text) is not None
+    return may_begin and _BEGINS.search(strip_ansi(text)) is not None
+
+
+def shows_bar(text: bytes) -> bool:
+    """Return True if a text contains a training's progress bar."""
+    if b" [" not in text or b"<" not in text:
+        return False
+    found = _BAR.finditer(strip_ansi(text))
+    return any(_OF_TRAINING.match(one["name"] or b"") for one in found)
+
+
+def failed(text: bytes, named: str = "") -> bool:
+    """Return True if a text ends with the reason for a training program's failure.
+
+    Args:
+        text: The log, to its end.
+        named: Name of the log, which may show that it is a training's.
+    """
+    end = text[-_ENDS:]
+    fails = may_fail(end) and any(
+        line_kind(strip_ansi(line)) in _FAILURES for line in end.splitlines()
+    )
+    trains = (named.encode("utf-8", "replace"), text) if fails else ()
+    return any(map(_TRAINS.search, trains))
 
 
 def reader(path: Path) -> LineReader:
@@ -71,5 +126,5 @@ def reader(path: Path) -> LineReader:
     return LineReader(KeptDecoder())
 
 
-parts = Parts(line_begin, lambda *_: LineReader(KeptDecoder(patient=False)), cut=2)
+parts = Parts(line_begin, lambda *_: LineReader(KeptDecoder()), cut=2)
 """Dicts that state no step have that of a bar around them."""

@@ -1,11 +1,7 @@
 """Settings on a console, until training has begun: blocks of lines that one process prints.
 
-The configuration that verl prints with `pprint` (`verl/trainer/main_ppo.py`); arguments as
-`Namespace(…)` or `GRPOConfig(…)` on one line, or with a line for each, as transformers'
-`TrainingArguments.__str__` writes them; Megatron-LM's list with dots (`_print_args`), which slime
-prints, too. And the command line, with Hydra's overrides `a.b=1` or arguments `--lr 1e-6`: where a
-shell traces it (`set -x`), a script prints it, or Hydra reports a failure; W&B keeps it in
-`wandb-metadata.json`.
+How each kind is printed is data, see `events.toml`. The command that launches a training is one,
+too; W&B keeps it in `wandb-metadata.json`.
 """
 
 from __future__ import annotations
@@ -25,8 +21,8 @@ from verl_tui.sources.fields.setting_values import (
     is_training,
     scalar,
 )
+from verl_tui.sources.formats.console.events import TABLE, any_of, words_of
 from verl_tui.sources.formats.console.prefixes import unrepeated
-from verl_tui.sources.formats.console.word_search import any_of
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -34,12 +30,7 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Record
 
-WORDS = (
-    "{'", "Namespace(", "Config(", "Arguments(", "Args(", " arguments ---", " overrides: [",
-    "python", "torchrun", "deepspeed", "accelerate launch", "swift ", "llamafactory-cli",
-    "trl grpo", "trl rloo", "trl dpo", "trl ppo", "trl sft", "trl kto",
-)  # fmt: skip
-"""The first line of every block contains one of these."""
+WORDS = words_of("settings")
 _MAY_BEGIN = any_of(WORDS)
 _EXPECTED_WITHIN = 5000
 """Lines after a start in which settings are looked for, which is slow."""
@@ -49,9 +40,6 @@ _LEAST = 3
 """Fewest settings of a training's command (heuristic)."""
 _CUT = "the printed configuration is cut, or other output cuts into it: it is not read"
 
-_OF_CALL = rb"(?:Namespace|Config|Arguments|Args)\("
-_NEVER = pattern(rb"(?!)")
-_ALWAYS = pattern(b"")
 _ARGUMENT = pattern(r"[(,]\s{0,40}(\w{1,80})=")
 _DOTTED = pattern(r"(?:^|\n)\s{2}(\w+) \.{2,} ")
 _ENUM = pattern(r"<[\w.]+: ('[^']*'|\d+)>")
@@ -71,7 +59,7 @@ class _Form(NamedTuple):
     """Its last line, which may be the first."""
     read: Callable[[str], dict[str, Any] | None]
     """Returns the settings in it, none if they are not a training's; None if it is not whole."""
-    origin: str = CONSOLE
+    origin: str
 
 
 class SettingsReader:
@@ -227,45 +215,20 @@ def of_command(words: Sequence[object]) -> dict[str, Any]:
     return flat if len(flat) >= _LEAST else {}
 
 
-_FORMS = (
+_READ: dict[str, Callable[[str], dict[str, Any] | None]] = {
+    "dict": _printed_dict,
+    "call": partial(_assigned, _ARGUMENT),
+    "dots": partial(_assigned, _DOTTED),
+    "command": _command,
+    "overrides": _overrides,
+}
+_FORMS = [
     _Form(
-        pattern(rb"^\{'.*[,}]\s*$"),
-        # of the outermost keys, which stand behind one space, or further in
-        pattern(rb"^(?: ['\"]|  +['\"{(\[\-\d]| +$)"),
-        pattern(rb"\}\s*$"),
-        _printed_dict,
-    ),
-    _Form(
-        pattern(_OF_CALL + rb"\s*\S"), _NEVER, _ALWAYS, partial(_assigned, _ARGUMENT)
-    ),
-    _Form(
-        pattern(_OF_CALL + rb"\s*$"),
-        pattern(rb"^\s*(?:\w+=|\)\s*$)"),
-        pattern(rb"^\s*\)\s*$"),
-        partial(_assigned, _ARGUMENT),
-    ),
-    _Form(
-        pattern(rb"^-{3,} arguments -{3,}\s*$"),
-        pattern(rb"^\s{2}\w+ \.{2,} |^-{3,} end of arguments -{3,}\s*$"),
-        pattern(rb"^-{3,} end of arguments -{3,}\s*$"),
-        partial(_assigned, _DOTTED),
-    ),
-    _Form(
-        pattern(
-            rb"(?:^|[\s`'\"/])(?:python[\d.]*|torchrun|deepspeed|accelerate launch"
-            rb"|swift (?:rlhf|sft)|llamafactory-cli train|trl (?:grpo|rloo|dpo|ppo|sft|kto))[ \\]"
-        ),
-        _ALWAYS,
-        pattern(rb"[^\\\s]\s*$|^\s*$"),
-        _command,
-        LAUNCH,
-    ),
-    _Form(
-        pattern(rb"^Error executing job with overrides: \[.*\]\s*$"),
-        _NEVER,
-        _ALWAYS,
-        _overrides,
-        LAUNCH,
-    ),
-)
-"""Those of one line end with their first."""
+        pattern(row["begins"].encode()),
+        pattern(row.get("goes_on", "(?!)").encode()),
+        pattern(row.get("ends", "").encode()),
+        _READ[row["read"]],
+        LAUNCH if row.get("launch") else CONSOLE,
+    )
+    for row in TABLE["settings"]
+]

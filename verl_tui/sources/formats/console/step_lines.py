@@ -15,7 +15,6 @@ import orjson
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.row_batcher import MetricRow, packed
 from verl_tui.sources.formats.console.prefixes import ANOTHER, unrepeated
-from verl_tui.sources.formats.console.printed_dicts import read_dict
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
@@ -34,16 +33,13 @@ _NEXT = pattern(rb"step:(?<=[\d)\]}\s]step:)\d{1,15} - ")
 """Another step line behind one."""
 _CALL = pattern(rb"(?<=:)(?:np\.\w+|tensor)\(([^(),]{1,40})(?:, [^()]*)?\)")
 """A number as numpy and torch print it."""
-_VALUE = (
-    r":(?P<value>[-+]?(?:\d+(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|(?:nan|inf)(?![^\W\d_]))"
+_PIECE = pattern(
+    r"(?P<key>.+?):(?P<value>[-+]?(?:\d+(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|(?:nan|inf)(?![^\W\d_]))"
     r"|(?:True|False)(?![^\W\d_]))"
-)
-_PIECE = pattern(r"(?P<key>.+?)" + _VALUE)
-_GLUED = pattern(
-    rf"(?P<key>[^:]+){_VALUE}(?P<text>(?:20\d\d-\d\d-\d\d[ T]|[^\d.:/%,+-]).*)",
+    r"(?P<text>(?:20\d\d-\d\d-\d\d[ T]|[^\d.:/%,+-]).*)?",
     re.DOTALL,
 )
-"""A piece that goes on behind its number with what cannot be a part of one; a date is told."""
+"""A piece, and what goes on behind its number but cannot be a part of one; a date is told."""
 _ANOTHER = pattern(ANOTHER)
 _MOST_SCHEMAS = 1000
 """Remembered sets of keys: a log may have others in every line."""
@@ -123,13 +119,12 @@ class StepLineReader:
         for at, piece in enumerate(pieces, 1):
             found = self._piece(piece, pieces[at:])
             if found is None:
-                numbers |= _parts(piece)
                 continue
             value = found["value"]
             numbers[found["key"].lstrip()] = (
                 _TRUTH[value] if value in _TRUTH else float(value)
             )
-            text = found.groupdict().get("text")
+            text = found["text"]
             if text and not self._knows(pieces[at:]):
                 self.behind = " - ".join([text, *pieces[at:]]).encode() + self.behind
                 own = at
@@ -141,33 +136,17 @@ class StepLineReader:
         count it, where it has a value that is none.
         """
         found = _PIECE.fullmatch(piece.strip())
-        if ":" in (found["key"] if found is not None else piece):
-            found = self._glued(piece, later) or found
-            self.unread += found is None and ":{'" not in piece
+        if found is not None and (text := found["text"]):
+            ends = not later and " " in text.strip()
+            is_glued = ends or _ANOTHER.match(text) or self._knows([piece])
+            if ":" in found["key"] or not is_glued:
+                found = None
+        self.unread += found is None and ":" in piece
         return found
-
-    def _glued(self, piece: str, later: list[str]) -> re.Match[str] | None:
-        """Return the key and number of a piece with another process's text behind them."""
-        found = _GLUED.fullmatch(piece)
-        if found is None:
-            return None
-        text = found["text"]
-        ends = not later and " " in text.strip()
-        is_glued = ends or _ANOTHER.match(text) or self._knows([piece])
-        return found if is_glued else None
 
     def _knows(self, pieces: list[str]) -> bool:
         """Return whether a piece has a key that earlier lines had."""
         return any(piece.partition(":")[0].strip() in self._known for piece in pieces)
-
-
-def _parts(piece: str) -> dict[str, float]:
-    """Return the numbers of a dict in a piece, by `key/name`."""
-    key, _, written = piece.strip().partition(":")
-    if not written.startswith("{'"):
-        return {}
-    numbers = read_dict(written.encode()).numbers
-    return {f"{key}/{name}": value for name, value in numbers.items()}
 
 
 def is_cut(line: bytes) -> bool:

@@ -37,7 +37,6 @@ _PAIR = pattern(
 )
 """A name and its number."""
 _TIME = pattern(rb"\d\d:\d\d:\d\d\S{0,20}")
-_SPECIAL = pattern(rb"[\\.^$*+?{}\[\]()|]")
 _BEHIND = (
     rb"(?P<step>\d{1,12})(?![\w.]|:\d)(?:\s{0,20}(?:/|of)\s{0,20}\d{1,12})?"
     rb"[\s:\])}=#*|,-]{0,200}"
@@ -183,8 +182,5 @@ step = '{step}'
 
 def _expression(begin: bytes) -> bytes:
     """Return the expression of a line that begins like one, with other digits."""
-    return (
-        rb"(?:^|\s)"
-        + re.sub(rb"\d+", rb"\\d{1,20}", _SPECIAL.sub(rb"\\\g<0>", begin))
-        + _BEHIND
-    )
+    escaped = re.escape(begin).replace(b"\\ ", b" ")
+    return rb"(?:^|\s)" + re.sub(rb"\d+", rb"\\d{1,20}", escaped) + _BEHIND

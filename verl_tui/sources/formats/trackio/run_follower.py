@@ -224,11 +224,7 @@ class TrackioSource(PolledSource):
                 record = plain_record(row)
                 yield from filter(
                     None,
-                    [
-                        self._rewards.row_sample(
-                            record, self._step, validation=validation
-                        )
-                    ],
+                    [self._rewards.sample(record, self._step, validation=validation)],
                 )
             else:
                 yield _flaw(id, f"a row of the table {key} is not a JSON object")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from verl_tui.records import EventKind
 from verl_tui.sources.formats.console.bars import WHOLE_BAR
 from verl_tui.sources.formats.console.errors import ErrorReader, may_fail
-from verl_tui.sources.formats.console.prefixes import printed
+from verl_tui.sources.formats.console.prefixes import parted
 
 if TYPE_CHECKING:
     from verl_tui.records import Event
@@ -54,7 +54,7 @@ class KeptConsole:
         *lines, rest = (self._line + written.replace(b"\r", b"\n")).split(b"\n")
         self._line = rest[-_LONGEST:]
         for line in lines:
-            _, prefix, part = printed(WHOLE_BAR.sub(b"", line))
+            _, prefix, part = parted(WHOLE_BAR.sub(b"", line), added=False)
             for event in self._events.read(prefix, part, number) if part else ():
                 if event.kind in _ENDS and _is_own(event):
                     self.last = event._replace(actor="")

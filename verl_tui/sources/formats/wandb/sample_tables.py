@@ -101,9 +101,7 @@ class TableReader(WholeReader):
         validation = is_validation(table.key)
         for row in rows:
             for record in _records(columns, row) if isinstance(row, list) else ():
-                sample = self._rewards.row_sample(
-                    record, table.step, validation=validation
-                )
+                sample = self._rewards.sample(record, table.step, validation=validation)
                 if sample is not None:
                     yield sample
 
