@@ -16,13 +16,13 @@ from verl_tui.sources.formats import (
     rollouts,
     sample_records,
     swanlab,
+    trackio,
     trainer_state,
     tutorial,
 )
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.prometheus_text import reader as exposition
 from verl_tui.sources.formats.tensorboard import reader as tensorboard
-from verl_tui.sources.formats.trackio import database as trackio
 from verl_tui.sources.formats.trainer_logs import llama_factory, swift
 from verl_tui.sources.formats.wandb import reader as wandb
 from verl_tui.sources.formats.wandb import sample_tables as wandb_tables

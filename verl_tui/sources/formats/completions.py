@@ -17,7 +17,7 @@ from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.formats.lines import LineReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from verl_tui.records import Record, Sample
@@ -38,10 +38,9 @@ def matches(path: Path, head: bytes) -> bool:
     """Return True if the first object has prompts and completions in columns."""
     first = first_object(head)
     if first is not None:
-        return _length(_named(first)) is not None
-    if b"\n" in head or b'"prompt"' not in head:
-        return False
-    return _BEGIN.match(head) is not None
+        return _length(_named(first)) > 0
+    begun = b"\n" not in head and b'"prompt"' in head
+    return begun and _BEGIN.match(head) is not None
 
 
 def reader(path: Path) -> LineReader:
@@ -58,37 +57,36 @@ class CompletionsDecoder(JsonDecoder):
 
     def __init__(self, path: Path | None = None) -> None:
         self._rewards = RewardSum(path=path)
-        self._seen: set[int] = set()
-        self._step: int | None = None
-        self._before: dict[str, Any] = {}
-        """The line before."""
+        self.restart()
 
     @property
     def note(self) -> str | None:
         """Say how rewards were summed."""
         return self._rewards.note
 
-    def restart(self) -> Iterable[MetricRow | Record]:  # type: ignore[override]
+    def restart(self) -> Sequence[MetricRow | Record]:
         """Forget the steps so far."""
-        self._seen = set()
-        self._step = None
-        self._before = {}
+        self._seen: dict[int, None] = {}
+        """Steps, the one that is read as the last."""
+        self._before: dict[str, Any] = {}
+        """The line before."""
         return ()
 
     def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
         """Return the samples of one object."""
         record = _named(record)
-        if _length(record) is None:
+        if not _length(record):
             raise ValueError("no columns of prompts and completions")
         if record == self._before:
             return
         self._before = record
         for sample in samples_of(record, self._rewards):
-            if sample.step is not None and sample.step != self._step:
-                if sample.step in self._seen:
-                    yield Restart("step trained again", sample.step)
-                self._step = sample.step
-                self._seen.add(sample.step)
+            step = sample.step
+            if step is not None and step not in [*self._seen][-1:]:
+                if step in self._seen:
+                    del self._seen[step]
+                    yield Restart("step trained again", step)
+                self._seen[step] = None
             yield sample
 
 
@@ -102,7 +100,7 @@ def samples_of(
         rewards: Sums the rewards of each.
         step: Their step if the table states none.
     """
-    length = _length(columns) or 0
+    length = _length(columns)
     kept = {
         name: column
         for name, column in columns.items()
@@ -110,9 +108,7 @@ def samples_of(
     }
     for at in range(length):
         record = {name: column[at] for name, column in kept.items()}
-        sample = rewards.row_sample(record, step)
-        if sample is not None:
-            yield sample
+        yield from filter(None, [rewards.row_sample(record, step)])
 
 
 def _named(columns: dict[str, Any]) -> dict[str, Any]:
@@ -122,12 +118,12 @@ def _named(columns: dict[str, Any]) -> dict[str, Any]:
     return columns
 
 
-def _length(columns: Mapping[str, Any]) -> int | None:
-    """Return the number of samples in a table, None if it is none: prompt and completion of one
+def _length(columns: Mapping[str, Any]) -> int:
+    """Return the number of samples in a table, 0 if it is none: prompt and completion of one
     sample may be lists as well, of messages.
     """
     texts = [columns.get(name) or () for name in _TEXTS]
     if any(not isinstance(one, list) or isinstance(one[0], dict) for one in texts):
-        return None
-    lengths = {len(column) for column in texts}
-    return lengths.pop() if len(lengths) == 1 else None
+        return 0
+    least, most = sorted(map(len, texts))
+    return least if least == most else 0

@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     from verl_tui.records import Record
 
 
-class DamagedError(ValueError):
-    """Bytes that end as a whole file does are none; the message says why, for people."""
-
-
 class WholeReader:
     """Holds the bytes of a file until it is whole.
 
@@ -45,12 +41,11 @@ class WholeReader:
         self._held = bytearray()
         self._is_done = False
         """True if the file was given up, or nothing that comes can be a part of it."""
-        self._damage: str | None = None
         self._has_complained = False
 
     @property
     def note(self) -> str | None:
-        """Return nothing; formats with remarks say so."""
+        """Return what is to be said of its figures."""
         return None
 
     def parse(self, data: bytes) -> Iterable[Record]:
@@ -58,7 +53,6 @@ class WholeReader:
 
         Raises:
             ValueError: They are not whole.
-            DamagedError: They cannot be.
         """
         raise NotImplementedError
 
@@ -67,7 +61,6 @@ class WholeReader:
         if self._is_done or not data:
             return ()
         self._held += data
-        self._damage = None
         if len(self._held) > self._largest:
             self._held.clear()
             self._is_done = True
@@ -76,8 +69,7 @@ class WholeReader:
             return ()
         try:
             records = tuple(self.parse(bytes(self._held)))
-        except ValueError as error:  # the end of something within: more may follow
-            self._damage = str(error) if isinstance(error, DamagedError) else None
+        except ValueError:  # the end of something within: more may follow
             return ()
         self._read_on()
         return records
@@ -91,7 +83,7 @@ class WholeReader:
         """Return a complaint where the file is not whole: nothing more comes."""
         if self._is_done or not self._held.strip():
             return ()
-        return self._complain(self._damage or self.incomplete)
+        return self._complain(self.incomplete)
 
     def restart(self, reason: str) -> tuple[Record, ...]:
         """Forget everything: the file starts anew."""
@@ -104,3 +96,14 @@ class WholeReader:
             return ()
         self._has_complained = True
         return (unreadable(excerpt, 1, reason),)
+
+
+class NoReader(WholeReader):
+    """Says that what is queried, and not read from end to end, has to lie as such on a disk."""
+
+    incomplete = "a database is read only where it lies as a file of its own"
+
+    def feed(self, data: bytes) -> tuple[Record, ...]:
+        """Keep that there is something."""
+        self._held = self._held or bytearray(data[:1])
+        return ()

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.sources.formats.trackio.database import NoReader
+from verl_tui.sources.formats.documents import NoReader
 
 if TYPE_CHECKING:
     from pathlib import Path

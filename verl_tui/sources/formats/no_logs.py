@@ -46,31 +46,21 @@ _FIRST = 8
 
 def is_one(head: bytes) -> bool:
     """Return whether a file is certainly none, whatever it looks like besides."""
-    records = metrics_json.first_records(head, _FIRST)
-    return _OWN.match(head) is not None or _is_chat(records) or _is_tokens(records)
+    return _certainly(head, metrics_json.first_records(head, _FIRST)) is not None
 
 
 def reason(head: bytes) -> str | None:
     """Return what a file of JSON is that no format recognises, None where it may become a log."""
-    if _OWN.match(head):
-        return OWN
     records = metrics_json.first_records(head, _MOST)
-    if as_printed(head):
-        return None
-    if _is_chat(records):
-        return _CHAT
-    if _is_tokens(records):
-        return _TOKENS
-    if _is_document(head):
+    certain = _certainly(head, records)
+    if certain == OWN or as_printed(head):
+        return OWN if certain == OWN else None
+    if certain is None and _is_document(head):
         return _DOCUMENT
-    return _reason_of(records) if records else None
-
-
-def _reason_of(records: Sequence[dict[str, Any]]) -> str | None:
-    """Return what records on lines are, None where they may be a training's."""
     thing = listed_thing(records[:_FIRST])
-    if thing is None and any(map(tutorial.measures, records)):
-        return None
+    trained = thing is None and any(map(tutorial.measures, records))
+    if certain or trained or not records:
+        return certain
     sample = read_sample(records[0])
     if sample is not None and sample.step is None and sample.score is None:
         return _SAMPLES
@@ -80,25 +70,28 @@ def _reason_of(records: Sequence[dict[str, Any]]) -> str | None:
     return None if numbers or len(records) == 1 else _TEXTS
 
 
+def _certainly(head: bytes, records: Sequence[dict[str, Any]]) -> str | None:
+    """Return what a file is whose first records are those of no training, whatever follows."""
+    if _OWN.match(head):
+        return OWN
+    chat = all(
+        str(record.get("role", record.get("from"))).lower() in _ROLES
+        and not _SAID.isdisjoint(record)
+        for record in records[:_FIRST]
+    )
+    if records and chat:
+        return _CHAT
+    # open-instruct's traces (open_instruct/rl_utils.py:31-128)
+    tokens = records and {"prompt_tokens", "response_tokens"} <= records[0].keys()
+    return _TOKENS if tokens else None
+
+
 def is_single(head: bytes) -> bool:
     """Return whether a file holds a single record so far, and of no step."""
     records = metrics_json.first_records(head, 2)
     if len(records) != 1 or any(map(is_sure_name, records[0])) or as_printed(head):
         return False
     return not tutorial.measures(records[0])
-
-
-def _is_chat(records: Sequence[dict[str, Any]]) -> bool:
-    return bool(records) and all(
-        str(record.get("role", record.get("from"))).lower() in _ROLES
-        and not _SAID.isdisjoint(record)
-        for record in records[:_FIRST]
-    )
-
-
-def _is_tokens(records: Sequence[dict[str, Any]]) -> bool:
-    """Return whether records are open-instruct's traces (open_instruct/rl_utils.py:31-128)."""
-    return bool(records) and {"prompt_tokens", "response_tokens"} <= records[0].keys()
 
 
 def _is_document(head: bytes) -> bool:

@@ -10,6 +10,7 @@ Directories of them are read by `verl_tui.sources.folders.step_files`.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -17,14 +18,14 @@ from verl_tui.patterns import pattern
 from verl_tui.records import Restart
 from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.formats.completions import samples_of
-from verl_tui.sources.formats.documents import DamagedError, WholeReader
+from verl_tui.sources.formats.documents import WholeReader
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from verl_tui.records import Record, Sample
+    from verl_tui.records import Record
 
 name = "TRL completions"
 rank = 7  # the figures of all samples go before those of the few that trainers show
@@ -55,10 +56,9 @@ def reader(path: Path) -> ParquetReader:
 
 def is_readable() -> bool:
     """Return whether there is a library that reads Parquet."""
-    try:
+    with suppress(ValueError):
         return find_spec("pyarrow") is not None
-    except ValueError:
-        return False
+    return False
 
 
 class ParquetReader(WholeReader):
@@ -84,7 +84,7 @@ class ParquetReader(WholeReader):
         """Return how rewards were added, or what is missing to read the file."""
         return MISSING if self._missing else self._rewards.note
 
-    def parse(self, data: bytes) -> Iterator[Sample]:
+    def parse(self, data: bytes) -> Iterator[Record]:
         """Yield the samples of a whole file; none where there is nothing to read it with."""
         if len(data) <= 2 * len(_MAGIC):
             raise ValueError(self.incomplete)
@@ -97,7 +97,8 @@ class ParquetReader(WholeReader):
         try:
             columns = pq.read_table(pa.BufferReader(data)).to_pydict()
         except (pa.ArrowException, OSError, ValueError) as error:
-            raise DamagedError(f"damaged: {one_line(str(error), 120)}") from error
+            yield from self._complain(f"damaged: {one_line(str(error), 120)}")
+            return
         yield from samples_of(columns, self._rewards, self._step)
 
     def restart(self, reason: str) -> tuple[Record, ...]:

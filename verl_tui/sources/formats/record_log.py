@@ -160,31 +160,17 @@ class RecordLog(ABC):
 
 def first_record(read: ReadAt, at: int, stop: int, header: int) -> int | None:
     """Return where the first record begins, by the chunks of its block, None where none does before
-    `stop`; behind the header, which has so many bytes.
+    `stop` or damage; behind the header, which has so many bytes.
     """
     for block in range(at // BLOCK * BLOCK, stop, BLOCK):
-        begin = 0 if block else header
-        found = _first_in(read(block, BLOCK), begin, at - block)
-        if found is not None:
-            return block + found if block + found < stop else None
-    return None
-
-
-def _first_in(block: bytes, at: int, least: int) -> int | None:
-    """Return where in a block the first record begins, None where none does before damage.
-
-    Args:
-        block: The block, or what there is of it.
-        at: Where its first chunk begins.
-        least: The place from which on the record may begin.
-    """
-    while at + CHUNK.size <= len(block):
-        checksum, length, kind = CHUNK.unpack_from(block, at)
-        end = at + CHUNK.size + length
-        body = block[at + CHUNK.size - 1 : end]
-        if end > len(block) or zlib.crc32(body) != checksum:
-            return None
-        if at >= least and kind in (FULL, FIRST):
-            return at
-        at = end
+        data, begin = read(block, BLOCK), 0 if block else header
+        while begin + CHUNK.size <= len(data):
+            checksum, length, kind = CHUNK.unpack_from(data, begin)
+            end = begin + CHUNK.size + length
+            whole = end <= len(data)
+            if not whole or zlib.crc32(data[begin + CHUNK.size - 1 : end]) != checksum:
+                break
+            if block + begin >= at and kind in (FULL, FIRST):
+                return block + begin if block + begin < stop else None
+            begin = end
     return None

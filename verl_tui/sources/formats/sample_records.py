@@ -22,7 +22,7 @@ from verl_tui.sources.formats.lines import LineReader
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from verl_tui.records import Record, Sample
@@ -85,13 +85,18 @@ class SamplesReader(WholeReader):
 
     def feed(self, data: bytes) -> tuple[Record, ...]:
         """Return the samples that these bytes complete."""
-        if self._may_be_document:
-            return super().feed(data)
-        return self._lines.feed(data)
+        return super().feed(data) if self._may_be_document else self._lines.feed(data)
 
     def parse(self, data: bytes) -> Iterator[Sample]:
-        """Yield the samples of a document."""
-        yield from filter(None, map(self._decoder.sample, _records(loads(data))))
+        """Yield the samples of a document: of its list, or of the first list in it."""
+        document = loads(data)
+        if isinstance(document, dict):
+            lists = (one for one in document.values() if isinstance(one, list) and one)
+            of_records = (one for one in lists if isinstance(one[0], dict))
+            document = next(of_records, [document])
+        found = document if isinstance(document, list) else []
+        records = (plain_record(one) for one in found if isinstance(one, dict))
+        yield from filter(None, map(self._decoder.sample, records))
 
     def finish(self) -> tuple[Record, ...]:
         """Return what only waits for its end, where that was no document also its lines."""
@@ -105,7 +110,6 @@ class SamplesReader(WholeReader):
     def restart(self, reason: str) -> tuple[Record, ...]:
         """Forget everything, the file starts anew."""
         super().restart(reason)
-        self._decoder.restart()
         return self._lines.restart(reason)
 
 
@@ -114,29 +118,25 @@ class SampleDecoder(JsonDecoder):
 
     def __init__(self, path: Path | None = None) -> None:
         self._rewards = RewardSum(path=path)
-        self._begin()
+        self.restart()
 
-    def _begin(self) -> None:
-        self._count = self._scored = 0
-        """Samples without a step, and those of them that have a score."""
-        self._total = 0.0
+    def restart(self) -> Sequence[MetricRow | Record]:
+        """Forget what was counted."""
+        self._count = 0
+        """Samples without a step."""
+        self._scores: list[float] = []
+        """Those of them that have one."""
+        return ()
 
     @property
     def note(self) -> str | None:
         """Return that it is an evaluation with its mean, and how rewards were added."""
-        notes = None
-        if self._count:
-            many = counted(self._count, "sample")
-            mean = ""
-            if self._scored:
-                mean = f", mean score {self._total / self._scored:.4g}"
-            notes = f"an evaluation of {many}{mean}: they state no step"
-        return joined_notes(notes, self._rewards.note)
-
-    def restart(self) -> Iterable[MetricRow | Record]:  # type: ignore[override]
-        """Forget what was counted."""
-        self._begin()
-        return ()
+        if not self._count:
+            return self._rewards.note
+        said = f"an evaluation of {counted(self._count, 'sample')}"
+        if self._scores:
+            said += f", mean score {sum(self._scores) / len(self._scores):.4g}"
+        return joined_notes(f"{said}: they state no step", self._rewards.note)
 
     def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
         """Return the sample of one object."""
@@ -152,8 +152,7 @@ class SampleDecoder(JsonDecoder):
             return found
         self._count += 1
         if found.score is not None and found.score == found.score:
-            self._scored += 1
-            self._total += found.score
+            self._scores.append(found.score)
         return found._replace(step=0, validation=True)
 
 
@@ -169,13 +168,3 @@ def _begins_document(data: bytes) -> bool:
         return False
     sample = RewardSum().sample(plain_record(first), None)
     return sample is not None and sample.score is not None
-
-
-def _records(document: object) -> Iterator[Mapping[str, Any]]:
-    """Yield the records of a document: of its list, or of the first list in it."""
-    if isinstance(document, dict):
-        lists = (one for one in document.values() if isinstance(one, list) and one)
-        of_records = (one for one in lists if isinstance(one[0], dict))
-        document = next(of_records, [document])
-    if isinstance(document, list):
-        yield from (plain_record(one) for one in document if isinstance(one, dict))

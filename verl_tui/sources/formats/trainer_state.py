@@ -65,15 +65,12 @@ def in_checkpoints(directory: Path, entries: Iterable[os.DirEntry[str]]) -> Path
         entries: What lies in it.
     """
     here = {entry.name for entry in entries}
-    if FILE in here:
-        return None
     homes = [directory] if any(map(is_checkpoint, here)) else []
     homes += [directory / name for name in HOMES if name in here]
-    for home in homes:
-        if is_file(home / FILE):
-            return home / FILE
-        if is_file(newest_checkpoint_file(home / NEWEST / FILE)):
-            return home / NEWEST / FILE
+    for home in homes if FILE not in here else ():
+        for path in (home / FILE, home / NEWEST / FILE):
+            if is_file(newest_checkpoint_file(path)):
+                return path
     return None
 
 
@@ -123,31 +120,22 @@ class TrainerStateReader(HistoryReader):
         self._from_zero = None
         if entries and entries[0].keys() == FROM_ZERO | {"step"}:
             self._from_zero = FROM_ZERO_NOTE
-            entries = [{**one, "step": _next(one.get("step"))} for one in entries]
-        yield from self._about(document)
-        yield from self.added(entries, _EntryDecoder())
-        yield from self._best_checkpoint(document)
-
-    def _about(self, document: dict[str, Any]) -> Iterator[Record]:
-        step = integer(document.get("global_step"))
+            for entry in entries:
+                step = integer(entry.get("step"))
+                entry["step"] = None if step is None else step + 1
         total = integer(document.get("max_steps"))
-        yield Progress(step, total if total is not None and total > 0 else None)
+        yield Progress(
+            integer(document.get("global_step")), total if total and total > 0 else None
+        )
+        kept = {key: document[key] for key in _SETTINGS if key in document}
         settings = {
-            key: document[key]
-            for key in _SETTINGS
-            if isinstance(document.get(key), int | float)
+            key: one for key, one in kept.items() if isinstance(one, int | float)
         }
         if settings != self._settings:
             self._settings = settings
             yield Settings(settings, self._origin)
-
-    def _best_checkpoint(self, document: dict[str, Any]) -> Iterator[Record]:
+        yield from self.added(entries, _EntryDecoder())
         best = document.get("best_model_checkpoint")
         if best != self._best:
             self._best = best
             yield from best_checkpoint(best)
-
-
-def _next(step: object) -> int | None:
-    found = integer(step)
-    return None if found is None else found + 1

@@ -143,15 +143,9 @@ class TutorialDecoder(TracksSteps, JsonDecoder):
             skipped: Whether lines before were left out, so that the step of records which state
                 none is unknown until one states it.
         """
+        self._spelled = spelled or {}
+        self.restart()
         self._skipped = skipped
-        self._spelled = spelled
-        self._place = StepTracker()
-        self._total: int | None = None
-        """Total of steps last passed on."""
-        self._workers: set[RankAndDevice] = set()
-        """The ranks and devices that wrote records."""
-        self._reached: dict[tuple[RankAndDevice, tuple[str, ...]], int] = {}
-        """The last step of each, by metrics."""
 
     @property
     def step(self) -> int:
@@ -161,22 +155,23 @@ class TutorialDecoder(TracksSteps, JsonDecoder):
     @property
     def note(self) -> str | None:
         """Say that steps were counted, and that figures are means over ranks or devices."""
-        ranks = {rank for rank, _ in self._workers} - {None}
-        gpus = {gpu for _, gpu in self._workers} - {None}
-        averaged = None
-        if len(ranks) > 1:
-            averaged = f"figures are means over {len(ranks)} ranks"
-        elif len(gpus) > 1:
-            averaged = f"figures are means over {len(gpus)} devices"
+        averaged = ""
+        for at, words in enumerate(("ranks", "devices")):
+            many = len({of[at] for of in self._workers} - {None})
+            if many > 1 and not averaged:
+                averaged = f"figures are means over {many} {words}"
         return joined_notes(self._place.note, averaged)
 
     def restart(self) -> Sequence[MetricRow | Record]:
         """Forget the step."""
         self._skipped = False
         self._place = StepTracker()
-        self._total = None
-        self._workers = set()
-        self._reached = {}
+        self._total: int | None = None
+        """Total of steps last passed on."""
+        self._workers: set[RankAndDevice] = set()
+        """The ranks and devices that wrote records."""
+        self._reached: dict[tuple[RankAndDevice, tuple[str, ...]], int] = {}
+        """The last step of each, by metrics."""
         return ()
 
     def last(self, line: bytes, number: int) -> Sequence[MetricRow | Record] | None:
@@ -196,10 +191,9 @@ class TutorialDecoder(TracksSteps, JsonDecoder):
 
     def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record | Flaw]:
         """Return the row, the histograms and the sample of one object."""
-        if self._spelled is not None:
-            spelled = self._spelled
-            called = {name: spelled.get(name, name) for name in record}
-            record = {called[name]: record[name] for name in record if called[name]}
+        if self._spelled:
+            named = ((self._spelled.get(name, name), name) for name in record)
+            record = {called: record[name] for called, name in named if called}
         found = self._read(record)
         if not self._skipped:
             return found
@@ -220,7 +214,10 @@ class TutorialDecoder(TracksSteps, JsonDecoder):
         prefix = f"{safe(scope, 100)}/" if scope else ""
         keys = _prefixed(prefix, numbers)
         step = self._place.of(flat, fields, keys=None if mean else keys or None)
-        yield from self._progress(step, record.get("elapsed_time"))
+        elapsed = parse_elapsed(record.get("elapsed_time"))
+        if self._place.total != self._total or elapsed is not None:
+            self._total = self._place.total
+            yield Progress(None if elapsed is None else step, self._total, elapsed)
         yield from parts.flaws
         if not measured:
             yield from self._restarts(of, keys, step)
@@ -229,14 +226,8 @@ class TutorialDecoder(TracksSteps, JsonDecoder):
         if numbers:
             values = tuple(numbers.values())
             yield MetricRow(step, keys, values, time, mean, of_worker=of_worker)
-        yield from _samples(scope, record, step)
-
-    def _progress(self, step: int, elapsed_time: object) -> Iterator[Progress]:
-        """Yield the total of steps where it has changed, and the elapsed time of a step."""
-        elapsed = parse_elapsed(elapsed_time)
-        if self._place.total != self._total or elapsed is not None:
-            self._total = self._place.total
-            yield Progress(step if elapsed is not None else None, self._total, elapsed)
+        if not measured or scope == "sample":
+            yield from filter(None, [read_sample(record, step)])
 
     def _one_of_many(self, of: RankAndDevice | None) -> bool:
         """Return True if several ranks or devices write records, which are then averaged."""
@@ -253,17 +244,13 @@ class TutorialDecoder(TracksSteps, JsonDecoder):
 
         A single one, and rows that are no means, are left to `verl_tui.sources.fields.row_batcher`.
         """
-        if of is None:
+        if of is None or len(self._reached) >= _MOST_WORKERS:
             return
-        before = self._reached.get((of, keys))
-        if before is None and len(self._reached) >= _MOST_WORKERS:
-            return
-        went_back = before is not None and step < before and len(self._workers) > 1
-        if went_back:
+        before = self._reached.get((of, keys), step)
+        if step < before and len(self._workers) > 1:
             self._reached.clear()
-        self._reached[of, keys] = step
-        if went_back:
             yield Restart(f"steps went back from {before} to {step}")
+        self._reached[of, keys] = step
 
 
 @lru_cache(_MOST_SCHEMAS)
@@ -280,12 +267,6 @@ def _opened(record: dict[str, Any]) -> dict[str, Any]:
         return record
     others = {key: value for key, value in record.items() if key != holder}
     return {**record[holder], **others}
-
-
-def _samples(scope: str, record: dict[str, Any], step: int) -> Iterator[Record]:
-    """Yield the sample in a record, if there is one."""
-    if scope not in _MEASURED or scope == "sample":
-        yield from filter(None, [read_sample(record, step)])
 
 
 def _prefixed(prefix: str, keys: Iterable[str]) -> tuple[str, ...]:

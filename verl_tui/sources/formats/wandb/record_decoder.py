@@ -9,8 +9,8 @@ changed by this, and `train/global_step` stays a metric.
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from verl_tui.records import Event, EventKind, Settings, Unreadable
 from verl_tui.sources.fields.jsonl import integer
@@ -24,7 +24,6 @@ from verl_tui.sources.formats.wandb.items import (
     item_of,
     items_of,
     json_value,
-    number_of,
     values_of,
 )
 from verl_tui.sources.formats.wandb.kept_console import KeptConsole
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from verl_tui.records import Record
-    from verl_tui.sources.fields.protobuf import MessageFields
 
 # Field numbers, by message.
 _HISTORY, _CONFIG, _STATS, _RUN, _EXIT, _ENVIRONMENT = 2, 5, 7, 17, 18, 26  # Record
@@ -43,19 +41,12 @@ _OUTPUT_TEXT = 3  # OutputRecord, OutputRawRecord
 _HISTORY_STEP = 2  # HistoryRecord; a message whose first field is the step
 _STATS_TIME = 2  # StatsRecord
 _UPDATE = 1  # ConfigRecord
-_RUN_CONFIG, _RUN_TAGS, _RUN_START, _RUN_GIT = 4, 10, 17, 21  # RunRecord
+_RUN_CONFIG = 4  # RunRecord
 _RUN_TEXTS = {
     1: "id", 2: "entity", 3: "project", 6: "group", 7: "job_type", 8: "name", 9: "notes",
     12: "sweep", 13: "host",
 }  # fmt: skip
-_GIT_TEXTS = {1: "git.remote", 2: "git.commit"}  # GitRepoRecord
-_ENVIRONMENT_TEXTS = {
-    2: "python",
-    6: "program",
-    12: "host",
-    18: "gpu",
-    25: "cudaVersion",
-}
+_ENVIRONMENT_TEXTS = {6: "program", 12: "host", 18: "gpu"}
 _EXIT_CODE = 1  # RunExitRecord
 _CTRL_C = 255
 """The exit code that wandb states for a KeyboardInterrupt (wandb/sdk/lib/exit_hooks.py)."""
@@ -75,19 +66,12 @@ _ENOUGH = 100
 never: TRL's are logged behind dozens of a step's timings.
 """
 _MOST_SCHEMAS = 10_000
-_SYSTEM = "system/"
-"""Begins the keys of system figures."""
 
 
-class _Schema(NamedTuple):
-    """The common properties of records with the same names."""
-
-    names: tuple[str, ...]
-    """Names of their metrics, in the order in which the first such record had them."""
-    keys: tuple[str, ...]
-    """The keys of these."""
-    is_step: bool
-    """True if they are of a finished step, not only of a part of one."""
+_Schema = tuple[tuple[str, ...], tuple[str, ...], bool]
+"""Of records with the same names: the names of their metrics, in the order in which the first such
+record had them; the keys of these; whether they are of a finished step, not only of a part of one.
+"""
 
 
 class RecordDecoder:
@@ -113,7 +97,7 @@ class RecordDecoder:
             _STATS: self._stats,
             _CONFIG: self._config,
             _RUN: self._run,
-            _ENVIRONMENT: self._environment,
+            _ENVIRONMENT: partial(self._about, _ENVIRONMENT_TEXTS),
             _OUTPUT: self._output,
             _OUTPUT_RAW: self._output,
             _EXIT: self._exit,
@@ -158,19 +142,17 @@ class RecordDecoder:
         items = items_of(record, HISTORY_ITEM)
         further, parts = values_of(items.others)
         numbers = items.numbers | further
-        self._reach(numbers, _part(items.rest, _HISTORY_STEP))
-        yield from (
-            Unreadable(self._number, one_line(flaw.reason), "") for flaw in parts.flaws
-        )
-        schema = self._schema(numbers)
-        if schema.keys and self._step is not None:
-            values = tuple(map(numbers.__getitem__, schema.names))
-            done = schema.is_step
+        self._reach(numbers, items.other(_HISTORY_STEP))
+        for flaw in parts.flaws:
+            yield Unreadable(self._number, one_line(flaw.reason), "")
+        names, keys, done = self._schema(numbers)
+        if keys and self._step is not None:
+            values = tuple(map(numbers.__getitem__, names))
             time = numbers.get("_timestamp")
             if done:
                 self._console.step()
             yield MetricRow(
-                self._step, schema.keys, values, time, mean=not done, progress=done
+                self._step, keys, values, time, mean=not done, progress=done
             )
             yield from histograms(parts.found, self._step)
 
@@ -192,16 +174,14 @@ class RecordDecoder:
     def _stats(self, record: bytes) -> Iterator[MetricRow]:
         """Yield system figures, at the step that the history has reached."""
         items = items_of(record, STATS_ITEM)
-        others = {path[0]: number_of(value) for path, value in items.others.items()}
-        values = items.numbers | {
-            name: value for name, value in others.items() if value is not None
-        }
-        time = _part(items.rest, _STATS_TIME)
+        further, _ = values_of(items.others)
+        values = items.numbers | further
         if values and self._step is not None:
-            schema = self._schema(values, _SYSTEM)
-            row = tuple(map(values.__getitem__, schema.names))
-            at = None if time is None else _time(time)
-            yield MetricRow(self._step, schema.keys, row, at, mean=True, progress=False)
+            names, keys, _ = self._schema(values, "system/")
+            row = tuple(map(values.__getitem__, names))
+            at = items.other(_STATS_TIME)
+            time = None if at is None else _time(at)
+            yield MetricRow(self._step, keys, row, time, mean=True, progress=False)
 
     def _schema(self, values: Mapping[str, float], prefix: str = "") -> _Schema:
         """Return the schema of a record; W&B's own names in the history are not metrics."""
@@ -210,7 +190,9 @@ class RecordDecoder:
         if known is None:
             names = tuple(name for name in values if prefix or not name.startswith("_"))
             keys = tuple(prefix + safe(name, 300) for name in names)
-            known = _Schema(names, keys, _is_step(names))
+            timed = any(name.startswith(_TIMED) for name in names)
+            further = any(not name.startswith(_TIMED) for name in {*names} - {*_STEPS})
+            known = names, keys, further or not timed
             if len(self._schemas) < _MOST_SCHEMAS:
                 self._schemas[kind] = known
         return known
@@ -225,21 +207,17 @@ class RecordDecoder:
             yield Settings(values, self._origin)
 
     def _run(self, record: bytes) -> Iterator[Settings]:
-        """Yield the run's identity and settings."""
-        run = message(record)
-        git = message(run.part(_RUN_GIT) or b"")
-        values: dict[str, Any] = _texts(run, _RUN_TEXTS) | _texts(git, _GIT_TEXTS)
-        if start := run.part(_RUN_START):
-            values["start_time"] = _date(_time(start))
-        if tags := run.parts(_RUN_TAGS):
-            values["tags"] = ", ".join(tag.decode("utf-8", "replace") for tag in tags)
-        yield from self._config(run.part(_RUN_CONFIG) or b"")
-        yield Settings(flatten_settings({"wandb": values}), self._origin)
+        """Yield the run's settings and identity."""
+        yield from self._config(message(record).part(_RUN_CONFIG) or b"")
+        yield from self._about(_RUN_TEXTS, record)
 
-    def _environment(self, record: bytes) -> Iterator[Settings]:
-        """Yield the run's environment."""
-        if values := _texts(message(record), _ENVIRONMENT_TEXTS):
-            yield Settings(flatten_settings({"wandb": values}), self._origin)
+    def _about(self, names: Mapping[int, str], record: bytes) -> Iterator[Settings]:
+        """Yield the texts in some fields of a record."""
+        found = message(record)
+        known = [field for field in names if field in found]
+        texts = {names[field]: found.text(field) for field in known}
+        if texts:
+            yield Settings(flatten_settings({"wandb": texts}), self._origin)
 
     def _output(self, record: bytes) -> Iterable[Event]:
         """Take a piece of the console, whose words on an end count once there is one."""
@@ -265,33 +243,7 @@ class RecordDecoder:
             yield cause._replace(kind=kind, bare=not stopped)
 
 
-def _is_step(names: Iterable[str]) -> bool:
-    """Return True if a record of the history is of a finished step, not only of a part of one."""
-    if any(not name.startswith(_TIMED) and name not in _STEPS for name in names):
-        return True
-    return not any(name.startswith(_TIMED) for name in names)
-
-
-def _part(messages: Iterable[MessageFields], field: int) -> bytes | None:
-    """Return what stands in a field of one of some messages."""
-    found = [part for one in messages for part in one.parts(field)]
-    return found[-1] if found else None
-
-
-def _texts(found: MessageFields, names: Mapping[int, str]) -> dict[str, str]:
-    return {name: found.text(field) for field, name in names.items() if field in found}
-
-
 def _time(written: bytes) -> float:
     """Return the seconds since the epoch of a `google.protobuf.Timestamp`."""
     found = message(written)
     return found.integer(1) + found.integer(2) / 1e9
-
-
-def _date(seconds: float) -> str | None:
-    try:
-        return datetime.fromtimestamp(seconds, timezone.utc).isoformat(
-            timespec="seconds"
-        )
-    except (OSError, OverflowError, ValueError):
-        return None

@@ -11,10 +11,9 @@ capitalisation. A row without a step has W&B's step.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import orjson
+from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Unreadable
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from verl_tui.records import Record, Sample
+    from verl_tui.records import Record
 
 name = "W&B table"
 rank = 4
@@ -41,7 +40,7 @@ _LARGEST = 256 * 2**20
 """Bytes; a larger file is no table of samples."""
 _SAMPLES_A_TABLE = 4096
 """Samples kept of one table."""
-_NAME = pattern(r"^(?P<key>.+)_(?P<step>\d+)_[0-9a-f]+\.table\.json$")
+_NAME = pattern(r"(?P<key>.+)_(?P<step>\d+)_[0-9a-f]+\.table\.json")
 _COLUMNS = pattern(rb'"columns"\s*:\s*(\[[^\[\]]*\])')
 _NUMBERED = pattern(r"^(?P<field>\w+?)_(?P<number>\d+)$")
 
@@ -51,11 +50,9 @@ def matches(path: Path, head: bytes) -> bool:
     if not path.name.endswith(".table.json") or not head.lstrip().startswith(b"{"):
         return False
     found = _COLUMNS.search(head)
-    if found is None:
-        return True
     try:
-        columns = orjson.loads(found[1])
-    except orjson.JSONDecodeError:
+        columns = loads(found[1]) if found is not None else ["prompt", "response"]
+    except ValueError:
         return False
     records = _records(columns, [""] * len(columns))
     return any(read_sample(record) is not None for record in records)
@@ -83,29 +80,33 @@ class TableReader(WholeReader):
 
     def parse(self, data: bytes) -> Iterator[Record]:
         """Yield the samples of a whole table that no earlier one holds."""
-        table = loads(data)
-        table = table if isinstance(table, dict) else {}
-        columns = table.get("columns")
-        rows = table.get("data")
-        if not isinstance(columns, list) or not isinstance(rows, list):
+        columns, rows = _parts(data)
+        if columns is None:
             yield Unreadable(1, 'no table: "columns" or "data" is missing', "")
             return
-        at = _table_at(self._path)
-        samples = self._samples_of(columns, _new_rows(at, rows), at)
-        yield from islice(samples, _SAMPLES_A_TABLE)
+        key, step = _named(self._path)
+        known = _rows_before(self._path, key, step)
+        validation = is_validation(key)
+        found = (
+            self._rewards.row_sample(record, step, validation=validation)
+            for row in rows[len(known) if rows[: len(known)] == known else 0 :]
+            for record in (_records(columns, row) if isinstance(row, list) else ())
+        )
+        yield from islice(filter(None, found), _SAMPLES_A_TABLE)
 
-    def _samples_of(
-        self, columns: list[Any], rows: list[Any], table: _Table
-    ) -> Iterator[Sample]:
-        """Yield the samples in rows of a table."""
-        validation = is_validation(table.key)
-        for row in rows:
-            for record in _records(columns, row) if isinstance(row, list) else ():
-                sample = self._rewards.row_sample(
-                    record, table.step, validation=validation
-                )
-                if sample is not None:
-                    yield sample
+
+def _parts(data: bytes) -> tuple[list[Any] | None, list[Any]]:
+    """Return the columns of a table, None where it is none, and its rows.
+
+    Raises:
+        ValueError: It is no JSON.
+    """
+    table = loads(data)
+    table = table if isinstance(table, dict) else {}
+    columns, rows = table.get("columns"), table.get("data")
+    if isinstance(columns, list) and isinstance(rows, list):
+        return columns, rows
+    return None, []
 
 
 def _records(columns: list[Any], row: list[Any]) -> Iterator[dict[str, Any]]:
@@ -126,48 +127,25 @@ def _records(columns: list[Any], row: list[Any]) -> Iterator[dict[str, Any]]:
     yield plain
 
 
-class _Table(NamedTuple):
-    """What the name of a table's file says."""
-
-    path: Path
-    key: str
-    """Its name, with the folders below `table`."""
-    step: int | None
-
-
-def _table_at(path: Path) -> _Table:
-    found = _NAME.match(path.name)
-    name = path.name.partition(".")[0] if found is None else found["key"]
-    parts = path.parent.parts
-    below = parts[len(parts) - parts[::-1].index("table") :] if "table" in parts else ()
-    step = integer(found["step"]) if found is not None else None
-    return _Table(path, "/".join((*below, name)), step)
+def _named(path: Path) -> tuple[str, int | None]:
+    """Return the name of a table, with the folders below `table`, and W&B's step."""
+    _, inside, below = path.as_posix().rpartition("/table/")
+    place = below if inside else path.name
+    found = _NAME.fullmatch(place)
+    if found is None:
+        return place.partition(".")[0], None
+    return found["key"], integer(found["step"])
 
 
-def _new_rows(table: _Table, rows: list[Any]) -> list[Any]:
-    """Return the rows that the table before it does not hold: a growing one is rewritten whole."""
-    if table.step is None:
-        return rows
-    try:
-        beside = map(_table_at, table.path.parent.glob("*.table.json"))
-        before = {one.step or 0: one for one in beside if one.key == table.key}
-        steps = [step for step in before if step < table.step]
-        known = _rows(before[max(steps)].path) if steps else []
-    except (OSError, ValueError):
-        return rows
-    return rows[len(known) :] if rows[: len(known)] == known else rows
-
-
-def _rows(path: Path) -> list[Any]:
-    """Return the rows of another table.
-
-    Raises:
-        OSError: It cannot be read.
-        ValueError: It is no JSON, or no table, or too large.
-    """
-    if path.stat().st_size > _LARGEST:
-        raise ValueError("too large")
-    with opened(path) as file:
-        table = loads(file.read())
-    rows = table.get("data") if isinstance(table, dict) else None
-    return rows if isinstance(rows, list) else []
+def _rows_before(path: Path, key: str, step: int | None) -> list[Any]:
+    """Return the rows of the table of the same name before one: a growing one is written whole."""
+    before: dict[int, Path] = {}
+    for one in path.parent.glob("*.table.json"):
+        other, at = _named(one)
+        if other == key and at is not None and step is not None and at < step:
+            before[at] = one
+    with suppress(OSError, ValueError):
+        if before:
+            with opened(before[max(before)]) as file:
+                return _parts(file.read(_LARGEST))[1]
+    return []
