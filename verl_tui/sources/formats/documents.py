@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.records import Restart
 from verl_tui.sources.fields.jsonl import unreadable
+from verl_tui.sources.formats.format import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from verl_tui.records import Record
 
 
-class WholeReader:
+class WholeReader(Reader):
     """Holds the bytes of a file until it is whole.
 
     A format says by its own `parse` what they mean.
@@ -42,11 +43,6 @@ class WholeReader:
         self._is_done = False
         """True if the file was given up, or nothing that comes can be a part of it."""
         self._has_complained = False
-
-    @property
-    def note(self) -> str | None:
-        """Return what is to be said of its figures."""
-        return None
 
     def parse(self, data: bytes) -> Iterable[Record]:
         """Return the records of the bytes that are there.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
+from verl_tui.records import Restart
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
@@ -16,7 +18,7 @@ ReadAt: TypeAlias = "Callable[[int, int], bytes]"
 """Returns bytes of a file, given the place of the first and how many; fewer at the file's end."""
 
 
-class Reader(Protocol):
+class Reader:
     """Turns the bytes of one file into records, the same however they are cut. Raises for no bytes
     whatever.
     """
@@ -26,25 +28,32 @@ class Reader(Protocol):
         """One sentence that users should know about the origin of its figures, None for most
         files.
         """
-        ...
+        return None
+
+    @property
+    def needs_beginning(self) -> bool:
+        """True if what a reader of a part has returned depends on records before it, so that it may
+        differ from what a reading of the whole file gives.
+        """
+        return False
 
     def feed(self, data: bytes) -> Sequence[Record]:
         """Return the records that these next bytes complete; what is not complete waits for
         more.
         """
-        ...
+        raise NotImplementedError
 
     def finish(self) -> Sequence[Record]:
         """Return what only waits for its end, where it is whole without one: nobody may look at
         this file again.
         """
-        ...
+        return ()
 
     def restart(self, reason: str) -> Sequence[Record]:
         """Forget everything: the file starts anew. Return the records of that, mostly a
         `Restart`.
         """
-        ...
+        return (Restart(reason),)
 
 
 class Decoder(Protocol):
@@ -101,17 +110,6 @@ class BufferingDecoder(Decoder, Protocol):
         ...
 
 
-class PartReader(Reader, Protocol):
-    """Reads a part of a file without all that lies before it."""
-
-    @property
-    def needs_beginning(self) -> bool:
-        """True if what it has returned depends on records before the part, so that it may differ
-        from what a reading of the whole file gives.
-        """
-        ...
-
-
 @dataclass(frozen=True)
 class Parts:
     """How to read a part of a file of one format, from a record on."""
@@ -121,7 +119,7 @@ class Parts:
     does, given what returns bytes of the file, the place from which on it may begin, greater than
     0, and the one before which it has to.
     """
-    later: Callable[[Any, int], PartReader]
+    later: Callable[[Any, int], Reader]
     """Returns a fresh reader for a part, given the reader of the file's beginning, which is left as
     it is, and the place at which the part begins.
     """
@@ -161,7 +159,3 @@ class PartedFormat(Format, Protocol):
     """A format that can be read in parts: its records state their steps."""
 
     parts: Parts
-
-    def reader(self, path: Path) -> PartReader:
-        """Return a fresh reader for a file of this format."""
-        ...

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.records import Record, Restart, Unreadable
 from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
-from verl_tui.sources.formats.format import BufferingDecoder
+from verl_tui.sources.formats.format import BufferingDecoder, Reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +25,7 @@ _WINDOW = 16 * 1024
 """Bytes in which the next line is looked for at once."""
 
 
-class LineReader:
+class LineReader(Reader):
     """Reads a text file line by line; half a line waits for its end."""
 
     def __init__(self, decoder: Decoder) -> None:

@@ -141,21 +141,16 @@ class HistoryReader(WholeReader):
         """Reads the records of the newest document."""
         self._reported: list[int] = []
         """A hash of each record of the history passed on so far."""
-        self._is_open = False
-        """True if a list was read whose end is missing."""
         self._others: list[str] = []
 
     @property
     def note(self) -> str | None:
-        """Return how steps were found, what is not read or was replaced, and of a list without its
-        end.
-        """
+        """Return how steps were found, and what is not read or was replaced."""
         others = one_line(", ".join(self._others), 200)
         return joined_notes(
             self.decoder.note,
             others and f"further records are not read: those below {others}",
             self._batcher.note,
-            "its list has no end (yet): what is there is read" if self._is_open else "",
         )
 
     def read(self, values: list[Any]) -> Iterator[MetricRow | Record]:
@@ -188,27 +183,19 @@ class HistoryReader(WholeReader):
     def parse(self, data: bytes) -> tuple[Record, ...]:
         """Return the records of a document, or of several one behind the other."""
         self._batcher.add(self.read(values_of(data)))
-        self._is_open = False
         return self._batcher.take()
 
     def _read_on(self) -> None:
         """Keep what is there: more may follow."""
 
     def finish(self) -> tuple[Record, ...]:
-        """Return a complaint where the document is not whole; of a list without its end what is
-        there.
-        """
+        """Return a complaint where the document is not whole."""
         held = bytes(self._held).strip()
         try:
             values_of(held)
-            return ()
         except ValueError as error:
-            try:
-                records = self.parse(held.rstrip(b",") + b"]")
-            except ValueError:
-                return self._complain(str(error), held[:400])
-        self._is_open = True
-        return records
+            return self._complain(str(error), held[:400])
+        return ()
 
     def restart(self, reason: str) -> tuple[Record, ...]:
         """Take the next document, which most likely continues this one."""

@@ -49,11 +49,6 @@ def matches(path: Path, head: bytes) -> bool:
     return table_step(path.name) is not None and _MAGIC.startswith(head[:4])
 
 
-def reader(path: Path) -> ParquetReader:
-    """Return a reader for one file."""
-    return ParquetReader(path)
-
-
 def is_readable() -> bool:
     """Return whether there is a library that reads Parquet."""
     with suppress(ValueError):
@@ -105,3 +100,6 @@ class ParquetReader(WholeReader):
         """Forget everything, the file starts anew."""
         super().restart(reason)
         return (Restart(reason, self._step),)
+
+
+reader = ParquetReader

@@ -74,11 +74,6 @@ def in_checkpoints(directory: Path, entries: Iterable[os.DirEntry[str]]) -> Path
     return None
 
 
-def reader(path: Path) -> TrainerStateReader:
-    """Return a reader for one file."""
-    return TrainerStateReader(str(path))
-
-
 class _EntryDecoder(tutorial.TutorialDecoder):
     """Reads an entry of the history."""
 
@@ -97,9 +92,9 @@ class _EntryDecoder(tutorial.TutorialDecoder):
 class TrainerStateReader(HistoryReader):
     """Reads the history of a trainer's state."""
 
-    def __init__(self, origin: str) -> None:
+    def __init__(self, path: Path) -> None:
         super().__init__()
-        self._origin = one_line(origin, 1000)
+        self._origin = one_line(str(path), 1000)
         self._best: object = None
         self._settings: dict[str, Any] = {}
         self._from_zero: str | None = None
@@ -139,3 +134,6 @@ class TrainerStateReader(HistoryReader):
         if best != self._best:
             self._best = best
             yield from best_checkpoint(best)
+
+
+reader = TrainerStateReader

@@ -9,7 +9,6 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.patterns import pattern
 from verl_tui.records import Progress, Restart
 from verl_tui.sources.fields.device_fields import (
     RankAndDevice,
@@ -42,7 +41,7 @@ from verl_tui.sources.fields.steps import (
 )
 from verl_tui.sources.formats.format import Parts
 from verl_tui.sources.formats.lines import LineReader, line_begin
-from verl_tui.text import safe, strip_ansi
+from verl_tui.text import safe
 from verl_tui.times import parse_elapsed, parse_time
 
 if TYPE_CHECKING:
@@ -61,7 +60,6 @@ _ABOUT = frozenset(names("about"))
 """Fields that state place and time of a record: they are no metrics."""
 _HOLDERS = names("holder")
 """Fields that hold the metrics of a record, and whose names carry no meaning."""
-_LOG_TEXT = pattern(rb"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL)\b")
 _FIRST_LINES = 8
 """Number of first lines one of which must be a record: loggers begin with text of their own."""
 _MOST_SCHEMAS = 1000
@@ -71,14 +69,12 @@ _MOST_WORKERS = 1000
 
 def matches(path: Path, head: bytes) -> bool:
     """Return True if the first object has a scope, or an early one a step or epoch and numbers."""
-    found = list(_first_records(head))
+    lines = head.split(b"\n", _FIRST_LINES)[:_FIRST_LINES]
+    found = [record for record in map(first_object, lines) if record is not None]
     if any(isinstance(record.get("scope"), str) for record in found[:1]):
         return True
-    if (
-        path.suffix.lower() == ".json"
-        and len(found) == 1
-        and not any(map(is_sure_name, found[0]))
-    ):
+    document = path.suffix.lower() == ".json" and len(found) == 1
+    if document and not any(map(is_sure_name, found[0])):
         return False  # a document of its own, such as a model's settings
     return are_measured(found)
 
@@ -88,13 +84,6 @@ def are_measured(records: Sequence[dict[str, Any]]) -> bool:
     thing after the other.
     """
     return any(map(measures, records)) and listed_thing(records) is None
-
-
-def _first_records(head: bytes) -> Iterator[dict[str, Any]]:
-    for line in head.split(b"\n", _FIRST_LINES)[:_FIRST_LINES]:
-        record = first_object(line)
-        if record is not None:
-            yield record
 
 
 def measures(record: dict[str, Any]) -> bool:
@@ -174,21 +163,6 @@ class TutorialDecoder(TracksSteps, JsonDecoder):
         """The last step of each, by metrics."""
         return ()
 
-    def last(self, line: bytes, number: int) -> Sequence[MetricRow | Record] | None:
-        """Return the records of a line without an end."""
-        return super().last(_json_part(line), number)
-
-    def odd(
-        self, line: bytes, number: int, reason: str
-    ) -> Sequence[MetricRow | Record]:
-        """Return the records behind a logger's prefix; plain log text has none."""
-        part = _json_part(line)
-        if part != line and (records := super().last(part, number)):
-            return records
-        if _LOG_TEXT.search(line[:200]):
-            return ()
-        return super().odd(line, number, reason)
-
     def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record | Flaw]:
         """Return the row, the histograms and the sample of one object."""
         if self._spelled:
@@ -212,7 +186,7 @@ class TutorialDecoder(TracksSteps, JsonDecoder):
         of_worker = not measured and self._one_of_many(of)
         mean = measured or of_worker
         prefix = f"{safe(scope, 100)}/" if scope else ""
-        keys = _prefixed(prefix, numbers)
+        keys = tuple([prefix + safe(one, 300) for one in numbers])
         step = self._place.of(flat, fields, keys=None if mean else keys or None)
         elapsed = parse_elapsed(record.get("elapsed_time"))
         if self._place.total != self._total or elapsed is not None:
@@ -267,16 +241,6 @@ def _opened(record: dict[str, Any]) -> dict[str, Any]:
         return record
     others = {key: value for key, value in record.items() if key != holder}
     return {**record[holder], **others}
-
-
-def _prefixed(prefix: str, keys: Iterable[str]) -> tuple[str, ...]:
-    return tuple([prefix + safe(name, 300) for name in keys])
-
-
-def _json_part(line: bytes) -> bytes:
-    line = strip_ansi(line)
-    start = line.find(b'{"')
-    return line[start:] if start > 0 else line
 
 
 parts = Parts(line_begin, lambda *_: LineReader(TutorialDecoder(skipped=True)), cut=2)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.records import Histogram, Restart, Unreadable
+from verl_tui.records import Histogram, Unreadable
 from verl_tui.sources.fields.row_batcher import replaced_note
-from verl_tui.sources.formats.format import Parts
+from verl_tui.sources.formats.format import Parts, Reader
 from verl_tui.sources.formats.tensorboard.frames import (
     RecordSplitter,
     first_record,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from verl_tui.distributions import Distribution
     from verl_tui.records import Record
     from verl_tui.sources.fields.protobuf import MessageFields
-    from verl_tui.sources.formats.tensorboard.values import LoggedEvent, TensorValue
+    from verl_tui.sources.formats.tensorboard.values import LoggedEvent
 
 name = "tensorboard events"
 rank = 5
@@ -66,17 +66,12 @@ def matches(path: Path, head: bytes) -> bool:
     return NAMED in path.name and (not head or length(head[:12]) is not None)
 
 
-def reader(path: Path) -> EventsReader:
-    """Return a reader for one file."""
-    return EventsReader(str(path))
-
-
-class EventsReader:
+class EventsReader(Reader):
     """Reads an event file: its scalars, histograms and texts."""
 
-    def __init__(self, origin: str = "", at: int = 0) -> None:
+    def __init__(self, path: Path | str = "", at: int = 0) -> None:
         """Begin to read a file at a place."""
-        self._origin = origin
+        self._origin = str(path)
         self._begin(at)
 
     @property
@@ -113,10 +108,6 @@ class EventsReader:
         out, self._out, self._wrong = self._out, [], []
         return (*wrong, *rows, *out)
 
-    def finish(self) -> Sequence[Record]:
-        """Return nothing: an incomplete record cannot be trusted."""
-        return ()
-
     def later(self, at: int) -> EventsReader:
         """Return a reader of the records from a later place in the file on, which knows the tags so
         far.
@@ -132,25 +123,25 @@ class EventsReader:
     def restart(self, reason: str) -> Sequence[Record]:
         """Forget everything: the file starts again."""
         self._begin()
-        return (Restart(reason),)
+        return super().restart(reason)
 
     def _take(self, record: bytes) -> bool:
         """Take a record with its checksum; return False if that is wrong."""
         if not sound(record):
             return False
-        if self._known.read(record, self._scalars):
-            return True
-        try:
-            self._read(record)
-        except ValueError as error:
-            self._complain(f"no event: {error}", record[:12].hex(" "))
+        if not self._known.read(record, self._scalars):
+            try:
+                self._read(record[:-4])
+            except ValueError as error:
+                self._complain(f"no event: {error}", record[:12].hex(" "))
         return True
 
-    def _read(self, record: bytes) -> None:
-        data = record[:-4]
+    def _read(self, data: bytes) -> None:
         event = read_event(data)
-        if self._splitter.number == 1 and not self._start:
-            _check_version(event)
+        first = self._splitter.number == 1 and not self._start
+        if first and not event.version.startswith(_VERSION):
+            version = one_line(event.version or "missing", 40)
+            raise ValueError(f"the version is {version}")
         if event.summary is None:
             return
         if abs(event.step) >= STEPS:
@@ -173,25 +164,20 @@ class EventsReader:
         simple, histogram, tensor = map(value.part, (SIMPLE, HISTOGRAM, TENSOR))
         if plugin := plugin_of(value):
             self._plugins.setdefault(tag, plugin)
+        plugin = self._plugins.get(tag, "")
         if simple is not None:
             self._scalars_of(tag).add(event.step, event.time, read_number(simple))
         elif histogram is not None:
             self._add_figures(event, tag, read_histogram(histogram))
         elif tensor is not None:
-            plugin = self._plugins.get(tag, "")
             self._unknown = self._unknown or not plugin
-            if plugin in ("scalars", "histograms", "text"):
-                self._add_tensor(event, tag, plugin, read_tensor(tensor))
-
-    def _add_tensor(
-        self, event: LoggedEvent, tag: str, plugin: str, tensor: TensorValue
-    ) -> None:
-        if plugin == "text":
-            self._out.extend(read_texts(tag, event.step, tensor.texts, self._origin))
-        elif plugin == "histograms":
-            self._add_figures(event, tag, histogram_of(tensor))
-        elif len(tensor.numbers) == 1:
-            self._scalars_of(tag).add(event.step, event.time, tensor.numbers[0])
+            if plugin == "text":
+                texts = read_tensor(tensor).texts
+                self._out.extend(read_texts(tag, event.step, texts, self._origin))
+            elif plugin == "histograms":
+                self._add_figures(event, tag, histogram_of(read_tensor(tensor)))
+            elif plugin == "scalars" and len(one := read_tensor(tensor).numbers) == 1:
+                self._scalars_of(tag).add(event.step, event.time, one[0])
 
     def _add_figures(
         self, event: LoggedEvent, tag: str, found: Distribution | None
@@ -211,12 +197,7 @@ class EventsReader:
         return found
 
 
-def _check_version(event: LoggedEvent) -> None:
-    """Raise ValueError if an event is not the first one of a file."""
-    if not event.version.startswith(_VERSION):
-        raise ValueError(f"the version is {one_line(event.version or 'missing', 40)}")
-
-
+reader = EventsReader
 parts = Parts(first_record, EventsReader.later, cut=2, by_time=True)
 """In case one of the first records counts something else than the trainer's steps, two are cut.
 

@@ -41,11 +41,6 @@ def matches(path: Path, head: bytes) -> bool:
     return path.suffix == ".wandb" and HEADER.startswith(head[: len(HEADER)])
 
 
-def reader(path: Path) -> WandbReader:
-    """Return a reader for one file."""
-    return WandbReader(str(path))
-
-
 def run_title(path: Path) -> str | None:
     """Return the name of a run at W&B, empty if it has none, None if its log does not state it
     yet.
@@ -59,13 +54,10 @@ def run_title(path: Path) -> str | None:
 @lru_cache(maxsize=4096)
 def _title(path: Path, size: int) -> str | None:
     with opened(path) as file:
-        records = reader(path).feed(file.read(size))
+        records = WandbReader(path).feed(file.read(size))
     settings = [record.values for record in records if isinstance(record, Settings)]
-    names = (values.get("wandb.name") for values in settings)
-    for name in names:
-        if isinstance(name, str) and name:
-            return name
-    return "" if settings else None
+    names = [str(values.get("wandb.name") or "") for values in settings]
+    return next(filter(None, names), "" if settings else None)
 
 
 class WandbReader(RecordLog):
@@ -73,9 +65,9 @@ class WandbReader(RecordLog):
 
     header = HEADER
 
-    def __init__(self, origin: str, at: int = 0) -> None:
+    def __init__(self, path: Path | str, at: int = 0) -> None:
         """Begin to read a file at a place."""
-        self._origin = origin
+        self._origin = str(path)
         super().__init__(at)
 
     def _begin(self, at: int = 0) -> None:
@@ -111,6 +103,7 @@ class WandbReader(RecordLog):
         return later
 
 
+reader = WandbReader
 parts = Parts(partial(first_record, header=len(HEADER)), WandbReader.later)
 """The beginning shows whose steps the records have. Where the history does not begin there, only
 records that state the trainer's step are taken, and those that follow them.

@@ -58,11 +58,6 @@ def matches(path: Path, head: bytes) -> bool:
     return any(read_sample(record) is not None for record in records)
 
 
-def reader(path: Path) -> TableReader:
-    """Return a reader for one table."""
-    return TableReader(path)
-
-
 class TableReader(WholeReader):
     """Waits for the whole table: JSON is complete when it can be read."""
 
@@ -149,3 +144,6 @@ def _rows_before(path: Path, key: str, step: int | None) -> list[Any]:
             with opened(before[max(before)]) as file:
                 return _parts(file.read(_LARGEST))[1]
     return []
+
+
+reader = TableReader
