@@ -9,6 +9,7 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from verl_tui.patterns import pattern
 from verl_tui.records import Progress, Restart
 from verl_tui.sources.fields.device_fields import (
     RankAndDevice,
@@ -60,6 +61,7 @@ _ABOUT = frozenset(names("about"))
 """Fields that state place and time of a record: they are no metrics."""
 _HOLDERS = names("holder")
 """Fields that hold the metrics of a record, and whose names carry no meaning."""
+_LOG_TEXT = pattern(rb"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL)\b")
 _FIRST_LINES = 8
 """Number of first lines one of which must be a record: loggers begin with text of their own."""
 _MOST_SCHEMAS = 1000
@@ -162,6 +164,12 @@ class TutorialDecoder(TracksSteps, JsonDecoder):
         self._reached: dict[tuple[RankAndDevice, tuple[str, ...]], int] = {}
         """The last step of each, by metrics."""
         return ()
+
+    def odd(
+        self, line: bytes, number: int, reason: str
+    ) -> Sequence[MetricRow | Record]:
+        """Return that a line is no record, unless it is the plain text of a logger."""
+        return () if _LOG_TEXT.search(line[:200]) else super().odd(line, number, reason)
 
     def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record | Flaw]:
         """Return the row, the histograms and the sample of one object."""
