@@ -14,7 +14,7 @@ from verl_tui.on_demand import worker
 from verl_tui.on_demand.samples import Hits, SampleBrowser, SamplePage, dump_page
 from verl_tui.records import Dump, Sample
 from verl_tui.runs.samples import Place, Samples
-from verl_tui.sources.folders.dump_file import DumpFile
+from verl_tui.sources.folders.dumps import DumpFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -6,8 +6,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.sources.discovery import passed_over
-from verl_tui.sources.discovery.checkpoint_owners import CheckpointHome
-from verl_tui.sources.discovery.directory_entries import (
+from verl_tui.sources.discovery.found import (
+    WANDB,
+    CheckpointHome,
+    Folder,
+    FoundFile,
+    log_name,
+    note_log,
+)
+from verl_tui.sources.discovery.grouping import grouped_runs
+from verl_tui.sources.discovery.passed_over import EMPTY, is_data
+from verl_tui.sources.discovery.probing import (
     HYDRA,
     NameClass,
     classify_name,
@@ -16,18 +25,9 @@ from verl_tui.sources.discovery.directory_entries import (
     is_worth_reporting,
     leads_within,
     list_entries,
+    title_in,
     wandb_id,
 )
-from verl_tui.sources.discovery.found import (
-    WANDB,
-    Folder,
-    FoundFile,
-    log_name,
-    note_log,
-)
-from verl_tui.sources.discovery.grouping import grouped_runs
-from verl_tui.sources.discovery.passed_over import EMPTY, is_data
-from verl_tui.sources.discovery.probing import title_in
 from verl_tui.sources.files import rotated
 from verl_tui.sources.files.paths import is_file, is_folder
 from verl_tui.sources.folders.checkpoint_folders import is_home
