@@ -3,8 +3,8 @@
 Scalars become metrics, histograms metrics of their quantiles (`tag/p05` … `tag/p95`), text becomes
 samples or settings. Pictures, sound and graphs are passed over.
 
-All records of one tag that are a number, as nearly all are, have the same bytes but for time, step and number. So the first one is
-remembered by these bytes, and of others only what differs is read.
+All records of one tag that are a number, as nearly all are, have the same bytes but for time, step
+and number. So the first one is remembered by these bytes, and of others only what differs is read.
 """
 
 from __future__ import annotations
