@@ -21,8 +21,8 @@ from verl_tui.failures import note_failure
 from verl_tui.plain_data import plain
 from verl_tui.rendering.log.target import texts
 from verl_tui.runs.views.signs_of_life import worker_errors
-from verl_tui.sources.formats import completions, parquet, rollouts, sample_records
-from verl_tui.sources.formats.wandb import sample_tables as wandb_tables
+from verl_tui.sources.formats import rollouts, sample_records
+from verl_tui.sources.formats.tables import completions, parquet, wandb_tables
 from verl_tui.words import counted
 
 if TYPE_CHECKING:

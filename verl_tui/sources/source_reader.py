@@ -15,8 +15,9 @@ from verl_tui.sources.folders.dumps import DumpSource
 from verl_tui.sources.folders.mlflow_run import MlflowRun
 from verl_tui.sources.folders.setting_files import SettingsSource
 from verl_tui.sources.folders.step_files import TableFolder
-from verl_tui.sources.formats import filelogger, mlflow_files, parquet, rollouts
+from verl_tui.sources.formats import filelogger, mlflow_files, rollouts
 from verl_tui.sources.formats.console import reader as console
+from verl_tui.sources.formats.tables import parquet
 from verl_tui.sources.formats.trackio import TrackioSource
 from verl_tui.sources.formats.wandb import reader as wandb
 from verl_tui.sources.http.served import AddressSource

@@ -33,9 +33,10 @@ from verl_tui.sources.files.paths import is_file, is_folder
 from verl_tui.sources.folders.checkpoint_folders import is_home
 from verl_tui.sources.folders.setting_files import NAMES as SETTINGS
 from verl_tui.sources.folders.setting_files import is_settings
-from verl_tui.sources.formats import mlflow_files, parquet, rollouts, trainer_state
+from verl_tui.sources.formats import mlflow_files, rollouts, trainer_state
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.no_logs import OWN
+from verl_tui.sources.formats.tables import parquet, table_step
 
 if TYPE_CHECKING:
     import os
@@ -195,7 +196,7 @@ def _is_of_step(name: str, dumps: Sequence[FoundFile]) -> bool:
     """Return whether a file or folder holds a step's samples in a directory of such."""
     step = rollouts.step_in(name)
     of_dump = step is not None and any(one.format is rollouts for one in dumps)
-    return of_dump or bool(dumps and parquet.table_step(name) is not None)
+    return of_dump or bool(dumps and table_step(name) is not None)
 
 
 def _log_names(file: FoundFile) -> set[str]:
@@ -221,7 +222,7 @@ def extras_in(directory: Path, names: Iterable[str], probe: Probe) -> list[Found
         for name in steps
         for path in rollouts.files_of(directory / name, layout or rollouts.VERL)
     )
-    tables = (directory / one for one in names if parquet.table_step(one) is not None)
+    tables = (directory / one for one in names if table_step(one) is not None)
     some = ((rollouts, dumps), (parquet, tables))
     return [FoundFile(directory, one) for one, files in some if probe.any(files, one)]
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.sources.formats import (
-    completions,
     filelogger,
     generations,
     metrics_csv,
     metrics_json,
     mlflow_files,
     no_logs,
-    parquet,
     rollouts,
     sample_records,
     swanlab,
@@ -22,10 +20,10 @@ from verl_tui.sources.formats import (
 )
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.prometheus_text import reader as exposition
+from verl_tui.sources.formats.tables import completions, parquet, wandb_tables
 from verl_tui.sources.formats.tensorboard import reader as tensorboard
 from verl_tui.sources.formats.trainer_logs import llama_factory, swift
 from verl_tui.sources.formats.wandb import reader as wandb
-from verl_tui.sources.formats.wandb import sample_tables as wandb_tables
 
 if TYPE_CHECKING:
     from pathlib import Path

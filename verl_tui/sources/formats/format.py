@@ -154,6 +154,17 @@ class Format(Protocol):
         ...
 
 
+@dataclass(eq=False)
+class FileFormat:
+    """A format of several in one module."""
+
+    name: str
+    rank: int
+    matches: Callable[[Path, bytes], bool]
+    reader: Callable[[Path], Reader]
+    anchor: bool = False
+
+
 @runtime_checkable
 class PartedFormat(Format, Protocol):
     """A format that can be read in parts: its records state their steps."""
