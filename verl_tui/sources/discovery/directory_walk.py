@@ -33,10 +33,11 @@ from verl_tui.sources.files.paths import is_file, is_folder
 from verl_tui.sources.folders.checkpoint_folders import is_home
 from verl_tui.sources.folders.setting_files import NAMES as SETTINGS
 from verl_tui.sources.folders.setting_files import is_settings
-from verl_tui.sources.formats import mlflow_files, rollouts, trainer_state
+from verl_tui.sources.formats import mlflow_files, rollouts
+from verl_tui.sources.formats.catalog import OWN
 from verl_tui.sources.formats.console import reader as console
-from verl_tui.sources.formats.no_logs import OWN
 from verl_tui.sources.formats.tables import parquet, table_step
+from verl_tui.sources.formats.trainer_logs import in_checkpoints, trainer_state
 
 if TYPE_CHECKING:
     import os
@@ -106,7 +107,7 @@ class DirectoryWalk:
             entries = [names[mlflow_files.META]]  # all that lies beside is read with it
         below = self._read(entries, here, depth)
         here.files += error_logs(here)
-        state = filter(None, [trainer_state.in_checkpoints(directory, entries)])
+        state = filter(None, [in_checkpoints(directory, entries)])
         here.files += [FoundFile(one, trainer_state) for one in state]
         note_log(here, f"{WANDB}/{wandb}" if wandb else "")
         self._drop_stepless(here, below)

@@ -36,8 +36,8 @@ from verl_tui.sources.files.compressed import (
 from verl_tui.sources.files.paths import checkpoint_step, is_folder
 from verl_tui.sources.files.rotated import base
 from verl_tui.sources.files.tail import opened
-from verl_tui.sources.formats import HEAD, mlflow_files, no_logs, swanlab, tutorial
-from verl_tui.sources.formats.catalog import format_of
+from verl_tui.sources.formats import HEAD, mlflow_files, swanlab, tutorial
+from verl_tui.sources.formats.catalog import SINGLE, format_of, is_single, why_none
 from verl_tui.sources.formats.console import first_signs
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.tensorboard import reader as tensorboard
@@ -387,7 +387,7 @@ class Probe:
             doubted = before.known and before.known.sure and not before.begun
             continued = same and status.st_size >= before.size
             known = None if continued and doubted else before.known
-        why = "" if known else no_logs.reason(data) or why_unread(data) or UNKNOWN
+        why = "" if known else why_none(data) or why_unread(data) or UNKNOWN
         look = _Look(status.st_size, status.st_ino, first, known, begun, binary, why)
         self._looks[path] = look
         was = before.known.format if before.known else None
@@ -446,10 +446,10 @@ def _assumed(path: Path, begin: bytes) -> Format:
     Raises:
         NoLogError: It is no text, or known to be something else.
     """
-    if (what := no_logs.reason(begin)) is not None:
+    if (what := why_none(begin)) is not None:
         raise NoLogError(f"is {what}")
-    if no_logs.is_single(begin):
-        raise NoLogError(f"holds {no_logs.SINGLE}", waits=True)
+    if is_single(begin):
+        raise NoLogError(f"holds {SINGLE}", waits=True)
     if is_binary(begin):
         raise NoLogError(f"is {why_unread(begin) or 'a binary file, not a log'}")
     is_json = uncompressed_name(path).suffix in (".jsonl", ".json")

@@ -18,7 +18,7 @@ from verl_tui.sources.fields.jsonl import first_value, integer, values_in, value
 from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
 from verl_tui.sources.fields.steps import TRAINED, is_sure_name
 from verl_tui.sources.formats import filelogger, tutorial
-from verl_tui.sources.formats.documents import WholeReader
+from verl_tui.sources.formats.format import WholeReader
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:

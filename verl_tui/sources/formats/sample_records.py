@@ -17,7 +17,8 @@ from verl_tui.sources.fields.jsonl import JsonDecoder, first_object, values_of
 from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.fields.sample import plain_record
-from verl_tui.sources.formats.documents import WholeReader
+from verl_tui.sources.formats.console.decoder import ConsoleDecoder
+from verl_tui.sources.formats.format import FileFormat, WholeReader
 from verl_tui.sources.formats.lines import LineReader
 from verl_tui.words import counted
 
@@ -153,3 +154,22 @@ def _begins_document(data: bytes) -> bool:
         return False
     sample = RewardSum().sample(plain_record(first), None)
     return sample is not None and sample.score is not None
+
+
+class Generations(ConsoleDecoder):
+    """Reads EasyR1's `generations.log`, the samples of its validations as it prints them
+    (verl/utils/logger/gen_logger.py:52-57).
+    """
+
+    @property
+    def note(self) -> str | None:
+        """Return what is not known of them."""
+        return "samples of validations: they state no step"
+
+
+generations = FileFormat(
+    "EasyR1 generations",
+    rank,
+    lambda _, head: head.startswith(b"[prompt] ") and b"\n[output] " in head,
+    lambda _: LineReader(Generations()),
+)

@@ -30,8 +30,7 @@ from verl_tui.sources.fields.jsonl import JsonDecoder, first_object, integer, lo
 from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.fields.sample import is_validation, plain_field, read_sample
 from verl_tui.sources.files.tail import opened
-from verl_tui.sources.formats.documents import WholeReader
-from verl_tui.sources.formats.format import FileFormat
+from verl_tui.sources.formats.format import FileFormat, WholeReader
 from verl_tui.sources.formats.lines import LineReader
 from verl_tui.text import one_line
 

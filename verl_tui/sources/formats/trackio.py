@@ -34,7 +34,7 @@ from verl_tui.sources.fields.setting_values import flatten_settings
 from verl_tui.sources.fields.steps import stated_step, step_fields
 from verl_tui.sources.files.paths import is_file, status_at
 from verl_tui.sources.files.polled import PolledSource
-from verl_tui.sources.formats.documents import NoReader
+from verl_tui.sources.formats.format import NoReader
 from verl_tui.text import one_line
 from verl_tui.times import parse_time
 
