@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from verl_tui.sources.discovery import passed_over
 from verl_tui.sources.discovery.found import (
     WANDB,
-    CheckpointHome,
     Folder,
     FoundFile,
     log_name,
@@ -70,7 +69,8 @@ class DirectoryWalk:
         """Files that are not shown though their names look like logs, and why."""
         self.silent: dict[Path, str] = {}
         """Other files that may become logs: empty ones, and such as are called as any text is."""
-        self.homes: list[CheckpointHome] = []
+        self.homes: list[Path] = []
+        """Those in which checkpoints lie."""
 
     def runs(self) -> list[Folder]:
         """Return the runs at and below the path."""
@@ -102,7 +102,7 @@ class DirectoryWalk:
         if depth and here.files and plain:
             return [here]  # of settings or dumps and nothing else, as verl's are
         self.walked.add(directory)
-        self.homes += [CheckpointHome(directory, self.top)] * is_home(entries)
+        self.homes += [directory] * is_home(entries)
         if names.keys() >= _MLFLOWS:
             entries = [names[mlflow_files.META]]  # all that lies beside is read with it
         below = self._read(entries, here, depth)

@@ -21,7 +21,6 @@ from verl_tui.sources.discovery.directory_walk import (
     settings_file,
 )
 from verl_tui.sources.discovery.found import (
-    CheckpointHome,
     Folder,
     FoundFile,
     FoundRun,
@@ -30,7 +29,6 @@ from verl_tui.sources.discovery.found import (
 from verl_tui.sources.discovery.grouping import named_runs
 from verl_tui.sources.discovery.passed_over import PassedOver, sentences
 from verl_tui.sources.discovery.probing import (
-    MOST_ODD,
     NoLogError,
     Probe,
     list_entries,
@@ -60,7 +58,7 @@ _HIGHEST = 4
 """Directories gone up to where a run's logs and its checkpoints lie side by side."""
 
 
-def homes_around(directory: Path) -> list[CheckpointHome]:
+def homes_around(directory: Path) -> dict[Path, bool]:
     """Return where the run with logs in a directory keeps its checkpoints: there, or beside it."""
     found = []
     place = directory
@@ -72,17 +70,22 @@ def homes_around(directory: Path) -> list[CheckpointHome]:
         if not naming.is_generic(place.name):
             break
         place = place.parent
-    return [CheckpointHome(home, directory) for home in found]
+    return dict.fromkeys(found, False)
 
 
 def with_checkpoints(
-    runs: Sequence[FoundRun], found: Sequence[CheckpointHome]
+    runs: Sequence[FoundRun], found: Mapping[Path, bool]
 ) -> list[FoundRun]:
     """Return the runs with their checkpoints.
 
     Checkpoints belong to the run whose files lie nearest. If several are equally near, they belong
     to the one whose name is in their path; if there is none, to all: jobs that resume each other
-    share them.
+    share them. Those that the user named alone fit no several runs.
+
+    Args:
+        runs: The runs.
+        found: The directories in which checkpoints lie, true where what the user named holds
+            nothing else.
     """
     names = list(map(_names, runs))
     below: dict[Path, list[int]] = {}
@@ -91,32 +94,20 @@ def with_checkpoints(
         own = {run.directory, *(file.path.parent for file in run.files)}
         for place in {place for one in own for place in (one, *one.parents)}:
             below.setdefault(place, []).append(at)
-    owned: list[dict[Path, None]] = [{} for _ in runs]
-    for home in found:
-        for at in _owners(home, names, below):
-            owned[at][home.path] = None
+    owned: list[list[Path]] = [[] for _ in runs]
+    for home, given in found.items() if runs else ():
+        top = Path(home.anchor) if given else home
+        nearest = next(one for one in (top, *top.parents) if one in below)
+        near = below[nearest]
+        common = set.intersection(*(names[at] for at in near)) if len(near) > 1 else ()
+        path = set(home.parts[len(nearest.parts) :])
+        named = [at for at in near if names[at].difference(common) & path]
+        for at in named or (near if len(near) == 1 or not given else ()):
+            owned[at].append(home)
     return [
         run._replace(checkpoints=tuple(mine))
         for run, mine in zip(runs, owned, strict=True)
     ]
-
-
-def _owners(
-    home: CheckpointHome,
-    names: Sequence[set[str]],
-    below: Mapping[Path, Sequence[int]],
-) -> Sequence[int]:
-    """Return the runs that checkpoints belong to."""
-    places = (one for one in (home.path, *home.path.parents) if one in below)
-    nearest = next(places, home.top)
-    if home.given or not nearest.is_relative_to(home.top):
-        nearest = home.top
-    near = range(len(names)) if home.given else below.get(nearest, ())
-    common = set.intersection(*(names[at] for at in near)) if len(near) > 1 else ()
-    path = set(home.path.parts[0 if home.given else len(nearest.parts) :])
-    named = [at for at in near if names[at].difference(common) & path]
-    # those that the user named alone fit no several runs
-    return named or (near if len(near) == 1 or not home.given else ())
 
 
 def _names(run: FoundRun) -> set[str]:
@@ -178,13 +169,14 @@ class Finder:
                 continue
             for path in self._expand(spec):
                 self._find(path)
-        runs = self._within.split(named_runs(self._folders))
-        owners = with_checkpoints(runs, self._homes) if self._homes else runs
+        runs = with_checkpoints(
+            self._within.split(named_runs(self._folders)), self._homes
+        )
         self._pass_over(self._within.passed)
-        shown = {str(file.path) for run in owners for file in run.files}
+        shown = {str(file.path) for run in runs for file in run.files}
         passed = dict.fromkeys(self._passed_over)
         return Discovery(
-            tuple(owners),
+            tuple(runs),
             tuple(dict.fromkeys(self._problems)),
             tuple(dict.fromkeys(self._waiting)),
             tuple(entry for entry in passed if entry.path not in shown),
@@ -194,7 +186,10 @@ class Finder:
         self._probe.begin()
         self.directories: set[Path] = set()
         """Directories in which something may appear or grow."""
-        self._homes: list[CheckpointHome] = []
+        self._homes: dict[Path, bool] = {}
+        """The directories in which checkpoints lie, true where what the user named holds nothing
+        else.
+        """
         self._folders: list[Folder] = []
         self._passed_over: list[PassedOver] = []
         self._problems: list[str] = []
@@ -245,7 +240,7 @@ class Finder:
             return
         folder = Folder(path.parent, [file], stem=stem(path))
         folder.files += [*error_logs(folder), *self._beside(file)]
-        self._homes += homes_around(path.parent)
+        self._homes |= homes_around(path.parent)
         self._folders.append(folder)
 
     def _find_below(self, path: Path) -> None:
@@ -261,9 +256,9 @@ class Finder:
             folder.alone = len(found) == 1
         self._folders.extend(found)
         if any(file.format for folder in found for file in folder.files):
-            self._homes += walk.homes
+            self._homes |= dict.fromkeys(walk.homes, False)
             if naming.is_generic(path.resolve().name):
-                self._homes += homes_around(path)
+                self._homes |= homes_around(path)
         elif reason is None:
             self._add_bare_homes(path, walk)
         crowded = sorted(self._probe.crowded & walk.walked)
@@ -282,8 +277,8 @@ class Finder:
         found = walk.homes
         if path.name in HOMES or checkpoint_step(path.name) is not None:
             home = path if path.name in HOMES else path.parent
-            found = [*found, *(CheckpointHome(one, path) for one in homes(home))]
-        self._homes += [home._replace(given=True) for home in found]
+            found = [*found, *homes(home)]
+        self._homes = dict.fromkeys(found, True) | self._homes
         if found and len(self.specs) > 1:
             return
         opened = (

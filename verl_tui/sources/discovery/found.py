@@ -70,16 +70,6 @@ class FoundRun(NamedTuple):
     """Directories in which its checkpoints lie."""
 
 
-class CheckpointHome(NamedTuple):
-    """A directory in which checkpoints lie."""
-
-    path: Path
-    top: Path
-    """Path that the user named when it was found."""
-    given: bool = False
-    """True if what the user named holds nothing else."""
-
-
 @dataclass(slots=True, eq=False)
 class Folder:
     """Files of what may be one run, while the tree is walked."""
