@@ -16,7 +16,7 @@ from verl_tui.records import Dump, Sample
 from verl_tui.rendering.samples.query import SampleQuery
 from verl_tui.rendering.text.search import Search
 from verl_tui.runs.samples import Place, Samples
-from verl_tui.sources.folders.dump_file import DumpFile
+from verl_tui.sources.folders.dumps import DumpFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,9 +15,8 @@ from log_reading import drain, read_run, values
 
 from verl_tui.records import Sample, Unreadable
 from verl_tui.sources.fields.rewards import RewardSum
-from verl_tui.sources.formats import completions, parquet
 from verl_tui.sources.formats.catalog import FORMATS
-from verl_tui.sources.formats.wandb import sample_tables as wandb_tables
+from verl_tui.sources.formats.tables import completions, parquet, wandb_tables
 from verl_tui.sources.source import FileSource
 
 MADE = (

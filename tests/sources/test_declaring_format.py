@@ -35,7 +35,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
         "    console,\n)", "    diary,\n    console,\n)"
     )
     entered = entered.replace(
-        "    filelogger,\n    gen", "    diary,\n    filelogger,\n    gen"
+        "import (\n    filelogger", "import (\n    diary,\n    filelogger"
     )
     catalog.write_text(entered)
     (folder / "logs").mkdir()

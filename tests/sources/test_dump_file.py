@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from verl_tui.records import Sample, SampleFacts, Unreadable
-from verl_tui.sources.folders.dump_file import DumpFile
+from verl_tui.sources.folders.dumps import DumpFile
 from verl_tui.text import safe
 
 if TYPE_CHECKING:

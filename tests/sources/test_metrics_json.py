@@ -42,7 +42,6 @@ TEXTS = {
     "records over several lines": "\n".join(
         json.dumps(one, indent=2) for one in RECORDS
     ),
-    "a list that has no end yet": json.dumps(RECORDS, indent=1).rstrip("]\n") + ",\n",
 }
 
 

@@ -11,7 +11,7 @@ from log_reading import drain, read_run, values
 from verl_tui.records import Record, Sample, Unreadable
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.folders.step_files import TableFolder
-from verl_tui.sources.formats import parquet
+from verl_tui.sources.formats.tables import parquet
 
 if TYPE_CHECKING:
     from pathlib import Path

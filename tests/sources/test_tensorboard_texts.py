@@ -24,7 +24,6 @@ def read(
         "**Prompt**: What is 1 + 1?  \n**Completion**: It is 2.  \n**Score**: 0.5  \n",
         "### Prompt\nWhat is 1 + 1?\n\n### Response\nIt is 2.\n\n### Reward\n0.5\n",
         "## Question:\nWhat is 1 + 1?\n## Answer:\nIt is 2.\n## Score:\n0.5",
-        "Step: 7 | Reward: 0.5\nPrompt: What is 1 + 1?\nResponse: It is 2.",
     ],
 )
 def test_a_sample_however_it_is_written(text: str) -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from log_reading import read_run, read_runs, values
 
 from verl_tui.records import MetricRows, Sample
-from verl_tui.sources.formats.trackio.run_follower import TrackioSource
+from verl_tui.sources.formats.trackio import TrackioSource
 
 if TYPE_CHECKING:
     from verl_tui.records import Record

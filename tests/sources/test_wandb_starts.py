@@ -12,7 +12,7 @@ from verl_tui.config import Config
 from verl_tui.monitor import Monitor, load
 from verl_tui.runs.views.state import State, state
 from verl_tui.sources.discovery.found import FoundFile
-from verl_tui.sources.discovery.wandb_copies import reports
+from verl_tui.sources.discovery.grouping import reports
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.formats.console import reader as console
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from log_reading import drain, feed_in_pieces
 
 from verl_tui.records import Sample
-from verl_tui.sources.formats.wandb import sample_tables as wandb_tables
+from verl_tui.sources.formats.tables import wandb_tables
 from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:

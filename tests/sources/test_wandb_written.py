@@ -176,8 +176,8 @@ def test_what_wandb_itself_writes_is_read_value_for_value(offline):
 def test_a_run_of_wandb_is_found_with_all_it_left(offline):
     run = read_run(offline)
     assert (run.step, state(run, run.last_record or 0.0)) == (58, State.CRASHED)
-    assert {key: run.settings[f"wandb.{key}"] for key in ("project", "name", "group", "job_type", "tags")} == {
-        "project": "p", "name": "n", "group": "g", "job_type": "j", "tags": "a, b",
+    assert {key: run.settings[f"wandb.{key}"] for key in ("project", "name", "group", "job_type")} == {
+        "project": "p", "name": "n", "group": "g", "job_type": "j",
     }  # fmt: skip
     assert (run.settings["actor.lr"], run.settings["late.z"], run.settings["s"]) == (
         1e-6,

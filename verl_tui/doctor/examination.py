@@ -16,7 +16,7 @@ from verl_tui.runs.views.provenance import has_estimated_steps
 from verl_tui.runs.views.state import state, unread_form
 from verl_tui.sources.discovery import passed_over
 from verl_tui.sources.files.compressed import DEEPEST, PACKED, head
-from verl_tui.sources.formats import no_logs
+from verl_tui.sources.formats import catalog
 from verl_tui.sources.formats.console.unknown import NOTE, entry_for
 from verl_tui.text import one_line
 from verl_tui.words import counted
@@ -75,7 +75,7 @@ def wrong(found: Mapping[str, Any]) -> list[str]:
     sentences += [
         f"{one['path']}: {one['reason']}"
         for one in found["passed_over"]
-        if one["reason"] not in _USUAL and not one["reason"].startswith(no_logs.BEGIN)
+        if one["reason"] not in _USUAL and not one["reason"].startswith(catalog.NO_LOG)
     ]
     for run in found["runs"]:
         if run["unread_form"]:

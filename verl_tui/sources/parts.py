@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from verl_tui.records import Record
-    from verl_tui.sources.formats.format import Format, PartReader
+    from verl_tui.sources.formats.format import Format, Reader
 
 LONGEST_OPENING = 4 * 2**20
 """Bytes at the beginning of a log that are read at most to learn how to read on: the history of a
@@ -63,7 +63,7 @@ class LogParts:
         """
         return self.parts.begin(self._read, at, stop) if at > 0 else 0
 
-    def reader(self, start: int) -> PartReader:
+    def reader(self, start: int) -> Reader:
         """Return a reader of the bytes from a place on, at which a record begins.
 
         Raises:
@@ -109,7 +109,7 @@ class LogParts:
         ]
 
     @cached_property
-    def _opening(self) -> tuple[PartReader, Sequence[Record]]:
+    def _opening(self) -> tuple[Reader, Sequence[Record]]:
         """The reader of the beginning, and its facts about the whole run."""
         reader = self._format.reader(self.path)
         records: list[Record] = []
@@ -155,7 +155,7 @@ class EndSource(FileSource):
         self._wanted = wanted
         self.log = LogParts(path, format)
         """The log, for parts before its end."""
-        self._part: PartReader | None = None
+        self._part: Reader | None = None
         """Reads its end; None before that was found."""
         self._beginning: tuple[Record, ...] = ()
         self.start = 0

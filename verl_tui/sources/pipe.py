@@ -16,6 +16,7 @@ from verl_tui.sources.files.tail import CHUNK, Chunk
 from verl_tui.sources.formats import HEAD
 from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.formats.console import reader as console
+from verl_tui.sources.formats.format import Reader
 from verl_tui.sources.source import FIRST, FileSource
 
 if TYPE_CHECKING:
@@ -84,10 +85,8 @@ def reader(path: Path) -> HeldReader:
     return HeldReader()
 
 
-class HeldReader:
+class HeldReader(Reader):
     """Holds the first lines back until they show the format."""
-
-    note = None
 
     def __init__(self) -> None:
         self.held = b""

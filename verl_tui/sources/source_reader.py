@@ -12,12 +12,13 @@ from verl_tui.sources.discovery.runs_in_files import is_trackio
 from verl_tui.sources.files.compressed import is_compressed
 from verl_tui.sources.files.paths import file_and_part, is_folder
 from verl_tui.sources.folders.dumps import DumpSource
-from verl_tui.sources.folders.mlflow_run import MlflowRun
 from verl_tui.sources.folders.setting_files import SettingsSource
 from verl_tui.sources.folders.step_files import TableFolder
-from verl_tui.sources.formats import filelogger, mlflow_files, parquet, rollouts
+from verl_tui.sources.formats import filelogger, mlflow_files, rollouts
 from verl_tui.sources.formats.console import reader as console
-from verl_tui.sources.formats.trackio.run_follower import TrackioSource
+from verl_tui.sources.formats.mlflow_files import MlflowRun
+from verl_tui.sources.formats.tables import parquet
+from verl_tui.sources.formats.trackio import TrackioSource
 from verl_tui.sources.formats.wandb import reader as wandb
 from verl_tui.sources.http.served import AddressSource
 from verl_tui.sources.pipe import PipeSource

@@ -9,7 +9,7 @@ from verl_tui.on_demand.samples.sample_page import SamplePage
 from verl_tui.records import Sample
 from verl_tui.runs.samples import Place
 from verl_tui.sources.files.paths import why
-from verl_tui.sources.folders.dump_file import dump_at
+from verl_tui.sources.folders.dumps import dump_at
 
 if TYPE_CHECKING:
     import threading

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from verl_tui.records import Sample
-from verl_tui.sources.folders.dump_file import dump_at
+from verl_tui.sources.folders.dumps import dump_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

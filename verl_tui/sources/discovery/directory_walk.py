@@ -6,18 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.sources.discovery import passed_over
-from verl_tui.sources.discovery.checkpoint_owners import CheckpointHome
-from verl_tui.sources.discovery.directory_entries import (
-    HYDRA,
-    NameClass,
-    classify_name,
-    is_bookkeeping,
-    is_skipped,
-    is_worth_reporting,
-    leads_within,
-    list_entries,
-    wandb_id,
-)
 from verl_tui.sources.discovery.found import (
     WANDB,
     Folder,
@@ -27,15 +15,28 @@ from verl_tui.sources.discovery.found import (
 )
 from verl_tui.sources.discovery.grouping import grouped_runs
 from verl_tui.sources.discovery.passed_over import EMPTY, is_data
-from verl_tui.sources.discovery.probing import title_in
+from verl_tui.sources.discovery.probing import (
+    HYDRA,
+    NameClass,
+    classify_name,
+    is_bookkeeping,
+    is_skipped,
+    is_worth_reporting,
+    leads_within,
+    list_entries,
+    title_in,
+    wandb_id,
+)
 from verl_tui.sources.files import rotated
 from verl_tui.sources.files.paths import is_file, is_folder
 from verl_tui.sources.folders.checkpoint_folders import is_home
 from verl_tui.sources.folders.setting_files import NAMES as SETTINGS
 from verl_tui.sources.folders.setting_files import is_settings
-from verl_tui.sources.formats import mlflow_files, parquet, rollouts, trainer_state
+from verl_tui.sources.formats import mlflow_files, rollouts
+from verl_tui.sources.formats.catalog import OWN
 from verl_tui.sources.formats.console import reader as console
-from verl_tui.sources.formats.no_logs import OWN
+from verl_tui.sources.formats.tables import parquet, table_step
+from verl_tui.sources.formats.trainer_logs import in_checkpoints, trainer_state
 
 if TYPE_CHECKING:
     import os
@@ -68,7 +69,8 @@ class DirectoryWalk:
         """Files that are not shown though their names look like logs, and why."""
         self.silent: dict[Path, str] = {}
         """Other files that may become logs: empty ones, and such as are called as any text is."""
-        self.homes: list[CheckpointHome] = []
+        self.homes: list[Path] = []
+        """Those in which checkpoints lie."""
 
     def runs(self) -> list[Folder]:
         """Return the runs at and below the path."""
@@ -100,12 +102,12 @@ class DirectoryWalk:
         if depth and here.files and plain:
             return [here]  # of settings or dumps and nothing else, as verl's are
         self.walked.add(directory)
-        self.homes += [CheckpointHome(directory, self.top)] * is_home(entries)
+        self.homes += [directory] * is_home(entries)
         if names.keys() >= _MLFLOWS:
             entries = [names[mlflow_files.META]]  # all that lies beside is read with it
         below = self._read(entries, here, depth)
         here.files += error_logs(here)
-        state = filter(None, [trainer_state.in_checkpoints(directory, entries)])
+        state = filter(None, [in_checkpoints(directory, entries)])
         here.files += [FoundFile(one, trainer_state) for one in state]
         note_log(here, f"{WANDB}/{wandb}" if wandb else "")
         self._drop_stepless(here, below)
@@ -195,7 +197,7 @@ def _is_of_step(name: str, dumps: Sequence[FoundFile]) -> bool:
     """Return whether a file or folder holds a step's samples in a directory of such."""
     step = rollouts.step_in(name)
     of_dump = step is not None and any(one.format is rollouts for one in dumps)
-    return of_dump or bool(dumps and parquet.table_step(name) is not None)
+    return of_dump or bool(dumps and table_step(name) is not None)
 
 
 def _log_names(file: FoundFile) -> set[str]:
@@ -221,7 +223,7 @@ def extras_in(directory: Path, names: Iterable[str], probe: Probe) -> list[Found
         for name in steps
         for path in rollouts.files_of(directory / name, layout or rollouts.VERL)
     )
-    tables = (directory / one for one in names if parquet.table_step(one) is not None)
+    tables = (directory / one for one in names if table_step(one) is not None)
     some = ((rollouts, dumps), (parquet, tables))
     return [FoundFile(directory, one) for one, files in some if probe.any(files, one)]
 

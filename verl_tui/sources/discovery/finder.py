@@ -1,4 +1,6 @@
-"""Find the runs behind the paths that a user names, again and again: runs appear later."""
+"""Find the runs behind the paths that a user names, again and again: runs appear later; assign
+directories of checkpoints to them.
+"""
 
 from __future__ import annotations
 
@@ -12,25 +14,25 @@ from typing import TYPE_CHECKING
 
 from verl_tui.sources import pipe
 from verl_tui.sources.discovery import naming, passed_over
-from verl_tui.sources.discovery.checkpoint_owners import (
-    CheckpointHome,
-    homes_around,
-    with_checkpoints,
-)
-from verl_tui.sources.discovery.directory_entries import list_entries
 from verl_tui.sources.discovery.directory_walk import (
     DirectoryWalk,
     error_logs,
     extras_in,
     settings_file,
 )
-from verl_tui.sources.discovery.found import Folder, FoundFile, FoundRun, stem
+from verl_tui.sources.discovery.found import (
+    Folder,
+    FoundFile,
+    FoundRun,
+    stem,
+)
 from verl_tui.sources.discovery.grouping import named_runs
 from verl_tui.sources.discovery.passed_over import PassedOver, sentences
 from verl_tui.sources.discovery.probing import (
     MOST_ODD,
     NoLogError,
     Probe,
+    list_entries,
     reason_of,
 )
 from verl_tui.sources.discovery.runs_in_files import RunsInFiles
@@ -47,9 +49,74 @@ from verl_tui.sources.folders.setting_files import is_settings
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from verl_tui.sources.discovery.found import FoundRun
     from verl_tui.sources.http.addresses import Unreached
+
+
+_HIGHEST = 4
+"""Directories gone up to where a run's logs and its checkpoints lie side by side."""
+
+
+def homes_around(directory: Path) -> dict[Path, bool]:
+    """Return where the run with logs in a directory keeps its checkpoints: there, or beside it."""
+    found = []
+    place = directory
+    for _ in range(_HIGHEST + 1):
+        found += homes(place, 0)
+        for name in HOMES:
+            found += homes(place / name)
+        place = Path(os.path.realpath(place))
+        if not naming.is_generic(place.name):
+            break
+        place = place.parent
+    return dict.fromkeys(found, False)
+
+
+def with_checkpoints(
+    runs: Sequence[FoundRun], found: Mapping[Path, bool]
+) -> list[FoundRun]:
+    """Return the runs with their checkpoints.
+
+    Checkpoints belong to the run whose files lie nearest. If several are equally near, they belong
+    to the one whose name is in their path; if there is none, to all: jobs that resume each other
+    share them. Those that the user named alone fit no several runs.
+
+    Args:
+        runs: The runs.
+        found: The directories in which checkpoints lie, true where what the user named holds
+            nothing else.
+    """
+    names = list(map(_names, runs))
+    below: dict[Path, list[int]] = {}
+    """The runs with files at or below each directory."""
+    for at, run in enumerate(runs):
+        own = {run.directory, *(file.path.parent for file in run.files)}
+        for place in {place for one in own for place in (one, *one.parents)}:
+            below.setdefault(place, []).append(at)
+    owned: list[list[Path]] = [[] for _ in runs]
+    for home, given in found.items() if runs else ():
+        top = Path(home.anchor) if given else home
+        nearest = next(one for one in (top, *top.parents) if one in below)
+        near = below[nearest]
+        common = set.intersection(*(names[at] for at in near)) if len(near) > 1 else ()
+        path = set(home.parts[len(nearest.parts) :])
+        named = [at for at in near if names[at].difference(common) & path]
+        for at in named or (near if len(near) == 1 or not given else ()):
+            owned[at].append(home)
+    return [
+        run._replace(checkpoints=tuple(mine))
+        for run, mine in zip(runs, owned, strict=True)
+    ]
+
+
+def _names(run: FoundRun) -> set[str]:
+    """Return the names that a run's checkpoints may lie under."""
+    stems = {stem(file.path) for file in run.files if file.is_log}
+    titles = {file.title for file in run.files}
+    names = {run.name, run.directory.name, *stems, *titles}
+    return {name for name in names if name and not naming.is_generic(name)}
 
 
 _CROWDED = f"only {MOST_ODD} of its files of unknown kinds were looked at"
@@ -103,13 +170,14 @@ class Finder:
                 continue
             for path in self._expand(spec):
                 self._find(path)
-        runs = self._within.split(named_runs(self._folders))
-        owners = with_checkpoints(runs, self._homes) if self._homes else runs
+        runs = with_checkpoints(
+            self._within.split(named_runs(self._folders)), self._homes
+        )
         self._pass_over(self._within.passed)
-        shown = {str(file.path) for run in owners for file in run.files}
+        shown = {str(file.path) for run in runs for file in run.files}
         passed = dict.fromkeys(self._passed_over)
         return Discovery(
-            tuple(owners),
+            tuple(runs),
             tuple(dict.fromkeys(self._problems)),
             tuple(dict.fromkeys(self._waiting)),
             tuple(entry for entry in passed if entry.path not in shown),
@@ -119,7 +187,10 @@ class Finder:
         self._probe.begin()
         self.directories: set[Path] = set()
         """Directories in which something may appear or grow."""
-        self._homes: list[CheckpointHome] = []
+        self._homes: dict[Path, bool] = {}
+        """The directories in which checkpoints lie, true where what the user named holds nothing
+        else.
+        """
         self._folders: list[Folder] = []
         self._passed_over: list[PassedOver] = []
         self._problems: list[str] = []
@@ -170,7 +241,7 @@ class Finder:
             return
         folder = Folder(path.parent, [file], stem=stem(path))
         folder.files += [*error_logs(folder), *self._beside(file)]
-        self._homes += homes_around(path.parent)
+        self._homes |= homes_around(path.parent)
         self._folders.append(folder)
 
     def _find_below(self, path: Path) -> None:
@@ -186,9 +257,9 @@ class Finder:
             folder.alone = len(found) == 1
         self._folders.extend(found)
         if any(file.format for folder in found for file in folder.files):
-            self._homes += walk.homes
+            self._homes |= dict.fromkeys(walk.homes, False)
             if naming.is_generic(path.resolve().name):
-                self._homes += homes_around(path)
+                self._homes |= homes_around(path)
         elif reason is None:
             self._add_bare_homes(path, walk)
         crowded = sorted(self._probe.crowded & walk.walked)
@@ -207,8 +278,8 @@ class Finder:
         found = walk.homes
         if path.name in HOMES or checkpoint_step(path.name) is not None:
             home = path if path.name in HOMES else path.parent
-            found = [*found, *(CheckpointHome(one, path) for one in homes(home))]
-        self._homes += [home._replace(given=True) for home in found]
+            found = [*found, *homes(home)]
+        self._homes = dict.fromkeys(found, True) | self._homes
         if found and len(self.specs) > 1:
             return
         opened = (

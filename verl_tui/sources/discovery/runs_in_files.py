@@ -8,15 +8,14 @@ own.
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from verl_tui.sources.discovery import naming
 from verl_tui.sources.discovery.found import FoundRun
 from verl_tui.sources.files.compressed import head
 from verl_tui.sources.files.paths import status_at, unescaped
-from verl_tui.sources.formats import metrics_csv
-from verl_tui.sources.formats.trackio import database
+from verl_tui.sources.formats import metrics_csv, trackio
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -32,18 +31,11 @@ _LONGEST_HEADER = 2**20
 """Bytes of a table's header that are looked at."""
 _MOST_RUNS = 100
 """Runs of one table that are shown."""
-_LATEST = """
-    SELECT run_name FROM (
-        SELECT run_name, 0 AS written, id FROM configs
-        UNION ALL SELECT run_name, 1, max(id) FROM metrics GROUP BY run_name
-    ) ORDER BY written, id
-"""
-"""The names in a database of trackio, the run that was written last at the end."""
 
 
 def is_trackio(file: FoundFile) -> bool:
     """True if a file is a database of trackio."""
-    return file.format is not None and file.format.name == database.name
+    return file.format is not None and file.format.name == trackio.name
 
 
 class RunsInFiles:
@@ -58,7 +50,7 @@ class RunsInFiles:
     def passed(self) -> Iterator[tuple[Path, str]]:
         """The files some of whose runs are not shown, and how many."""
         for path, parts in self._known.items():
-            if path.suffix != database.SUFFIX and len(parts) > _MOST_RUNS:
+            if path.suffix != trackio.SUFFIX and len(parts) > _MOST_RUNS:
                 left_out = len(parts) - _MOST_RUNS
                 yield path, f"{left_out:,} further runs in it are not shown"
 
@@ -73,7 +65,7 @@ class RunsInFiles:
         for at, run in enumerate(found):
             logs = [file for file in run.files if file.is_log]
             if len(logs) == 1 and is_trackio(logs[0]):
-                place, _ = database.database_of(logs[0].path)
+                place, _ = trackio.database_of(logs[0].path)
                 stored[at] = place.with_suffix("").parts
         names = naming.distinct([found[at].name for at in stored], [*stored.values()])
         for at, name in zip(stored, names, strict=True):
@@ -107,7 +99,7 @@ class RunsInFiles:
         table = file.format is not None and file.format.name == metrics_csv.name
         if not table and not is_trackio(file):
             return {}
-        states = map(status_at, (path, database.log_of(path)))
+        states = map(status_at, (path, trackio.log_of(path)))
         stamp = [(one.st_mtime, one.st_size) if one else None for one in states]
         if self._stamps.get(path) != stamp:
             with suppress(OSError, ValueError, sqlite3.Error):
@@ -118,10 +110,10 @@ class RunsInFiles:
 
 
 def _in_database(path: Path) -> RunParts:
-    with closing(database.open_database(path)) as opened:
-        names = [str(name) for (name,) in opened.execute(_LATEST)]
-    last = reversed(dict.fromkeys(reversed(names)))
-    return {name.replace("\0", "") or "unnamed": naming.visible(name) for name in last}
+    return {
+        name.replace("\0", "") or "unnamed": naming.visible(name)
+        for name in trackio.runs_in(path)
+    }
 
 
 def _in_table(path: Path) -> RunParts:

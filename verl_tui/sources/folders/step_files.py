@@ -14,7 +14,7 @@ from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.files.paths import status_at, why
 from verl_tui.sources.files.polled import PolledSource
 from verl_tui.sources.files.tail import opened
-from verl_tui.sources.formats import parquet
+from verl_tui.sources.formats import tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -114,11 +114,11 @@ class StepFolder(PolledSource):
 class TableFolder(StepFolder):
     """All tables of completions of a directory: each is read once, as soon as it is complete."""
 
-    format = parquet.name
-    rank = parquet.rank
+    format = tables.parquet.name
+    rank = tables.parquet.rank
 
     def __init__(self, directory: Path, ordinal: int = 0) -> None:
-        super().__init__(directory / ALL_TABLES, ordinal, parquet.table_step)
+        super().__init__(directory / ALL_TABLES, ordinal, tables.table_step)
         self._rewards = RewardSum(path=self.path)
         self._figures = SampleFigures()
         self._whole: set[int] = set()
@@ -127,7 +127,7 @@ class TableFolder(StepFolder):
         """Steps whose tables are incomplete at present, which has not been reported yet, and
         why.
         """
-        self._missing = not parquet.is_readable()
+        self._missing = not tables.is_readable()
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return the samples of tables that have come or changed, and whether more wait."""
@@ -152,7 +152,7 @@ class TableFolder(StepFolder):
     @property
     def note(self) -> str | None:
         """Return how rewards were added, or what is missing."""
-        return parquet.MISSING if self._missing else self._rewards.note
+        return tables.MISSING if self._missing else self._rewards.note
 
     def _size(self, step: int) -> int:
         stamp = self.stamps.get(step)
@@ -161,10 +161,10 @@ class TableFolder(StepFolder):
     def _table(self, step: int) -> Iterator[Record]:
         path = self.step_path(step)
         self._broken.pop(step, None)
-        reader = parquet.ParquetReader(path, self._rewards)
+        reader = tables.ParquetReader(path, self._rewards)
         try:
             with opened(path) as file:
-                found = reader.feed(file.read(parquet.LARGEST + 1)) or reader.finish()
+                found = reader.feed(file.read(tables.LARGEST + 1)) or reader.finish()
         except OSError as error:
             found = (Unreadable(1, why(error), ""),)
         for flaw in found:

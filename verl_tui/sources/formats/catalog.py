@@ -1,36 +1,123 @@
-"""All log formats, in the order of trying."""
+"""All log formats, in the order of trying; and what files of JSON are that are no training's log:
+chats, data sets, results of evaluations, settings, and what verl-tui itself wrote.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from verl_tui.patterns import pattern
+from verl_tui.sources.fields.device_fields import unquoted
+from verl_tui.sources.fields.jsonl import first_value, flatten
+from verl_tui.sources.fields.listed_things import listed_thing
+from verl_tui.sources.fields.lists import split
+from verl_tui.sources.fields.sample import read_sample
+from verl_tui.sources.fields.spellings import names
+from verl_tui.sources.fields.steps import is_sure_name
 from verl_tui.sources.formats import (
-    completions,
     filelogger,
-    generations,
     metrics_csv,
     metrics_json,
     mlflow_files,
-    no_logs,
-    parquet,
     rollouts,
     sample_records,
     swanlab,
-    trainer_state,
+    trackio,
     tutorial,
 )
 from verl_tui.sources.formats.console import reader as console
+from verl_tui.sources.formats.console.kept import as_printed
 from verl_tui.sources.formats.prometheus_text import reader as exposition
+from verl_tui.sources.formats.sample_records import generations
+from verl_tui.sources.formats.tables import completions, parquet, wandb_tables
 from verl_tui.sources.formats.tensorboard import reader as tensorboard
-from verl_tui.sources.formats.trackio import database as trackio
-from verl_tui.sources.formats.trainer_logs import llama_factory, swift
+from verl_tui.sources.formats.trainer_logs import llama_factory, swift, trainer_state
 from verl_tui.sources.formats.wandb import reader as wandb
-from verl_tui.sources.formats.wandb import sample_tables as wandb_tables
+from verl_tui.text import one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from verl_tui.sources.formats.format import Format
+
+
+NO_LOG = "no log: "
+"""Begins every reason."""
+OWN = f"{NO_LOG}written by verl-tui itself"
+_OWN = pattern(
+    rb'\s*\{\s*"(?:version":\s*\d{1,3},\s*"(?:runs":\s*\[|baseline":|program":\s*"verl-tui'
+    rb'|versions":\s*\{\s*"verl-tui|run":[^\n]{0,2000}"(?:read|path)":'
+    rb'|title":[^\n]{0,400}\s+"made":\s*\{\s*"verl_tui")|kind":\s*"verl-tui)'
+)
+"""How all answers in JSON, reports, messages and states begin."""
+_CHAT = f"{NO_LOG}a chat: messages, and no record of a step"
+_SAMPLES = f"{NO_LOG}a data set or a chat: texts without a step and without a score"
+_TOKENS = f"{NO_LOG}samples as ids of tokens, without their texts"
+_THINGS = f'{NO_LOG}results or data: one record for each "{{}}", and none of a step'
+_TEXTS = f"{NO_LOG}a list of texts: no record has a number"
+_DOCUMENT = f"{NO_LOG}a JSON document without a list of step records"
+SINGLE = "a single record without a step so far"
+_ROLES = frozenset(names("chat_role"))
+_SAID = frozenset(names("chat_content"))
+_MOST = 200
+"""Records that are looked at."""
+_FIRST = 8
+
+
+def why_none(head: bytes) -> str | None:
+    """Return what a file of JSON is that no format recognises, None where it may become a log."""
+    records = metrics_json.first_records(head, _MOST)
+    certain = _certainly(head, records)
+    if certain == OWN or as_printed(head):
+        return OWN if certain == OWN else None
+    if certain is None and _is_document(head):
+        return _DOCUMENT
+    thing = listed_thing(records[:_FIRST])
+    trained = thing is None and any(map(tutorial.measures, records))
+    if certain or trained or not records:
+        return certain
+    sample = read_sample(records[0])
+    if sample is not None and sample.step is None and sample.score is None:
+        return _SAMPLES
+    if thing is not None:
+        return _THINGS.format(one_line(thing, 60))
+    numbers = any(split(unquoted(flatten(one))).numbers() for one in records)
+    return None if numbers or len(records) == 1 else _TEXTS
+
+
+def _certainly(head: bytes, records: Sequence[dict[str, Any]]) -> str | None:
+    """Return what a file is whose first records are those of no training, whatever follows."""
+    if _OWN.match(head):
+        return OWN
+    chat = all(
+        str(record.get("role", record.get("from"))).lower() in _ROLES
+        and not _SAID.isdisjoint(record)
+        for record in records[:_FIRST]
+    )
+    if records and chat:
+        return _CHAT
+    # open-instruct's traces (open_instruct/rl_utils.py:31-128)
+    tokens = records and {"prompt_tokens", "response_tokens"} <= records[0].keys()
+    return _TOKENS if tokens else None
+
+
+def is_single(head: bytes) -> bool:
+    """Return whether a file holds a single record so far, and of no step."""
+    records = metrics_json.first_records(head, 2)
+    if len(records) != 1 or any(map(is_sure_name, records[0])) or as_printed(head):
+        return False
+    return not tutorial.measures(records[0])
+
+
+def _is_document(head: bytes) -> bool:
+    """Return whether a text is one JSON value over several lines, or a list."""
+    try:
+        value, rest = first_value(head)
+    except ValueError:
+        return False
+    return not rest.strip() and (isinstance(value, list) or b"\n" in head.strip())
+
 
 FORMATS: tuple[Format, ...] = (
     tensorboard,
@@ -59,6 +146,7 @@ FORMATS: tuple[Format, ...] = (
 
 def format_of(path: Path, begin: bytes) -> Format | None:
     """Return the format of a file by its name and first bytes, None where it is no log (yet)."""
-    if no_logs.is_one(begin):
+    records = metrics_json.first_records(begin, _FIRST)
+    if _certainly(begin, records) is not None:
         return None
     return next((one for one in FORMATS if one.matches(path, begin)), None)

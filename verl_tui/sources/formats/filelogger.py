@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from verl_tui.sources.fields.device_fields import unquoted
 from verl_tui.sources.fields.jsonl import (
     Flaw,
     JsonDecoder,
     first_object,
     flatten,
     integer,
-    written_number,
 )
 from verl_tui.sources.fields.lists import histograms, split
 from verl_tui.sources.fields.row_batcher import MetricRow, packed
@@ -34,7 +34,6 @@ name = "verl file logger"
 rank = 6
 anchor = True
 
-_LONGEST_NUMBER = 40
 _MOST_SCHEMAS = 1000
 """Remembered sets of keys: a log may have others in every line."""
 
@@ -78,7 +77,7 @@ class FileLoggerDecoder(JsonDecoder):
         data = record.get("data")
         if step is None or not isinstance(data, dict):
             raise ValueError('no "step" with "data"')
-        parts = split({key: _unquoted(value) for key, value in flatten(data).items()})
+        parts = split(unquoted(flatten(data)))
         kept = {safe(key): value for key, value in parts.numbers().items()}
         return (
             MetricRow(step, tuple(kept), tuple(kept.values())),
@@ -92,14 +91,6 @@ def _names(keys: tuple[str, ...]) -> tuple[str, ...] | None:
     """Return the names of metrics, None where two become one; they hardly ever change."""
     names = tuple(map(safe, keys))
     return names if len(set(names)) == len(keys) else None
-
-
-def _unquoted(value: object) -> object:
-    """Return a number that was written as a text, anything else as it is."""
-    if not isinstance(value, str) or len(value) > _LONGEST_NUMBER:
-        return value
-    known = written_number(value)
-    return value if known is None else known
 
 
 parts = Parts(line_begin, lambda *_: LineReader(FileLoggerDecoder()))

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
+from verl_tui.records import Restart
+from verl_tui.sources.fields.jsonl import unreadable
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
@@ -12,11 +15,12 @@ if TYPE_CHECKING:
     from verl_tui.records import Record
     from verl_tui.sources.fields.row_batcher import MetricRow
 
+
 ReadAt: TypeAlias = "Callable[[int, int], bytes]"
 """Returns bytes of a file, given the place of the first and how many; fewer at the file's end."""
 
 
-class Reader(Protocol):
+class Reader:
     """Turns the bytes of one file into records, the same however they are cut. Raises for no bytes
     whatever.
     """
@@ -26,25 +30,32 @@ class Reader(Protocol):
         """One sentence that users should know about the origin of its figures, None for most
         files.
         """
-        ...
+        return None
+
+    @property
+    def needs_beginning(self) -> bool:
+        """True if what a reader of a part has returned depends on records before it, so that it may
+        differ from what a reading of the whole file gives.
+        """
+        return False
 
     def feed(self, data: bytes) -> Sequence[Record]:
         """Return the records that these next bytes complete; what is not complete waits for
         more.
         """
-        ...
+        raise NotImplementedError
 
     def finish(self) -> Sequence[Record]:
         """Return what only waits for its end, where it is whole without one: nobody may look at
         this file again.
         """
-        ...
+        return ()
 
     def restart(self, reason: str) -> Sequence[Record]:
         """Forget everything: the file starts anew. Return the records of that, mostly a
         `Restart`.
         """
-        ...
+        return (Restart(reason),)
 
 
 class Decoder(Protocol):
@@ -101,17 +112,6 @@ class BufferingDecoder(Decoder, Protocol):
         ...
 
 
-class PartReader(Reader, Protocol):
-    """Reads a part of a file without all that lies before it."""
-
-    @property
-    def needs_beginning(self) -> bool:
-        """True if what it has returned depends on records before the part, so that it may differ
-        from what a reading of the whole file gives.
-        """
-        ...
-
-
 @dataclass(frozen=True)
 class Parts:
     """How to read a part of a file of one format, from a record on."""
@@ -121,7 +121,7 @@ class Parts:
     does, given what returns bytes of the file, the place from which on it may begin, greater than
     0, and the one before which it has to.
     """
-    later: Callable[[Any, int], PartReader]
+    later: Callable[[Any, int], Reader]
     """Returns a fresh reader for a part, given the reader of the file's beginning, which is left as
     it is, and the place at which the part begins.
     """
@@ -156,12 +156,106 @@ class Format(Protocol):
         ...
 
 
+@dataclass(eq=False)
+class FileFormat:
+    """A format of several in one module."""
+
+    name: str
+    rank: int
+    matches: Callable[[Path, bytes], bool]
+    reader: Callable[[Path], Reader]
+    anchor: bool = False
+
+
 @runtime_checkable
 class PartedFormat(Format, Protocol):
     """A format that can be read in parts: its records state their steps."""
 
     parts: Parts
 
-    def reader(self, path: Path) -> PartReader:
-        """Return a fresh reader for a file of this format."""
-        ...
+
+class WholeReader(Reader):
+    """Holds the bytes of a file until it is whole.
+
+    A format says by its own `parse` what they mean.
+    """
+
+    ends: tuple[bytes, ...] = (b"}", b"]")
+    """How a whole file ends, but for blanks."""
+    incomplete = "not complete, or not JSON"
+    """Said of a file that is not whole."""
+    remark = ""
+    """Said of a file that is too large."""
+    once = True
+    """True if nothing is read that follows a whole file."""
+
+    def __init__(self, largest: int) -> None:
+        """Begin; a file of more bytes than `largest` is given up."""
+        self._largest = largest
+        self._begin()
+
+    def _begin(self) -> None:
+        self._held = bytearray()
+        self._is_done = False
+        """True if the file was given up, or nothing that comes can be a part of it."""
+        self._has_complained = False
+
+    def parse(self, data: bytes) -> Iterable[Record]:
+        """Return the records of the bytes that are there.
+
+        Raises:
+            ValueError: They are not whole.
+        """
+        raise NotImplementedError
+
+    def feed(self, data: bytes) -> tuple[Record, ...]:
+        """Return the records once the file is whole."""
+        if self._is_done or not data:
+            return ()
+        self._held += data
+        if len(self._held) > self._largest:
+            self._held.clear()
+            self._is_done = True
+            return self._complain(f"larger than {self._largest >> 20} MiB{self.remark}")
+        if not self._held[-64:].rstrip().endswith(self.ends):
+            return ()
+        try:
+            records = tuple(self.parse(bytes(self._held)))
+        except ValueError:  # the end of something within: more may follow
+            return ()
+        self._read_on()
+        return records
+
+    def _read_on(self) -> None:
+        """Expect something new behind what was whole."""
+        self._held.clear()
+        self._is_done = self.once
+
+    def finish(self) -> tuple[Record, ...]:
+        """Return a complaint where the file is not whole: nothing more comes."""
+        if self._is_done or not self._held.strip():
+            return ()
+        return self._complain(self.incomplete)
+
+    def restart(self, reason: str) -> tuple[Record, ...]:
+        """Forget everything: the file starts anew."""
+        self._begin()
+        return (Restart(reason),)
+
+    def _complain(self, reason: str, excerpt: bytes = b"") -> tuple[Record, ...]:
+        """Return a complaint, once."""
+        if self._has_complained:
+            return ()
+        self._has_complained = True
+        return (unreadable(excerpt, 1, reason),)
+
+
+class NoReader(WholeReader):
+    """Says that what is queried, and not read from end to end, has to lie as such on a disk."""
+
+    incomplete = "a database is read only where it lies as a file of its own"
+
+    def feed(self, data: bytes) -> tuple[Record, ...]:
+        """Keep that there is something."""
+        self._held = self._held or bytearray(data[:1])
+        return ()

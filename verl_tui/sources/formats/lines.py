@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.records import Record, Restart, Unreadable
 from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
-from verl_tui.sources.formats.format import BufferingDecoder
+from verl_tui.sources.formats.format import BufferingDecoder, Reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +25,7 @@ _WINDOW = 16 * 1024
 """Bytes in which the next line is looked for at once."""
 
 
-class LineReader:
+class LineReader(Reader):
     """Reads a text file line by line; half a line waits for its end."""
 
     def __init__(self, decoder: Decoder) -> None:
@@ -57,31 +57,33 @@ class LineReader:
     def feed(self, data: bytes) -> tuple[Record, ...]:
         """Return the records of the lines that these bytes complete."""
         self._is_unread = self._is_unread and not data
-        if self._skipping:
-            data = self._behind_skipped(data)
+        if self._skipping:  # the end of a line that has been given up
+            _, ended, data = data.partition(b"\n")
+            self._skipping = not ended
+            self._line += len(ended)
         end = data.rfind(b"\n") + 1
         if end:
-            text = self._completed(memoryview(data)[:end])
+            text = b"".join((self._partial, memoryview(data)[:end]))
+            self._partial.clear()
+            text = text if self._line else text.removeprefix(_BOM)
             self._batcher.add(self._decoded(text))
             self._line += text.count(b"\n")
         if rest := data[end:]:
             self._keep(rest)
-            if self._patient is not None and b"]" in rest:
-                self._decode_early(self._patient)
         return self._batcher.take()
 
     def finish(self) -> tuple[Record, ...]:
         """Return the records of a last line without an end, where it is complete by itself."""
         partial = bytes(self._partial)
         partial = partial if self._line else partial.removeprefix(_BOM)
-        records = None
+        self._is_unread = False
         if partial.strip():
             records = self.decoder.last(partial, self._line + 1)
-        self._is_unread = records is None and bool(partial.strip())
-        if records is not None:
-            # Its content has been taken as it stood, only what comes after it counts.
-            self._partial.clear()
-            self._batcher.add(records)
+            self._is_unread = records is None
+            if records is not None:
+                # Its content has been taken as it stood, only what comes after it counts.
+                self._partial.clear()
+                self._batcher.add(records)
         if self._patient is not None:
             self._batcher.add(self._patient.held())
         self._batcher.release()
@@ -96,39 +98,23 @@ class LineReader:
         self._batcher.add(self.decoder.restart() or (Restart(reason),))
         return self._batcher.take()
 
-    def _behind_skipped(self, data: bytes) -> bytes:
-        """Return what stands behind the end of the line that has been given up."""
-        _, end, rest = data.partition(b"\n")
-        if end:
-            self._skipping = False
-            self._line += 1
-        return rest
-
     def _decoded(self, text: bytes) -> Iterable[MetricRow | Record]:
         """Return the records of complete lines."""
         if self._patient is not None:
             return self._patient.decode_all(text, self._line + 1)
         return items_of(self.decoder, text, self._line + 1)
 
-    def _completed(self, data: bytes | memoryview) -> bytes:
-        """Return the end of a line, and what follows, with the line's beginning."""
-        text = b"".join((self._partial, data))
-        self._partial.clear()
-        if self._line:
-            return text
-        return text.removeprefix(_BOM)
-
-    def _decode_early(self, decoder: BufferingDecoder) -> None:
-        """Take as much of a line without an end as is certain: a bar may be the last thing on it
-        for hours.
-        """
-        line = bytes(self._partial)
-        if sure := decoder.early(line):
-            self._batcher.add(decoder.decode(line[:sure], self._line + 1))
-            del self._partial[:sure]
-
     def _keep(self, rest: bytes) -> None:
+        """Keep the beginning of a line, without as much as is certain: a bar may be the last thing
+        on it for hours.
+        """
         self._partial += rest
+        if self._patient is not None and b"]" in rest:
+            line = bytes(self._partial)
+            sure = self._patient.early(line)
+            if sure:
+                self._batcher.add(self._patient.decode(line[:sure], self._line + 1))
+                del self._partial[:sure]
         if len(self._partial) > LONGEST_LINE:
             self._skipping = True
             self._partial.clear()

@@ -18,11 +18,11 @@ from verl_tui.sources.fields.jsonl import first_value, integer, values_in, value
 from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
 from verl_tui.sources.fields.steps import TRAINED, is_sure_name
 from verl_tui.sources.formats import filelogger, tutorial
-from verl_tui.sources.formats.documents import WholeReader
+from verl_tui.sources.formats.format import WholeReader
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from verl_tui.records import Record
@@ -93,22 +93,21 @@ def first_records(head: bytes, most: int) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     with suppress(ValueError):
         # what comes before a record that is cut is kept
-        found.extend(filter(_is_record, islice(values_in(text), most)))
+        found.extend(_dicts(islice(values_in(text), most)))
     return found
 
 
-def _is_record(value: object) -> bool:
-    return isinstance(value, dict)
+def _dicts(values: Iterable[object]) -> Iterator[dict[str, Any]]:
+    return (value for value in values if isinstance(value, dict))
 
 
 def _has_columns(head: bytes) -> bool:
     """Return whether a document has lists of numbers, one of them of steps or of a training."""
-    if not head.startswith(b"{"):
-        return False
     found = [
-        (one[1].decode("utf-8", "replace"), one[2]) for one in _COLUMN.finditer(head)
+        (one[1].decode("utf-8", "replace"), one[2])
+        for one in _COLUMN.finditer(head if head.startswith(b"{") else b"")
     ]
-    places = filter(is_sure_name, (name for name, opens in found if not opens))
+    places = (name for name, opens in found if not opens and is_sure_name(name))
     if not all(name.startswith(("num_", "n_")) for name in places):
         return False  # a record with its step, and not how many there are
     return _are_telling([name for name, opens in found if opens])
@@ -142,25 +141,16 @@ class HistoryReader(WholeReader):
         """Reads the records of the newest document."""
         self._reported: list[int] = []
         """A hash of each record of the history passed on so far."""
-        self._is_open = False
-        """True if a list was read whose end is missing."""
         self._others: list[str] = []
 
     @property
     def note(self) -> str | None:
-        """Return how steps were found, what is not read or was replaced, and of a list without its
-        end.
-        """
-        others = None
-        if self._others:
-            names = one_line(", ".join(self._others), 200)
-            others = f"further records are not read: those below {names}"
-        has_no_end = "its list has no end (yet): what is there is read"
+        """Return how steps were found, and what is not read or was replaced."""
+        others = one_line(", ".join(self._others), 200)
         return joined_notes(
             self.decoder.note,
-            others,
+            others and f"further records are not read: those below {others}",
             self._batcher.note,
-            has_no_end if self._is_open else None,
         )
 
     def read(self, values: list[Any]) -> Iterator[MetricRow | Record]:
@@ -193,26 +183,18 @@ class HistoryReader(WholeReader):
     def parse(self, data: bytes) -> tuple[Record, ...]:
         """Return the records of a document, or of several one behind the other."""
         self._batcher.add(self.read(values_of(data)))
-        self._is_open = False
         return self._batcher.take()
 
     def _read_on(self) -> None:
         """Keep what is there: more may follow."""
 
     def finish(self) -> tuple[Record, ...]:
-        """Return a complaint where the document is not whole; of a list without its end what is
-        there.
-        """
+        """Return a complaint where the document is not whole."""
         held = bytes(self._held).strip()
         try:
             values_of(held)
         except ValueError as error:
-            try:
-                records = self.parse(held.rstrip(b",") + b"]")
-            except ValueError:
-                return self._complain(str(error), held[:400])
-            self._is_open = True
-            return records
+            return self._complain(str(error), held[:400])
         return ()
 
     def restart(self, reason: str) -> tuple[Record, ...]:
@@ -221,48 +203,33 @@ class HistoryReader(WholeReader):
         return ()
 
 
-_Found = tuple["list[dict[str, Any]]", "list[str]"]
-"""The records of a document, and the names below which there are further ones, of unknown meaning,
-which are not read.
-"""
-
-
-def _records(values: Sequence[Any]) -> _Found:
-    """Return the records of a document: of its first list of records, at its top or below it."""
-    document = values[0] if len(values) == 1 else list(values)
-    if isinstance(document, list):
-        return list(filter(_is_record, document)), []
+def _records(values: Sequence[Any]) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the records of a document, of its first list of records, at its top or below it; and
+    the names below which there are further ones, of unknown meaning, which are not read.
+    """
+    document = values[0] if len(values) == 1 else values
     if not isinstance(document, dict):
-        return [], []
-    if None in map(integer, document):
-        return _first_below(document)
-    own = {key: one for key, one in document.items() if isinstance(one, dict)}
-    return [{"step": integer(key), **one} for key, one in own.items()], []
-
-
-def _first_below(document: dict[str, Any]) -> _Found:
-    """Return the first records of steps below the names of a document, or in its columns."""
-    below: list[tuple[str, _Found]] = [("", (_columns(document), []))]
-    below += [(name, _records([value])) for name, value in document.items()]
-    telling = [one for one in below if _are_of_steps(one[1][0][:_FIRST])]
-    if not telling:
-        return [], []
-    (_, (records, within)), *others = telling
-    return records, [*within, *(name for name, _ in others)]
+        return list(_dicts(document if isinstance(document, list) else ())), []
+    if None not in map(integer, document):
+        own = ((key, one) for key, one in document.items() if isinstance(one, dict))
+        return [{"step": integer(key), **one} for key, one in own], []
+    below = {"": _columns(document)}
+    below |= {name: _records([value])[0] for name, value in document.items()}
+    telling = [name for name in below if _are_of_steps(below[name][:_FIRST])]
+    return below[telling[0]] if telling else [], telling[1:]
 
 
 def _columns(document: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the records of a document with a list for each metric, none if it has no such; null
     stands where a metric was not logged.
     """
-    lists = {key: value for key, value in document.items() if _is_column(value)}
+    lists = {
+        key: value
+        for key, value in document.items()
+        if isinstance(value, list) and value
+        if not any(isinstance(one, list | dict) for one in value)
+    }
     if not _are_telling([*lists]):
         return []
     rows = (zip(lists, row, strict=True) for row in zip_longest(*lists.values()))
     return [{key: one for key, one in row if one is not None} for row in rows]
-
-
-def _is_column(value: object) -> bool:
-    if not isinstance(value, list) or not value:
-        return False
-    return not any(isinstance(one, list | dict) for one in value)

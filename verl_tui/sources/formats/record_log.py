@@ -7,12 +7,12 @@ wandb). The checksum is not LevelDB's: it is the plain CRC-32 of type and data, 
 from __future__ import annotations
 
 import zlib
-from abc import ABC, abstractmethod
 from struct import Struct
 from typing import TYPE_CHECKING
 
 from verl_tui.records import Restart, Unreadable
 from verl_tui.sources.fields.row_batcher import RowBatcher
+from verl_tui.sources.formats.format import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,7 +27,7 @@ CHUNK = Struct("<IHB")
 FULL, FIRST, MIDDLE, LAST = 1, 2, 3, 4
 
 
-class RecordLog(ABC):
+class RecordLog(Reader):
     """Takes a log apart into records; what is damaged costs the rest of its block, which is
     LevelDB's own rule.
     """
@@ -40,7 +40,6 @@ class RecordLog(ABC):
         self._batcher = RowBatcher()
         self._begin(at)
 
-    @abstractmethod
     def decode(self, record: bytes, number: int) -> Iterable[MetricRow | Record]:
         """Return what a record says; raises ValueError where it is none.
 
@@ -48,9 +47,10 @@ class RecordLog(ABC):
             record: Its bytes.
             number: Its number in the file, from 1.
         """
+        raise NotImplementedError
 
-    def lose(self) -> None:  # noqa: B027 - most need do nothing
-        """Go on behind a part of the log that is lost."""
+    def lose(self) -> None:
+        """Go on behind a part of the log that is lost; most need do nothing."""
 
     def _begin(self, at: int = 0) -> None:
         self._data = b""
@@ -74,14 +74,13 @@ class RecordLog(ABC):
         self._data = self._data[done:] + data
         self._base += done
         self._at -= done
-        if self._place or self._header():
-            while self._chunk():
-                pass
+        if not self._base + self._at and len(self._data) >= len(self.header):
+            if not self._data.startswith(self.header):
+                self._odd("not the header of such a log, or of an unknown version")
+            self._at = len(self.header)
+        while self._base + self._at and self._chunk():
+            pass
         return self._batcher.take()
-
-    def finish(self) -> tuple[Record, ...]:
-        """A record that is cut off stays so: the run was killed."""
-        return ()
 
     def restart(self, reason: str) -> tuple[Record, ...]:
         """Forget everything, the file starts anew."""
@@ -89,29 +88,14 @@ class RecordLog(ABC):
         self._batcher.add((Restart(reason),))
         return self._batcher.take()
 
-    @property
-    def _place(self) -> int:
-        """The byte of the file that is read next."""
-        return self._base + self._at
-
-    def _header(self) -> bool:
-        """Step over the header; false while it is not there."""
-        if len(self._data) < len(self.header):
-            return False
-        if not self._data.startswith(self.header):
-            self._odd("not the header of such a log, or of an unknown version")
-        self._at = len(self.header)
-        return True
-
     def _chunk(self) -> bool:
         """Read the next chunk; false while it is not there."""
-        data = self._data
-        at = self._at
-        left = BLOCK - self._place % BLOCK
+        data, at = self._data, self._at
+        left = BLOCK - (self._base + at) % BLOCK
+        begin = at + CHUNK.size
         if left < CHUNK.size:  # too little for a chunk: filled with zeros
             self._at += left
             return True
-        begin = at + CHUNK.size
         if begin > len(data):
             return False
         checksum, length, kind = CHUNK.unpack_from(data, at)
@@ -124,9 +108,8 @@ class RecordLog(ABC):
                 self._take(kind, body[1:])
                 self._at = end
                 return True
-        self._odd(
-            "a hole of zeros" if checksum == length == kind == 0 else "a damaged chunk"
-        )
+        empty = checksum == length == kind == 0
+        self._odd("a hole of zeros" if empty else "a damaged chunk")
         # The bytes behind it may belong to another record and to a later step.
         self._parts = None
         self.lose()
@@ -144,8 +127,7 @@ class RecordLog(ABC):
             return
         self._parts.append(part)
         if kind in (FULL, LAST):
-            record = b"".join(self._parts)
-            self._parts = None
+            record, self._parts = b"".join(self._parts), None
             try:
                 self._batcher.add(self.decode(record, self._number + 1))
             except (ValueError, RecursionError) as error:
@@ -154,37 +136,23 @@ class RecordLog(ABC):
             self._number += 1
 
     def _odd(self, reason: str) -> None:
-        where = f"at byte {self._place:,}"
-        self._batcher.add((Unreadable(self._number + 1, f"{reason} {where}", ""),))
+        where = f"{reason} at byte {self._base + self._at:,}"
+        self._batcher.add((Unreadable(self._number + 1, where, ""),))
 
 
 def first_record(read: ReadAt, at: int, stop: int, header: int) -> int | None:
     """Return where the first record begins, by the chunks of its block, None where none does before
-    `stop`; behind the header, which has so many bytes.
+    `stop` or damage; behind the header, which has so many bytes.
     """
     for block in range(at // BLOCK * BLOCK, stop, BLOCK):
-        begin = 0 if block else header
-        found = _first_in(read(block, BLOCK), begin, at - block)
-        if found is not None:
-            return block + found if block + found < stop else None
-    return None
-
-
-def _first_in(block: bytes, at: int, least: int) -> int | None:
-    """Return where in a block the first record begins, None where none does before damage.
-
-    Args:
-        block: The block, or what there is of it.
-        at: Where its first chunk begins.
-        least: The place from which on the record may begin.
-    """
-    while at + CHUNK.size <= len(block):
-        checksum, length, kind = CHUNK.unpack_from(block, at)
-        end = at + CHUNK.size + length
-        body = block[at + CHUNK.size - 1 : end]
-        if end > len(block) or zlib.crc32(body) != checksum:
-            return None
-        if at >= least and kind in (FULL, FIRST):
-            return at
-        at = end
+        data, begin = read(block, BLOCK), 0 if block else header
+        while begin + CHUNK.size <= len(data):
+            checksum, length, kind = CHUNK.unpack_from(data, begin)
+            end = begin + CHUNK.size + length
+            whole = end <= len(data)
+            if not whole or zlib.crc32(data[begin + CHUNK.size - 1 : end]) != checksum:
+                break
+            if block + begin >= at and kind in (FULL, FIRST):
+                return block + begin if block + begin < stop else None
+            begin = end
     return None

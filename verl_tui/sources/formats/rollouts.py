@@ -109,17 +109,11 @@ def files_in(step: Path) -> tuple[SampleFiles, list[Path]]:
     return next((one for one in found if one[1]), (VERL, []))
 
 
-def is_dump(path: Path) -> bool:
-    """Tell from its name whether a file is a dump of one step."""
-    return place_of(path) is not None
-
-
 def matches(path: Path, head: bytes) -> bool:
     """Return whether a file is named by its step and holds samples."""
-    if not is_dump(path):
-        return False
     first = first_object(head)
-    return first is None or read_sample(first) is not None
+    holds_samples = first is None or read_sample(first) is not None
+    return holds_samples and place_of(path) is not None
 
 
 def reader(path: Path) -> LineReader:

@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
 from verl_tui.records import SAMPLES
-from verl_tui.sources.fields.jsonl import JsonDecoder, first_object, loads
+from verl_tui.sources.fields.jsonl import JsonDecoder, first_object, values_of
 from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.fields.sample import plain_record
-from verl_tui.sources.formats.documents import WholeReader
+from verl_tui.sources.formats.console.decoder import ConsoleDecoder
+from verl_tui.sources.formats.format import FileFormat, WholeReader
 from verl_tui.sources.formats.lines import LineReader
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from verl_tui.records import Record, Sample
@@ -33,10 +34,9 @@ name = SAMPLES
 rank = 7  # the figures of all samples go before those of the few that trainers show
 anchor = False
 
+_LISTS = "results samples data predictions responses outputs records examples logs"
 _LIST = pattern(
-    r"\s*(?:\{.{0,4000}?"
-    r'"(?:results|samples|data|predictions|responses|outputs|records|examples|logs)"'
-    r"\s*:\s*)?\[\s*(?=\{)",
+    rf'\s*(?:\{{.{{0,4000}}?"(?:{_LISTS.replace(" ", "|")})"\s*:\s*)?\[\s*(?=\{{)',
     re.DOTALL,
 )
 """The beginning of a document with a list of records, at its top or below the facts on the
@@ -64,49 +64,39 @@ def matches(path: Path, head: bytes) -> bool:
 
 def reader(path: Path) -> Reader:
     """Return a reader for one file."""
-    return SamplesReader(path)
+    if path.suffix.lower() == ".json":
+        return DocumentReader(path)
+    return LineReader(SampleDecoder(path))
 
 
-class SamplesReader(WholeReader):
-    """Reads lines, or a document as a whole, depending on the first bytes."""
+class DocumentReader(WholeReader):
+    """Reads a document as a whole; such as are called so and hold lines, too."""
 
     once = False
 
     def __init__(self, path: Path) -> None:
         super().__init__(_LARGEST)
         self._decoder = SampleDecoder(path)
-        self._lines = LineReader(self._decoder)
-        self._may_be_document = path.suffix.lower() == ".json"
 
     @property
     def note(self) -> str | None:
         """Return that it is an evaluation, and how rewards were added."""
         return self._decoder.note
 
-    def feed(self, data: bytes) -> tuple[Record, ...]:
-        """Return the samples that these bytes complete."""
-        if self._may_be_document:
-            return super().feed(data)
-        return self._lines.feed(data)
-
     def parse(self, data: bytes) -> Iterator[Sample]:
-        """Yield the samples of a document."""
-        yield from filter(None, map(self._decoder.sample, _records(loads(data))))
-
-    def finish(self) -> tuple[Record, ...]:
-        """Return what only waits for its end, where that was no document also its lines."""
-        data = bytes(self._held)
-        if _begins_document(data):
-            return super().finish()
-        self._may_be_document = self._may_be_document and not data.strip()
-        self._held.clear()
-        return (*self._lines.feed(data), *self._lines.finish())
+        """Yield the samples of a document: of its list, or of the first list in it."""
+        for document in values_of(data):
+            found = document if isinstance(document, list) else [document]
+            if isinstance(document, dict):
+                lists = (document.get(name) for name in _LISTS.split())
+                found = next((one for one in lists if isinstance(one, list)), found)
+            records = (plain_record(one) for one in found if isinstance(one, dict))
+            yield from filter(None, map(self._decoder.sample, records))
 
     def restart(self, reason: str) -> tuple[Record, ...]:
         """Forget everything, the file starts anew."""
-        super().restart(reason)
         self._decoder.restart()
-        return self._lines.restart(reason)
+        return super().restart(reason)
 
 
 class SampleDecoder(JsonDecoder):
@@ -114,29 +104,25 @@ class SampleDecoder(JsonDecoder):
 
     def __init__(self, path: Path | None = None) -> None:
         self._rewards = RewardSum(path=path)
-        self._begin()
+        self.restart()
 
-    def _begin(self) -> None:
-        self._count = self._scored = 0
-        """Samples without a step, and those of them that have a score."""
-        self._total = 0.0
+    def restart(self) -> Sequence[MetricRow | Record]:
+        """Forget what was counted."""
+        self._count = 0
+        """Samples without a step."""
+        self._scores: list[float] = []
+        """Those of them that have one."""
+        return ()
 
     @property
     def note(self) -> str | None:
         """Return that it is an evaluation with its mean, and how rewards were added."""
-        notes = None
-        if self._count:
-            many = counted(self._count, "sample")
-            mean = ""
-            if self._scored:
-                mean = f", mean score {self._total / self._scored:.4g}"
-            notes = f"an evaluation of {many}{mean}: they state no step"
-        return joined_notes(notes, self._rewards.note)
-
-    def restart(self) -> Iterable[MetricRow | Record]:  # type: ignore[override]
-        """Forget what was counted."""
-        self._begin()
-        return ()
+        if not self._count:
+            return self._rewards.note
+        said = f"an evaluation of {counted(self._count, 'sample')}"
+        if self._scores:
+            said += f", mean score {sum(self._scores) / len(self._scores):.4g}"
+        return joined_notes(f"{said}: they state no step", self._rewards.note)
 
     def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
         """Return the sample of one object."""
@@ -152,8 +138,7 @@ class SampleDecoder(JsonDecoder):
             return found
         self._count += 1
         if found.score is not None and found.score == found.score:
-            self._scored += 1
-            self._total += found.score
+            self._scores.append(found.score)
         return found._replace(step=0, validation=True)
 
 
@@ -171,11 +156,20 @@ def _begins_document(data: bytes) -> bool:
     return sample is not None and sample.score is not None
 
 
-def _records(document: object) -> Iterator[Mapping[str, Any]]:
-    """Yield the records of a document: of its list, or of the first list in it."""
-    if isinstance(document, dict):
-        lists = (one for one in document.values() if isinstance(one, list) and one)
-        of_records = (one for one in lists if isinstance(one[0], dict))
-        document = next(of_records, [document])
-    if isinstance(document, list):
-        yield from (plain_record(one) for one in document if isinstance(one, dict))
+class Generations(ConsoleDecoder):
+    """Reads EasyR1's `generations.log`, the samples of its validations as it prints them
+    (verl/utils/logger/gen_logger.py:52-57).
+    """
+
+    @property
+    def note(self) -> str | None:
+        """Return what is not known of them."""
+        return "samples of validations: they state no step"
+
+
+generations = FileFormat(
+    "EasyR1 generations",
+    rank,
+    lambda _, head: head.startswith(b"[prompt] ") and b"\n[output] " in head,
+    lambda _: LineReader(Generations()),
+)

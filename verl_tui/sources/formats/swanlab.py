@@ -17,7 +17,7 @@ from verl_tui.sources.formats.record_log import RecordLog
 from verl_tui.text import one_line, safe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from pathlib import Path
 
     from verl_tui.records import Record
@@ -56,15 +56,11 @@ def matches(path: Path, head: bytes) -> bool:
     return path.suffix == ".swanlab" and HEADER.startswith(head[: len(HEADER)])
 
 
-def reader(path: Path) -> SwanLabReader:
-    """Return a reader for one file."""
-    return SwanLabReader(str(path))
-
-
 def run_title(begin: bytes) -> str:
     """Return the name of the run whose log begins so, empty where that does not state it."""
-    found = (one for one in SwanLabReader("").feed(begin) if isinstance(one, Settings))
-    return next((one.values.get(_NAME, "") for one in found), "")
+    found = SwanLabReader("").feed(begin)
+    names = (one.values.get(_NAME, "") for one in found if isinstance(one, Settings))
+    return next(names, "")
 
 
 class SwanLabReader(RecordLog):
@@ -72,9 +68,9 @@ class SwanLabReader(RecordLog):
 
     header = HEADER
 
-    def __init__(self, origin: str) -> None:
+    def __init__(self, path: Path | str) -> None:
         super().__init__()
-        self._origin = origin
+        self._origin = str(path)
 
     def decode(self, record: bytes, number: int) -> Iterable[MetricRow | Record]:
         """Return the row, the identity of the run, or its end that a record states."""
@@ -82,10 +78,20 @@ class SwanLabReader(RecordLog):
         if part := found.part(_SCALAR):
             return (_scalar(message(part)),)
         if part := found.part(_START):
-            return (Settings(_identity(message(part)), self._origin),)
-        if part := found.part(_FINISH):
-            return tuple(_end(message(part), number))
-        return ()
+            run = message(part)
+            named = {
+                f"swanlab.{name}": one_line(run.text(field), 300)
+                for field, name in _RUN_TEXTS.items()
+                if field in run
+            }
+            return (Settings(named, self._origin),)
+        part = found.part(_FINISH)
+        end = message(part or b"")
+        kind, said = _ENDS.get(end.integer(_STATE), (None, ""))
+        error = one_line(end.text(_ERROR), 400)
+        if part is None or kind is None:
+            return ()
+        return (Event(kind, f"{said}: {error}" if error else said, number),)
 
 
 def _scalar(found: MessageFields) -> MetricRow:
@@ -104,15 +110,4 @@ def _scalar(found: MessageFields) -> MetricRow:
     )
 
 
-def _identity(found: MessageFields) -> dict[str, str]:
-    named = {
-        name: found.text(field) for field, name in _RUN_TEXTS.items() if field in found
-    }
-    return {f"swanlab.{name}": one_line(text, 300) for name, text in named.items()}
-
-
-def _end(found: MessageFields, number: int) -> Iterator[Event]:
-    kind, said = _ENDS.get(found.integer(_STATE), (None, ""))
-    error = one_line(found.text(_ERROR), 400)
-    if kind is not None:
-        yield Event(kind, f"{said}: {error}" if error else said, number)
+reader = SwanLabReader

@@ -1,5 +1,5 @@
-"""Logs in JSON of trainers built on that of Hugging Face: one record a logged step or evaluation,
-written as the training goes on. Another such trainer is one more `TrainerLog`.
+"""Logs in JSON of the trainer of Hugging Face and of those built on it: one record a logged step or
+evaluation. Another such trainer is one more `TrainerLog`.
 
 - ms-swift's `logging.jsonl` states its step as `"global_step/max_steps": "10/438"`
   (swift/plugin/callback.py, `add_train_message`). A resumed run appends. The last line is a summary
@@ -7,6 +7,10 @@ written as the training goes on. Another such trainer is one more `TrainerLog`.
 - LLaMA-Factory's `trainer_log.jsonl` states `current_steps` of `total_steps` and calls two metrics
   otherwise than the trainer below it, whose names they get back here
   (llamafactory/train/callbacks.py, `LogCallback.on_log`).
+- Hugging Face's own `trainer_state.json` is one JSON document with the whole history, written anew
+  with every checkpoint, into `checkpoint-N/` and, at the end, beside them
+  (transformers/trainer_callback.py, `TrainerState`). Old checkpoints are removed as new ones come,
+  so `checkpoint-*` stands for the newest, see `verl_tui.sources.files.tail.newest_checkpoint_file`.
 """
 
 from __future__ import annotations
@@ -15,19 +19,25 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.records import Event, EventKind
-from verl_tui.sources.fields.jsonl import Flaw, first_object
-from verl_tui.sources.files.paths import checkpoint_step
-from verl_tui.sources.formats.format import Parts
+from verl_tui.records import Event, EventKind, Progress, Settings, Unreadable
+from verl_tui.sources.fields.jsonl import Flaw, first_object, integer
+from verl_tui.sources.fields.row_batcher import joined_notes
+from verl_tui.sources.fields.spellings import names
+from verl_tui.sources.files.paths import HOMES, checkpoint_step, is_file
+from verl_tui.sources.files.tail import NEWEST, is_checkpoint, newest_checkpoint_file
+from verl_tui.sources.formats.format import FileFormat, Parts
 from verl_tui.sources.formats.lines import LineReader, line_begin
+from verl_tui.sources.formats.metrics_json import HistoryReader
 from verl_tui.sources.formats.tutorial import TutorialDecoder
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from verl_tui.records import Record
+    from verl_tui.sources.fields.jsonl import Flaw
     from verl_tui.sources.fields.row_batcher import MetricRow
 
 
@@ -115,4 +125,111 @@ llama_factory = TrainerLog(
             "percentage": "",  # the share of the steps that are done
         },
     ),
+)
+
+
+FILE = "trainer_state.json"
+FROM_ZERO = frozenset({"loss", "reward", "learning_rate", "epoch"})
+"""Metrics of an entry that LLaMA-Factory's PPO wrote: it counts from 0 here and on the console,
+from 1 in its `trainer_log.jsonl` and its event files (llamafactory/train/ppo/trainer.py,
+`ppo_train`).
+"""
+FROM_ZERO_NOTE = (
+    "LLaMA-Factory's PPO counts steps from 0 here: shown from 1, as its other files say"
+)
+_SETTINGS = names("state_setting")
+
+
+def _is_state(path: Path, head: bytes) -> bool:
+    """Return whether the beginning is that of a JSON object with a trainer's fields."""
+    return (
+        path.suffix.lower() == ".json"
+        and head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
+        and b'"log_history"' in head
+        and (b'"best_model_checkpoint"' in head or b'"global_step"' in head)
+    )
+
+
+def in_checkpoints(directory: Path, entries: Iterable[os.DirEntry[str]]) -> Path | None:
+    """Return the path of the newest state among a run's checkpoints; None where one lies in its own
+    directory.
+
+    Args:
+        directory: The run's.
+        entries: What lies in it.
+    """
+    here = {entry.name for entry in entries}
+    homes = [directory] if any(map(is_checkpoint, here)) else []
+    homes += [directory / name for name in HOMES if name in here]
+    for home in homes if FILE not in here else ():
+        for path in (home / FILE, home / NEWEST / FILE):
+            if is_file(newest_checkpoint_file(path)):
+                return path
+    return None
+
+
+class _EntryDecoder(TutorialDecoder):
+    """Reads an entry of the history."""
+
+    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record | Flaw]:
+        """Return the records of one entry; one of training and one of evaluation may share a step.
+
+        Raises:
+            ValueError: It states no step.
+        """
+        if integer(record.get("step")) is None:
+            raise ValueError('no "step" in an entry of "log_history"')
+        yield from super().read(record)
+        yield from finished(record, self.step)
+
+
+class TrainerStateReader(HistoryReader):
+    """Reads the history of a trainer's state."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._origin = one_line(str(path), 1000)
+        self._best: object = None
+        self._settings: dict[str, Any] = {}
+        self._from_zero: str | None = None
+
+    @property
+    def note(self) -> str | None:
+        """Return how its steps are counted, and what is to be said of replaced records."""
+        return joined_notes(self._from_zero, super().note)
+
+    def read(self, values: list[Any]) -> Iterator[MetricRow | Record]:
+        """Yield what a whole document adds to those before."""
+        document = values[-1]
+        history = document.get("log_history") if isinstance(document, dict) else None
+        if not isinstance(history, list):
+            yield Unreadable(1, 'no list "log_history"', "")
+            return
+        entries = [one if isinstance(one, dict) else {} for one in history]
+        self._from_zero = None
+        if entries and entries[0].keys() == FROM_ZERO | {"step"}:
+            self._from_zero = FROM_ZERO_NOTE
+            for entry in entries:
+                step = integer(entry.get("step"))
+                entry["step"] = None if step is None else step + 1
+        total = integer(document.get("max_steps"))
+        yield Progress(
+            integer(document.get("global_step")), total if total and total > 0 else None
+        )
+        kept = {key: document[key] for key in _SETTINGS if key in document}
+        settings = {
+            key: one for key, one in kept.items() if isinstance(one, int | float)
+        }
+        if settings != self._settings:
+            self._settings = settings
+            yield Settings(settings, self._origin)
+        yield from self.added(entries, _EntryDecoder())
+        best = document.get("best_model_checkpoint")
+        if best != self._best:
+            self._best = best
+            yield from best_checkpoint(best)
+
+
+trainer_state = FileFormat(
+    "trainer state", 5, _is_state, TrainerStateReader, anchor=True
 )

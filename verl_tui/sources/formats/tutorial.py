@@ -42,7 +42,7 @@ from verl_tui.sources.fields.steps import (
 )
 from verl_tui.sources.formats.format import Parts
 from verl_tui.sources.formats.lines import LineReader, line_begin
-from verl_tui.text import safe, strip_ansi
+from verl_tui.text import safe
 from verl_tui.times import parse_elapsed, parse_time
 
 if TYPE_CHECKING:
@@ -71,14 +71,12 @@ _MOST_WORKERS = 1000
 
 def matches(path: Path, head: bytes) -> bool:
     """Return True if the first object has a scope, or an early one a step or epoch and numbers."""
-    found = list(_first_records(head))
+    lines = head.split(b"\n", _FIRST_LINES)[:_FIRST_LINES]
+    found = [record for record in map(first_object, lines) if record is not None]
     if any(isinstance(record.get("scope"), str) for record in found[:1]):
         return True
-    if (
-        path.suffix.lower() == ".json"
-        and len(found) == 1
-        and not any(map(is_sure_name, found[0]))
-    ):
+    document = path.suffix.lower() == ".json" and len(found) == 1
+    if document and not any(map(is_sure_name, found[0])):
         return False  # a document of its own, such as a model's settings
     return are_measured(found)
 
@@ -88,13 +86,6 @@ def are_measured(records: Sequence[dict[str, Any]]) -> bool:
     thing after the other.
     """
     return any(map(measures, records)) and listed_thing(records) is None
-
-
-def _first_records(head: bytes) -> Iterator[dict[str, Any]]:
-    for line in head.split(b"\n", _FIRST_LINES)[:_FIRST_LINES]:
-        record = first_object(line)
-        if record is not None:
-            yield record
 
 
 def measures(record: dict[str, Any]) -> bool:
@@ -143,15 +134,9 @@ class TutorialDecoder(TracksSteps, JsonDecoder):
             skipped: Whether lines before were left out, so that the step of records which state
                 none is unknown until one states it.
         """
+        self._spelled = spelled or {}
+        self.restart()
         self._skipped = skipped
-        self._spelled = spelled
-        self._place = StepTracker()
-        self._total: int | None = None
-        """Total of steps last passed on."""
-        self._workers: set[RankAndDevice] = set()
-        """The ranks and devices that wrote records."""
-        self._reached: dict[tuple[RankAndDevice, tuple[str, ...]], int] = {}
-        """The last step of each, by metrics."""
 
     @property
     def step(self) -> int:
@@ -161,45 +146,36 @@ class TutorialDecoder(TracksSteps, JsonDecoder):
     @property
     def note(self) -> str | None:
         """Say that steps were counted, and that figures are means over ranks or devices."""
-        ranks = {rank for rank, _ in self._workers} - {None}
-        gpus = {gpu for _, gpu in self._workers} - {None}
-        averaged = None
-        if len(ranks) > 1:
-            averaged = f"figures are means over {len(ranks)} ranks"
-        elif len(gpus) > 1:
-            averaged = f"figures are means over {len(gpus)} devices"
+        averaged = ""
+        for at, words in enumerate(("ranks", "devices")):
+            many = len({of[at] for of in self._workers} - {None})
+            if many > 1 and not averaged:
+                averaged = f"figures are means over {many} {words}"
         return joined_notes(self._place.note, averaged)
 
     def restart(self) -> Sequence[MetricRow | Record]:
         """Forget the step."""
         self._skipped = False
         self._place = StepTracker()
-        self._total = None
-        self._workers = set()
-        self._reached = {}
+        self._total: int | None = None
+        """Total of steps last passed on."""
+        self._workers: set[RankAndDevice] = set()
+        """The ranks and devices that wrote records."""
+        self._reached: dict[tuple[RankAndDevice, tuple[str, ...]], int] = {}
+        """The last step of each, by metrics."""
         return ()
-
-    def last(self, line: bytes, number: int) -> Sequence[MetricRow | Record] | None:
-        """Return the records of a line without an end."""
-        return super().last(_json_part(line), number)
 
     def odd(
         self, line: bytes, number: int, reason: str
     ) -> Sequence[MetricRow | Record]:
-        """Return the records behind a logger's prefix; plain log text has none."""
-        part = _json_part(line)
-        if part != line and (records := super().last(part, number)):
-            return records
-        if _LOG_TEXT.search(line[:200]):
-            return ()
-        return super().odd(line, number, reason)
+        """Return that a line is no record, unless it is the plain text of a logger."""
+        return () if _LOG_TEXT.search(line[:200]) else super().odd(line, number, reason)
 
     def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record | Flaw]:
         """Return the row, the histograms and the sample of one object."""
-        if self._spelled is not None:
-            spelled = self._spelled
-            called = {name: spelled.get(name, name) for name in record}
-            record = {called[name]: record[name] for name in record if called[name]}
+        if self._spelled:
+            named = ((self._spelled.get(name, name), name) for name in record)
+            record = {called: record[name] for called, name in named if called}
         found = self._read(record)
         if not self._skipped:
             return found
@@ -218,9 +194,12 @@ class TutorialDecoder(TracksSteps, JsonDecoder):
         of_worker = not measured and self._one_of_many(of)
         mean = measured or of_worker
         prefix = f"{safe(scope, 100)}/" if scope else ""
-        keys = _prefixed(prefix, numbers)
+        keys = tuple([prefix + safe(one, 300) for one in numbers])
         step = self._place.of(flat, fields, keys=None if mean else keys or None)
-        yield from self._progress(step, record.get("elapsed_time"))
+        elapsed = parse_elapsed(record.get("elapsed_time"))
+        if self._place.total != self._total or elapsed is not None:
+            self._total = self._place.total
+            yield Progress(None if elapsed is None else step, self._total, elapsed)
         yield from parts.flaws
         if not measured:
             yield from self._restarts(of, keys, step)
@@ -229,14 +208,8 @@ class TutorialDecoder(TracksSteps, JsonDecoder):
         if numbers:
             values = tuple(numbers.values())
             yield MetricRow(step, keys, values, time, mean, of_worker=of_worker)
-        yield from _samples(scope, record, step)
-
-    def _progress(self, step: int, elapsed_time: object) -> Iterator[Progress]:
-        """Yield the total of steps where it has changed, and the elapsed time of a step."""
-        elapsed = parse_elapsed(elapsed_time)
-        if self._place.total != self._total or elapsed is not None:
-            self._total = self._place.total
-            yield Progress(step if elapsed is not None else None, self._total, elapsed)
+        if not measured or scope == "sample":
+            yield from filter(None, [read_sample(record, step)])
 
     def _one_of_many(self, of: RankAndDevice | None) -> bool:
         """Return True if several ranks or devices write records, which are then averaged."""
@@ -253,17 +226,13 @@ class TutorialDecoder(TracksSteps, JsonDecoder):
 
         A single one, and rows that are no means, are left to `verl_tui.sources.fields.row_batcher`.
         """
-        if of is None:
+        if of is None or len(self._reached) >= _MOST_WORKERS:
             return
-        before = self._reached.get((of, keys))
-        if before is None and len(self._reached) >= _MOST_WORKERS:
-            return
-        went_back = before is not None and step < before and len(self._workers) > 1
-        if went_back:
+        before = self._reached.get((of, keys), step)
+        if step < before and len(self._workers) > 1:
             self._reached.clear()
-        self._reached[of, keys] = step
-        if went_back:
             yield Restart(f"steps went back from {before} to {step}")
+        self._reached[of, keys] = step
 
 
 @lru_cache(_MOST_SCHEMAS)
@@ -280,22 +249,6 @@ def _opened(record: dict[str, Any]) -> dict[str, Any]:
         return record
     others = {key: value for key, value in record.items() if key != holder}
     return {**record[holder], **others}
-
-
-def _samples(scope: str, record: dict[str, Any], step: int) -> Iterator[Record]:
-    """Yield the sample in a record, if there is one."""
-    if scope not in _MEASURED or scope == "sample":
-        yield from filter(None, [read_sample(record, step)])
-
-
-def _prefixed(prefix: str, keys: Iterable[str]) -> tuple[str, ...]:
-    return tuple([prefix + safe(name, 300) for name in keys])
-
-
-def _json_part(line: bytes) -> bytes:
-    line = strip_ansi(line)
-    start = line.find(b'{"')
-    return line[start:] if start > 0 else line
 
 
 parts = Parts(line_begin, lambda *_: LineReader(TutorialDecoder(skipped=True)), cut=2)

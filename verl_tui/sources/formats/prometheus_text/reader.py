@@ -9,7 +9,7 @@ from verl_tui.patterns import pattern
 from verl_tui.records import Unreadable
 from verl_tui.sources.fields.row_batcher import RowBatcher
 from verl_tui.sources.files.paths import status_at
-from verl_tui.sources.formats.documents import WholeReader
+from verl_tui.sources.formats.format import WholeReader
 from verl_tui.sources.formats.prometheus_text.page import (
     MISSING,
     PageFigures,

@@ -2,26 +2,26 @@
 
 Scalars become metrics, histograms metrics of their quantiles (`tag/p05` … `tag/p95`), text becomes
 samples or settings. Pictures, sound and graphs are passed over.
+
+All records of one tag that are a number, as nearly all are, have the same bytes but for time, step
+and number. So the first one is remembered by these bytes, and of others only what differs is read.
 """
 
 from __future__ import annotations
 
+from array import array
+from struct import Struct
 from typing import TYPE_CHECKING
 
-from verl_tui.records import Histogram, Restart, Unreadable
+from verl_tui.records import Histogram, MetricRows, Unreadable
+from verl_tui.sources.fields.protobuf import signed_varint, varint
 from verl_tui.sources.fields.row_batcher import replaced_note
-from verl_tui.sources.formats.format import Parts
+from verl_tui.sources.formats.format import Parts, Reader
 from verl_tui.sources.formats.tensorboard.frames import (
     RecordSplitter,
     first_record,
     length,
     sound,
-)
-from verl_tui.sources.formats.tensorboard.scalars import (
-    STEPS,
-    KnownTags,
-    Scalars,
-    order_of,
 )
 from verl_tui.sources.formats.tensorboard.texts import read_texts
 from verl_tui.sources.formats.tensorboard.values import (
@@ -45,7 +45,108 @@ if TYPE_CHECKING:
     from verl_tui.distributions import Distribution
     from verl_tui.records import Record
     from verl_tui.sources.fields.protobuf import MessageFields
-    from verl_tui.sources.formats.tensorboard.values import LoggedEvent, TensorValue
+    from verl_tui.sources.formats.tensorboard.values import LoggedEvent
+
+
+STEPS = 2**62
+"""Steps beyond which no step is meant."""
+_TIME, _STEP, _SUMMARY, _SIMPLE = 0x09, 0x10, 0x2A, 0x15
+"""Tags of the fields of an event, which stand in this order, and of the number in its summary."""
+_SECONDS, _NUMBER = Struct("<d").unpack_from, Struct("<f").unpack_from
+_LATEST = 2.0**40 / 100 - 1
+"""Seconds since the epoch beyond which times make no order of rows any more."""
+
+
+class Scalars:
+    """Steps, times and numbers of one tag, since they were last handed on."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.steps = array("q")
+        self.times = array("d")
+        self.values = array("d")
+        self.replaced = 0
+        """Values that had another value of the same step right before them."""
+        self.went_back = False
+        """True if steps did not ascend."""
+        self._newest: tuple[list[int], list[float]] = [], []
+        """Step and value of the last of those that were handed on."""
+
+    def add(self, step: int, time: float, value: float) -> None:
+        """Take in a number."""
+        self.steps.append(step)
+        self.times.append(time)
+        self.values.append(value)
+
+    def rows(self) -> MetricRows:
+        """Return the numbers as rows, and forget them.
+
+        Rows are ordered by the hundredth of a second in which they were written: a resumed run
+        writes a new file, and of two values for one step the later one wins.
+        """
+        import numpy as np  # not before the first frame is drawn
+
+        steps, values, times = self.steps, self.values, self.times
+        further = np.diff([*self._newest[0], *steps])
+        others = np.concatenate((self._newest[1], values))
+        self.went_back |= bool((further < 0).any())
+        self.replaced += int(((further == 0) & (others[1:] != others[:-1])).sum())
+        self._newest = [steps[-1]], [values[-1]]
+        self.steps, self.values, self.times = array("q"), array("d"), array("d")
+        hundredths = np.fmin(np.fmax(times, 0.0), _LATEST) * 100
+        orders = array("q", hundredths.astype(np.int64).tobytes())
+        return MetricRows((self.key,), steps, (values,), orders, times)
+
+
+def order_of(time: float) -> int:
+    """Return the place of what was written at a time among rows."""
+    return int(min(max(0.0, time), _LATEST) * 100)
+
+
+class KnownTags(dict[bytes, str]):
+    """Tags seen before, by the bytes between a step and the number in their records."""
+
+    def read(self, record: bytes, scalars: dict[str, Scalars]) -> bool:
+        """Read a record with its checksum; false where nothing is known of it."""
+        step, end = _step(record)
+        tag = self.get(record[end:-8])
+        if tag is None or abs(step) >= STEPS:
+            return False
+        own = scalars[tag]
+        own.steps.append(step)
+        own.times.extend(_SECONDS(record, 1))
+        own.values.extend(_NUMBER(record, len(record) - 8))
+        return True
+
+    def learn(self, data: bytes, summary: bytes, number: bytes, tag: str) -> None:
+        """Remember how to read records like this one, if it is only a time, a step and one number.
+
+        Args:
+            data: The record without its checksum, of which nothing is known.
+            summary: Its summary, of one value.
+            number: The bytes of that.
+            tag: Its tag.
+        """
+        _, end = _step(data)
+        before = data[end:-4]
+        if before[:1] != bytes([_SUMMARY]) or before[-1] != _SIMPLE:
+            return
+        if before[varint(before, 1)[1] :] + number == summary:
+            self[before] = tag
+
+
+def _step(record: bytes) -> tuple[int, int]:
+    """Return the step in a record of the usual form, and where it ends."""
+    if len(record) < 10 or record[0] != _TIME:
+        return 0, 0
+    if record[9] != _STEP:
+        return 0, 9
+    try:
+        step, end = varint(record, 10)
+    except ValueError:
+        return 0, 0
+    return signed_varint(step), end
+
 
 name = "tensorboard events"
 rank = 5
@@ -66,17 +167,12 @@ def matches(path: Path, head: bytes) -> bool:
     return NAMED in path.name and (not head or length(head[:12]) is not None)
 
 
-def reader(path: Path) -> EventsReader:
-    """Return a reader for one file."""
-    return EventsReader(str(path))
-
-
-class EventsReader:
+class EventsReader(Reader):
     """Reads an event file: its scalars, histograms and texts."""
 
-    def __init__(self, origin: str = "", at: int = 0) -> None:
+    def __init__(self, path: Path | str = "", at: int = 0) -> None:
         """Begin to read a file at a place."""
-        self._origin = origin
+        self._origin = str(path)
         self._begin(at)
 
     @property
@@ -113,10 +209,6 @@ class EventsReader:
         out, self._out, self._wrong = self._out, [], []
         return (*wrong, *rows, *out)
 
-    def finish(self) -> Sequence[Record]:
-        """Return nothing: an incomplete record cannot be trusted."""
-        return ()
-
     def later(self, at: int) -> EventsReader:
         """Return a reader of the records from a later place in the file on, which knows the tags so
         far.
@@ -132,25 +224,25 @@ class EventsReader:
     def restart(self, reason: str) -> Sequence[Record]:
         """Forget everything: the file starts again."""
         self._begin()
-        return (Restart(reason),)
+        return super().restart(reason)
 
     def _take(self, record: bytes) -> bool:
         """Take a record with its checksum; return False if that is wrong."""
         if not sound(record):
             return False
-        if self._known.read(record, self._scalars):
-            return True
-        try:
-            self._read(record)
-        except ValueError as error:
-            self._complain(f"no event: {error}", record[:12].hex(" "))
+        if not self._known.read(record, self._scalars):
+            try:
+                self._read(record[:-4])
+            except ValueError as error:
+                self._complain(f"no event: {error}", record[:12].hex(" "))
         return True
 
-    def _read(self, record: bytes) -> None:
-        data = record[:-4]
+    def _read(self, data: bytes) -> None:
         event = read_event(data)
-        if self._splitter.number == 1 and not self._start:
-            _check_version(event)
+        first = self._splitter.number == 1 and not self._start
+        if first and not event.version.startswith(_VERSION):
+            version = one_line(event.version or "missing", 40)
+            raise ValueError(f"the version is {version}")
         if event.summary is None:
             return
         if abs(event.step) >= STEPS:
@@ -173,25 +265,20 @@ class EventsReader:
         simple, histogram, tensor = map(value.part, (SIMPLE, HISTOGRAM, TENSOR))
         if plugin := plugin_of(value):
             self._plugins.setdefault(tag, plugin)
+        plugin = self._plugins.get(tag, "")
         if simple is not None:
             self._scalars_of(tag).add(event.step, event.time, read_number(simple))
         elif histogram is not None:
             self._add_figures(event, tag, read_histogram(histogram))
         elif tensor is not None:
-            plugin = self._plugins.get(tag, "")
             self._unknown = self._unknown or not plugin
-            if plugin in ("scalars", "histograms", "text"):
-                self._add_tensor(event, tag, plugin, read_tensor(tensor))
-
-    def _add_tensor(
-        self, event: LoggedEvent, tag: str, plugin: str, tensor: TensorValue
-    ) -> None:
-        if plugin == "text":
-            self._out.extend(read_texts(tag, event.step, tensor.texts, self._origin))
-        elif plugin == "histograms":
-            self._add_figures(event, tag, histogram_of(tensor))
-        elif len(tensor.numbers) == 1:
-            self._scalars_of(tag).add(event.step, event.time, tensor.numbers[0])
+            if plugin == "text":
+                texts = read_tensor(tensor).texts
+                self._out.extend(read_texts(tag, event.step, texts, self._origin))
+            elif plugin == "histograms":
+                self._add_figures(event, tag, histogram_of(read_tensor(tensor)))
+            elif plugin == "scalars" and len(one := read_tensor(tensor).numbers) == 1:
+                self._scalars_of(tag).add(event.step, event.time, one[0])
 
     def _add_figures(
         self, event: LoggedEvent, tag: str, found: Distribution | None
@@ -211,12 +298,7 @@ class EventsReader:
         return found
 
 
-def _check_version(event: LoggedEvent) -> None:
-    """Raise ValueError if an event is not the first one of a file."""
-    if not event.version.startswith(_VERSION):
-        raise ValueError(f"the version is {one_line(event.version or 'missing', 40)}")
-
-
+reader = EventsReader
 parts = Parts(first_record, EventsReader.later, cut=2, by_time=True)
 """In case one of the first records counts something else than the trainer's steps, two are cut.
 

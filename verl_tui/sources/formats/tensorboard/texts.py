@@ -9,7 +9,6 @@ Markdown. A text of another form is a response.
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
@@ -20,7 +19,7 @@ from verl_tui.sources.fields.setting_values import flatten_settings
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
 _SUFFIX = "/text_summary"
 """Suffix that torch and tensorboardX append to the tag of a text."""
@@ -48,8 +47,6 @@ _LABELS = (
     ("score", "score|reward|total reward"),
     ("step", "(?:global[ _])?step"),
 )
-_MIDDLE = ("ground_truth", "score")
-"""Fields that may stand between prompt and response."""
 _LABEL = "|".join(f"(?P<{field}>{words})" for field, words in _LABELS)
 _LINE = pattern(
     rf"^[ \t]*(?:#{{1,6}}[ \t]*)?(?:[*_]{{1,3}})?(?:{_LABEL})"
@@ -60,10 +57,6 @@ _LINE = pattern(
 _NUMBER = pattern(
     r"[-+]?(?:\d+(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|nan|inf|none|null|n/a|-)", re.IGNORECASE
 )
-_SCORED = pattern(
-    rf"\b(?:score|reward)\b[ \t:=*_]{{1,8}}({_NUMBER.pattern})", re.IGNORECASE
-)
-"""A score in a line before the prompt."""
 
 
 def read_texts(
@@ -89,13 +82,11 @@ def read_texts(
 
 
 def _samples(tag: str, step: int, text: str) -> Iterator[Sample]:
-    validation = _VALIDATION.match(tag) is not None
-    named = {}
+    record = _divided(text) or {"response": text}
     if tag != _GENERATIONS and not _SAMPLE.search(tag):
-        named["tag"] = one_line(tag)
-    found = _divided(text) or {"response": text}
-    sample = read_sample({**found, **named}, step, validation=validation)
-    yield from filter(None, [sample])
+        record["tag"] = one_line(tag)
+    validation = _VALIDATION.match(tag) is not None
+    yield from filter(None, [read_sample(record, step, validation=validation)])
 
 
 def _parts(text: str) -> Iterator[str]:
@@ -111,9 +102,16 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _settings(tag: str, text: str, origin: str) -> Settings:
-    """Return the settings in a text: JSON, a table of names and values, or the text itself."""
-    text = _unfenced(text)
-    values = _json(text)
+    """Return the settings in a text: JSON, a table of names and values, or the text itself; without
+    the code fence around it.
+    """
+    text = text.strip()
+    fenced = _FENCE.match(text)
+    text = fenced[1].strip() if fenced else text
+    try:
+        values = loads(text.encode("utf-8", "surrogatepass"))
+    except ValueError:
+        values = None
     if not isinstance(values, dict):
         values = _table(text)
     last = tag.rpartition("/")[2]
@@ -121,21 +119,6 @@ def _settings(tag: str, text: str, origin: str) -> Settings:
         return Settings({one_line(last, 100): one_line(text, 1000)}, origin)
     prefix = "" if last in _ARGUMENTS or len(tag) > 100 else one_line(last, 100)
     return Settings(flatten_settings(values, prefix), origin)
-
-
-def _json(text: str) -> Any:
-    """Return what JSON says, None for another text."""
-    try:
-        return loads(text.encode("utf-8", "surrogatepass"))
-    except ValueError:
-        return None
-
-
-def _unfenced(text: str) -> str:
-    """Return a text without the blanks and the code fence around it."""
-    text = text.strip()
-    fenced = _FENCE.match(text)
-    return fenced[1].strip() if fenced else text
 
 
 def _table(text: str) -> dict[str, str]:
@@ -151,7 +134,8 @@ def _divided(text: str) -> dict[str, Any] | None:
     """Return the record in a text with labels, None if it lacks a prompt or a response.
 
     A model may write labels as well. So the first prompt and the first response behind it are the
-    sample's, and only the last labels behind the response begin fields: numbers, a ground truth.
+    sample's, with a ground truth between them, and only the last labels behind the response begin
+    fields: numbers, a ground truth.
     """
     labels = list(_LINE.finditer(text))
     fields = [label.lastgroup or "" for label in labels]
@@ -159,28 +143,18 @@ def _divided(text: str) -> dict[str, Any] | None:
     if "response" not in fields[first:]:
         return None
     second = fields.index("response", first)
-    record, end = _trailing(text, labels[second + 1 :])
-    record["response"] = text[labels[second].end() : end].strip()
-    inner = range(first + 1, second)
-    parts = [first, *(at for at in inner if fields[at] in _MIDDLE), second]
-    for at, after in pairwise(parts):
-        value = text[labels[at].end() : labels[after].start()].strip()
-        record[fields[at]] = value
-    if before := _SCORED.search(text[: labels[first].start()]):
-        record["score"] = before[1]
-    record.pop("step", None)  # the event states it
-    score = written_number(record.pop("score", ""))
-    return record if score is None else {**record, "score": score}
-
-
-def _trailing(text: str, labels: Sequence[re.Match[str]]) -> tuple[dict[str, Any], int]:
-    """Return the fields that follow a response, and where it ends."""
     record: dict[str, Any] = {}
     end = len(text)
-    for label in reversed(labels):
+    for label in reversed(labels[second + 1 :]):
         value = text[label.end() : end].strip(" \t\n*_|,;")
         if label.lastgroup != "ground_truth" and not _NUMBER.fullmatch(value):
             break
         record.setdefault(label.lastgroup or "", value)
         end = label.start()
-    return record, end
+    for at in range(second, first - 1, -1):
+        if at in (first, second) or fields[at] == "ground_truth":
+            record[fields[at]] = text[labels[at].end() : end].strip()
+            end = labels[at].start()
+    record.pop("step", None)  # the event states it
+    score = written_number(record.pop("score", ""))
+    return record if score is None else {**record, "score": score}

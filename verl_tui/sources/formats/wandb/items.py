@@ -56,6 +56,11 @@ class Items(NamedTuple):
     rest: list[MessageFields]
     """Where its other fields stand."""
 
+    def other(self, field: int) -> bytes | None:
+        """Return what stands in another field."""
+        found = [part for one in self.rest for part in one.parts(field)]
+        return found[-1] if found else None
+
 
 def items_of(record: bytes, field: int) -> Items:
     """Return the items in a field of a record.
@@ -81,11 +86,10 @@ def _plain_items(record: bytes, field: int) -> tuple[dict[str, float], Iterable[
         return {}, (record,)
     known = b"\0".join(names).decode().split("\0") if names else []
     try:
-        return dict(zip(known, map(float, values), strict=True)), filter(
-            None, parts[::6]
-        )
+        numbers = dict(zip(known, map(float, values), strict=True))
     except ValueError:
         return {}, (record,)
+    return numbers, filter(None, parts[::6])
 
 
 def item_of(item: bytes) -> tuple[NamePath, bytes]:
@@ -97,53 +101,38 @@ def item_of(item: bytes) -> tuple[NamePath, bytes]:
 
 
 def values_of(values: Mapping[NamePath, bytes]) -> tuple[dict[str, float], FieldSplit]:
-    """Return a record's metrics and distributions by W&B's names: `a.b` for `b` within `a`."""
+    """Return a record's metrics and distributions by W&B's names: `a.b` for `b` within `a`; nothing
+    of objects whose `_type` is a picture, a table and the like.
+    """
     numbers: dict[str, float] = {}
-    objects: dict[str, Any] = {}
-    for path, value in values.items():
-        if len(path) > 1:
-            inner = objects
-            for name in path[:-1]:  # W&B writes nested objects value by value
-                if not isinstance(inner.get(name), dict):
-                    inner[name] = {}
-                inner = inner[name]
-            inner[path[-1]] = _leaf(value)
-        elif value[:1] in (b"{", b"["):
-            objects[path[0]] = json_value(value)
-        elif (known := number_of(value)) is not None:
-            numbers[path[0]] = known
     members: dict[str, Any] = {}
-    for name, value in objects.items():
-        if isinstance(value, dict):
-            members |= _members(name, value)
-        else:
-            members[name] = value
-    parts = split(members, ".")
+    for path, value in values.items():
+        known = number_of(value)
+        if known is not None and len(path) == 1:
+            numbers[path[0]] = known
+        elif len(path) > 1 or value[:1] in (b"{", b"["):
+            found = json_value(value) if known is None else known
+            members |= _flat(".".join(path), found)
+    typed = (key for key in members if key.endswith("._type"))
+    others = tuple(key[:-5] for key in typed if members[key] != "histogram")
+    kept = {key: one for key, one in members.items() if not key.startswith(others)}
+    parts = split(kept, ".")
     return numbers | parts.numbers(), parts
 
 
-def _members(
-    name: str, members: Mapping[str, Any], depth: int = 0
-) -> Iterator[tuple[str, Any]]:
-    """Yield the members of an object, none if its `_type` is a picture, a table and the like."""
-    if members.get("_type", "histogram") != "histogram" or depth > _DEEPEST:
-        return
-    for key, value in members.items():
-        if isinstance(value, dict):
-            yield from _members(f"{name}.{key}", value, depth + 1)
-        else:
-            yield f"{name}.{key}", value
+def _flat(name: str, value: object, depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """Yield what stands in an object by its names, any other value as such."""
+    if not isinstance(value, dict):
+        yield name, value
+    elif depth < _DEEPEST:
+        for key, one in value.items():
+            yield from _flat(f"{name}.{key}", one, depth + 1)
 
 
 def number_of(text: bytes) -> float | None:
     """Return a value as a number, None for one that is neither a number nor the name of one."""
     known = written_number(text)
     return _WORDS.get(text) if known is None else known
-
-
-def _leaf(text: bytes) -> Any:
-    known = number_of(text)
-    return json_value(text) if known is None else known
 
 
 def json_value(text: bytes) -> Any:

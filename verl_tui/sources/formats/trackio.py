@@ -1,0 +1,352 @@
+"""trackio's databases: `<project>.db`, SQLite in WAL mode, with all runs of a project (Hugging
+Face's local tracker).
+
+They lie in `$TRACKIO_DIR`, else in `~/.cache/huggingface/trackio` (trackio/utils.py,
+`_get_trackio_dir`). A run within is named by a path below its database: `huggingface.db/tiny-grpo`.
+
+The step. trackio counts its own; the trainer's is `train/global_step` of the same row. A row
+without one belongs to the last step that a row has stated (TRL's `profiling/…`, several a step, are
+averaged); runs that never state one keep trackio's own count. System figures belong to the step
+reached at their time.
+
+MLflow's databases (verl writes `sqlite:////tmp/mlruns.db`) are seen through views as if trackio
+had written them: a row for each metric and step, a configuration of all parameters.
+"""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from bisect import bisect_right
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from verl_tui.patterns import pattern
+from verl_tui.records import Record, Sample, Settings, SourceStatus, Unreadable
+from verl_tui.sources.fields.jsonl import flatten, integer, loads, number
+from verl_tui.sources.fields.lists import histograms, split
+from verl_tui.sources.fields.rewards import RewardSum, weights_of
+from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined_notes
+from verl_tui.sources.fields.sample import is_validation, plain_record
+from verl_tui.sources.fields.sample_figures import SampleFigures
+from verl_tui.sources.fields.setting_values import flatten_settings
+from verl_tui.sources.fields.steps import stated_step, step_fields
+from verl_tui.sources.files.paths import is_file, status_at
+from verl_tui.sources.files.polled import PolledSource
+from verl_tui.sources.formats.format import NoReader
+from verl_tui.text import one_line
+from verl_tui.times import parse_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+name = "trackio database"
+rank = 4
+anchor = True
+
+SUFFIX = ".db"
+_MAGIC = b"SQLite format 3\0"
+_TABLES = {"metrics", "configs"}
+_MLFLOWS = {"metrics", "params", "runs"}
+_VIEWS = """
+CREATE TEMP VIEW named AS SELECT run_uuid, coalesce(nullif(name, ''), run_uuid) || CASE WHEN
+  EXISTS (SELECT 1 FROM runs one WHERE one.name = runs.name AND one.rowid < runs.rowid)
+  THEN '-' || substr(run_uuid, 1, 8) ELSE '' END AS run_name
+  FROM runs WHERE lifecycle_stage = 'active';
+CREATE TEMP VIEW metrics AS SELECT m.rowid AS id, run_name, m.timestamp / 1000.0 AS timestamp,
+  m.step AS step, json_object(m.key, CASE m.is_nan WHEN 0 THEN m.value ELSE 'NaN' END) AS metrics
+  FROM main.metrics m JOIN named USING (run_uuid);
+CREATE TEMP VIEW configs AS SELECT max(p.rowid) AS id, run_name,
+  json_group_object(key, CASE WHEN json_valid(value) THEN json(value) ELSE value END) AS config
+  FROM main.params p JOIN named USING (run_uuid) GROUP BY run_uuid;
+"""
+"""MLflow's tables (mlflow/store/tracking/dbmodels/models.py) as trackio's. Of runs with one name
+all but the first have their id in it.
+"""
+_LATEST = """
+    SELECT run_name FROM (
+        SELECT run_name, 0 AS written, id FROM configs
+        UNION ALL SELECT run_name, 1, max(id) FROM metrics GROUP BY run_name
+    ) ORDER BY written, id
+"""
+"""The names of the runs in a database, that which was written last at the end."""
+_BUSY = 0.2
+"""Seconds to wait for a writer that holds the database alone; in WAL mode none does."""
+_ROWS = 1000
+"""Rows of one read."""
+_WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+"""How trackio writes numbers that JSON does not know (trackio/utils.py, `serialize_values`)."""
+_DEVICE = pattern(r"gpu/(\d+)/(\w+)")
+_WANDB: Mapping[str, tuple[str, float]] = {
+    "utilization": ("gpu", 1.0),
+    "memory_usage": ("memoryAllocated", 100.0),
+    "allocated_memory": ("memoryAllocatedBytes", 2.0**30),
+    "temp": ("temp", 1.0),
+    "power": ("powerWatts", 1.0),
+    "power_limit": ("enforcedPowerLimitWatts", 1.0),
+}
+"""Names of a device's figures: trackio's (trackio/gpu.py) -> W&B's, factor for W&B's unit."""
+
+
+def matches(path: Path, head: bytes) -> bool:
+    """Return whether a file is a database of trackio, as far as this shows while another program
+    holds it.
+    """
+    if path.suffix.lower() != SUFFIX or not head.startswith(_MAGIC):
+        return False
+    try:
+        with closing(_opened(path)) as database:
+            return _tables_of(database) >= _TABLES
+    except (sqlite3.Error, OSError, UnicodeDecodeError):
+        return b"run_name" in head and b"metrics" in head
+
+
+def reader(path: Path) -> NoReader:
+    """Return a reader that reads no bytes: a database is queried, not read from end to end."""
+    return NoReader(0)
+
+
+def runs_in(path: Path) -> list[str]:
+    """Return the names of the runs in a database, that which was written last at the end.
+
+    Raises:
+        sqlite3.Error: It is none, or is locked.
+        OSError: It is gone.
+    """
+    with closing(_opened(path)) as database:
+        names = [str(name) for (name,) in database.execute(_LATEST)]
+    return [*dict.fromkeys(reversed(names))][::-1]
+
+
+def log_of(path: Path) -> Path:
+    """Return where the changes lie that are not in a database yet."""
+    return path.with_name(f"{path.name}-wal")
+
+
+def database_of(path: Path) -> tuple[Path, str]:
+    """Return the database in which a run lies, and what the run is called; the path itself where it
+    names none.
+    """
+    for above in path.parents:
+        if above.suffix.lower() == SUFFIX and is_file(above):
+            return above, str(path.relative_to(above))
+    return path, ""
+
+
+def _tables_of(database: sqlite3.Connection) -> set[str]:
+    """Return the names of the tables and views of a database."""
+    names = "SELECT name FROM {} WHERE type IN ('table', 'view')"
+    stored, seen = (names.format(f"sqlite_{of}master") for of in ("", "temp_"))
+    return {name for (name,) in database.execute(f"{stored} UNION {seen}")}
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """Open a database for reading.
+
+    Where no writer has left a log of changes beside it, SQLite is told that nothing changes: it
+    would create files.
+    """
+    log = status_at(log_of(path))
+    mode = "ro" if log is not None and log.st_size else "ro&immutable=1"
+    place = f"file:{quote(str(path.absolute()))}?mode={mode}"
+    database = sqlite3.connect(place, uri=True, timeout=_BUSY)
+    # a damaged one may hold bytes that are no text
+    database.text_factory = lambda stored: stored.decode("utf-8", "replace")
+    try:
+        if _tables_of(database) >= _MLFLOWS:
+            database.executescript(_VIEWS)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+class TrackioSource(PolledSource):
+    """One run of a database; reads its new rows whenever the database has changed."""
+
+    format = name
+    rank = rank
+    absolute = True
+
+    def __init__(self, path: Path, ordinal: int = 0) -> None:
+        super().__init__(path, ordinal)
+        self._database, self._run = database_of(path)
+        self._batcher = RowBatcher()
+        self._figures = SampleFigures()
+        self._rewards = RewardSum()
+        self._stamp: list[tuple[int, int]] = []
+        """Sizes and times of the database and its write-ahead log when all had been read."""
+        self._last = {"configs": 0, "metrics": 0, "system_metrics": 0}
+        """Ids of the last rows read, by table."""
+        self._step: int | None = None
+        self._stated = False
+        """True once a row has stated the trainer's step."""
+        self._times: list[float] = []
+        self._steps: list[int] = []
+        """The steps reached at `_times`."""
+        self._tables: dict[str, list[Any]] = {}
+        """The last table of each name: a growing one is logged whole each time."""
+        self._more = False
+        self._program: str | None = None
+
+    def status(self) -> SourceStatus:
+        """Return how the source is doing, and whose the database is."""
+        return super().status()._replace(program=self._program)
+
+    @property
+    def note(self) -> str | None:
+        """Return how rewards were summed, and what is to be said of replaced records."""
+        return joined_notes(self._rewards.note, self._batcher.note)
+
+    def read(self) -> tuple[tuple[Record, ...], bool]:
+        """Return the records of the next rows, and True if more rows wait."""
+        states = map(status_at, (self._database, log_of(self._database)))
+        stamp = [(one.st_size, one.st_mtime_ns) for one in states if one is not None]
+        if stamp == self._stamp:
+            return (), False
+        self._modified = self._modified or stamp[0][1] / 1e9
+        try:
+            with closing(_opened(self._database)) as database:
+                self._batcher.add(self._read(database))
+            self._problem = None
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
+            self._problem = _why(error)
+            self._more = False
+        self._stamp = [] if self._more or self._problem else stamp
+        size = sum(size for size, _ in stamp)
+        self._bytes, self._pending = (0, size) if self._more else (size, 0)
+        records = self._batcher.take()
+        self._unreadable += sum(isinstance(record, Unreadable) for record in records)
+        self._records += sum(len(getattr(record, "steps", (0,))) for record in records)
+        return self._figures.complete(records), self._more
+
+    def _read(self, database: sqlite3.Connection) -> Iterator[MetricRow | Record]:
+        tables = _tables_of(database)
+        self._program = "MLflow database" if "params" in tables else None
+        self._more = False
+        kinds = {
+            "configs": ("NULL, NULL, config", self._settings),
+            "metrics": ("timestamp, step, metrics", self._metrics),
+            # early versions of trackio had none
+            "system_metrics": ("timestamp, NULL, metrics", self._figures_of),
+        }
+        which = ("AND run_name = ?", (self._run,)) if self._run else ("", ())
+        for table, (columns, read) in kinds.items():
+            if self._more or table not in tables:
+                continue
+            sql = (  # the table and its columns are words of ours, all else is bound
+                f"SELECT id, {columns} FROM {table} WHERE id > ? {which[0]} "  # noqa: S608
+                f"ORDER BY id LIMIT {_ROWS}"
+            )
+            rows = database.execute(sql, (self._last[table], *which[1])).fetchall()
+            self._more = len(rows) == _ROWS
+            for id, time, step, text in rows:
+                self._last[table] = id
+                record = None
+                with suppress(ValueError, AttributeError):
+                    written = isinstance(text, str)
+                    record = loads(
+                        text.encode("utf-8", "surrogatepass") if written else text
+                    )
+                if isinstance(record, dict):
+                    for found in read(parse_time(time), step, record):
+                        yield _flaw(id, found) if isinstance(found, str) else found
+                else:
+                    yield _flaw(id, f"a row of {table} that is not a JSON object")
+
+    def _metrics(
+        self, time: float | None, own: object, record: dict[str, Any]
+    ) -> Iterator[MetricRow | Record | str]:
+        """Yield the records of a row of metrics, and what is wrong with it."""
+        tables = {key: value for key, value in record.items() if _is_table(value)}
+        flat = flatten({key: record[key] for key in record if key not in tables})
+        measured = not self._reach(flat, own, time)
+        if self._step is None:
+            yield "a row of metrics without a step"
+            return
+        words = {key: _WORDS.get(one) for key, one in flat.items() if type(one) is str}
+        parts = split(
+            flat | {key: one for key, one in words.items() if one is not None}
+        )
+        yield from histograms(parts.found, self._step, mean=measured)
+        yield from (flaw.reason for flaw in parts.flaws)
+        if numbers := parts.numbers():
+            yield MetricRow.of(self._step, numbers, time=time, mean=measured)
+        for key, table in tables.items():
+            yield from self._samples(key, table.get("_value"))
+
+    def _settings(
+        self, _time: float | None, _own: object, record: dict[str, Any]
+    ) -> Iterator[Settings]:
+        """Yield the settings of a run."""
+        self._rewards = RewardSum(weights_of(record))
+        own = {key: value for key, value in record.items() if key[:1] != "_"}
+        yield Settings(flatten_settings(own), str(self.path))
+
+    def _reach(self, flat: Mapping[str, Any], own: object, time: float | None) -> bool:
+        """Note the step of a row; return False if it lacks the trainer's, which others state."""
+        step = None
+        with suppress(ValueError):  # a number too large for one
+            fields = step_fields(key for key in flat if "global_step" in key)
+            step = stated_step(flat, fields)[0]
+        if step is None and self._stated:
+            return False
+        self._stated = self._stated or step is not None
+        self._step = step if step is not None else integer(own)
+        if time is not None:
+            self._modified = max(time, *self._times[-1:], 0.0)
+            if self._step is not None:
+                self._times.append(self._modified)
+                self._steps.append(self._step)
+        return True
+
+    def _figures_of(
+        self, time: float | None, _own: object, record: dict[str, Any]
+    ) -> Iterator[MetricRow]:
+        """Yield figures of the machine, those of devices under W&B's names."""
+        numbers: dict[str, float] = {}
+        for key, raw in flatten(record).items():
+            device = _DEVICE.fullmatch(key)
+            known = _WANDB.get(device[2]) if device else None
+            called = f"gpu.{device[1]}.{known[0]}" if device and known else key
+            if (value := number(raw)) is not None:
+                numbers[f"system/{called}"] = value * (known[1] if known else 1.0)
+        if numbers and self._steps:
+            at = bisect_right(self._times, math.inf if time is None else time) - 1
+            step = self._steps[max(at, 0)]
+            yield MetricRow.of(step, numbers, time=time, mean=True, progress=False)
+
+    def _samples(self, key: str, rows: object) -> Iterator[Sample | str]:
+        """Yield the samples of a table that the last one of its name did not have."""
+        if not isinstance(rows, list):
+            yield f"the table {key} is not a list of rows"
+            return
+        known = self._tables.get(key, [])
+        self._tables[key] = rows
+        validation = is_validation(key)
+        for row in rows[len(known) if rows[: len(known)] == known else 0 :]:
+            if isinstance(row, dict):
+                record = plain_record(row)
+                found = self._rewards.sample(record, self._step, validation=validation)
+                yield from filter(None, [found])
+            else:
+                yield f"a row of the table {key} is not a JSON object"
+
+
+def _flaw(id: int, reason: str) -> Unreadable:
+    return Unreadable(id, one_line(reason), "")
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, dict) and value.get("_type") == "trackio.table"
+
+
+def _why(error: Exception) -> str:
+    """Say why a database cannot be read."""
+    text = one_line(str(error), 200)
+    if "locked" in text or "busy" in text:
+        return "locked by another program: it is read as soon as that is done"
+    damaged = any(word in text for word in ("malformed", "not a database", "I/O"))
+    return f"damaged, or copied while it was written: {text}" if damaged else text
