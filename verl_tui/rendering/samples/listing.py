@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isfinite
+from math import isfinite, nan
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -135,8 +135,7 @@ class SampleListing:
 
     def extreme(self, current: int | None, *, best: bool) -> int | None:
         """Return the best or worst listed sample; of several, the next one after the current."""
-        scores = ((at, self.facts[at].score) for at in self.visible)
-        known = [(at, one) for at, one in scores if one is not None and isfinite(one)]
+        known = [(at, one) for at in self.visible if isfinite(one := self._score(at))]
         if not known:
             return None
         _, extreme = (max if best else min)(known, key=itemgetter(1))
@@ -144,3 +143,7 @@ class SampleListing:
         place = self.place_of(current)
         later = (one for one in same if place is not None and self._places[one] > place)
         return next(later, same[0])
+
+    def _score(self, at: int) -> float:
+        score = self.facts[at].score
+        return nan if score is None else score

@@ -8,7 +8,6 @@ from textual.containers import Horizontal
 from textual.widgets import Input
 
 from verl_tui.rendering.filter_words import filter_state
-from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.terminal.net import ContainedWidget
 from verl_tui.tui.widgets.footer import Keys
 from verl_tui.tui.widgets.line import Line
@@ -26,19 +25,7 @@ _TYPED = 12
 
 
 class InputLine(ContainedWidget, Input):
-    """A line to type in; while empty it says what can be typed."""
-
-    def __init__(self, hint: str) -> None:
-        super().__init__(placeholder=hint, compact=True)
-        self._hint = hint
-
-    def on_resize(self) -> None:
-        """Show as much of the hint as fits, without what stands behind its last dots."""
-        room = self.content_size.width
-        hint = self._hint
-        while len(hint) > room and " · " in hint:
-            hint = hint.rpartition(" · ")[0]
-        self.placeholder = fit(hint, room)
+    """A line to type in."""
 
 
 class FilterBar(ContainedWidget, Horizontal):
@@ -57,7 +44,7 @@ class FilterBar(ContainedWidget, Horizontal):
     def __init__(self, hint: str = "", *, id: str | None = None) -> None:
         """Make the row; the hint says what may be typed, while nothing is."""
         super().__init__(id=id)
-        self.input = InputLine(hint)
+        self.input = InputLine(placeholder=hint, compact=True)
         self._label = Line()
         self._state = Line()
         self._words = ""
