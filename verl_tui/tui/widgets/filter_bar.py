@@ -8,6 +8,7 @@ from textual.containers import Horizontal
 from textual.widgets import Input
 
 from verl_tui.rendering.filter_words import filter_state
+from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.terminal.net import ContainedWidget
 from verl_tui.tui.widgets.footer import Keys
 from verl_tui.tui.widgets.line import Line
@@ -25,7 +26,15 @@ _TYPED = 12
 
 
 class InputLine(ContainedWidget, Input):
-    """A line to type in."""
+    """A line to type in; while empty it says what can be typed."""
+
+    def __init__(self, hint: str) -> None:
+        super().__init__(placeholder=hint, compact=True)
+        self._hint = hint
+
+    def on_resize(self) -> None:
+        """Show as much of the hint as fits."""
+        self.placeholder = fit(self._hint, self.content_size.width)
 
 
 class FilterBar(ContainedWidget, Horizontal):
@@ -44,7 +53,7 @@ class FilterBar(ContainedWidget, Horizontal):
     def __init__(self, hint: str = "", *, id: str | None = None) -> None:
         """Make the row; the hint says what may be typed, while nothing is."""
         super().__init__(id=id)
-        self.input = InputLine(placeholder=hint, compact=True)
+        self.input = InputLine(hint)
         self._label = Line()
         self._state = Line()
         self._words = ""
