@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 from verl_tui.on_demand.samples.dump_page import DumpPage
 from verl_tui.on_demand.samples.sample_page import MemoryPage, SamplePage
-from verl_tui.on_demand.worker import Worker
+from verl_tui.on_demand.worker import Job, Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from verl_tui.on_demand.worker import Job
     from verl_tui.runs.samples import Place, Samples
 
 _PAGES = 4
@@ -46,15 +45,11 @@ class SampleBrowser(Worker[SamplePage]):
     def run_later(self, job: Job) -> None:
         """Add a job that runs when no page needs to be read."""
         with self._wake:
-            self._later_jobs = [
-                *(other for other in self._later_jobs if other.waits()),
-                job,
-            ]
+            self._later_jobs = [*filter(Job.waits, self._later_jobs), job]
             self._begin()
             self._wake.notify()
 
     def _next(self) -> Job | None:
         """Return a page to read, or else a job for idle time."""
-        return super()._next() or next(
-            (job for job in self._later_jobs if job.waits()), None
-        )
+        later = (job for job in self._later_jobs if job.waits())
+        return super()._next() or next(later, None)
