@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from verl_tui.on_demand.samples.dump_page import DumpPage
 from verl_tui.on_demand.samples.sample_page import MemoryPage, SamplePage
-from verl_tui.on_demand.worker import Job, Worker
+from verl_tui.on_demand.worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from verl_tui.on_demand.worker import Job
     from verl_tui.runs.samples import Place, Samples
 
 _PAGES = 4
@@ -45,7 +46,8 @@ class SampleBrowser(Worker[SamplePage]):
     def run_later(self, job: Job) -> None:
         """Add a job that runs when no page needs to be read."""
         with self._wake:
-            self._later_jobs = [*filter(Job.waits, self._later_jobs), job]
+            waiting = (other for other in self._later_jobs if other.waits())
+            self._later_jobs = [*waiting, job]
             self._begin()
             self._wake.notify()
 
