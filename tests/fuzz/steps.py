@@ -44,7 +44,8 @@ _WORDS = (
 _NAMES = {
     " ": "space", "/": "slash", ">": "greater_than_sign", "<": "less_than_sign", "=": "equals_sign", "(": "left_parenthesis",
     ")": "right_parenthesis", '"': "quotation_mark", "[": "left_square_bracket", "]": "right_square_bracket", "!": "exclamation_mark",
-    "|": "vertical_line", "\\": "backslash", "+": "plus", "$": "dollar_sign", ".": "full_stop",
+    "|": "vertical_line", "\\": "backslash", "+": "plus", "$": "dollar_sign", ".": "full_stop", "-": "minus", "_": "underscore",
+    "?": "question_mark", "@": "at", ";": "semicolon", "{": "left_curly_bracket", "}": "right_curly_bracket",
 }  # fmt: skip
 CHARACTERS = {name: character for character, name in _NAMES.items()}
 """Characters of keys that have another name."""
@@ -136,10 +137,13 @@ def _size(rng: random.Random) -> str:
 
 
 def _described(kinds: Sequence[type]) -> tuple[str, ...]:
-    found = (
-        key for kind in kinds for one in bindings(kind) for key in one.key.split(",")
-    )
-    return tuple(sorted(set(found) - _LEAVING))
+    found = {
+        _NAMES.get(key, key)
+        for kind in kinds
+        for one in bindings(kind)
+        for key in one.key.split(",")
+    }
+    return tuple(sorted(found - _LEAVING))
 
 
 def _keys_of(screen: str) -> tuple[str, ...]:

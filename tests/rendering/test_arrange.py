@@ -67,7 +67,7 @@ def test_gpus_and_samples_stand_beside_each_other_on_a_wide_screen() -> None:
     width=st.integers(1, 240),
     height=st.integers(1, 120),
     zoomed=st.sampled_from(["", *SHARES]),
-    foot=st.sampled_from(["keys", "hint", "filter-bar"]),
+    foot=st.sampled_from(["keys", "filter-bar"]),
 )
 def test_parts_fill_the_screen_and_the_charts_keep_their_share(
     rows: dict[str, int], width: int, height: int, zoomed: str, foot: str

@@ -22,8 +22,6 @@ from watching import (
     write_run,
 )
 
-from verl_tui.tui import monitor_app
-
 if TYPE_CHECKING:
     from collections import Counter
     from pathlib import Path
@@ -112,14 +110,3 @@ async def test_screens_that_were_closed_are_forgotten(
             return sum(one() is not None for one in opened) < 4
 
         await until(pilot, few_are_left)
-
-
-async def test_garbage_is_searched_for(
-    demo: Monitor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(monitor_app, "SWEEP", 0.3)
-    app = showing(demo)
-    async with app.run_test() as pilot:
-        await press(pilot)
-        await pilot.pause(0.5)
-        assert app.is_running

@@ -5,8 +5,6 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
-from textual.color import Color
-
 from verl_tui.rendering.session.run_order import ORDERS, matching, ordered
 from verl_tui.rendering.session.selection import (
     Selection,
@@ -17,14 +15,6 @@ if TYPE_CHECKING:
 
 # Machado, Oliveira and Fernandes, "A Physiologically-based Model for Simulation of Color Vision
 # Deficiency", 2009: matrices for full protanopia, deuteranopia and tritanopia on linear RGB.
-
-
-def linear(colour: str) -> list[float]:
-    parts = (part / 255 for part in Color.parse(colour).rgb)
-    return [
-        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
-        for part in parts
-    ]
 
 
 def test_a_run_keeps_its_place_while_it_is_selected() -> None:

@@ -27,7 +27,6 @@ from watching import (
 )
 
 from verl_tui.config import Config
-from verl_tui.rendering.session.preferences import StateFile
 from verl_tui.replay import Playback, Recording
 from verl_tui.tui import base_app, replay, watch
 from verl_tui.tui.app import VerlApp
@@ -104,27 +103,6 @@ async def test_without_colours_what_is_chosen_is_reversed(
         chosen = "".join(cell.data for cell in cells if cell.reverse)
         assert "policy-collapse" in chosen or "circuit-breaker" in chosen
         assert "✖" in text(app)
-
-
-# -- the first start -------------------------------------------------------------------------------
-
-
-async def test_the_first_start_says_what_the_first_keys_are(
-    demo: Monitor, tmp_path: Path
-) -> None:
-    path = tmp_path / "state.json"
-    app = showing(demo, state_file=StateFile(path))
-    async with app.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: "everything by name" in text(app))
-        assert "z Zoom" not in text(app)
-        await press(pilot, "escape")
-        assert "everything by name" not in text(app)
-        assert "z Zoom" in text(app)
-    app = showing(demo, state_file=StateFile(path))
-    async with app.run_test(size=(120, 40)) as pilot:
-        await press(pilot)
-        await settle(pilot)
-        assert "everything by name" not in text(app)
 
 
 # -- everything by name ----------------------------------------------------------------------------

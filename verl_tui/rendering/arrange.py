@@ -93,7 +93,7 @@ def arrange(
         foot: What the last row is for; a line that is typed into is always there.
     """
     frames = width >= NARROW and height >= LOW
-    typed = foot not in ("keys", "hint")
+    typed = foot != "keys"
     top = int(height > 1 or not (zoomed or typed))
     rows = height - top - (frames or typed)
     whole = Room(0, top, width, rows, frames)

@@ -7,7 +7,7 @@ import os
 import sys
 from contextlib import suppress
 from time import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 # Frames a second that Textual draws at most, unless the user has set it. With its 60, a drawing in
 # the frame after the answer to a key waits for 17 ms; nothing is drawn more often for it.
@@ -58,40 +58,37 @@ def watch(
     Raises:
         OSError: The snapshot cannot be written.
     """
-    from verl_tui.rendering.session.preferences import StateFile, state_path
     from verl_tui.rendering.text.ascii_table import keeps_to_ascii
     from verl_tui.sources import pipe
     from verl_tui.tui.app import VerlApp
 
     ascii_only = keeps_to_ascii(config.ascii, on_terminal=snapshot is None)
-    if snapshot is None:
-        _ask_for_size()
-        if any(map(pipe.is_meant, specs)):
-            pipe.make_way()
-        remembered = StateFile(state_path())
-        app = VerlApp(
-            specs,
-            config,
-            ascii_only=ascii_only,
-            state_file=remembered,
-            notifier=notifier,
-        )
-        return _run(app)
-    return _draw(specs, config, snapshot, size, ascii_only=ascii_only)
+    if snapshot is not None:
+        return _draw(specs, config, snapshot, size, ascii_only=ascii_only)
+    if any(map(pipe.is_meant, specs)):
+        pipe.make_way()
+    options = _of_the_user(config)
+    return _run(VerlApp(specs, config, notifier=notifier, **options))
 
 
 def replay(playback: Playback, config: Config) -> int:
     """Show a replay until the user quits; return the exit code."""
-    from verl_tui.rendering.session.preferences import StateFile, state_path
-    from verl_tui.rendering.text.ascii_table import keeps_to_ascii
     from verl_tui.tui.replay_app import ReplayApp
 
-    _ask_for_size()
+    return _run(ReplayApp(playback, config, **_of_the_user(config)))
+
+
+def _of_the_user(config: Config) -> dict[str, Any]:
+    """Return what the user's terminal can show, and what is remembered of the user."""
+    from verl_tui.rendering.session.preferences import StateFile, state_path
+    from verl_tui.rendering.text.ascii_table import keeps_to_ascii
+
+    # Textual would keep to the size that a shell exports. A page in a browser is no terminal to
+    # ask: textual-serve sets its size in these variables.
+    for name in () if os.environ.get("TEXTUAL_DRIVER") else ("COLUMNS", "LINES"):
+        os.environ.pop(name, None)
     ascii_only = keeps_to_ascii(config.ascii)
-    app = ReplayApp(
-        playback, config, ascii_only=ascii_only, state_file=StateFile(state_path())
-    )
-    return _run(app)
+    return {"ascii_only": ascii_only, "state_file": StateFile(state_path())}
 
 
 def _run(app: VerlApp) -> int:
@@ -113,15 +110,6 @@ def _say_what_failed(app: VerlApp) -> None:
             print(
                 f"{sentence} (--debug-log FILE keeps the tracebacks)", file=sys.stderr
             )
-
-
-def _ask_for_size() -> None:
-    """Let Textual ask the terminal for its size: it would keep to the one that a shell exports.
-
-    A page in a browser is no terminal to ask: textual-serve sets its size in these variables.
-    """
-    for name in () if os.environ.get("TEXTUAL_DRIVER") else ("COLUMNS", "LINES"):
-        os.environ.pop(name, None)
 
 
 def _draw(
@@ -147,11 +135,8 @@ def _draw(
 
     async def take(pilot: Pilot[object]) -> None:
         await settled(pilot, app.browser)
-        text = (
-            screen_svg(app, "verl-tui")
-            if snapshot.suffix == ".svg"
-            else screen_text(app)
-        )
+        svg = snapshot.suffix == ".svg"
+        text = screen_svg(app, "verl-tui") if svg else screen_text(app)
         with replacing(snapshot) as file:
             file.write(text)
         app.exit(0)

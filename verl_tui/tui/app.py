@@ -104,11 +104,6 @@ class VerlApp(MonitorApp):
         """The dashboard is the screen below all others."""
         return self._dashboard
 
-    def on_mount(self) -> None:
-        """Name the first keys to know at the first start."""
-        if self.state_file.welcome():
-            self.call_after_refresh(self._dashboard.welcome)
-
     def on_unmount(self) -> None:
         """Stop reading samples."""
         self.browser.stop()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from html import unescape
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
@@ -23,26 +22,9 @@ if TYPE_CHECKING:
 
 _COLOUR = pattern("#[0-9a-f]{6}")
 _SIXTEEN = (
-    (
-        "#000000",
-        "#e05561",
-        "#4ec96f",
-        "#d7a03c",
-        "#5c8dff",
-        "#c678dd",
-        "#35b5c5",
-        "#d9d9d9",
-    ),
-    (
-        "#808080",
-        "#ff7b72",
-        "#7ee787",
-        "#f2cc60",
-        "#79a8ff",
-        "#e5a3ff",
-        "#6fe3f5",
-        "#ffffff",
-    ),
+    *("#000000", "#e05561", "#4ec96f", "#d7a03c", "#5c8dff", "#c678dd", "#35b5c5"),
+    *("#d9d9d9", "#808080", "#ff7b72", "#7ee787", "#f2cc60", "#79a8ff", "#e5a3ff"),
+    *("#6fe3f5", "#ffffff"),
 )
 """The colours of a terminal of sixteen in pictures, dark and bright: each can be read on black.
 Those that Rich draws with cannot.
@@ -75,27 +57,22 @@ def screen_svg(app: App[Any], title: str) -> str:
     Rich gives every character the width of one cell; Chinese text would be squeezed to half its
     width.
     """
-    inks = _inks() if app.current_theme.ansi else {}
-
-    def widen(found: re.Match[str]) -> str:
-        text = unescape(found[4])
-        shown = found[4]
-        if _BRAILLE.search(text):
-            # Fonts rarely give blanks and dots the same width: the columns of a plot would drift.
-            shown = shown.replace("&#160;", "\u2800")
-        elif not text or cell_len(text) == len(text):
-            return found[0]
-        length = float(found[2]) / len(text) * cell_len(text)
-        return f"{found[1]}{length:.1f}{found[3]}{shown}{found[5]}"
-
-    svg = _TEXT.sub(widen, app.export_screenshot(title=title))
-    if inks:
-        return _COLOUR.sub(lambda found: inks.get(found[0], found[0]), svg)
+    svg = _TEXT.sub(_widened, app.export_screenshot(title=title))
+    if app.current_theme.ansi:
+        colours = (SVG_EXPORT_THEME.ansi_colors[at] for at in range(len(_SIXTEEN)))
+        drawn = (Color(*one).hex.lower() for one in colours)
+        inks = dict(zip(drawn, _SIXTEEN, strict=False))
+        svg = _COLOUR.sub(lambda found: inks.get(found[0], found[0]), svg)
     return svg
 
 
-def _inks() -> dict[str, str]:
-    """Return what stands in a picture for each colour of a terminal of sixteen."""
-    drawn = SVG_EXPORT_THEME.ansi_colors
-    ours = list(chain.from_iterable(_SIXTEEN))
-    return {Color(*drawn[at]).hex.lower(): ink for at, ink in enumerate(ours)}
+def _widened(found: re.Match[str]) -> str:
+    """Return a text of the picture as wide as its cells."""
+    text, shown = unescape(found[4]), found[4]
+    if _BRAILLE.search(text):
+        # Fonts rarely give blanks and dots the same width: the columns of a plot would drift.
+        shown = shown.replace("&#160;", "\u2800")
+    elif not text or cell_len(text) == len(text):
+        return found[0]
+    length = float(found[2]) / len(text) * cell_len(text)
+    return f"{found[1]}{length:.1f}{found[3]}{shown}{found[5]}"

@@ -53,57 +53,6 @@ async def shown(view: View, size: tuple[int, int]) -> str:
         return app.text
 
 
-async def test_a_row_for_each_device() -> None:
-    app = Host(GpusPanel())
-    async with app.run_test(size=(32, 10)) as pilot:
-        app.panel.show(make_view(make_run(), gpus=READING))
-        for width in (32, 40, 60, 82):
-            await pilot.resize_terminal(width, 10)
-            await pilot.pause()
-            lines = app.lines
-            for i in range(4):
-                assert lines[i + 1][1] == str(i), width
-                assert f"{87 - i}%" in lines[i + 1], width
-                assert f"{71 + i}°C" in lines[i + 1], width
-                assert "512" in lines[i + 1], width
-            assert "as logged" not in app.text, width
-
-
-async def test_why_there_are_no_devices() -> None:
-    app = Host(GpusPanel())
-    async with app.run_test(size=(40, 8)) as pilot:
-        for gpus, words in (
-            (GpuReading(NOW, (), "no NVIDIA driver here"), "no NVIDIA driver here"),
-            (None, "no reading yet"),
-            (GpuReading(NOW), "no GPU found here"),
-        ):
-            app.panel.show(make_view(gpus=gpus))
-            await pilot.pause()
-            assert words in app.text
-        await pilot.resize_terminal(60, 8)
-        app.panel.show(
-            make_view(gpus=GpuReading(NOW, GPUS[:1], "1 device does not answer"))
-        )
-        await pilot.pause()
-        assert "87%" in app.text
-        assert "1 device does not answer" in app.text
-
-
-async def test_what_the_run_has_logged() -> None:
-    run = make_run(columns=LOGGED)
-    lines = (await shown(make_view(run, gpus=READING), (80, 14))).split("\n")
-    start = next(
-        i for i, line in enumerate(lines) if "newest logged by the run" in line
-    )
-    text = "\n".join(lines[start:])
-    assert "GPU utilisation" in text
-    assert "80%" in text  # (120 - 1) % 7 == 0
-    assert "40 GiB" in text
-    assert "31%" in text
-    assert "learning rate" not in text
-    assert "█" in text
-
-
 async def test_an_old_reading_is_called_old() -> None:
     app = Host(GpusPanel())
     view = make_view(gpus=READING)

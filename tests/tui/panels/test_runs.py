@@ -6,14 +6,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
 from panel_host import Host, count_paints
 from run_views import make_run, make_view
 
-from verl_tui.health.finding import Finding, NotJudged, Severity, Verdict
+from verl_tui.health.finding import Finding, Severity, Verdict
 from verl_tui.tui.panels.runs import RunsPanel
 
 if TYPE_CHECKING:
+    import pytest
+
     from verl_tui.rendering.session.snapshot import View
 
 WARNED = Verdict((Finding("kl-high", Severity.WARNING, "too high"),))
@@ -97,32 +98,6 @@ async def test_one_row_each_where_there_is_room() -> None:
     assert "100%" in third
     assert "2h 30m" in third  # age
     assert first.index("120/500") == second.index("480/500") == third.index("500/500")
-
-
-@pytest.mark.parametrize(
-    ("verdict", "badge"),
-    [
-        (None, "○"),
-        (Verdict(), "●"),
-        (WARNED, "▲1"),
-        (CRITICAL, "✖1"),
-        (
-            Verdict(
-                (),
-                tuple(
-                    NotJudged(rule, "why")
-                    for rule in ("kl-high", "kl-low", "reward-low")
-                ),
-            ),
-            "○",
-        ),
-    ],
-)
-async def test_badge(verdict: Verdict | None, badge: str) -> None:
-    verdicts = {} if verdict is None else {"grpo": verdict}
-    assert f"1 {badge:2} grpo" in await shown(
-        make_view(make_run(), verdicts=verdicts), (80, 5)
-    )
 
 
 async def test_keys_and_mouse_pick_runs() -> None:

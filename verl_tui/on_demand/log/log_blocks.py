@@ -70,21 +70,21 @@ class LogFile:
 
     def line_end(self, at: int) -> int:
         """Return the end of the line at a position, with its newline, or how far is looked."""
-        for start in range(at, min(self.size, at + _FAR), STRIDE):
+        stop = min(self.size, at + _FAR)
+        for start in range(at, stop, STRIDE):
             found = self.read(start, STRIDE).find(b"\n")
             if found >= 0:
                 return start + found + 1
-        return min(self.size, at + _FAR)
+        return stop
 
     def line_start(self, at: int) -> int:
         """Return the start of the line at a position; -1 if it is too far."""
         stop = max(0, at - _FAR)
-        while at > stop:
-            start = max(0, at - STRIDE)
-            found = self.read(start, at - start).rfind(b"\n")
+        for end in range(at, stop, -STRIDE):
+            start = max(0, end - STRIDE)
+            found = self.read(start, end - start).rfind(b"\n")
             if found >= 0:
                 return start + found + 1
-            at = start
         return 0 if stop == 0 else -1
 
 
@@ -202,9 +202,7 @@ class SearchJob:
     def share(self, size: int) -> float:
         """Return the share of the way that has been searched, 0..1."""
         whole = size - self.origin if self.way > 0 else self.origin
-        if whole > 0:
-            return min(1.0, abs(self.at - self.origin) / whole)
-        return 1.0
+        return min(1.0, abs(self.at - self.origin) / whole) if whole > 0 else 1.0
 
 
 def search_next(file: LogFile, search: SearchJob) -> None:
@@ -212,17 +210,11 @@ def search_next(file: LogFile, search: SearchJob) -> None:
     numbers = _next_blocks(file, search)
     begin = min(numbers, default=0) * BLOCK
     end = min(file.size, begin + len(numbers) * BLOCK)
-    found = (
-        _first_match(file, search, numbers)
-        if _worth_reading(file, search, begin, end)
-        else None
-    )
-    if found is not None:
-        search.found = found
-        search.done = True
-        return
+    if _worth_reading(file, search, begin, end):
+        search.found = _first_match(file, search, numbers)
     search.at = end if search.way > 0 else begin
-    search.done = search.at >= file.size if search.way > 0 else search.at <= 0
+    at_end = search.at >= file.size if search.way > 0 else search.at <= 0
+    search.done = at_end or search.found is not None
 
 
 def _next_blocks(file: LogFile, search: SearchJob) -> range:

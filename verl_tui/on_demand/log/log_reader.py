@@ -126,9 +126,7 @@ class Log(Job):
         if block is None:
             return None
         nth = number - self._before[at] - 1
-        if 0 <= nth < len(block.starts):
-            return block.starts[nth]
-        return -1
+        return block.starts[nth] if 0 <= nth < len(block.starts) else -1
 
     # -- the thread --------------------------------------------------------------------------------
 
@@ -146,11 +144,8 @@ class Log(Job):
 
     def waits(self) -> bool:
         """Return True if there is something to read."""
-        if self._look:
-            return True
-        return self.problem is None and (
-            bool(self._wanted) or self._searches() or self._counts()
-        )
+        more = self._wanted or self._searches() or self._counts()
+        return self._look or (self.problem is None and bool(more))
 
     def is_urgent(self) -> bool:
         """Return True if a block on the screen must be read."""

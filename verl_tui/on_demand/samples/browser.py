@@ -46,15 +46,12 @@ class SampleBrowser(Worker[SamplePage]):
     def run_later(self, job: Job) -> None:
         """Add a job that runs when no page needs to be read."""
         with self._wake:
-            self._later_jobs = [
-                *(other for other in self._later_jobs if other.waits()),
-                job,
-            ]
+            waiting = (other for other in self._later_jobs if other.waits())
+            self._later_jobs = [*waiting, job]
             self._begin()
             self._wake.notify()
 
     def _next(self) -> Job | None:
         """Return a page to read, or else a job for idle time."""
-        return super()._next() or next(
-            (job for job in self._later_jobs if job.waits()), None
-        )
+        later = (job for job in self._later_jobs if job.waits())
+        return super()._next() or next(later, None)

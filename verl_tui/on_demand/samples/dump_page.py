@@ -45,12 +45,10 @@ class DumpPage(SamplePage):
         """Time of the last failure."""
 
     def show(self, dump: Dump) -> None:
-        """Update the state of the dump."""
-        if dump != self._dump:
+        """Update the state of the dump; one that could not be read is tried again at times."""
+        failed = self.problem is not None and time.monotonic() - self._failed > _RETRY
+        if dump != self._dump or failed:
             self._dump = dump
-            self._grown = True
-            self.problem = None
-        elif self.problem is not None and time.monotonic() - self._failed > _RETRY:
             self._grown = True
             self.problem = None
 
@@ -76,21 +74,14 @@ class DumpPage(SamplePage):
 
     def waits(self) -> bool:
         """Return True if there is something to read."""
-        if self.problem is not None:
-            return False
-        return (
-            self._grown
-            or bool(self._wanted)
-            or len(self._facts) < self.count
-            or super().waits()
-        )
+        behind = self._grown or self._wanted or len(self._facts) < self.count
+        return self.problem is None and (bool(behind) or super().waits())
 
     def is_urgent(self) -> bool:
         """Return True if a requested row can be read at once."""
         with self._wake:
-            return self.problem is None and any(
-                index < self.count for index in self._wanted
-            )
+            known = any(index < self.count for index in self._wanted)
+            return known and self.problem is None
 
     def read_on(self) -> bool:
         """Read requested rows, then count rows, then read their facts, then search."""
@@ -131,11 +122,11 @@ class DumpPage(SamplePage):
 
     def _index(self) -> bool:
         """Find further rows, or all of them again if the file was rewritten."""
-        generation = self._file.generation
-        before = self.count
+        generation, before = self._file.generation, self.count
         more = self._file.index()
+        rewritten = self._file.generation != generation
         with self._wake:
-            if self._file.generation != generation:
+            if rewritten:
                 self._facts = []
                 self._rows = {}
                 self.generation = self._file.generation
@@ -146,9 +137,7 @@ class DumpPage(SamplePage):
             self.complete = not more
             for hits in self._searches:
                 hits.complete = hits.complete and hits.searched == self.count
-        return (
-            self._file.generation != generation or self.count > before or self.complete
-        )
+        return rewritten or self.count > before or self.complete
 
     def _search(self) -> None:
         hits = self._searching()
@@ -160,10 +149,6 @@ class DumpPage(SamplePage):
     def _unreadable(self, row: Unreadable) -> Sample:
         """Return a sample that stands for an unreadable row."""
         reason = f"{self._file.path.name}, line {row.line}: {row.reason}"
-        return Sample(
-            self.place.step,
-            "",
-            row.excerpt,
-            extras={"unreadable": reason},
-            validation=self.place.validation,
-        )
+        step, validation = self.place
+        extras = {"unreadable": reason}
+        return Sample(step, "", row.excerpt, extras=extras, validation=validation)

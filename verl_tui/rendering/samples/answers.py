@@ -18,7 +18,7 @@ from verl_tui.rendering.samples.changes import DIFFERS, changed_words
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from verl_tui.records import Sample
     from verl_tui.rendering.samples.speakers import TextChunk
@@ -48,30 +48,26 @@ _NUMBER = pattern(
 
 
 class Answer(NamedTuple):
-    """An answer in a text; `text[first:last]` is its content, without what marks it."""
+    """An answer in a text, and its content without what marks it."""
 
     start: int
     end: int
-    first: int
-    last: int
-
-    def of(self, text: str) -> str:
-        """Return the content, without white space around it."""
-        return text[self.first : self.last].strip()
+    text: str
 
 
 def find_answers(text: str, chunks: Sequence[TextChunk]) -> list[Answer]:
     """Return the answers of the model in the order of the text."""
     spoken = [
-        one
-        for one in chunks
-        if (one.speaker, one.kind != "code") == ("assistant", True)
+        one for one in chunks if one.speaker == "assistant" and one.kind != "code"
     ]
-    tagged = (one for one in spoken if one.kind == "answer" and not one.token)
-    found = [Answer(*one[:2], *one[:2]) for one in tagged]
+    found = [
+        Answer(one.start, one.end, text[one.start : one.end].strip())
+        for one in spoken
+        if one.kind == "answer" and not one.token
+    ]
     for answer in (*_marked(text), *_matched(_LINE, text)):
-        behind = bisect_right(spoken, answer.first, key=lambda one: one.start)
-        if behind and answer.first < spoken[behind - 1].end:
+        behind = bisect_right(spoken, answer.end - 1, key=lambda one: one.start)
+        if behind and answer.end <= spoken[behind - 1].end:
             found.append(answer)
     return sorted(found)
 
@@ -84,7 +80,7 @@ def final_answer(text: str, chunks: Sequence[TextChunk]) -> str:
     answers = find_answers(text, chunks)
     thought = max((one.end for one in chunks if one.kind == "thought"), default=0)
     said = [answer for answer in answers if answer.start >= thought] or answers
-    return said[-1].of(text) if said else ""
+    return said[-1].text if said else ""
 
 
 def truth_text(
@@ -107,9 +103,9 @@ def truth_text(
     if words == "differs":
         lacking, wrong = changed_words(accepted, said)
         at = truth.find(accepted)
-        if at >= 0:
-            spans = [*_differing(lacking, at), *spans]
-        spans += _differing(wrong, len(text))
+        marks = [(at + start, at + end, DIFFERS) for start, end in lacking if at >= 0]
+        spans = [*marks, *spans]
+        spans += [(len(text) + start, len(text) + end, DIFFERS) for start, end in wrong]
     if said.strip() != truth.strip():
         text += f"{said} "
     return text + words, [*spans, (len(text), len(text + words), "dim")]
@@ -117,15 +113,9 @@ def truth_text(
 
 def _extracted(sample: Sample) -> tuple[str, str]:
     """Return the answer that the reward function wrote, and before it the name of its field."""
-    for key in _EXTRACTED:
-        found = sample.extras.get(key)
-        if isinstance(found, str) and found:
-            return key, found
-    return "the answer", ""
-
-
-def _differing(spans: Iterable[tuple[int, int]], at: int) -> list[MarkedSpan]:
-    return [(at + start, at + end, DIFFERS) for start, end in spans]
+    fields = ((key, sample.extras.get(key)) for key in _EXTRACTED)
+    found = ((key, one) for key, one in fields if isinstance(one, str) and one)
+    return next(found, ("the answer", ""))
 
 
 def compare_answers(answer: str, truth: str) -> tuple[str, str]:
@@ -151,12 +141,12 @@ def _marked(text: str) -> Iterator[Answer]:
         elif found[0] == "{":
             opened.append(None)
         elif found[0] == "}" and opened and (box := opened.pop()):
-            yield Answer(box[0], found.end(), box[1], found.start())
+            yield Answer(box[0], found.end(), text[box[1] : found.start()].strip())
 
 
 def _matched(form: re.Pattern[str], text: str) -> Iterator[Answer]:
     for found in form.finditer(text):
-        yield Answer(*found.span(), *found.span("answer"))
+        yield Answer(*found.span(), found["answer"].strip())
 
 
 def _truths(truth: str) -> Iterator[str]:
@@ -172,22 +162,20 @@ def _truths(truth: str) -> Iterator[str]:
     for accepted in found[:_MOST_TRUTHS] if isinstance(found, list) else [found]:
         if isinstance(accepted, (str, int, float)):
             text = str(accepted).strip()
-            marked = max(_marked(text), default=None)
-            yield (marked.of(text) if marked else "") or text
+            marked = max(_marked(text), default=Answer(0, 0, ""))
+            yield marked.text or text
 
 
 def _alike(answer: str, truth: str) -> str:
     """Return in which way two answers are alike, empty if they are not."""
     if answer.strip() == truth.strip():
         return "agrees"
-    plain = _plain(answer)
-    expected = _plain(truth)
+    plain, expected = _plain(answer), _plain(truth)
     if plain and plain.casefold() == expected.casefold():
         return "agrees but for the writing (heuristic)"
     number = _number(plain)
-    if number is not None and number == _number(expected):
-        return "agrees as a number (heuristic)"
-    return ""
+    same = number is not None and number == _number(expected)
+    return "agrees as a number (heuristic)" if same else ""
 
 
 def _plain(text: str) -> str:
@@ -199,12 +187,10 @@ def _plain(text: str) -> str:
 def _number(plain: str) -> Fraction | None:
     plain = plain.strip("$£€")
     found = _FRACTION.fullmatch(plain)
-    try:
+    with suppress(ValueError, ZeroDivisionError):
         if found is not None:
             sign, top, bottom = (one for one in found.groups() if one is not None)
             return Fraction(int(f"{sign}{top}"), int(bottom))
         if _NUMBER.fullmatch(plain):
             return Fraction(plain.replace(",", ""))
-    except (ValueError, ZeroDivisionError):
-        return None
     return None

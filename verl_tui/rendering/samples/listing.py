@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import isfinite, nan
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from verl_tui.on_demand.samples import Hits
@@ -134,20 +135,15 @@ class SampleListing:
 
     def extreme(self, current: int | None, *, best: bool) -> int | None:
         """Return the best or worst listed sample; of several, the next one after the current."""
-        known = [self.facts[at] for at in self.visible if _is_scored(self.facts[at])]
+        known = [(at, one) for at in self.visible if isfinite(one := self._score(at))]
         if not known:
             return None
-        extreme = (max if best else min)(known, key=_score).score
-        same = [fact.index for fact in known if fact.score == extreme]
-        at = self.place_of(current)
-        return next(
-            (one for one in same if at is not None and self._places[one] > at), same[0]
-        )
+        _, extreme = (max if best else min)(known, key=itemgetter(1))
+        same = [at for at, score in known if score == extreme]
+        place = self.place_of(current)
+        later = (one for one in same if place is not None and self._places[one] > place)
+        return next(later, same[0])
 
-
-def _score(fact: SampleFacts) -> float:
-    return nan if fact.score is None else fact.score
-
-
-def _is_scored(fact: SampleFacts) -> bool:
-    return isfinite(_score(fact))
+    def _score(self, at: int) -> float:
+        score = self.facts[at].score
+        return nan if score is None else score

@@ -137,12 +137,8 @@ def _compares(number: float | None, sign: str, value: float) -> bool:
 
 def value_of(fact: SampleFacts, field: str) -> float | None:
     """Return a number of a sample by its name, None where it has none."""
-    own = {
-        FILE: fact.index,
-        "score": fact.score,
-        "length": fact.length,
-        "len": fact.length,
-    }
+    length = fact.length
+    own = {FILE: fact.index, "score": fact.score, "length": length, "len": length}
     return own[field] if field in own else fact.numbers.get(field)
 
 
@@ -177,9 +173,8 @@ class SampleOrder(NamedTuple):
         known: list[tuple[float, int]] = []
         lacking: list[int] = []
         for fact in facts:
-            value = value_of(fact, self.field)
-            if self.field == GROUP:
-                value = groups.get(fact.group or "")
+            grouped = groups.get(fact.group or "")
+            value = grouped if groups else value_of(fact, self.field)
             if value is None or isnan(value):
                 lacking.append(fact.index)
             else:

@@ -78,11 +78,8 @@ class StepScores:
         return " · ".join(words)
 
     def _std(self) -> float:
-        largest = max(abs(score - self.mean) for score in self.scores)
-        if not largest or not isfinite(largest):
-            return largest
-        squares = fsum(((score - self.mean) / largest) ** 2 for score in self.scores)
-        return largest * sqrt(squares / len(self.scores))
+        apart = (score - self.mean for score in self.scores)
+        return sqrt(fsum(one * one for one in apart) / len(self.scores))
 
 
 def summarise(facts: Sequence[SampleFacts]) -> StepScores:

@@ -52,30 +52,27 @@ def step_words(
     if browse.history is not None:
         searched = f"{browse.history.looked_at} of {browse.history.steps} steps"
         left.insert(0, (f"one prompt, {searched}  ", "accent"))
-    if browse.chosen.follow:
-        return left, [("following", "accent")]
-    return left, [(f"{keys['samples.follow']} follows", "dim")]
+    follows = (f"{keys['samples.follow']} follows", "dim")
+    return left, [("following", "accent") if browse.chosen.follow else follows]
 
 
 def list_words(browse: Browse) -> tuple[Pieces, Pieces]:
     """Return the step's scores for the left, filter and order of the list for the right."""
-    listing = browse.listing
+    listing, query, order = browse.listing, browse.query, browse.order
     left: Pieces = [(listing.scores.words(complete=listing.complete), "")]
     if browse.page is not None and browse.page.problem is not None:
         left.append((f"  {browse.page.problem}", "warning"))
     right: Pieces = []
-    if browse.query:
+    if query:
         so_far = "" if listing.complete else " so far"
         found = counted(len(listing.visible), "match", "matches")
+        same = "same prompt " if query.like is not None else ""
         right.append((f"{found}{so_far} ", "accent"))
-        same = "same prompt " if browse.query.like is not None else ""
-        right.append((f"{same}{middle(browse.query.text, 30)} ", "dim"))
-    if any(search.given_up for search in browse.query.searches):
+        right.append((f"{same}{middle(query.text, 30)} ", "dim"))
+    if any(search.given_up for search in query.searches):
         right.append(("long lines not searched ", "warning"))
-    if browse.order.field != FILE or browse.order.down:
-        right.append(
-            (f"by {middle(browse.order.field, 20)}{browse.order.arrow}", "dim")
-        )
+    if order.field != FILE or order.down:
+        right.append((f"by {middle(order.field, 20)}{order.arrow}", "dim"))
     return left, right
 
 
@@ -202,10 +199,8 @@ def why_none(view: View, width: int, *, short: bool = False) -> list[Pieces]:
 
 def _where_samples_are(run: Run) -> str:
     """Say where a run writes its samples, or how to have it write some."""
-    settings = (
-        run.settings.get(f"trainer.{kind}_data_dir")
-        for kind in ("rollout", "validation")
-    )
+    names = (f"trainer.{kind}_data_dir" for kind in ("rollout", "validation"))
+    settings = [run.settings.get(name) for name in names]
     folders = [one_line(one, 300) for one in settings if isinstance(one, str) and one]
     if folders:
         where = "that directory" if len(folders) == 1 else "those directories"

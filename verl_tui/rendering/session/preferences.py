@@ -42,8 +42,6 @@ class UserState:
     """Theme last chosen in the app, empty for none."""
     theme_instead_of: str = ""
     """Theme of the configuration at that time; a new one there takes precedence."""
-    welcomed: bool = False
-    """True once the hints of the first start have been shown."""
 
     def with_pin(self, key: str) -> UserState:
         """Return the state with the pin of a metric toggled."""
@@ -86,13 +84,6 @@ class StateFile:
         except OSError as error:
             return f"not remembered: {self._path}: {(error.strerror or str(error)).lower()}"
         return ""
-
-    def welcome(self) -> bool:
-        """Return True at the user's first start, and remember that."""
-        if self._path is None or self.state.welcomed:
-            return False
-        self.change(lambda state: replace(state, welcomed=True))
-        return True
 
     def _read(self) -> dict[str, Any]:
         """Take the valid values from the file, and return all of its content."""

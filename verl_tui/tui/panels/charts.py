@@ -96,9 +96,6 @@ class ChartsPanel(Panel):
         self._show_log(view)
         if content == self._content:
             return  # a reading of the GPUs, or the clock, changes no chart
-        if before is not None and self._is_covered():
-            # shown again when it is visible again; until then the last view stays
-            return
         self._view = view
         if before is None or view.cursor != before.cursor:
             self.look = with_step_in_sight(self.look, view.run, view.cursor)
@@ -140,12 +137,6 @@ class ChartsPanel(Panel):
         """Return how many charts match the filter, of how many."""
         found = list_charts(view, ChartFilter(self.filter.text))
         return Matches(len(found), len(list_charts(view, ChartFilter())))
-
-    def _is_covered(self) -> bool:
-        """Return whether another screen is in front that nothing shines through."""
-        stack = self.app.screen_stack
-        above = stack[stack.index(self.screen) + 1 :] if self.screen in stack else []
-        return not all(screen.is_modal for screen in above)
 
     # -- drawing -----------------------------------------------------------------------------------
 
@@ -250,7 +241,7 @@ class ChartsPanel(Panel):
         """Draw in another way; what covers the charts leaves time for it."""
         if look != self.look:
             self.look = look
-            if not self._is_covered():
+            if self.screen.is_current:
                 self._draw()
 
     def clip(self) -> str:

@@ -14,7 +14,6 @@ from verl_tui.tui.panels.panel import PanelSpec, TextPanel
 from verl_tui.tui.widgets.rows import Entries, Rows
 
 if TYPE_CHECKING:
-    from textual import events
     from textual.binding import BindingType
 
     from verl_tui.health.finding import Finding
@@ -136,16 +135,6 @@ class HealthPanel(TextPanel):
         message.stop()
         if message.entry < len(self.findings):
             self._toggle(self.findings[message.entry])
-
-    def on_click(self, event: events.Click) -> None:
-        """Show or hide the reasons where the rules not judged are counted: in a row, or in the
-        caption.
-        """
-        offset = event.get_content_offset(self._rows)
-        row = None if offset is None else offset.y + self._rows.scroll_offset.y
-        on_caption = self._framed and event.screen_y == self.region.bottom - 1
-        if on_caption or (row is not None and row == self._layout.not_judged):
-            self.action_not_judged()
 
     def _toggle(self, finding: Finding) -> None:
         self._list.toggle(finding)

@@ -81,30 +81,26 @@ class ConfigScreen(RowsScreen[None]):
         every = found("") if self.wanted else page
         rows, starts = made.page_rows(page, width)
         columns = page.columns and page.entries
+
+        def full(at: int | None, width: int, height: int) -> list[Pieces]:
+            entry = page.entries[at] if at is not None else None
+            return made.full_entry(page, entry, width, height)
+
         return RowsPage(
             rows,
             starts,
             [entry.label for entry in page.entries],
             heading=[made.heading_row(page, width)] if columns else [],
-            detail=self._full,
+            detail=full,
             matches=Matches(len(page.entries), len(every.entries)),
         )
-
-    def _full(self, at: int | None, width: int, height: int) -> list[Pieces]:
-        from verl_tui.rendering.config_rows import full_entry
-
-        page = self._settings
-        if page is None:
-            return []
-        entry = page.entries[at] if at is not None else None
-        return full_entry(page, entry, width, height)
 
     def _runs(self, view: View) -> list[Run]:
         """Return the shown run and the others, from the one that the user has come to on."""
         if view.run is None:
             return []
         others = [run for run in view.monitor.runs.values() if run is not view.run]
-        start = self._first_other % len(others) if others else 0
+        start = self._first_other % max(1, len(others))
         return [view.run, *others[start:], *others[:start]]
 
     # -- keys --------------------------------------------------------------------------------------

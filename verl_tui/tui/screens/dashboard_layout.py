@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from verl_tui.rendering.arrange import LOW, NARROW, Need, arrange, cells_for
 from verl_tui.rendering.status_line import status
-from verl_tui.tui.keys.actions import act, first_keys
+from verl_tui.tui.keys.actions import act
 from verl_tui.tui.panels.catalog import PANELS
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.health import HealthPanel
@@ -32,15 +32,6 @@ if TYPE_CHECKING:
 _Panel = TypeVar("_Panel", bound=Panel)
 _FEW = 2
 """Rows in which a panel is hardly in sight, unless that is all it has to show."""
-_FIRST = (
-    ("help", "help"),
-    ("panel.next", "next panel"),
-    ("chart.zoom", "zoom"),
-    ("run.previous", "previous run"),
-    ("run.next", "next run"),
-    ("metrics", "all metrics"),
-)
-"""Keys to know at the first start, by their names in the configuration."""
 
 
 class DashboardLayout(BufferedScreen[None]):
@@ -135,16 +126,6 @@ class DashboardLayout(BufferedScreen[None]):
         """
         self._show_panel(self.panel(SamplesPanel), view)
         self.suit(view)
-
-    def welcome(self) -> None:
-        """Name the first keys to know, until one has been pressed."""
-        known = [f"{first_keys(self.app, id)} {does}" for id, does in _FIRST]
-        keys = self.query_one(Keys)
-        keys.hint = " · ".join((*known, "ctrl+p everything by name"))
-
-    def on_key(self) -> None:
-        """Take the first keys to know away once the user has pressed one."""
-        self.query_one(Keys).hint = ""
 
     # -- how the panels share the screen -----------------------------------------------------------
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
     from textual.binding import BindingType
-    from textual.geometry import Size
     from typing_extensions import Self
 
     from verl_tui.rendering.filter_words import Matches
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
     from verl_tui.tui.screens import ScreenContext
 
 _DOT = " · "
-_RIM = 20
-"""Cells beside the frame from which on the dashboard is seen there: fewer would show too little."""
 _FLAT = 8
 """Least height of a list with all rows of its heading; a lower one has a row less."""
 SCROLLS = (("list.down list.up", "scroll"), ("run.previous run.next", "run"))
@@ -104,8 +101,6 @@ class RowsScreen(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]
         overflow: hidden hidden;
         /* Of what is behind nothing is seen: painting it would be half of the work. */
         background: $background;
-        &.-apart { background: $background 60%; }
-        &.-apart:ansi { background: transparent; }
         &.-line > * { border: none; }
     }
     """
@@ -115,6 +110,7 @@ class RowsScreen(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]
         super().__init__()
         self._view = view
         self._frame = _Frame(classes="-focused")  # nothing else could have the focus
+        self._frame.styles.max_width = self.WIDEST
         self._heading = FewRows(id="heading")
         self.list = Entries(id="list")
         self._detail = FewRows(id="detail")
@@ -141,16 +137,6 @@ class RowsScreen(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]
     def on_mount(self) -> None:
         """Listen to the keys at once."""
         self.query(Entries).focus()  # none where the app ends meanwhile
-
-    def fit(self, size: Size) -> None:
-        """Let the frame fill the screen, unless that is far wider than it."""
-        apart = self.WIDEST is not None and size.width >= self.WIDEST + _RIM
-        if apart != self.has_class("-apart"):
-            self.set_class(apart, "-apart", update=False)
-            if self.is_mounted:
-                self.app.stylesheet.apply(self)
-            self._frame.styles.max_width = self.WIDEST if apart else None
-            self._frame.styles.margin = (1, 0) if apart else 0
 
     # -- drawing -----------------------------------------------------------------------------------
 

@@ -108,6 +108,8 @@ class ZoomScreen(ChartActions, BufferedScreen[ChartLook]):
         super().__init__()
         self._plan = found
         self._listing = listing
+        self._origin_of: object = None
+        """What the line below the chart was written for."""
         self._right: PlannedChart | None = None
         """The metric of the y axis at the right."""
         self._look = look
@@ -146,9 +148,13 @@ class ZoomScreen(ChartActions, BufferedScreen[ChartLook]):
         if not self._reading.is_attached:
             # numbers and sizes may come before the rows are there, and when they are gone
             return
-        pieces = enumerate(self._origin_pieces())
-        dots = ((f" · {text}" if at else text, role) for at, (text, role) in pieces)
-        self._origin.show(dots)
+        run = self.view.run
+        of = run, run.revision if run is not None else 0, self._plan.key, self._look
+        if of != self._origin_of:  # it takes as long as the chart
+            self._origin_of = of
+            pieces = enumerate(self._origin_pieces())
+            dots = ((f" · {text}" if at else text, role) for at, (text, role) in pieces)
+            self._origin.show(dots)
         at = self._chart.cursor
         if at is not None:
             at = step_at(self.view.run, self._plan.key, self._look, at)

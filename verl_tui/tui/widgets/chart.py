@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from rich.segment import Segment
-from rich.style import Style
 from textual.geometry import Region, Size
 from textual.message import Message
-from textual.strip import Strip
 
 from verl_tui.rendering.charts.chart_data import ChartData
 from verl_tui.rendering.charts.downsample import neighbour
@@ -16,18 +13,15 @@ from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.charts.values import cursor_values
 from verl_tui.rendering.text.hues import FAMILIES, HUES, with_faint
 from verl_tui.tui.keys.actions import act
-from verl_tui.tui.widgets.role_styled import ROLES, RoleStyled
+from verl_tui.tui.widgets.role_styled import RoleStyled
 
 if TYPE_CHECKING:
     from textual import events
     from textual.binding import BindingType
+    from textual.strip import Strip
 
     from verl_tui.rendering.charts.symbols import Text
     from verl_tui.tui.widgets.role_styled import Looks
-
-_EMPTY = -1
-"""Row that all empty ones are."""
-
 
 READING = (
     act("left", "read(-1)", "chart.read_left", "Move the cursor left"),
@@ -114,38 +108,28 @@ class Chart(RoleStyled, can_focus=True):
     ) -> None:
         """Make a chart of some data; with a grid where it is drawn large."""
         super().__init__(id=id, markup=False)
-        self._data = data or ChartData(key="")
-        self._cursor = self._given_cursor = self._data.cursor
+        self.data = data or ChartData(key="")
+        """What is shown."""
+        self.cursor = self._given_cursor = self.data.cursor
+        """Step that the cursor is at, None without a cursor."""
         self.drawing = ChartRenderer()
         self.drawing.grid = grid
         self.rows: list[Text] = []
         """What is shown: the rows of the last drawing."""
         self._strips: dict[int, Strip] = {}
         """Rows as they are written, as far as they have been."""
-        self._styles: dict[str, Style] = {}
-        """Styles by the names that rows have for them."""
         self._drawn_size = Size(0, 0)
-
-    @property
-    def data(self) -> ChartData:
-        """The data that is shown."""
-        return self._data
-
-    @property
-    def cursor(self) -> int | None:
-        """Step that the cursor is at, None without a cursor."""
-        return self._cursor
 
     def show(self, data: ChartData) -> None:
         """Show other data, or the same after their series grew; repaints the rows that differ and
         no others. It is blank no more.
         """
         self._late = False
-        other_axis = data.axis.time != self._data.axis.time
-        self._data = data
+        other_axis = data.axis.time != self.data.axis.time
+        self.data = data
         # The owner may not know yet where the reader moved the cursor: only its own changes count.
         if data.cursor != self._given_cursor or other_axis:  # and a time is no step
-            self._cursor = self._given_cursor = data.cursor
+            self.cursor = self._given_cursor = data.cursor
         self._redraw()
 
     def draw(self, width: int, height: int) -> list[Text]:
@@ -153,10 +137,10 @@ class Chart(RoleStyled, can_focus=True):
         if self._late:
             return []
         return self.drawing.rows(
-            self._data,
+            self.data,
             width,
             height,
-            cursor=self._cursor,
+            cursor=self.cursor,
             focus=self.has_focus or self.chosen,
         )
 
@@ -188,9 +172,9 @@ class Chart(RoleStyled, can_focus=True):
         """Return what the cursor reads, `at` this step on an axis of time; nothing while there is
         no cursor.
         """
-        if self._cursor is None or not self._data.lines:
+        if self.cursor is None or not self.data.lines:
             return []
-        return [*cursor_values(self._data, self._cursor, self.drawing.cache, at)]
+        return [*cursor_values(self.data, self.cursor, self.drawing.cache, at)]
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Return rows of the content."""
@@ -203,26 +187,11 @@ class Chart(RoleStyled, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """Return row `y` of the last drawing."""
-        row = self.rows[y] if 0 <= y < len(self.rows) else ()
-        y = y if row else _EMPTY
         if y not in self._strips:
-            self._strips[y] = self.strip(row)
+            row = self.rows[y] if 0 <= y < len(self.rows) else ()
+            width, ground = self._drawn_size.width, self.role_style("")
+            self._strips[y] = self.inked(row).adjust_cell_length(width, ground)
         return self._strips[y]
-
-    def strip(self, row: Text) -> Strip:
-        """Return a row as it is written."""
-        strip = Strip([Segment(text, self._style(role)) for text, role in row if text])
-        return strip.adjust_cell_length(self._drawn_size.width, self.role_style(""))
-
-    def _style(self, name: str) -> Style:
-        """Return the style of a role, on the ground of an area where it stands there."""
-        if name not in self._styles:
-            role, _, area = name.partition("+")
-            style = self.role_style(role if role in self.LOOKS or role in ROLES else "")
-            if area:
-                style += Style(bgcolor=self.role_style(area).bgcolor)
-            self._styles[name] = style
-        return self._styles[name]
 
     def _drawn_rows(self) -> list[Text]:
         """Return the rows as the terminal can show them."""
@@ -233,7 +202,6 @@ class Chart(RoleStyled, can_focus=True):
     def notify_style_update(self) -> None:
         """Forget the styles, and the rows: the theme has changed."""
         self._strips.clear()
-        self._styles.clear()
         self._drawn_size = Size(0, 0)
         super().notify_style_update()
         self.refresh()
@@ -244,24 +212,20 @@ class Chart(RoleStyled, can_focus=True):
 
         It may leave the steps that are shown: whoever shows them then moves on.
         """
-        main = self._data.main
-        window = self.drawing.window
+        main, window, step = self.data.main, self.drawing.window, self.cursor
         if main is None or window is None:
             return
-        step = self._cursor
         if step is None:
             self.action_read_end(1)
             return
         for _ in range(abs(columns)):
             found = neighbour(main.points, step, window, columns)
-            if found is None:
-                break
-            step = found
+            step = found if found is not None else step
         self._move(step)
 
     def action_read_end(self, direction: int) -> None:
         """Move the cursor to the first (-1) or last (1) point shown."""
-        shown = self._data.extent
+        shown = self.data.extent
         if shown is not None:
             self._move(shown[0] if direction < 0 else shown[1])
 
@@ -271,7 +235,7 @@ class Chart(RoleStyled, can_focus=True):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Leave the keys to others where they would do nothing here."""
-        return self._cursor is not None if action == "leave" else True
+        return self.cursor is not None if action == "leave" else True
 
     def on_click(self, event: events.Click) -> None:
         """Put the cursor where the mouse points."""
@@ -280,7 +244,7 @@ class Chart(RoleStyled, can_focus=True):
         if offset is None or window is None or offset.x < left:
             return
         step = window.step((offset.x - left) * 2)
-        shown = self._data.extent
+        shown = self.data.extent
         if shown is not None:
             self._move(min(max(step, shown[0]), shown[1]))
 
@@ -291,9 +255,9 @@ class Chart(RoleStyled, can_focus=True):
         self._redraw()
 
     def _move(self, step: int | None) -> None:
-        if step != self._cursor:
-            came_or_went = (step is None) != (self._cursor is None)
-            self._cursor = step
+        if step != self.cursor:
+            came_or_went = (step is None) != (self.cursor is None)
+            self.cursor = step
             self._redraw()
             if came_or_went:  # it makes the footer anew, and the layout with it
                 self.refresh_bindings()
@@ -303,17 +267,13 @@ class Chart(RoleStyled, can_focus=True):
         size = self.outer_size
         if self._drawn_size != size or not self.is_mounted:
             return  # never painted at this size: that comes by itself
-        before = self.rows
-        self.rows = self._drawn_rows()
+        before, self.rows = self.rows, self._drawn_rows()
         if len(before) != len(self.rows):
             self._strips.clear()
             self.refresh()
             return
-        changed = [
-            y
-            for y, (old, new) in enumerate(zip(before, self.rows, strict=True))
-            if old != new
-        ]
+        pairs = zip(before, self.rows, strict=True)
+        changed = [y for y, (old, new) in enumerate(pairs) if old != new]
         for y in changed:
             self._strips.pop(y, None)
         if changed:

@@ -33,12 +33,8 @@ class InputLine(ContainedWidget, Input):
         self._hint = hint
 
     def on_resize(self) -> None:
-        """Show as much of the hint as fits, without what stands behind its last dots."""
-        room = self.content_size.width
-        hint = self._hint
-        while len(hint) > room and " · " in hint:
-            hint = hint.rpartition(" · ")[0]
-        self.placeholder = fit(hint, room)
+        """Show as much of the hint as fits."""
+        self.placeholder = fit(self._hint, self.content_size.width)
 
 
 class FilterBar(ContainedWidget, Horizontal):

@@ -6,9 +6,7 @@ from itertools import accumulate, chain
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from rich.cells import cell_len
-from textual.reactive import var
 
-from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.keys.actions import key_name
 from verl_tui.tui.widgets.role_styled import RoleStyled
 
@@ -73,13 +71,6 @@ class Keys(RoleStyled, can_focus=False):
         super().__init__(id=id)
         self._keys: list[_Key] = []
 
-    hint: var[str] = var("")
-    """Words in place of the keys, while there are some."""
-
-    def watch_hint(self) -> None:
-        """Show the words, or the keys again."""
-        self.refresh()
-
     def on_mount(self) -> None:
         """Watch which keys hold."""
         self.screen.bindings_updated_signal.subscribe(self, self._changed)
@@ -104,8 +95,8 @@ class Keys(RoleStyled, can_focus=False):
 
     def render_line(self, y: int) -> Strip:
         """Return the row."""
-        row = [(fit(self.hint, self.size.width), "does")] if self.hint else []
-        for _, key in self.fitting if y == 0 and not row else ():
+        row: list[tuple[str, str]] = []
+        for _, key in self.fitting if y == 0 else ():
             roles = ("key", "does") if key.enabled else ("off", "off")
             row += zip((key.display, f" {key.does}"), roles, strict=True)
             row.append((" ", ""))

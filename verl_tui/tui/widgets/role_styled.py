@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rich.control import strip_control_codes
 from rich.segment import Segment
+from rich.style import Style as RichStyle
 from textual.strip import Strip
 from textual.style import Style as VisualStyle
 from textual.widget import Widget
@@ -17,8 +18,6 @@ from verl_tui.tui.terminal.net import ContainedWidget
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-    from rich.style import Style
 
     Looks = Mapping[str, str | Hue]
 
@@ -80,24 +79,26 @@ class RoleStyled(ContainedWidget, Widget):
     LOOKS: ClassVar[Looks] = {}
     """How roles look that other widgets do not have."""
 
-    _role_styles: dict[str, Style] | None = None
+    _role_styles: dict[str, RichStyle] | None = None
 
-    def role_style(self, role: str) -> Style:
-        """Return the style of a role; of none that of the widget itself.
-
-        Raises:
-            KeyError: There is no such role.
+    def role_style(self, role: str) -> RichStyle:
+        """Return the style of a role, on the ground of another behind a `+`; of none, and of one
+        that is not known, that of the widget itself.
         """
         if self._role_styles is None:
             self._role_styles = {"": self.rich_style}
         if role not in self._role_styles:
-            look = VisualStyle.parse(self._words(role))
-            self._role_styles[role] = (self.visual_style + look).rich_style
+            name, _, area = role.partition("+")
+            look = VisualStyle.parse(self._words(name))
+            style = (self.visual_style + look).rich_style
+            if area:
+                style += RichStyle(bgcolor=self.role_style(area).bgcolor)
+            self._role_styles[role] = style
         return self._role_styles[role]
 
     def _words(self, role: str) -> str:
         """Return how a role looks in the theme in force, in the colours that this has."""
-        look = self.LOOKS.get(role) or ROLES[role]
+        look = self.LOOKS.get(role) or ROLES.get(role, "")
         ansi = self.app.native_ansi_color
         if isinstance(look, Hue):
             return look.on_ground(ansi=ansi, dark=self.app.current_theme.dark)
