@@ -42,6 +42,7 @@ from verl_tui.sources.discovery.passed_over import sentences
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from collections.abc import Set as AbstractSet
 
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
@@ -133,10 +134,20 @@ def _columns(
         TextColumn("last", lambda one, _: [last_activity(one)], 7, 7, right=True),
         TextColumn("findings", worst_finding, 14, 4, most=32),
     )  # fmt: skip
-    ranked, empty = _SORTED_BY.get(view.listing.order, ""), wordless(runs)
-    hidden = {column.title for column in columns if not titled} - _PLAIN
-    shown = (one for one in columns if one.title not in (empty | hidden) - {ranked})
-    return [replace(one, stays=98) if one.title == ranked else one for one in shown]
+    unnamed = set() if titled else {one.title for one in columns} - _PLAIN
+    ranked = _SORTED_BY.get(view.listing.order, "")
+    return _shown(columns, ranked, unnamed | wordless(runs))
+
+
+def _shown(
+    columns: Sequence[TextColumn[ListedRun]], ranked: str, hidden: AbstractSet[str]
+) -> list[TextColumn[ListedRun]]:
+    """Return the columns that are not hidden, and that which the list is sorted by."""
+    return [
+        replace(one, stays=98) if one.title == ranked else one
+        for one in columns
+        if one.title == ranked or one.title not in hidden
+    ]
 
 
 def on_edge(title: str, heading: Pieces, line: str) -> Pieces:
