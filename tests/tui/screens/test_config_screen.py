@@ -128,7 +128,7 @@ def test_the_chosen_one_in_full() -> None:
     both = difference_page([configured("a", {"n": 1}), configured("b", {"n": True})])
     assert [
         "".join(t for t, _ in row) for row in full_entry(both, both.entries[0], 40, 1)
-    ] == ["n: 1 | true"]
+    ] == ["n: a 1 | b true …"]
 
 
 # -- on a screen -----------------------------------------------------------------------------------
