@@ -120,16 +120,16 @@ def difference_page(
     """
     columns = tuple(run.name for run in runs)
     reason = _incomparable(runs)
-    groups = _differences(runs) if not reason else {}
+    if reason:
+        return SettingsPage(columns, (SettingSection("", (), reason),))
+    groups = _differences(runs)
     found = [(name, _matching(entries, query)) for name, entries in groups.items()]
-    if not any(entries for _, entries in found):
-        filtered = query and any(groups.values())
-        nothing = _no_match(query, clear) if filtered else _SAME
-        return SettingsPage(columns, (SettingSection("", (), reason or nothing),))
     sections = (
         SettingSection(f"{name}: {len(one)}", one) for name, one in found if one
     )
-    return SettingsPage(columns, tuple(sections))
+    filtered = query and any(groups.values())
+    nothing = SettingSection("", (), _no_match(query, clear) if filtered else _SAME)
+    return SettingsPage(columns, tuple(sections) or (nothing,))
 
 
 def _incomparable(runs: Sequence[Run]) -> str:
