@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from verl_tui.health.coverage import coverage_of
 from verl_tui.health.finding import Severity
 from verl_tui.rendering.charts.downsample import TREND_POINTS, trend
-from verl_tui.rendering.charts.plan import newest_and_best, plan_charts
+from verl_tui.rendering.charts.plan import newest_and_best
 from verl_tui.rendering.charts.sparkline import sparkline
 from verl_tui.rendering.charts.symbols import SYMBOLS
+from verl_tui.rendering.health_rows import MARKS
 from verl_tui.rendering.session.source_status import (
     Unread,
     not_reached,
@@ -37,28 +38,17 @@ if TYPE_CHECKING:
     from verl_tui.rendering.text.piece import Piece
     from verl_tui.runs.run import Run
 
-STATE_ROLES: dict[State | Unread, str] = {
-    State.RUNNING: "good",
-    State.FINISHED: "good",
-    State.STALLED: "warning",
-    State.CRASHED: "critical",
+_STATES: dict[State | Unread, tuple[str, int]] = {
+    State.RUNNING: ("good", 34),
+    State.FINISHED: ("good", 56),
+    State.STALLED: ("warning", 84),
+    State.CRASHED: ("critical", 84),
 }
-"""Roles of states; others are dim."""
-_STATE_PRIORITIES: dict[State | Unread, int] = {
-    State.RUNNING: 34,
-    State.STALLED: 84,
-    State.CRASHED: 84,
-}
+"""Roles and priorities of states; others are dim."""
 _NAMES = ((99, 22), (24, 42), (16, 66), (11, 78), (7, 100))
 """Most cells of a variant of the name, and its priority."""
 _GOES_ON = (State.WAITING, State.RUNNING, State.STALLED)
 """States of runs whose end is still awaited."""
-_MARKS = {Severity.CRITICAL: "✖", Severity.WARNING: "▲", Severity.INFO: "•"}
-_ROLES = {
-    Severity.CRITICAL: "critical",
-    Severity.WARNING: "warning",
-    Severity.INFO: "accent",
-}
 _GAP = 2
 
 
@@ -118,8 +108,7 @@ def _identity(view: View, run: Run) -> Iterator[RowPart]:
     if len(view.monitor.runs) > 1 and run in runs:
         yield [_text(82, f"{runs.index(run) + 1}/{len(runs)}", "dim")]
     current = shown_state(view, run)
-    priority = _STATE_PRIORITIES.get(current, 56)
-    role = STATE_ROLES.get(current, "dim")
+    role, priority = _STATES.get(current, ("dim", 56))
     if role == "good" and not _is_good(view):
         role = ""
     words = [_text(priority, current.value, role)]
@@ -149,8 +138,9 @@ def _step(step: int, total: int | None, current: State | Unread) -> RowPart:
 
 def _figures(view: View, run: Run) -> Iterator[RowPart]:
     """Yield reward, validation, KL, the worst finding and the GPUs."""
-    key, label, short = _learned(run)
-    yield _metric(run, key, label, short, (70, 58, 54))
+    label = "loss" if run.loss_alone is not None else "reward"
+    learned = run.loss_alone or run.indicators.get("reward")
+    yield _metric(run, learned, label, label.removesuffix("eward"), (70, 58, 54))
     score = newest_and_best(run)
     newest = score.partition(",")[0]
     yield [_text(28, score), _text(53, newest)] if score else []
@@ -158,20 +148,6 @@ def _figures(view: View, run: Run) -> Iterator[RowPart]:
     yield _metric(run, kl, "KL", "KL", (60, 52, 46))
     yield _finding(view, run)
     yield _devices(view)
-
-
-def _learned(run: Run) -> tuple[str | None, str, str]:
-    """Return the metric that shows best what a run has learned, with its name, long and short: the
-    loss of a run without rewards, else the metric of its first chart.
-    """
-    if run.loss_alone is not None:
-        return run.loss_alone, "loss", "loss"
-    if "reward" in run.indicators:
-        return run.indicators["reward"], "reward", "r"
-    first = next(iter(plan_charts(run, ())), None)
-    if first is None or is_evaluation(run):
-        return None, "", ""
-    return first.key, middle(first.label, 24), middle(first.label, 12)
 
 
 def _scores(run: Run) -> RowPart:
@@ -274,8 +250,8 @@ def _finding(view: View, run: Run) -> RowPart:
         return _nothing(view)
     worst = found[0]
     more = f" +{len(found) - 1}" if len(found) > 1 else ""
-    mark = _MARKS[worst.severity]
-    role = _ROLES[worst.severity]
+    mark = MARKS[worst.severity]
+    role = "accent" if worst.severity is Severity.INFO else worst.severity.word
     since = worst.since_step
     words = "" if since is None else f" since {exact_step(since)}"
     return [
