@@ -49,41 +49,26 @@ FAMILIES = {
     "other": Hue("#CCC0B4", "#6C6048", "ansi_white"),
 }
 """By role."""
-_GROUPS = {
+_OF_FAMILY = {
     "reward": "reward",
     "validation": "validation",
-    "kl": "kl",
-    "loss": "loss",
-    "length": "length",
-    "timing": "time",
-    "throughput": "time",
-}
-"""The family of each group of metrics that has one."""
-
-
-_INDICATORS = {
-    "reward": "reward",
-    "validation": "validation",
-    "policy_kl": "kl",
-    "reference_kl": "kl",
-    "policy_loss": "loss",
-    "value_loss": "loss",
+    "kl": "kl policy_kl reference_kl",
+    "loss": "loss policy_loss value_loss",
     "entropy": "entropy",
-    "response_length": "length",
-    "step_time": "time",
-    "generation_time": "time",
-    "throughput": "time",
+    "length": "length response_length",
+    "time": "timing throughput step_time generation_time",
 }
-"""The family of each indicator that has one, whatever a log calls it."""
+"""The groups of metrics, and the indicators, whatever a log calls them, of each family."""
+_FAMILY = {name: role for role, names in _OF_FAMILY.items() for name in names.split()}
 
 
 def family_role(key: str, indicator: str | None = None) -> str:
     """Return the role that colours a metric: its family's, or that of all others."""
-    if indicator in _INDICATORS:
-        return _INDICATORS[indicator]
+    if indicator in _FAMILY:
+        return _FAMILY[indicator]
     if key.rpartition("/")[2].startswith("entropy"):
         return "entropy"
-    return _GROUPS.get(describe(key).group, "other")
+    return _FAMILY.get(describe(key).group, "other")
 
 
 DARK = ("#A8E4F0", "#8490FC", "#3CC090", "#D878B4", "#B4C018", "#F0FCF0")
