@@ -314,16 +314,11 @@ def _wrapped(text: str, role: str, width: int) -> list[Pieces]:
     return [[(line, role)] for line in wrapped(text, width)]
 
 
-def full_entry(
-    page: SettingsPage, entry: SettingEntry | None, width: int, height: int
-) -> list[Pieces]:
+def full_entry(entry: SettingEntry | None, width: int, height: int) -> list[Pieces]:
     """Return an entry in full, as far as there is room."""
     if entry is None or height < 1:
         return []
     values = [_NOT_STATED if one is ABSENT else _plain(one) for one in entry.values]
-    if page.columns:
-        pairs = zip(page.columns, values, strict=True)
-        values = [f"{name} {value}" for name, value in pairs]
     rows = _wrapped(f"{entry.label}: {' | '.join(values)}", "setting", width)
     rows += _wrapped(f"read from {entry.about}", "dim", width)
     if len(rows) > height:

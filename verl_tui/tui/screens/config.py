@@ -97,7 +97,7 @@ class ConfigScreen(RowsScreen[None]):
         if page is None:
             return []
         entry = page.entries[at] if at is not None else None
-        return full_entry(page, entry, width, height)
+        return full_entry(entry, width, height)
 
     def _runs(self, view: View) -> list[Run]:
         """Return the shown run and the others, from the one that the user has come to on."""
