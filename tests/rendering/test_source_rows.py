@@ -84,8 +84,8 @@ def test_what_is_passed_over_is_listed_with_its_reason() -> None:
     )
     assert texts(view_of(grpo(), passed=passed), 60)[:4] == [
         "not shown: 2",
-        "/data/runs/b.log  of no known format",
-        "/data/runs/c  no log in it",
+        "/data/runs/b.log: of no known format",
+        "/data/runs/c: no log in it",
         "",
     ]
 

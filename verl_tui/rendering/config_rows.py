@@ -92,21 +92,20 @@ def settings_page(
     if run is None:
         nothing = SettingSection("", (), "No run yet, so there are no settings.")
         return SettingsPage((), (nothing,))
-    facts = [_fact(run, fact) for fact in identity(run).facts]
-    facts_found = _matching(facts, query)
+    facts = _matching([_fact(run, fact) for fact in identity(run).facts], query)
     stated = [_setting(run, key) for key in sorted(run.settings)]
     found = _matching(stated, query)
     count = f"{len(found)} of {len(stated)}" if query else len(stated)
     otherwise = _no_match(query, clear) if query and stated else _NOTHING
     settings = SettingSection(f"settings: {count}", found, otherwise)
-    if facts_found:
-        return SettingsPage((), (SettingSection("run", facts_found), settings))
-    return SettingsPage((), (settings,))
+    return SettingsPage((), (*[SettingSection("run", facts)] * bool(facts), settings))
 
 
 def _fact(run: Run, fact: Fact) -> SettingEntry:
-    about = f"{fact.key} ({_origins(run, fact.key)})"
-    return SettingEntry(fact.label, (fact.value,), fact.key, about)
+    """Return a fact with where its settings were read; metrics are read from the log."""
+    words = [_origin(run, key) for key in fact.key.split(", ")]
+    origins = ", ".join(dict.fromkeys(filter(None, words))) or "the log"
+    return SettingEntry(fact.label, (fact.value,), fact.key, f"{fact.key} ({origins})")
 
 
 def _no_match(query: str, clear: str) -> str:
@@ -124,23 +123,20 @@ def difference_page(
     if reason:
         return SettingsPage(columns, (SettingSection("", (), reason),))
     groups = _differences(runs)
-    sections: list[SettingSection] = []
-    for name, entries in groups.items():
-        found = _matching(entries, query)
-        if found:
-            sections.append(SettingSection(f"{name}: {len(found)}", found))
-    if not sections:
-        differ = any(entries for name, entries in groups.items() if name != _GLANCE)
-        nothing = _no_match(query, clear) if query and differ else _SAME
-        sections = [SettingSection("", (), nothing)]
-    return SettingsPage(columns, tuple(sections))
+    found = [(name, _matching(entries, query)) for name, entries in groups.items()]
+    sections = (
+        SettingSection(f"{name}: {len(one)}", one) for name, one in found if one
+    )
+    filtered = query and any(groups.values())
+    nothing = SettingSection("", (), _no_match(query, clear) if filtered else _SAME)
+    return SettingsPage(columns, tuple(sections) or (nothing,))
 
 
 def _incomparable(runs: Sequence[Run]) -> str:
     """Return why the settings of runs cannot be compared, empty if they can."""
+    unknown = [run.name for run in runs if not run.settings]
     if len(runs) < 2:
         return _ALONE
-    unknown = [run.name for run in runs if not run.settings]
     if len(runs) - len(unknown) < 2:
         return f"The settings of {', '.join(unknown)} are unknown."
     return ""
@@ -148,22 +144,18 @@ def _incomparable(runs: Sequence[Run]) -> str:
 
 def _differences(runs: Sequence[Run]) -> dict[str, list[SettingEntry]]:
     """Return the differences by heading, in the order to show."""
-    facts = [
-        _difference(fact.label, fact.values, fact.keys)
-        for fact in differing_facts(runs)
-    ]
     groups: dict[str, list[SettingEntry]] = {
-        _GLANCE: facts,
+        _GLANCE: [
+            _difference(fact.label, fact.values, fact.keys)
+            for fact in differing_facts(runs)
+        ],
         "differences": [],
         "set in some runs only": [],
         "names and places": [],
     }
     for row in difference([run.settings for run in runs]):
-        heading = "differences"
-        if row.naming:
-            heading = "names and places"
-        elif row.silent:
-            heading = "set in some runs only"
+        heading = "set in some runs only" if row.silent else "differences"
+        heading = "names and places" if row.naming else heading
         origins = {
             run.name: _origin(run, row.key) for run in runs if row.key in run.settings
         }
@@ -200,12 +192,6 @@ def _origin(run: Run, key: str) -> str:
     return origin_word(run.settings_origin.get(key, ""))
 
 
-def _origins(run: Run, keys: str) -> str:
-    """Return where the settings of a fact were read; metrics are read from the log."""
-    words = (_origin(run, key) for key in keys.split(", "))
-    return ", ".join(dict.fromkeys(filter(None, words))) or "the log"
-
-
 def origin_word(origin: str) -> str:
     """Return the short name of a settings origin."""
     if not origin or origin == "console":
@@ -220,35 +206,26 @@ def origin_word(origin: str) -> str:
 
 def _matching(entries: Sequence[SettingEntry], query: str) -> tuple[SettingEntry, ...]:
     """Return the entries whose name, values or origin contain every word of the query."""
+    found = [
+        (entry, " ".join((entry.label, *map(_plain, entry.values), entry.note)).lower())
+        for entry in entries
+    ]
     words = query.lower().split()
-    if not words:
-        return tuple(entries)
-
-    def matches(entry: SettingEntry) -> bool:
-        values = map(_plain, entry.values)
-        text = " ".join((entry.label, *values, entry.note)).lower()
-        return all(word in text for word in words)
-
-    return tuple(filter(matches, entries))
+    return tuple(entry for entry, text in found if all(word in text for word in words))
 
 
 def _plain(value: object) -> str:
     """Return a value as a configuration file spells it."""
-    if value is ABSENT:
-        return ""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value)
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return "" if value is ABSENT else str(value)
 
 
 def _shown(value: object) -> str:
     if value is ABSENT:
         return _NOT_STATED
-    if isinstance(value, bool) or value is None:
-        return _plain(value)
-    return short(value)
+    plain = value is None or isinstance(value, bool)
+    return _plain(value) if plain else short(value)
 
 
 # -- rows ------------------------------------------------------------------------------------------
@@ -275,25 +252,18 @@ def table(
         width: Cells of a row.
     """
     longest = max((cell_len(entry.label) for entry in entries), default=0)
-    most = _label(width) if runs else max(6, width // 2)
-    label = min(longest, most)
-    room = max(1, width - label - GAP)
+    label = min(longest, _label(width) if runs else max(6, width // 2))
     columns = [TextColumn("setting", _setting_name, label, 9)]
-    if runs:
-        value = max(1, (width - label) // len(runs) - GAP)
-        columns += [
-            TextColumn(middle(name, value), partial(_value, at=at), value, 8)
-            for at, name in enumerate(runs)
-        ]
-    else:
+    value = max(1, (width - label) // max(1, len(runs)) - GAP)
+    if not runs and width >= _WITH_ORIGIN:
         sizes = [cell_len(_shown(entry.values[0])) for entry in entries]
-        value = (
-            min(max(sizes, default=0), room * 3 // 5) if width >= _WITH_ORIGIN else room
-        )
-        columns += [
-            TextColumn("", partial(_value, at=0), value, 8),
-            TextColumn("", _note, _LEAST_VALUE, 1, most=width),
-        ]
+        value = min(max(sizes, default=0), value * 3 // 5)
+    columns += [
+        TextColumn(middle(name, value), partial(_value, at=at), value, 8)
+        for at, name in enumerate(runs or [""])
+    ]
+    if not runs:
+        columns.append(TextColumn("", _note, _LEAST_VALUE, 1, most=width))
     return FittedTable(columns, width)
 
 
@@ -306,7 +276,13 @@ def _note(entry: SettingEntry, cells: int) -> Pieces:
 
 
 def _value(entry: SettingEntry, cells: int, at: int) -> Pieces:
-    return [(middle(_shown(entry.values[at]), cells), _value_role(entry, at))]
+    """Write one run's value; only values unlike the first run's stand out."""
+    value, role = entry.values[at], entry.role
+    if value is ABSENT or (at and value == entry.values[0]):
+        role = "dim"
+    elif not at and role == "differs":
+        role = "setting"
+    return [(middle(_shown(value), cells), role)]
 
 
 def heading_row(page: SettingsPage, width: int) -> Pieces:
@@ -338,43 +314,14 @@ def _wrapped(text: str, role: str, width: int) -> list[Pieces]:
     return [[(line, role)] for line in wrapped(text, width)]
 
 
-def _value_role(entry: SettingEntry, at: int) -> str:
-    """Return the role of one run's value; only values unlike the first run's stand out."""
-    value = entry.values[at]
-    if value is ABSENT or (at and value == entry.values[0]):
-        return "dim"
-    if not at and entry.role == "differs":
-        return "setting"
-    return entry.role
-
-
-def full_entry(
-    page: SettingsPage, entry: SettingEntry | None, width: int, height: int
-) -> list[Pieces]:
+def full_entry(entry: SettingEntry | None, width: int, height: int) -> list[Pieces]:
     """Return an entry in full, as far as there is room."""
     if entry is None or height < 1:
         return []
-    wrap = partial(_wrapped, width=width)
-    values = [
-        _NOT_STATED if value is ABSENT else _plain(value) for value in entry.values
-    ]
-    pairs = zip(page.columns, values, strict=False)
-    named = [f"{name}: {value}" for name, value in pairs]
-    origin = wrap(f"read from {entry.about}", "dim")
-    rows = wrap(entry.label, "label")
-    for text in named or values:
-        rows += wrap(text, "setting")
-    rows += origin
+    values = [_NOT_STATED if one is ABSENT else _plain(one) for one in entry.values]
+    rows = _wrapped(f"{entry.label}: {' | '.join(values)}", "setting", width)
+    rows += _wrapped(f"read from {entry.about}", "dim", width)
     if len(rows) > height:
-        rows = wrap(f"{entry.label}: {' | '.join(values)}", "value") + origin
-    return _beginning(rows, width, height, ELLIPSIS)
-
-
-def _beginning(rows: list[Pieces], width: int, height: int, mark: str) -> list[Pieces]:
-    """Return the first rows, with an ellipsis where a sentence is cut."""
-    if len(rows) > height:
-        _, next_role = rows[height][0]
         last, role = rows[height - 1][0]
-        if next_role == role:
-            rows[height - 1] = [(fit(f"{last} {mark}", width, mark), role)]
+        rows[height - 1] = [(fit(f"{last} {ELLIPSIS}", width), role)]
     return rows[:height]

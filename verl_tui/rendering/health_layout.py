@@ -11,8 +11,8 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.finding import Severity
 from verl_tui.rendering.health_rows import (
+    MARKS,
     Block,
     FindingWriter,
     is_acknowledged,
@@ -201,9 +201,6 @@ def _cut(block: Block, writer: FindingWriter, most: int) -> Block:
     return Block(block.head, writer.beginning(block.message, most), [])
 
 
-_MARKS = {Severity.CRITICAL: "✖", Severity.WARNING: "▲", Severity.INFO: "•"}
-
-
 class HistoryPage(NamedTuple):
     """All episodes."""
 
@@ -237,7 +234,7 @@ def _episode_rows(view: View, episode: Episode, width: int) -> list[Pieces]:
     acknowledged = run is not None and view.acknowledgements.marked(run.name, episode)
     active = episode.cleared_step is None and not acknowledged
     role = episode.severity.word if active else "dim"
-    mark = _MARKS[episode.severity]
+    mark = MARKS[episode.severity]
     steps = " · ".join(_steps(episode, acknowledged=acknowledged))
     name = middle(episode.id, width - 2)
     rows: list[Pieces] = [[(f"{mark} ", role), (name, role)]]

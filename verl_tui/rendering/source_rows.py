@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from itertools import islice
 from pathlib import PurePath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.text.piece import Piece, Pieces
     from verl_tui.runs.run import Run
     from verl_tui.runs.source_state import SourceState
-    from verl_tui.sources.discovery.passed_over import PassedOver
+    from verl_tui.sources.http.addresses import Unreached
 
 _SHOWN_LINES = 200
 """Unreadable lines shown of one source, the newest, and paths shown that are passed over."""
@@ -34,30 +33,29 @@ them.
 """
 
 
-class _SourceRow(NamedTuple):
-    """One source, and of how many metrics the values in force come from it, see
-    `verl_tui.runs.views.provenance.leading`.
-    """
-
-    status: SourceStatus
-    leads: int
+_SourceRow = tuple["SourceStatus", int]
+"""One source, and of how many metrics the values in force come from it, see
+`verl_tui.runs.views.provenance.leading`.
+"""
 
 
 def source_rows(view: View, width: int) -> list[Pieces]:
     """Return all rows, each at most `width` cells wide, with an empty one between parts."""
-    monitor = view.monitor
+    monitor, run = view.monitor, view.run
+    passed = [f"{file.path}: {file.reason}" for file in monitor.passed]
+    unreached = [_unreached(server, view.now) for server in monitor.unreached]
     parts = [
         _sentences("problems", monitor.problems, "down", width),
-        list(_unreached(view, width)),
+        _sentences(f"not reached: {len(unreached):,}", unreached, "warning", width),
         _sentences("waiting for", monitor.waiting, "warning", width),
-        list(_passed_over(monitor.passed, width)),
+        _sentences(f"not shown: {len(passed):,}", passed, "warning", width),
     ]
-    if view.run is None:
-        words = wrap("No run yet, so nothing is being read.", width)
-        parts.append([[(line, "dim")] for line in words])
+    if run is None:
+        words = "No run yet, so nothing is being read."
+        parts.append(list(_wrapped(words, "dim", width)))
     else:
-        parts.append([_heading("sources", width), *_sources(view.run, view, width)])
-        parts.append(list(_unreadable(view.run, width)))
+        parts.append([_heading("sources", width), *_sources(run, view, width)])
+        parts.append(list(_unreadable(run, width)))
     rows: list[Pieces] = []
     for part in filter(None, parts):
         rows += [[], *part] if rows else part
@@ -76,47 +74,31 @@ def _path(path: str, width: int) -> str:
 def _sentences(
     heading: str, sentences: Sequence[str], role: str, width: int
 ) -> list[Pieces]:
-    if not sentences:
-        return []
-    rows = [_heading(heading, width)]
-    for sentence in sentences:
+    """Return the rows of sentences, nothing without any."""
+    rows = [_heading(heading, width)] if sentences else []
+    for sentence in sentences[:_SHOWN_LINES]:
         rows += _wrapped(sentence, role, width)
-    return rows
+    hidden = len(sentences) - _SHOWN_LINES
+    return rows + [_more(hidden, width)] * (hidden > 0)
 
 
-def _wrapped(sentence: str, role: str, width: int) -> Iterator[Pieces]:
+def _more(hidden: int, width: int) -> Pieces:
+    return [(fit(f"  {hidden:,} more, not listed", width), "dim")]
+
+
+def _wrapped(
+    sentence: str, role: str, width: int, before: str = ""
+) -> Iterator[Pieces]:
     """Yield the rows of a sentence."""
-    for line in wrap(one_line(sentence, 1000), width):
-        yield [(line, role)]
+    for line in wrap(one_line(sentence, 1000), width - len(before)):
+        yield [(before + line, role)]
 
 
-def _unreached(view: View, width: int) -> Iterator[Pieces]:
-    """Yield the addresses that do not answer, each with the reason and for how long."""
-    unreached = view.monitor.unreached
-    if not unreached:
-        return
-    yield _heading(f"not reached: {len(unreached):,}", width)
-    for server in unreached:
-        quiet = age(view.now - server.since) if server.since is not None else ""
-        since = f", for {quiet}; it is asked again" if quiet not in ("", "now") else ""
-        words = f"{server.address}: {server.reason}{since}"
-        yield from _wrapped(words, "warning", width)
-
-
-def _passed_over(passed: Sequence[PassedOver], width: int) -> Iterator[Pieces]:
-    """Yield the paths that are not read, each with the reason."""
-    if not passed:
-        return
-    yield _heading(f"not shown: {len(passed):,}", width)
-    for file in passed[:_SHOWN_LINES]:
-        reason = one_line(file.reason, max(8, width // 2))
-        room = max(8, width - cell_len(reason) - 2)
-        room = min(room, cell_len(file.path))
-        path = fit_left(file.path, room, ELLIPSIS)
-        yield cut([(path, "path"), (f"  {reason}", "warning")], width, "…")
-    hidden = len(passed) - _SHOWN_LINES
-    if hidden > 0:
-        yield [(fit(f"  {hidden:,} more, not listed", width), "dim")]
+def _unreached(server: Unreached, now: float) -> str:
+    """Say which address does not answer, why, and for how long."""
+    quiet = age(now - server.since) if server.since is not None else ""
+    since = f", for {quiet}; it is asked again" if quiet not in ("", "now") else ""
+    return f"{server.address}: {server.reason}{since}"
 
 
 # -- sources ---------------------------------------------------------------------------------------
@@ -131,8 +113,10 @@ def _sources(run: Run, view: View, width: int) -> Iterator[Pieces]:
     table = _table(statuses, view.now, width)
     yield table.heading("dim")
     for status in statuses:
-        yield table.row(_SourceRow(status, leads.get(status.path, 0)))
-        yield from _problem_and_note(status, width)
+        yield table.row((status, leads.get(status.path, 0)))
+        for sentence, role in ((status.problem, "down"), (status.note, "dim")):
+            if sentence is not None:
+                yield from _wrapped(sentence, role, width, "  ")
 
 
 def _grouped(states: Iterable[SourceState]) -> list[SourceStatus]:
@@ -152,7 +136,7 @@ def _grouped(states: Iterable[SourceState]) -> list[SourceStatus]:
 def _summed(members: Sequence[SourceStatus]) -> SourceStatus:
     """Return one status for many files, with their sums and the newest time of change."""
     first = PurePath(members[0].path)
-    times = [status.modified for status in members if status.modified is not None]
+    times = (status.modified for status in members if status.modified is not None)
     return members[0]._replace(
         path=str(first.parent / f"*{first.suffix} ({len(members):,} files)"),
         records=sum(status.records for status in members),
@@ -171,14 +155,14 @@ def _table(
     longest = max(cell_len(status.path) for status in statuses)
     titles = max(cell_len(status.title) for status in statuses)
     columns: list[TextColumn[_SourceRow]] = [
-        TextColumn("path", lambda one, n: [(_path(one.status.path, n), "path")], 12, 9, longest),
-        TextColumn("format", lambda one, _: dim(one.status.title), titles, 5),
-        TextColumn("state", lambda one, _: [_state(one.status)], 6, 8),
-        TextColumn("records", lambda one, _: dim(f"{one.status.records:,}"), 9, 6, right=True),
-        TextColumn("metrics", lambda one, _: dim(f"{one.leads or '-'}"), 7, 1, right=True),
-        TextColumn("unreadable", lambda one, _: [_unread(one.status)], 10, 7, right=True),
-        TextColumn("read", lambda one, _: dim(_read(one.status)), 15, 2, right=True),
-        TextColumn("changed", lambda one, _: dim(_changed(one.status, now)), 7, 4, right=True),
+        TextColumn("path", lambda one, n: [(_path(one[0].path, n), "path")], 12, 9, longest),
+        TextColumn("format", lambda one, _: dim(one[0].title), titles, 5),
+        TextColumn("state", lambda one, _: [_state(one[0])], 6, 8),
+        TextColumn("records", lambda one, _: dim(f"{one[0].records:,}"), 9, 6, right=True),
+        TextColumn("metrics", lambda one, _: dim(f"{one[1] or '-'}"), 7, 1, right=True),
+        TextColumn("unreadable", lambda one, _: [_unread(one[0])], 10, 7, right=True),
+        TextColumn("read", lambda one, _: dim(_read(one[0])), 15, 2, right=True),
+        TextColumn("changed", lambda one, _: dim(_changed(one[0], now)), 7, 4, right=True),
     ]  # fmt: skip
     return FittedTable(columns, width)
 
@@ -201,14 +185,6 @@ def _changed(status: SourceStatus, now: float) -> str:
     return "-" if status.modified is None else age(max(0.0, now - status.modified))
 
 
-def _problem_and_note(status: SourceStatus, width: int) -> Iterator[Pieces]:
-    for sentence, role in ((status.problem, "down"), (status.note, "dim")):
-        if sentence is None:
-            continue
-        for line in wrap(one_line(sentence, 500), width - 2):
-            yield [("  " + line, role)]
-
-
 # -- unreadable lines ------------------------------------------------------------------------------
 
 
@@ -229,15 +205,17 @@ def _unreadable(run: Run, width: int) -> Iterator[Pieces]:
 
 
 def _unreadable_lines(state: SourceState, width: int) -> Iterator[Pieces]:
-    kept = len(state.unreadable)
-    hidden = max(state.status.unreadable, kept) - min(kept, _SHOWN_LINES)
+    shown = [*state.unreadable][-_SHOWN_LINES:]
+    hidden = max(state.status.unreadable, len(state.unreadable)) - len(shown)
     if hidden:
-        yield [(fit(f"  {hidden:,} more, not listed", width), "dim")]
-    for line in islice(state.unreadable, max(0, kept - _SHOWN_LINES), None):
-        row: Pieces = [
-            (f"  line {line.line:,}  ", "dim"),
-            (one_line(line.reason, 200), "warning"),
-        ]
-        if line.excerpt:
-            row.append((f"  {one_line(line.excerpt)}", ""))
-        yield cut(row, width, "…")
+        yield _more(hidden, width)
+    for line in shown:
+        yield cut(
+            [
+                (f"  line {line.line:,}  ", "dim"),
+                (one_line(line.reason, 200), "warning"),
+                (f"  {one_line(line.excerpt)}" if line.excerpt else "", ""),
+            ],
+            width,
+            ELLIPSIS,
+        )

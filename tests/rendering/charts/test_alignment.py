@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from chart_columns import Column
 from hypothesis import given
 from hypothesis import strategies as st
-from test_braille import Column
 
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, lined_up
 from verl_tui.rendering.charts.renderer import ChartRenderer

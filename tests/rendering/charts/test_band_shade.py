@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from test_braille import Column
+from chart_columns import Column
 
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
 from verl_tui.rendering.charts.renderer import ChartRenderer

@@ -13,22 +13,8 @@ from verl_tui.rendering.charts.axes import fit_scale, fit_window
 from verl_tui.rendering.charts.sparkline import gauge
 from verl_tui.rendering.text.ascii_table import ascii_locale
 from verl_tui.rendering.text.numbers import compact
-from verl_tui.runs.pyramid import Pyramid
 
 SINGLE_PRECISION = array("f", [0.003])[0]
-
-
-class Column:
-    """A series as the widgets want it."""
-
-    def __init__(self, steps, values):
-        self.steps, self.values = array("q", steps), array("d", values)
-        self._pyramid = Pyramid(self.steps, self.values)
-
-    @property
-    def pyramid(self):
-        self._pyramid.catch_up()
-        return self._pyramid
 
 
 def text(rows):

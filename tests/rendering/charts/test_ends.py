@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from chart_columns import Column
 from run_views import make_run
-from test_braille import Column
 
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from test_braille import Column
+from chart_columns import Column
 
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
 from verl_tui.rendering.charts.downsample import weight_for

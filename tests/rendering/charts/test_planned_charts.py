@@ -112,7 +112,7 @@ def test_ticks_of_time_are_round_where_the_user_lives(
 
 def test_ticks_of_time_and_neighbouring_steps_are_distinguished() -> None:
     for span in [8, 60, 300]:
-        for pace in [0.1, 1, 7, 61, 400, 3600, 90_000]:
+        for pace in [0.1, 7, 400, 90_000]:
             for name in ["relative", "time"]:
                 run = make_run(steps=0)
                 for step in range(span):

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import math
-from array import array
 
 import pytest
+from chart_columns import Column
 from run_views import make_run
 
 from verl_tui.rendering.charts.plan import (
     newest_and_best,
     on_one_scale,
 )
-from verl_tui.runs.pyramid import Pyramid
 
 SCORE = "val-core/math/acc/mean@1"
 
 
-class Column:
-    """A series as a chart wants it."""
-
-    def __init__(self, values: list[float], apart: int = 1) -> None:
-        self.steps = array("q", range(0, len(values) * apart, apart))
-        self.values = array("d", values)
-        self.pyramid = Pyramid(self.steps, self.values)
-        self.pyramid.catch_up()
+def column(values):
+    return Column(range(len(values)), values)
 
 
 @pytest.mark.parametrize(
@@ -47,8 +40,8 @@ class Column:
 def test_what_is_of_about_the_same_size_shares_an_axis(
     reward: list[float], score: list[float], *, together: bool
 ) -> None:
-    assert on_one_scale(Column(reward), Column(score)) is together
-    assert on_one_scale(Column(score), Column(reward)) is together
+    assert on_one_scale(column(reward), column(score)) is together
+    assert on_one_scale(column(score), column(reward)) is together
 
 
 def scored(values: list[float], **more: list[float]) -> object:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from array import array
 
-from verl_tui.rendering.metrics.filter import parse_filter
-from verl_tui.rendering.metrics.listing import ORDERS, MetricOrder, listing
+from run_views import make_run
+
+from verl_tui.rendering.metrics.listing import ORDERS, MetricList, MetricOrder
 from verl_tui.rendering.metrics.metric_rows import ListedMetric, metric_table
 from verl_tui.runs.series import Series
 
@@ -23,20 +24,21 @@ VALUES = {
     "a/up": [1.0] * 10 + [2.0] * 10,
     "a/down": [4.0] * 10 + [1.0] * 10,
     "b/flat": [3.0] * 20,
-    "b/few": [9.0],
+    "b/few": [NAN] * 19 + [9.0],
     "c/nan": [NAN] * 20,
 }
 
 
-def order(by: str, *, reverse: bool = False, wanted: str = "") -> list[str]:
+RUN = make_run(steps=20, columns=VALUES)
+
+
+def order(by: str, *, reverse: bool = False) -> list[str]:
     assert by in ORDERS
-    groups = listing(
-        VALUES,
-        parse_filter(wanted),
-        MetricOrder(by, reverse),  # type: ignore[arg-type]
-        lambda key, count: VALUES[key][-count:],
-    )
-    return [key for group in groups for key in group.keys]
+    metrics = MetricList()
+    metrics.type_filter("/^[abc]\\//")
+    metrics.order = MetricOrder(by, reverse)  # type: ignore[arg-type]
+    metrics.update(RUN)
+    return metrics.keys
 
 
 def test_sorted_by_key_last_and_trend() -> None:

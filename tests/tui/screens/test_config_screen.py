@@ -114,12 +114,12 @@ def test_the_chosen_one_in_full() -> None:
     page = settings_page(configured("grpo", {"trainer.dir": long}))
     entry = page.entries[0]
     assert "…" in texts(page, 60)[1]
-    shown = full_entry(page, entry, 60, 6)
+    shown = full_entry(entry, 60, 6)
     assert "".join(text for row in shown for text, _ in row).count("x") == 150
     assert entry.text == f"trainer.dir={long}"
-    assert full_entry(page, entry, 60, 0) == []
-    assert full_entry(page, None, 60, 4) == []
-    cut = full_entry(page, entry, 40, 2)
+    assert full_entry(entry, 60, 0) == []
+    assert full_entry(None, 60, 4) == []
+    cut = full_entry(entry, 40, 2)
     assert [cell_len("".join(text for text, _ in row)) <= 40 for row in cut] == [
         True,
         True,
@@ -127,8 +127,8 @@ def test_the_chosen_one_in_full() -> None:
     assert cut[-1][0][0].endswith("…"), "what is cut says so"
     both = difference_page([configured("a", {"n": 1}), configured("b", {"n": True})])
     assert [
-        "".join(t for t, _ in row) for row in full_entry(both, both.entries[0], 40, 1)
-    ] == ["n: 1 | true"]
+        "".join(t for t, _ in row) for row in full_entry(both.entries[0], 40, 1)
+    ] == ["n: 1 | true …"]
 
 
 # -- on a screen -----------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from watching import (
 )
 
 from verl_tui.records import Gpu, GpuReading
-from verl_tui.rendering.one_row import one_row
+from verl_tui.rendering.status_line import one_row
 
 if TYPE_CHECKING:
     from verl_tui.monitor import Monitor

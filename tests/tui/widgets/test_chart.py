@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from array import array
+from itertools import product
 from math import inf, nan
 
 import pytest
+from chart_columns import Column
 from textual.app import App
 
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Mark, Shade
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.text.ascii_table import in_ascii
-from verl_tui.runs.pyramid import Pyramid
 from verl_tui.tui.widgets.chart import Chart
 
 SIZES = [
@@ -28,23 +28,6 @@ SIZES = [
     (80, 2),
     (200, 50),
 ]
-
-
-class Column:
-    """A series as a chart wants it."""
-
-    def __init__(self, steps, values):
-        self.steps, self.values = array("q", steps), array("d", values)
-        self._pyramid = Pyramid(self.steps, self.values)
-
-    def add(self, step, value):
-        self.steps.append(step)
-        self.values.append(value)
-
-    @property
-    def pyramid(self):
-        self._pyramid.catch_up()
-        return self._pyramid
 
 
 class Screen(App):
@@ -156,3 +139,75 @@ async def test_the_focus_shows_without_colour():
         app.chart.focus()
         await pilot.pause()
         assert app.lines[0].startswith("▸ kl")
+
+
+# -- large -----------------------------------------------------------------------------------------
+
+
+def data_of(values, gap=1, **changes):
+    points = Column(range(0, len(values) * gap, gap), values)
+    validation = ChartLine(
+        Column(points.steps[::10], points.values[::10]), "points", "validation"
+    )
+    marks = (
+        Mark(30, "breach"),
+        Mark(50, "restart"),
+        Mark(-9, "restart"),
+        Mark(70, "checkpoint"),
+    )
+    data = ChartData(
+        "actor/loss",
+        "Loss [/red]",
+        lines=(ChartLine(points), validation),
+        marks=marks,
+        band=(0.2, None),
+    )
+    return data._replace(
+        shades=(Shade("min–max", points, points, "envelope", fits=False),), **changes
+    )
+
+
+WAVE = [0.5 + (i % 40) / 80 for i in range(200)]
+ADVERSARIES = {
+    "nothing": [],
+    "one": [0.5],
+    "constant": [0.25] * 100,
+    "huge": [1e308, -1e308, 1.7e308] * 30,
+    "denormal": [5e-324, 0.0, 1e-310] * 30,
+    "only nan": [nan] * 50,
+    "mixed": [nan, 1.0, inf, -1.0, -inf, 0.0, 1e308, 5e-324] * 20,
+    "negative": [-float(i) for i in range(100)],
+    "one huge": [*WAVE, 1e300],
+}
+
+
+CHANGES = [
+    {},
+    {"log_y": True},
+    {"smoothing": 0.9},
+    {"cursor": 20},
+    {"band": (1e308, -1e308)},
+]
+
+
+async def test_nothing_ends_the_process():
+    app = Screen(Chart(grid=True))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("tab", "left", "home", "end")
+        for (name, values), changes in product(ADVERSARIES.items(), CHANGES):
+            app.chart.show(data_of(values, 1000 if changes else 1, **changes))
+            await pilot.press("left")
+            found = app.lines
+            assert len(found) == 24, (name, changes)
+            assert all(len(line) == 80 for line in found), (name, changes)
+            assert "Loss [/red]" in found[0], (name, changes)
+
+
+async def test_it_stands_on_a_grid_that_gives_way_to_all_else():
+    app = Screen(Chart(data_of(WAVE), grid=True))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        ruled = [line for line in app.lines if "┈" in line]
+        assert len(ruled) >= 4
+        assert all(line.partition("┤")[0].strip() for line in ruled)
+        assert any("\u2800" < sign < "\u2900" for line in ruled for sign in line)

@@ -4,32 +4,16 @@ in both widgets.
 
 from __future__ import annotations
 
-from array import array
 from math import inf, isfinite, isnan, nan
 
 import pytest
+from chart_columns import Column
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
 from verl_tui.rendering.charts.downsample import Smoothed, value_range
 from verl_tui.rendering.charts.renderer import ChartRenderer
-from verl_tui.runs.pyramid import Pyramid
-
-
-class Column:
-    def __init__(self, steps, values):
-        self.steps, self.values = array("q", steps), array("d", values)
-        self._pyramid = Pyramid(self.steps, self.values)
-
-    def add(self, step, value):
-        self.steps.append(step)
-        self.values.append(value)
-
-    @property
-    def pyramid(self):
-        self._pyramid.catch_up()
-        return self._pyramid
 
 
 def wave(count=400, **spikes):

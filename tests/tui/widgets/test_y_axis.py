@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from array import array
 from itertools import product
 from typing import TYPE_CHECKING
 
+from chart_columns import Column
 from hypothesis import given
 from hypothesis import strategies as st
 from textual.app import App
@@ -13,7 +13,6 @@ from textual.app import App
 from verl_tui.rendering.charts.axes import fit_scale
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
 from verl_tui.rendering.charts.renderer import ChartRenderer
-from verl_tui.runs.pyramid import Pyramid
 from verl_tui.tui.widgets.chart import Chart
 
 if TYPE_CHECKING:
@@ -33,13 +32,7 @@ FLAT = {
 
 
 def chart(values: Sequence[float], **changes: bool) -> ChartData:
-    steps = array("q", range(len(values)))
-    column = array("d", values)
-    points = type(
-        "Points",
-        (),
-        {"steps": steps, "values": column, "pyramid": Pyramid(steps, column)},
-    )()
+    points = Column(range(len(values)), values)
     return ChartData("k", lines=(ChartLine(points),), **changes)  # type: ignore[arg-type]
 
 

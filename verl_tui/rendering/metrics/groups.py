@@ -11,16 +11,12 @@ from verl_tui.patterns import pattern
 from verl_tui.rendering.arrange import Room
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Sequence
+    from collections.abc import Container, Iterable, Sequence
 
 OTHER = "other"
 """Group of the keys that share their prefix with no other."""
 IN_ROWS = "constants and counters"
 """Group of the metrics that have had only one value, or only count."""
-_MANY = 24
-"""Size from which on a group is divided by the next part of the keys."""
-_FEW = 3
-"""Smallest size of such a subgroup."""
 _MACHINES = "system"
 """Prefix of the machine metrics (GPUs, CPUs, disks, networks) of W&B and the tutorials."""
 _DIGITS = pattern(r"(\d+)")
@@ -71,40 +67,18 @@ def grouped_keys(keys: Iterable[str]) -> tuple[MetricGroup, ...]:
     groups: list[MetricGroup] = []
     machines: list[MetricGroup] = []
     loners: list[str] = []
-    for prefix, members in _by_prefix(sorted(keys, key=natural), 1).items():
+    prefixes: dict[str, list[str]] = {}
+    for key in sorted(keys, key=natural):
+        prefixes.setdefault(key.partition("/")[0] if "/" in key else "", []).append(key)
+    for prefix, members in prefixes.items():
         if len(members) == 1 or not prefix:
             loners += members
-            continue
-        (machines if prefix == _MACHINES else groups).extend(_divided(prefix, members))
+        else:
+            of = machines if prefix == _MACHINES else groups
+            of.append(MetricGroup(prefix, tuple(members)))
     if loners:
         groups.append(MetricGroup(OTHER, tuple(sorted(loners, key=natural))))
     return (*groups, *machines)
-
-
-def _divided(prefix: str, members: list[str]) -> Iterator[MetricGroup]:
-    """Yield a group, if it is large with its subgroups as groups of their own."""
-    if len(members) < _MANY:
-        yield MetricGroup(prefix, tuple(members))
-        return
-    parts = _by_prefix(members, 2)
-    large = {name: keys for name, keys in parts.items() if name and len(keys) >= _FEW}
-    taken = set(chain.from_iterable(large.values()))
-    rest = tuple(key for key in members if key not in taken)
-    if rest:
-        yield MetricGroup(prefix, rest)
-    for name, keys in large.items():
-        yield MetricGroup(name, tuple(keys))
-
-
-def _by_prefix(keys: Iterable[str], parts: int) -> dict[str, list[str]]:
-    """Map the first `parts` parts of keys to the keys; shorter keys come under the empty name."""
-    found: dict[str, list[str]] = {}
-    for key in keys:
-        words = key.split("/", parts)
-        found.setdefault(
-            "/".join(words[:parts]) if len(words) > parts else "", []
-        ).append(key)
-    return found
 
 
 def natural(key: str) -> tuple[object, ...]:

@@ -20,7 +20,7 @@ from verl_tui.rendering.text.wrap import fit
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Sequence
 
     from verl_tui.rendering.charts.plan import ChartLook
     from verl_tui.rendering.metrics.groups import Shelf
@@ -46,71 +46,41 @@ class MetricOrder(NamedTuple):
         return MetricOrder(ORDERS[(ORDERS.index(self.by) + 1) % len(ORDERS)])
 
 
-class Movement(NamedTuple):
-    """Direction and size of the newest change."""
-
-    turn: int | None
-    """1 up, -1 down, 0 if noise explains it, None for too few values."""
-    change: float = 0.0
-    """The change of the values as a share of the larger end: -2 .. 2; 0 for noise."""
-
-
-def movement(values: Sequence[float]) -> Movement:
-    """Return the movement in the last part of a series."""
+def movement(values: Sequence[float]) -> float | None:
+    """Return the change in the last part of a series as a share of its larger end, -2 .. 2: 0 for
+    noise, None for too few values.
+    """
     ends = turn(values)
     if ends is None:
-        return Movement(None)
+        return None
     before, after = ends
     size = max(abs(before), abs(after))
-    change = after / size - before / size if size else 0.0
-    return Movement((change > 0) - (change < 0), change)
+    return after / size - before / size if size else 0.0
 
 
-def listing(
-    keys: Iterable[str],
-    wanted: MetricFilter,
-    order: MetricOrder,
-    tail: Callable[[str, int], Sequence[float]],
+def _listed(
+    run: Run, wanted: MetricFilter, order: MetricOrder
 ) -> tuple[MetricGroup, ...]:
-    """Return the metrics that pass a filter: in groups if sorted by key, else in one without name.
-
-    Args:
-        keys: Keys of all metrics.
-        wanted: The filter.
-        order: The order of the list.
-        tail: Returns at most so many of the last values of a metric.
+    """Return the metrics that pass a filter: in groups if sorted by key, else in one without
+    name.
     """
-    found = [
-        key for key in without_repeats(keys) if wanted.holds(key, describe(key).label)
-    ]
+    keys = without_repeats(run.metrics)
+    found = [key for key in keys if wanted.holds(key, describe(key).label)]
+    way = -1 if order.reverse else 1
     if order.by == "key":
-        groups = grouped_keys(found)
-        if order.reverse:
-            groups = tuple(
-                MetricGroup(group.name, group.keys[::-1]) for group in reversed(groups)
-            )
-        return groups
-    if not found:
-        return ()
+        groups = grouped_keys(found)[::way]
+        return tuple(MetricGroup(one.name, one.keys[::way]) for one in groups)
+
+    def rank(key: str) -> float:
+        if order.by == "last":
+            value = next(iter(run.tail(key, 1)), None)
+        else:
+            value = movement(run.tail(key, TREND_POINTS))
+        return -way * value if value is not None and isfinite(value) else inf
+
     found.sort(key=natural)
-    values = {key: _sort_value(order, key, tail) for key in found}
-    sign = 1 if order.reverse else -1
-    found.sort(key=lambda key: sign * values[key] if isfinite(values[key]) else inf)
-    return (MetricGroup("", tuple(found)),)
-
-
-def _sort_value(
-    order: MetricOrder, key: str, tail: Callable[[str, int], Sequence[float]]
-) -> float:
-    if order.by == "last":
-        return next(iter(tail(key, 1)), float("nan"))
-    return _strength(movement(tail(key, TREND_POINTS)))
-
-
-def _strength(found: Movement) -> float:
-    if found.turn is None:
-        return float("nan")
-    return found.change
+    found.sort(key=rank)
+    return (MetricGroup("", tuple(found)),) if found else ()
 
 
 def listed_words(
@@ -132,22 +102,13 @@ def listed_words(
         right += [(f" {word}", "accent") for word in shown.look.words(shown.view.run)]
         if shown.keys:
             right.append((f" page {page[0]}/{page[1]}", "dim"))
-    return _listed(shown, filter_, width), right
-
-
-def _listed(shown: ListedMetrics, filter_: str, width: int) -> list[Piece]:
     run = shown.view.run
-    name = "no run"
-    known = 0
-    if run is not None:
-        name = middle(one_line(run.name), max(8, width // 3))
-        known = len(run.metrics)
-    listed = len(shown.keys)
+    name = middle(one_line(run.name if run else "no run"), max(8, width // 3))
+    listed, known = len(shown.keys), len(run.metrics) if run else 0
     count = f"{listed} metrics" if listed == known else f"{listed} of {known}"
-    pieces: list[Piece] = [(name, "strong"), (f"  {count}", "")]
-    if filter_:
-        pieces.append((f"  filter: {printable(filter_)}", "accent"))
-    return pieces
+    left: list[Piece] = [(name, "strong"), (f"  {count}", "")]
+    left += [(f"  filter: {printable(filter_)}", "accent")] * bool(filter_)
+    return left, right
 
 
 def metric_words(key: str, width: int) -> list[Piece]:
@@ -157,10 +118,8 @@ def metric_words(key: str, width: int) -> list[Piece]:
     label = metric.label if metric.label != key else ""
     words = " · ".join(filter(None, (label, metric.unit, metric.note)))
     room = width - 4 - cell_len(name)
-    about = fit(printable(words), room)
-    if room > 0:
-        return [(name, "strong"), (f"  {about}", "dim")]
-    return [(name, "strong")]
+    about = (f"  {fit(printable(words), room)}", "dim")
+    return [(name, "strong"), *[about] * (room > 0)]
 
 
 def shelf_words(shelf: Shelf | None, width: int) -> Pieces:
@@ -186,7 +145,7 @@ class MetricList:
         """The error in the filter typed last; the one before stays in force."""
         self.order = MetricOrder()
         self.groups: tuple[MetricGroup, ...] = ()
-        self._listed: object = None
+        self._made_from: object = None
         """State that the groups were made from."""
 
     @property
@@ -211,18 +170,11 @@ class MetricList:
         """List the metrics of a run if its keys, the filter or the order are new; new values alone
         change no order.
         """
-        made_from = (
-            run,
-            len(run.keys) if run is not None else 0,
-            self.filter,
-            self.order,
-        )
-        if made_from == self._listed:
-            return
-        self._listed = made_from
-        self.groups = ()
-        if run is not None:
-            self.groups = listing(run.metrics, self.filter, self.order, run.tail)
+        count = len(run.keys) if run is not None else 0
+        made_from = (run, count, self.filter, self.order)
+        if made_from != self._made_from:
+            self._made_from = made_from
+            self.groups = () if run is None else _listed(run, self.filter, self.order)
 
     def matches(self, run: Run | None) -> Matches:
         """Return how many of a run's metrics are listed."""
@@ -230,10 +182,8 @@ class MetricList:
 
     def charts(self, run: Run | None) -> list[PlannedChart]:
         """Return a chart of each listed metric that a run has."""
-        if run is None:
-            return []
-        known = set(run.keys)
-        return [single_metric(run, key) for key in self.keys if key in known]
+        known = set(run.keys) if run is not None else ()
+        return [single_metric(run, key) for key in self.keys if run and key in known]
 
     def if_empty(self, view: View) -> str:
         """Return the sentence to show if no metric is listed."""

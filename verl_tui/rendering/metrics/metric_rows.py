@@ -83,12 +83,15 @@ def _last(one: ListedMetric, _: int) -> Pieces:
 
 
 def _trend(one: ListedMetric, _: int) -> Pieces:
-    found = movement(one.series.until(one.end).values if one.series is not None else ())
-    if found.turn is None:
+    change = movement(
+        one.series.until(one.end).values if one.series is not None else ()
+    )
+    if change is None:
         return []
-    arrow = (SYMBOLS.flat, SYMBOLS.rising, SYMBOLS.falling)[found.turn]
-    shown = abs(found.change) >= _LEAST_CHANGE
-    return [(f"{arrow} {found.change:+.0%}" if shown else arrow, "value")]
+    way = (change > 0) - (change < 0)
+    arrow = (SYMBOLS.flat, SYMBOLS.rising, SYMBOLS.falling)[way]
+    shown = f"{arrow} {change:+.0%}" if abs(change) >= _LEAST_CHANGE else arrow
+    return [(shown, "value")]
 
 
 def _bound(one: ListedMetric, at: int) -> Piece:

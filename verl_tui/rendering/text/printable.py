@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
-from verl_tui.patterns import pattern
 from verl_tui.rendering.text.piece import text_of
 from verl_tui.rendering.text.wrap import ELLIPSIS, fit, wrap
 
@@ -16,11 +15,6 @@ if TYPE_CHECKING:
 
 _LONGEST = 4096
 """Most characters of a text that are used."""
-_DURATION = pattern(r"\b\d+[dhms] (?:\d+[hm] ago|\d+[hm]|ago)\b")
-_HOLDING = "\u00a0"
-"""Stands for a space at which no row breaks; `printable` leaves none in a text."""
-_LEAST_HELD = 20
-"""Cells below which a row breaks wherever it can."""
 
 
 def printable(text: str) -> str:
@@ -49,13 +43,9 @@ def middle(text: str, cells: int) -> str:
 
 @lru_cache(1024)
 def wrapped(text: str, cells: int) -> tuple[str, ...]:
-    """Return text as one paragraph in lines of at most `cells` cells; durations are not torn."""
+    """Return text as one paragraph in lines of at most `cells` cells."""
     text = printable(text)
-    if cells >= _LEAST_HELD:
-        text = _DURATION.sub(lambda found: found[0].replace(" ", _HOLDING), text)
-    if not text:
-        return ()
-    return tuple(line.replace(_HOLDING, " ") for line in wrap(text, cells))
+    return tuple(wrap(text, cells)) if text else ()
 
 
 def cut(pieces: Pieces, cells: int, mark: str = "") -> Pieces:
@@ -76,12 +66,9 @@ def cut(pieces: Pieces, cells: int, mark: str = "") -> Pieces:
 
 def size_text(count: int) -> str:
     """Return a size as `812 B`, `4.1 kB`, `12 MB`."""
-    size = float(count)
-    units = iter(("B", "kB", "MB", "GB"))
-    for unit in units:
-        if size < 999.5:
-            if unit == "B" or size >= 9.95:
-                return f"{size:.0f} {unit}"
-            return f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:,.1f} TB"
+    size, unit = float(count), "B"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if size >= 999.5:
+            size, unit = size / 1000, larger
+    digits = 1 if unit != "B" and size < 9.95 else 0
+    return f"{size:,.{digits}f} {unit}"

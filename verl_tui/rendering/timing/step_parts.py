@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.rendering.text.part_colours import PARTS
+from verl_tui.rendering.text.hues import PARTS
 from verl_tui.rendering.text.printable import cut, printable, wrapped
 from verl_tui.rendering.text.table import FittedTable, TextColumn
 from verl_tui.rendering.text.wrap import ELLIPSIS, fit

@@ -84,7 +84,7 @@ class ConfigScreen(RowsScreen[None]):
 
         def full(at: int | None, width: int, height: int) -> list[Pieces]:
             entry = page.entries[at] if at is not None else None
-            return made.full_entry(page, entry, width, height)
+            return made.full_entry(entry, width, height)
 
         return RowsPage(
             rows,

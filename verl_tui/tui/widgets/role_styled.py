@@ -12,7 +12,7 @@ from textual.style import Style as VisualStyle
 from textual.widget import Widget
 
 from verl_tui.patterns import pattern
-from verl_tui.rendering.text import hues, part_colours
+from verl_tui.rendering.text import hues
 from verl_tui.rendering.text.hues import FAMILIES, Hue
 from verl_tui.tui.terminal.net import ContainedWidget
 
@@ -52,7 +52,7 @@ ROLES: Looks = {
     **{role: look for look, roles in _BY_LOOK.items() for role in roles.split()},
     **FAMILIES,
     **hues.HUES,
-    **part_colours.HUES,
+    **hues.PART_HUES,
 }
 """How each role looks on the ground of a widget: a colour, or words as in Textual's markup, such as
 `bold $text-error` or `$primary 60% on $panel`.

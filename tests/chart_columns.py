@@ -1,0 +1,28 @@
+"""A series as charts want it."""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING
+
+from verl_tui.runs.pyramid import Pyramid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Column:
+    """Values at steps, to which more can be added."""
+
+    def __init__(self, steps: Iterable[int], values: Iterable[float]) -> None:
+        self.steps, self.values = array("q", steps), array("d", values)
+        self._pyramid = Pyramid(self.steps, self.values)
+
+    def add(self, step: int, value: float) -> None:
+        self.steps.append(step)
+        self.values.append(value)
+
+    @property
+    def pyramid(self) -> Pyramid:
+        self._pyramid.catch_up()
+        return self._pyramid
