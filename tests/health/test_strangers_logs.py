@@ -290,12 +290,10 @@ def collapse(i: int, onset: int, every: int, dialect: str) -> Row:
 
 
 @pytest.mark.parametrize("dialect", ["tutorial", "verl", "other"])
-@pytest.mark.parametrize("every", [1, 250, 1000])
+@pytest.mark.parametrize("every", [1, 250])
 def test_a_collapse_after_five_points(dialect: str, every: int, tmp_path: Path) -> None:
     rows = [collapse(i, 6, every, dialect) for i in range(1, 11)]
     assert CRITICAL.items() <= found(rows, tmp_path).items()
-    first = found(rows[:6], tmp_path).items()
-    assert (CRITICAL.items() <= first) is (every > 1)
 
 
 @pytest.mark.parametrize("dialect", ["tutorial", "verl", "other"])

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _MOST_PARTS, _MOST_KEYS = 12, 50
 """Most parts of the reward, and most keys that a rule with a wildcard judges."""
-_OFTEN = 30
+_OFTEN = 8
 """The first points of a breach are checked one by one, as many again at every second, and so on."""
 _WHOSE = {
     "tutorial": "the verl tutorials'",

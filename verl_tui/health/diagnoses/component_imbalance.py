@@ -34,6 +34,8 @@ climb began where it was last within a quarter of its range from its lowest.
 """
 _STILL = 0.08
 """Another component moves if since then it has gained so much of that range: heuristic."""
+_OWN = 0.5
+"""Or if half of its own level is new: heuristic."""
 _CEILING, _HIGH = 0.9, 0.75
 """One that stays within a tenth of its own top is at its ceiling, as is one that is never below
 three quarters of a scale from 0 to 1: heuristic.
@@ -140,7 +142,9 @@ def _stuck(blocks: Blocks, i: int, at_top: Flags) -> tuple[Flags, Places]:
     is_low = blocks.known[i] <= low + _FOOT * (top - low)
     foot = np.maximum.accumulate(np.where(is_low, places, 0))
     now = np.array([means(one, _LATELY) for one in blocks.known])
-    moves = ~at_top & ~(now - blocks.known[:, foot] < _STILL * (top - low))
+    gain = now - blocks.known[:, foot]
+    moves = (gain >= _OWN * abs(now)) & (now > 0) | ~(gain < _STILL * (top - low))
+    moves &= ~at_top
     stuck = ~at_top & ~moves
     stuck[[0, i]] = moves[[0, i]] = False
     return stuck & ~moves.any(axis=0), foot

@@ -14,7 +14,7 @@ from verl_tui.health.diagnoses.dead_groups import NO_SPREAD, SHARES
 from verl_tui.health.diagnoses.diagnosis import InBlocks, Shown, Told, diagnosis
 from verl_tui.health.exemptions import has_learnt_at_once
 from verl_tui.health.finding import number
-from verl_tui.health.reward import SOLVED
+from verl_tui.health.reward import SOLVED, parts_solved
 
 if TYPE_CHECKING:
     from verl_tui.health.conditions.windows import Blocks, Flags
@@ -56,12 +56,14 @@ risen by a twentieth: heuristic.
 
 
 @diagnosis("entropy-collapse", "entropy", "reward")
-def entropy_collapse(context: RuleContext, _: Rule) -> InBlocks:
+def entropy_collapse(context: RuleContext, _: Rule) -> InBlocks | str:
     """Find entropy that halves and nears 0 over a stretch in which the reward gains nothing; with a
-    rising reward it would be convergence.
+    rising reward, or once a task is solved, it would be convergence.
     """
+    if done := parts_solved(context):
+        return done
     keys = (context.indicators["entropy"], context.indicators["reward"])
-    return InBlocks(keys, _find_collapse, needs=7)
+    return InBlocks(keys, _find_collapse, needs=7, lasts=False)
 
 
 def _find_collapse(blocks: Blocks, of: InBlocks) -> Shown:

@@ -119,9 +119,9 @@ def _stalled(context: RuleContext, quiet: float, head: str = "") -> Told:
         (
             line,
             compared if why else "",
+            *(() if head else _signs(context)),
             signs_of_life.phase(run),
             longest,
-            *(() if head else _signs(context)),
         ),
         case=case,
         since=run.step,
