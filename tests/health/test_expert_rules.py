@@ -233,11 +233,6 @@ def test_wandbs_share_of_the_host() -> None:
             None,
         ),  # a saw: each checkpoint gives it back
         (noisy([131 + 0.004 * i for i in range(300)], 0.1), 503.0, None),  # days ahead
-        (
-            noisy([131 + 0.02 * i for i in range(300)], 0.1),
-            None,
-            None,
-        ),  # not worth a word where the size is not known
         (LEAK, 503.0, {"trainer.total_training_steps": 100}),  # the run ends before
         (LEAK[:30], 503.0, None),
         (

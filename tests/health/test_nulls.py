@@ -9,8 +9,8 @@ from verl_tui.health.guide_settings import load_guide
 
 RULES = load_guide().rules
 BY_FAULTS = {"crash", "disk-filling", "ended-early", "resume-lost", "nothing-learns"}
-BY_FAULTS |= {"entropy-collapse/early", "ref-kl-above-band/far"}
-"""Rules that nothing but a fault, or its lines, feeds."""
+BY_FAULTS |= {"entropy-collapse/early", "ref-kl-above-band/far", "no-signal/solved"}
+"""Rules that little but a fault, or its lines, feeds."""
 
 
 def test_every_rule_is_fed_by_healthy_runs_and_speaks_of_none() -> None:

@@ -40,6 +40,18 @@ _WHOSE = {
 }
 
 
+class _Inputs(NamedTuple):
+    """What a rule judges."""
+
+    keys: Sequence[Sequence[str]]
+    """The keys of each column."""
+    beside: str | None
+    limit: Limit | None
+    """What its threshold is a multiple of."""
+    gate: float
+    """The limit of its stream."""
+
+
 class _Known(NamedTuple):
     """What the points of a metric show, with all that this depends on."""
 
@@ -59,8 +71,8 @@ class Columns:
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
         self._basis: Hashable = None
-        self._inputs: str | tuple[Sequence[Sequence[str]], str | None] = ""
-        """The keys of each column and the one beside them, or what is missing."""
+        self._inputs: str | _Inputs = ""
+        """What it judges, or what is missing, by the run's metrics and settings."""
         self._known: dict[str, _Known] = {}
 
     def look(self, context: RuleContext) -> str | Sequence[FindingHistory]:
@@ -71,11 +83,10 @@ class Columns:
             self._basis, self._inputs = basis, _inputs(context, self.rule)
         if isinstance(self._inputs, str):
             return self._inputs
-        groups, beside = self._inputs
-        return [self._judge(context, group, beside) for group in groups]
+        return [self._judge(context, keys, self._inputs) for keys in self._inputs.keys]
 
     def _judge(
-        self, context: RuleContext, keys: Sequence[str], beside: str | None
+        self, context: RuleContext, keys: Sequence[str], of: _Inputs
     ) -> FindingHistory:
         """Judge one metric, or the mean of several, without those that are exempt."""
         rule = self.rule
@@ -83,45 +94,39 @@ class Columns:
         keys = [key for key, reason in reasons.items() if reason is None]
         if not keys:
             return FindingHistory(next(iter(reasons.values())), ())
-        limit = LIMITS[rule.of](context.run, context.guide) if rule.of else None
-        known = self._look(context, [*keys, beside] if beside else keys, limit)
+        known = self._look(context, [*keys, of.beside] if of.beside else keys, of)
         breaches = _not_exempt(context, rule, keys, known)
         now: Told | str | None = known.judged.needs
         if now is None and open_breach(breaches) is not None:
-            now = _told(context, rule, keys[0], known, limit)
+            now = _told(context, rule, keys[0], known, of.limit)
         else:
             now = _exempt(context, rule, keys, BY_VALUES) or now
         return FindingHistory(now, breaches, key=keys[0])
 
-    def _look(
-        self, context: RuleContext, keys: Sequence[str], limit: Limit | None
-    ) -> _Known:
+    def _look(self, context: RuleContext, keys: Sequence[str], of: _Inputs) -> _Known:
         """Return what the metrics show; known where nothing is new."""
         rule, run = self.rule, context.run
         series = [*filter(None, map(run.series, keys))]
-        gate = _gate(context, rule)
         scale = factor(rule.indicator, keys[0]) if rule.indicator else 1.0
         if rule.percent and max([one.highest for one in series]) <= 1.0:
             scale *= 100.0
         restarts = tuple([mark.step for mark in run.restarts])
-        threshold = rule.threshold * (limit.value if limit else 1.0)
+        threshold = rule.threshold * (of.limit.value if of.limit else 1.0)
         same = tuple([(one.key, one.revision) for one in series])
-        basis = (same, threshold, gate, scale, restarts)
+        basis = (same, threshold, of.gate, scale, restarts)
         newest = context.end, *[(len(s), s.values[-1:].tobytes()) for s in series]
         known = self._known.get(keys[0])
         if known is None or known.basis != basis or known.newest != newest:
             exempt = known.exempt if known and known.basis == basis else {}
-            column, step = column_of(series, context.end, rule.stream, scale, gate)
+            column, step = column_of(series, context.end, rule.stream, scale, of.gate)
             judged = KINDS[rule.condition].judge(column, rule, threshold, restarts)
             known = _Known(basis, newest, judged, step, exempt)
             self._known[keys[0]] = known
         return known
 
 
-def _inputs(
-    context: RuleContext, rule: Rule
-) -> str | tuple[Sequence[Sequence[str]], str | None]:
-    """Return the keys of each column of a rule and the one beside them, or why it has none."""
+def _inputs(context: RuleContext, rule: Rule) -> str | _Inputs:
+    """Return what a rule judges, or why it judges nothing."""
     spoken = context.run.dialect
     if spoken in rule.not_in:
         return rule.not_in[spoken]
@@ -138,8 +143,9 @@ def _inputs(
         return _has_no(rule.indicator, rule.metric)
     if beside is None and (rule.beside_indicator or rule.beside_metric):
         return _has_no(rule.beside_indicator, rule.beside_metric)
-    is_one = rule.stream == "mean of all"
-    return [keys] if is_one else [[key] for key in keys], beside
+    limit = LIMITS[rule.of](context.run, context.guide) if rule.of else None
+    columns = [keys] if rule.stream == "mean of all" else [[key] for key in keys]
+    return _Inputs(columns, beside, limit, _gate(context, rule))
 
 
 def _keys(context: RuleContext, rule: Rule) -> Sequence[str]:

@@ -4,6 +4,7 @@ worse; and samples that begin to repeat themselves.
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -119,40 +120,28 @@ def _cost(blocks: Blocks, of: InBlocks, i: int, size: int) -> _Sign:
     """Return where a figure is down to 60% of its best while the reward has risen, by means of so
     many blocks.
     """
-    low, high, errors = blocks.lowest[i], blocks.highest[i], blocks.errors
+    low, high = blocks.lowest[i], blocks.highest[i]
     # Scales end at 0, or at −1 where they reach below 0 and stay within −1 and 1.
     floor = -1.0 * ((low >= -1.0) & (low < 0.0) & (high <= 1.0))
-    lasts = np.zeros(blocks.size, bool)
     if not (blocks.known[i] - floor <= _LEFT * (high - floor)).any():
-        return lasts, lambda *_: Told({})
+        return np.zeros(blocks.size, bool), lambda *_: Told({})
     now, reward = _means(blocks.levels[i], size), _means(blocks.levels[0], size)
     places, best = _best(now, size)
     then = reward[places]
-    error = _usual_error(errors[i])
-    error = np.where(np.isnan(error), noise(blocks.levels[i]), error)
+    error, beside = (math.sqrt(2 / size) * _usual_error(blocks, k) for k in (i, 0))
     left = np.where(high <= 0, _BOTTOM, _LEFT)
     found = (best > floor) & (now - floor <= left * (best - floor))
     # Of a scale that ends somewhere below 0 no share is known: the gain before it must be gone.
     gained = np.where(low < floor, best - low, 0.0)
-    found &= best - now >= np.maximum(
-        _SURE_LOSS * error * np.sqrt(2 / size), (1 - _LEFT) * gained
-    )
-    sure = _SURE_RISE * _usual_error(errors[0]) * np.sqrt(2 / size)
+    found &= best - now >= np.maximum(_SURE_LOSS * error, (1 - _LEFT) * gained)
     least = _LEAST_RISE * np.maximum(abs(reward), abs(then))
-    found &= reward - then >= np.maximum(sure, least)
-    begins = found.copy()
-    held = -1
-    for at in range(blocks.size) if begins.any() else ():
-        if held < 0 and begins[at]:
-            held = at
-        elif held >= 0:
-            back = blocks.levels[i, at] - floor[at] > _BACK * (best[held] - floor[at])
-            if back or blocks.levels[0, at] <= then[held]:
-                held = -1
-        lasts[at] = held >= 0
+    found &= reward - then >= np.maximum(_SURE_RISE * beside, least)
+    begun = np.maximum.accumulate(np.where(found, np.arange(blocks.size), -1))
+    back = blocks.levels[i] - floor > _BACK * (best[begun] - floor)
+    lasts = (begun >= 0) & ~back & ~(blocks.levels[0] <= then[begun])
 
     def told(at: int, newest: int) -> Told:
-        start = at - int(np.argmax(begins[at::-1]))
+        start = begun[at]
         level = float(blocks.known[i, newest])
         near = best[start] - _NEAR * (best[start] - now[start])
         high_at = np.flatnonzero(blocks.levels[i, places[start] : start] >= near)
@@ -181,12 +170,15 @@ def _means(levels: Numbers, size: int) -> Numbers:
     return found
 
 
-def _usual_error(errors: Numbers) -> Numbers:
-    """Return the usual error of levels up to each block, nan where none is known."""
+def _usual_error(blocks: Blocks, i: int) -> Numbers:
+    """Return the usual error of levels up to each block by the points within blocks, else by the
+    differences of neighbours.
+    """
+    errors = blocks.errors[i]
     squares = np.where(np.isnan(errors), 0.0, np.square(np.minimum(errors, 1e100)))
     with np.errstate(invalid="ignore"):
-        found: Numbers = np.sqrt(np.cumsum(squares) / np.cumsum(~np.isnan(errors)))
-    return found
+        found = np.sqrt(np.cumsum(squares) / np.cumsum(~np.isnan(errors)))
+    return np.where(np.isnan(found), noise(blocks.levels[i]), found)
 
 
 def _best(levels: Numbers, gap: int) -> tuple[Places, Numbers]:
