@@ -21,13 +21,14 @@ from verl_tui.indicators import INDICATORS, factor
 from verl_tui.runs.views.devices import logs_device_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
     from verl_tui.health.conditions.condition import Breach, Judged
     from verl_tui.health.exemptions import Exemption
     from verl_tui.health.guide import Rule
     from verl_tui.health.limits import Limit
     from verl_tui.health.rule_context import RuleContext
+    from verl_tui.runs.series import Series
 
 _MOST_PARTS, _MOST_KEYS = 12, 50
 """Most parts of the reward, and most keys that a rule with a wildcard judges."""
@@ -107,9 +108,7 @@ class Columns:
         """Return what the metrics show; known where nothing is new."""
         rule, run = self.rule, context.run
         series = [*filter(None, map(run.series, keys))]
-        scale = factor(rule.indicator, keys[0]) if rule.indicator else 1.0
-        if rule.percent and max([one.highest for one in series]) <= 1.0:
-            scale *= 100.0
+        scale = _scale(rule, series)
         restarts = tuple([mark.step for mark in run.restarts])
         threshold = rule.threshold * (of.limit.value if of.limit else 1.0)
         same = tuple([(one.key, one.revision) for one in series])
@@ -135,17 +134,22 @@ def _inputs(context: RuleContext, rule: Rule) -> str | _Inputs:
         return f"judges only logs with {whose} names; these are {_WHOSE[spoken]}"
     keys = _keys(context, rule)
     beside = context.key_of(rule.beside_indicator, rule.beside_metric)
-    if not keys and rule.parts:
-        return "the log has no components of the reward"
-    if not keys and rule.indicator == "gpu_memory" and logs_device_memory(context.run):
-        return "the log has the memory of single devices alone"
     if not keys:
-        return _has_no(rule.indicator, rule.metric)
-    if beside is None and (rule.beside_indicator or rule.beside_metric):
+        return _missing(context, rule)
+    if beside is None and any((rule.beside_indicator, rule.beside_metric)):
         return _has_no(rule.beside_indicator, rule.beside_metric)
     limit = LIMITS[rule.of](context.run, context.guide) if rule.of else None
-    columns = [keys] if rule.stream == "mean of all" else [[key] for key in keys]
+    columns = [keys] if rule.stream == "mean of all" else [*zip(keys, strict=True)]
     return _Inputs(columns, beside, limit, _gate(context, rule))
+
+
+def _missing(context: RuleContext, rule: Rule) -> str:
+    """Return what the log lacks of a rule's own metrics."""
+    if rule.parts:
+        return "the log has no components of the reward"
+    if rule.indicator == "gpu_memory" and logs_device_memory(context.run):
+        return "the log has the memory of single devices alone"
+    return _has_no(rule.indicator, rule.metric)
 
 
 def _keys(context: RuleContext, rule: Rule) -> Sequence[str]:
@@ -186,6 +190,13 @@ def _gate(context: RuleContext, rule: Rule) -> float:
     if "prompt_length/max" in rule.beside_metric:
         limit = stated_limit(context.run, "max_prompt_length")
     return limit.value if limit else math.inf
+
+
+def _scale(rule: Rule, series: Sequence[Series]) -> float:
+    """Return the factor from the log's values to the rule's unit."""
+    scale = factor(rule.indicator, series[0].key) if rule.indicator else 1.0
+    is_share = rule.percent and max([one.highest for one in series]) <= 1.0
+    return scale * 100.0 if is_share else scale
 
 
 def _told(
@@ -244,17 +255,24 @@ def _not_exempt(
             exempt[step] = reason is not None
         return exempt[step]
 
-    found = []
-    for one in breaches:
-        at = first = bisect_left(steps, one.raised)
-        over = len(steps) if one.cleared is None else bisect_left(steps, one.cleared)
-        places = []
-        while at < over:
-            places.append(at)
-            at += 1 + (at - first) // _OFTEN
-        free = [at for at in places if not is_exempt(at)]
-        if free:
-            ends = free[-1] == places[-1]
-            until = one.cleared if ends else steps[places[places.index(free[-1]) + 1]]
-            found.append(one._replace(raised=steps[free[0]], cleared=until))
-    return found
+    parts = (_free(one, steps, is_exempt) for one in breaches)
+    return [*filter(None, parts)]
+
+
+def _free(
+    breach: Breach, steps: Sequence[int], is_exempt: Callable[[int], bool]
+) -> Breach | None:
+    """Return the part of a breach in which the rule was not exempt, None if it always was."""
+    at = first = bisect_left(steps, breach.raised)
+    cleared = breach.cleared
+    over = len(steps) if cleared is None else bisect_left(steps, cleared)
+    places = []
+    while at < over:
+        places.append(at)
+        at += 1 + (at - first) // _OFTEN
+    free = [at for at in places if not is_exempt(at)]
+    if not free:
+        return None
+    if free[-1] != places[-1]:
+        cleared = steps[places[places.index(free[-1]) + 1]]
+    return breach._replace(raised=steps[free[0]], cleared=cleared)

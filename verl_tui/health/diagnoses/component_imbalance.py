@@ -14,9 +14,12 @@ from verl_tui.health.reward import components, gains, silent_parts
 from verl_tui.means import finite
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from verl_tui.health.conditions.windows import Blocks, Flags, Places
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
+    from verl_tui.runs.series import Series
 
 _HIGHEST = 0.95
 """The total is at its top at so much of its highest so far: heuristic."""
@@ -58,6 +61,14 @@ def never_scored(context: RuleContext, rule: Rule) -> Told | str | None:
     is_top = level >= _HIGHEST * reward.highest > 0
     if not silent or not (is_top or gains(reward.values)):
         return None
+    told = _scoreless(silent, level, reward.steps[-1])
+    if is_top:
+        return told
+    # what still rises may come to score
+    return told._replace(case="rises", severity=Severity.INFO)
+
+
+def _scoreless(silent: Sequence[Series], level: float, step: int) -> Told:
     return Told(
         {
             "names": ", ".join([one.key for one in silent]),
@@ -69,10 +80,8 @@ def never_scored(context: RuleContext, rule: Rule) -> Told | str | None:
             f"{one.key}: {number(one.highest)} at all of {len(one)} points"
             for one in silent
         ],
-        case="" if is_top else "rises",  # what still rises may come to score
-        severity=None if is_top else Severity.INFO,
         since=min(one.steps[0] for one in silent),
-        step=reward.steps[-1],
+        step=step,
         key=silent[0].key,
     )
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from verl_tui.health.guide import Rule
     from verl_tui.health.root_cause import RootCause
     from verl_tui.health.rule_context import RuleContext
-    from verl_tui.records import Event, Writer
+    from verl_tui.records import Event, Phase, Writer
     from verl_tui.runs.run import Run
     from verl_tui.runs.troubles import Trouble
 
@@ -79,19 +79,25 @@ def _crashed(context: RuleContext, event: Event | None, why: str) -> Told:
         lines = [cause.line, *lines, cause.others, why if event is None else ""]
         why = _memory_words(context, cause) or cause.words
         phase, advice = cause.event.phase or phase, cause.advice
-    place = "before the first step" if step is None else f"at step {step}"
-    if phase is not None:
-        place += f" while {phase.words}"
-        lines.append(f"it was {phase.words}, by its traceback: {phase.function}")
+    place, doing = _place(step, phase)
     return Told(
         {"place": place, "why": why},
-        (*lines, "no step came after it"),
+        (*lines, doing, "no step came after it"),
         case=case,
         since=step,
         severity=severity,
         advice=advice,
         certain=context.state is State.CRASHED,
     )
+
+
+def _place(step: int | None, phase: Phase | None) -> tuple[str, str]:
+    """Return where a run ended, with what it was doing, and what shows that."""
+    place = "before the first step" if step is None else f"at step {step}"
+    if phase is None:
+        return place, ""
+    doing = f"it was {phase.words}, by its traceback: {phase.function}"
+    return f"{place} while {phase.words}", doing
 
 
 def _last_line(run: Run, event: Event | None, cause: RootCause | None) -> str:
@@ -143,16 +149,24 @@ def ended_early(context: RuleContext, _: Rule) -> Told | str | None:
     early = end is not None and end.kind in _IN_ORDER and _is_short(run)
     if not (early if cause is None else _KINDS.get(cause.kind, early)):
         return None
+    lines = [line_shown("", end) if end is not None else None]
+    told = Told(
+        {"where": _where(run), "why": "no line says why"}, lines, since=run.step
+    )
+    if cause is None:
+        return told
+    facts, advice = {**told.facts, "why": cause.words}, cause.advice or None
+    return told._replace(facts=facts, evidence=[cause.line, *lines], advice=advice)
+
+
+def _where(run: Run) -> str:
     total = run.total_steps
     where = "" if total is None else " before its first step"
     if run.step and total is not None:
         where = f" at step {run.step} of {total}"
     if run.step and not any(one.rows for one in run.sources.values()):
         where += ", from which it had resumed"
-    why = "no line says why" if cause is None else cause.words
-    lines = [cause and cause.line, line_shown("", end) if end is not None else None]
-    advice = (cause and cause.advice) or None
-    return Told({"where": where, "why": why}, lines, since=run.step, advice=advice)
+    return where
 
 
 def _is_short(run: Run) -> bool:

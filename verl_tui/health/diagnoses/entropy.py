@@ -119,24 +119,16 @@ def dead(context: RuleContext, _: Rule) -> Told | str | None:
     """Find that there is neither entropy nor anything to learn from, below the reward's top."""
     keys = (context.indicators[id] for id in ("entropy", "reward"))
     entropy, reward = map(context.known, keys)
-    if entropy is None or reward is None or len(entropy) < 2 * _DEAD:
-        return f"needs {2 * _DEAD} points, has {len(entropy or ())}"
+    if entropy is None or reward is None:
+        return "no values so far"
+    if len(entropy) < 2 * _DEAD:
+        return f"needs {2 * _DEAD} points, has {len(entropy)}"
     high = np.flatnonzero(~(abs(np.array(entropy.values)) <= _NIL))
     start = int(high.max(initial=-1)) + 1
     is_done = reward.highest > 1 or reward.values[-1] >= SOLVED
-    if is_done or start > len(entropy) - _DEAD or has_learnt_at_once(context, ""):
-        return None
-    ids = ("grad_norm", "reward_std")
-    norm, spread = (_most(context, context.indicators.get(id)) for id in ids)
-    shares = context.finite(context.first_key(SHARES), _DEAD)
-    ends = (context.names.get(f"critic/advantages/{end}") for end in ("max", "min"))
-    advantage = max(_most(context, end) for end in ends)
-    why = ""
-    if min(shares, default=0.0) >= 1 or min(spread, advantage) <= NO_SPREAD:
-        why = "all answers to a prompt have the same score"
-    if norm <= NO_SPREAD:
-        why = "the gradient norm is 0"
-    if not why:
+    lives = is_done or start > len(entropy) - _DEAD
+    why = None if lives or has_learnt_at_once(context, "") else _why_dead(context)
+    if why is None:
         return None
     # When it was certain depends on what else was logged by then: the history has its fall.
     return Told(
@@ -146,6 +138,19 @@ def dead(context: RuleContext, _: Rule) -> Told | str | None:
         key=entropy.key,
         certain=False,
     )
+
+
+def _why_dead(context: RuleContext) -> str | None:
+    """Return why nothing can change the policy any more, None where it may change."""
+    if _most(context, context.indicators.get("grad_norm")) <= NO_SPREAD:
+        return "the gradient norm is 0"
+    spread = _most(context, context.indicators.get("reward_std"))
+    shares = context.finite(context.first_key(SHARES), _DEAD)
+    ends = (context.names.get(f"critic/advantages/{end}") for end in ("max", "min"))
+    advantage = max(_most(context, end) for end in ends)
+    if min(shares, default=0.0) >= 1 or min(spread, advantage) <= NO_SPREAD:
+        return "all answers to a prompt have the same score"
+    return None
 
 
 def _most(context: RuleContext, key: str | None) -> float:
