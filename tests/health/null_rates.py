@@ -31,8 +31,8 @@ from verl_tui.health.guide_settings import load_guide
 from verl_tui.health.judge import Judge
 from verl_tui.monitor import load
 
-SEEDS, MOST = 24, 0.01
-"""Runs of each kind, and the share of them that a rule may speak of."""
+SEEDS, MOST, FEWEST = 24, 0.01, 20
+"""Runs of each kind, the share of them that a rule may speak of, and how many make a rate."""
 SAYS_SO = {"plateau", "restart"}
 """Rules that tell of what healthy runs do, too: stand still, begin anew."""
 
@@ -65,7 +65,7 @@ def written(text: str, spoke: Counter[str], judged: Counter[str]) -> str:
         fields = dict(re.findall(r'^(id|variant) = "(.*)"$', rule, re.MULTILINE))
         name = "/".join(fields.values())
         rate = f'null_rate = "{spoke[name]:,} of {judged[name]:,}"'
-        rate = rate + "\\n" if judged[name] else ""
+        rate = rate + "\\n" if judged[name] >= FEWEST else ""
         bare = re.sub(r"^null_rate = .*\n", "", rule, flags=re.MULTILINE)
         rest[at] = re.sub(r"^(source = .*\n)", rf"\1{rate}", bare, flags=re.MULTILINE)
     return "[[rule]]\n".join([head, *rest]) + "[[band]]" + bands

@@ -5,7 +5,6 @@ memory.
 from __future__ import annotations
 
 import math
-import random
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +16,7 @@ from planted import (
     batch,
     ids,
     judge,
+    noisy,
     planted,
     reason,
     rows,
@@ -29,11 +29,6 @@ from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-
-def noisy(values: Sequence[float], size: float, seed: int = 1) -> list[float]:
-    chance = random.Random(seed)
-    return [value + chance.gauss(0.0, size) for value in values]
 
 
 def find(id: str, run: Run) -> Finding | None:

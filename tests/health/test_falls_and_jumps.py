@@ -4,19 +4,13 @@ with.
 
 from __future__ import annotations
 
-import random
 from typing import TYPE_CHECKING
 
 import pytest
-from planted import OTHER, VERL, judge, planted
+from planted import OTHER, VERL, judge, noisy, planted
 
 if TYPE_CHECKING:
     from verl_tui.health.finding import Episode
-
-
-def noisy(values: list[float], size: float, seed: int = 0) -> list[float]:
-    chance = random.Random(seed)
-    return [value + chance.gauss(0, size) for value in values]
 
 
 def reported(

@@ -9,25 +9,26 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
-from planted import OTHER, TUTORIAL, VERL, ids, judge, planted, reason, wave
+from planted import (
+    OTHER,
+    TUTORIAL,
+    VERL,
+    found,
+    ids,
+    judge,
+    noisy,
+    planted,
+    reason,
+    wave,
+)
 
 from verl_tui.health.finding import Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from verl_tui.health.finding import Finding, Verdict
 
 NAN = math.nan
-
-
-def found(verdict: Verdict, id: str) -> Finding | None:
-    return next((one for one in verdict.findings if one.id == id), None)
-
-
-def noisy(values: Sequence[float], size: float, seed: int = 3) -> list[float]:
-    chance = random.Random(seed)
-    return [value + chance.gauss(0.0, size) for value in values]
 
 
 def climb(start: float, end: float, count: int = 300, *, over: int = 60) -> list[float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from null_rates import MOST, measure
+from null_rates import FEWEST, MOST, measure
 
 from verl_tui.exporters.guide import describe
 from verl_tui.health.guide_settings import load_guide
@@ -25,7 +25,7 @@ def test_the_rate_stands_beside_each_rule() -> None:
     assert len(said) >= len(RULES) - len(BY_FAULTS)
     for line in said:
         raised, judged = map(int, line.rpartition(": ")[2].split(" of "))
-        assert judged >= 20, "run tests/health/null_rates.py --write"
+        assert judged >= FEWEST, "run tests/health/null_rates.py --write"
         assert raised <= MOST * judged, line
     changed = load_guide({"rules": {"kl-high": {"threshold": 0.05}}}).rule("kl-high")
     assert changed is not None

@@ -12,8 +12,10 @@ from planted import (
     OTHER,
     TUTORIAL,
     VERL,
+    found,
     ids,
     judge,
+    noisy,
     planted,
     reason,
     wave,
@@ -23,17 +25,6 @@ from verl_tui.health.finding import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from verl_tui.health.finding import Finding, Verdict
-
-
-def found(verdict: Verdict, id: str) -> Finding | None:
-    return next((one for one in verdict.findings if one.id == id), None)
-
-
-def noisy(values: Sequence[float], size: float, seed: int = 3) -> list[float]:
-    chance = random.Random(seed)
-    return [value + chance.gauss(0.0, size) for value in values]
 
 
 # -- reference KL ----------------------------------------------------------------------------------

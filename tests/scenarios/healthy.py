@@ -384,7 +384,7 @@ def _all_of_verl(chance: random.Random) -> World:
         "training/num_turns/mean": (1.0, 3.0),
         "perf/cpu_memory_used_gb": (100, 110),
     }
-    _rough(world, names)
+    _rough(world, names | {f"system/gpu.{i}.gpu": (60, 100) for i in range(4)})
     world.put("reward_extra/answer/mean", lambda t: 0.2 + 0.5 * t, 0.02)
     world.put("actor/lr", 1e-6)
     world.put("vllm:corrupted_requests", 0.0)
@@ -403,9 +403,7 @@ def _all_of_tutorials(chance: random.Random) -> World:
         "system/gpu_util": (60, 100),
         "system/memory_util": (40, 90),
     }
-    _rough(world, names)
-    for i in range(4):
-        _rough(world, {f"system/gpu.{i}.gpu": (60, 100)})
+    _rough(world, names | {f"system/gpu.{i}.gpu": (60, 100) for i in range(4)})
     world.put("reward_components/format", 0.97, 0.005)
     world.put("reward_components/answer", lambda t: 0.3 + 0.4 * t, 0.02)
     dump(world, 2, lambda _: prose(chance), lambda _, __: float(chance.random() < 0.5))
@@ -426,9 +424,7 @@ def _all_of_others(chance: random.Random) -> World:
         "step_time": (15, 25),
         "objective/kl": (-1.5, 8.0),
     }
-    _rough(world, names)
-    for i in range(2):
-        _rough(world, {f"system/gpu.{i}.gpu": (60, 100)})
+    _rough(world, names | {f"system/gpu.{i}.gpu": (60, 100) for i in range(2)})
     world.put("vllm:corrupted_requests", 0.0)
     dump(world, 2, lambda _: prose(chance), lambda _, __: float(chance.random() < 0.5))
     return world
