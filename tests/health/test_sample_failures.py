@@ -7,9 +7,19 @@ from __future__ import annotations
 
 import pytest
 from planted import OTHER, VERL, judge, planted
-from planted_failures import COUNT, LOOPS, find, noisy, ramp, scored
+from planted_failures import COUNT, FLAT, LOOPS, find, noisy, ramp, scored
 
 from verl_tui.health.finding import Severity
+
+
+def in_parts(right: list[float], brief: list[float]) -> dict[str, list[float]]:
+    """Return a reward that is the sum of two parts, and these."""
+    return {
+        "critic/score/mean": [a + b for a, b in zip(right, brief, strict=True)],
+        "reward_extra_info/right/mean": right,
+        "reward_extra_info/brief/mean": brief,
+    }
+
 
 # -- repetition ------------------------------------------------------------------------------------
 
@@ -27,6 +37,12 @@ from verl_tui.health.finding import Severity
             {"samples/score": ramp(0.2, 0.9), "samples/score_std": [0.05] * COUNT},
             Severity.WARNING,
         ),  # by degrees
+        (in_parts([0.2] * 150 + [0.9] * 150, FLAT), Severity.INFO),  # none has lost
+        (
+            in_parts([0.2] * 150 + [0.9] * 150, [0.5] * 150 + [0.1] * 150),
+            Severity.WARNING,
+        ),  # bought with the other
+        (in_parts(FLAT, FLAT), Severity.WARNING),  # and nothing is gained
     ],
 )
 def test_repetition_beside_answers_that_become_right_is_noted(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.health.conditions import KINDS
 from verl_tui.health.conditions.condition import open_breach
 from verl_tui.health.diagnoses.diagnosis import FindingHistory, Told
-from verl_tui.health.exemptions import BY_VALUES, FOR_WHOLE_RUN
+from verl_tui.health.exemptions import BY_VALUES, FOR_WHOLE_RUN, WITHOUT_BREACH
 from verl_tui.health.finding import number
 from verl_tui.health.inputs import column_of
 from verl_tui.health.limits import LIMITS, all_cut, response_limit, stated_limit
@@ -101,7 +101,8 @@ class Columns:
         if now is None and open_breach(breaches) is not None:
             now = _told(context, rule, keys[0], known, of.limit)
         else:
-            now = _exempt(context, rule, keys, BY_VALUES) or now
+            excuses = WITHOUT_BREACH if known.judged.open is None else BY_VALUES
+            now = _exempt(context, rule, keys, excuses) or now
         return FindingHistory(now, breaches, key=keys[0])
 
     def _look(self, context: RuleContext, keys: Sequence[str], of: _Inputs) -> _Known:

@@ -220,6 +220,9 @@ BY_VALUES: Mapping[str, Exemption] = {
 """Name in the guide -> exemption that depends on a run's values and is evaluated at each step; each
 takes the judged key, too.
 """
+_EXCUSES = ("learning", "has-gained", "solved")
+WITHOUT_BREACH = {name: one for name, one in BY_VALUES.items() if name not in _EXCUSES}
+"""Those that say, too, that a rule cannot judge where it finds nothing; others excuse breaches."""
 FOR_WHOLE_RUN: Mapping[str, Exemption] = {
     "adaptive": _if(
         lambda context, _: adaptive(context.run),

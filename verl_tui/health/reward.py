@@ -295,6 +295,25 @@ def has_learnt(values: Sequence[float]) -> bool:
     return bool(now >= SOLVED or now - first >= _HALF * (1 - first)) or gains(values)
 
 
+def no_part_lost(context: RuleContext) -> bool:
+    """Return whether a reward of several parts has gained, or is at its top, and none of these is
+    lower than it was at the beginning, by more than a tenth of its range: where a proxy is bought,
+    the others pay for it.
+    """
+    reward = context.known(context.indicators.get("reward"))
+    if reward is None:
+        return False
+    keys = gaining_components(context.run, reward.key)
+    parts = [_known(part) for part in map(context.known, keys) if part is not None]
+    if len(parts) < 2 or min(map(len, parts)) < 3 * _FEWEST:
+        return False
+    for one in parts:
+        size = min(_SCORES, len(one) // 3)
+        if one[-size:].mean() < one[:size].mean() - _LEAST * np.ptp(one):
+            return False
+    return gains(reward.values) or solved(context, "") is not None
+
+
 def right_or_wrong(means: Sequence[float], spreads: Sequence[float]) -> bool:
     """Return whether scores are 0 or 1, by their mean and standard deviation at each of some
     points.

@@ -21,7 +21,12 @@ from verl_tui.health.diagnoses.diagnosis import (
 )
 from verl_tui.health.finding import Severity, number
 from verl_tui.health.inputs import column_of
-from verl_tui.health.reward import gaining_components, has_learnt, right_or_wrong
+from verl_tui.health.reward import (
+    gaining_components,
+    has_learnt,
+    no_part_lost,
+    right_or_wrong,
+)
 from verl_tui.indicators import validation_keys
 
 if TYPE_CHECKING:
@@ -267,13 +272,18 @@ _OF_SAMPLES = {
 """Figure -> its title, and the least change in its own unit (shares): heuristic."""
 _SCORES = 100
 """Newest steps with samples that show whether answers are right or wrong."""
+_NO_PART_LOST = (
+    ", although the reward has gained and no part of it has fallen: the repetition may be what the "
+    "task asks for"
+)
 _LEARNT = ", although more answers are right than before: the repetition may follow the answer"
 
 
 @diagnosis("repetition")
 def repetition(context: RuleContext, rule: Rule) -> FindingHistory | str:
     """Find a repetition rate up, or n-gram entropy down, far beyond their usual spread; information
-    where answers had become better.
+    where answers had become better, or where a reward of several parts had gained without losing
+    any.
     """
     judged = []
     for name, (title, way) in _OF_SAMPLES.items():
@@ -318,4 +328,6 @@ def _remark(severity: Severity, context: RuleContext) -> tuple[Severity, str]:
     is_right = right_or_wrong(score[-_SCORES:], spread[-_SCORES:])
     if len(score) == len(spread) and is_right and has_learnt(score):
         return Severity.INFO, _LEARNT
+    if no_part_lost(context):
+        return Severity.INFO, _NO_PART_LOST
     return severity, ""
