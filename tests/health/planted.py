@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.health.guide_settings import load_guide
@@ -13,7 +14,7 @@ from verl_tui.runs.run import Run
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from verl_tui.health.finding import Verdict
+    from verl_tui.health.finding import Finding, Verdict
     from verl_tui.health.guide import Guide
 
 STATUS = SourceStatus(path="x", format="f", rank=5)
@@ -81,3 +82,14 @@ def wave(
 ) -> list[float]:
     """Return a repeatable oscillation without a trend."""
     return [middle + height * math.sin(2.4 * i + shift) for i in range(count)]
+
+
+def noisy(values: Sequence[float], size: float, seed: int = 1) -> list[float]:
+    """Return values with noise of a standard deviation."""
+    chance = random.Random(seed)
+    return [value + chance.gauss(0.0, size) for value in values]
+
+
+def found(verdict: Verdict, id: str) -> Finding | None:
+    """Return the first finding of an id, None where there is none."""
+    return next((one for one in verdict.findings if one.id == id), None)

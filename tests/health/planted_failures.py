@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import random
 from typing import TYPE_CHECKING
 
-from planted import VERL, judge, planted
+from planted import VERL, judge, noisy, planted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -15,11 +14,6 @@ if TYPE_CHECKING:
 
 
 COUNT = 300
-
-
-def noisy(values: Sequence[float], size: float, seed: int = 1) -> list[float]:
-    chance = random.Random(seed)
-    return [value + chance.gauss(0.0, size) for value in values]
 
 
 def ramp(

@@ -90,7 +90,7 @@ STAIRS = [value for value in (0.08, 0.05, 0.02, 0.004, 0.003) for _ in range(40)
 def test_stair_steps_are_the_adaptive_controller() -> None:
     settings = {"kl_ctrl.type": "adaptive"}
     verdict = judge(planted({"ppo/kl_div": STAIRS[:-5]}, TUTORIAL, settings))
-    assert "stair steps" in (reason(verdict, "kl-low") or "")
+    assert "adaptive controller" in (reason(verdict, "kl-low") or "")
     assert "kl-low" in ids(
         judge(planted({"ppo/kl_div": STAIRS}, TUTORIAL, {"kl_ctrl.type": "fixed"}))
     )

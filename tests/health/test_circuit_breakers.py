@@ -13,34 +13,24 @@ from verl_tui.runs.run import Run
 KL, REWARD = "circuit-breaker-kl", "circuit-breaker-reward"
 
 
-def kl(*values: float) -> bool:
-    return KL in ids(judge(planted({"ppo/kl_div": values}, TUTORIAL)))
-
-
-def reward(*values: float) -> bool:
-    return REWARD in ids(judge(planted({"rollout/reward_mean": values}, TUTORIAL)))
-
-
-def test_kl_trips_on_exactly_five_in_a_row() -> None:
-    assert kl(0.1, 0.21, 0.21, 0.21, 0.21, 0.21)
-    assert not kl(0.1, 0.21, 0.21, 0.21, 0.21)
-
-
-def test_kl_interrupted_starts_counting_anew() -> None:
-    assert not kl(0.3, 0.3, 0.3, 0.3, 0.2, 0.3, 0.3, 0.3, 0.3)
-    assert kl(0.3, 0.3, 0.3, 0.3, 0.2, 0.3, 0.3, 0.3, 0.3, 0.3)
-
-
-def test_reward_trips_on_exactly_five_drops() -> None:
-    assert reward(10, 7.9, 6.2, 4.9, 3.9, 3.1)
-    assert not reward(10, 7.9, 6.2, 4.9, 3.9)
-
-
-def test_reward_does_not_count_where_last_is_not_positive() -> None:
-    # The fall to −1 counts as the fourth; after it, last ≤ 0.
-    assert not reward(10, 7, 5, 3, -1, -2, -4, -8, -16)
-    assert not reward(0, -1, -2, -3, -4, -5, -6)
-    assert reward(10, 7, 5, 3, 2, -1)
+@pytest.mark.parametrize(
+    ("id", "values", "trips"),
+    [
+        (KL, [0.1, 0.21, 0.21, 0.21, 0.21, 0.21], True),
+        (KL, [0.1, 0.21, 0.21, 0.21, 0.21], False),
+        (KL, [0.3, 0.3, 0.3, 0.3, 0.2, 0.3, 0.3, 0.3, 0.3], False),  # counts anew
+        (KL, [0.3, 0.3, 0.3, 0.3, 0.2, 0.3, 0.3, 0.3, 0.3, 0.3], True),
+        (REWARD, [10, 7.9, 6.2, 4.9, 3.9, 3.1], True),
+        (REWARD, [10, 7.9, 6.2, 4.9, 3.9], False),
+        # The fall to −1 counts as the fourth; after it, the last is not positive.
+        (REWARD, [10, 7, 5, 3, -1, -2, -4, -8, -16], False),
+        (REWARD, [0, -1, -2, -3, -4, -5, -6], False),
+        (REWARD, [10, 7, 5, 3, 2, -1], True),
+    ],
+)
+def test_five_in_a_row_trip(id: str, values: list[float], trips: bool) -> None:
+    key = "ppo/kl_div" if id == KL else "rollout/reward_mean"
+    assert (id in ids(judge(planted({key: values}, TUTORIAL)))) is trips
 
 
 def test_records_that_lack_the_metric_do_not_count() -> None:

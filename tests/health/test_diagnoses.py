@@ -195,7 +195,7 @@ def test_hang_says_which_signs_held() -> None:
     )
     run.gpus = _gpus(300.0, 97.0)
     stale = judge_.verdict(400.0).findings[0]
-    assert "was not measured" in stale.evidence[-1]
+    assert any("was not measured" in one for one in stale.evidence)
 
 
 def test_while_gpus_work_a_silent_run_is_given_twice_the_time_by_all_who_judge_it() -> (
@@ -310,18 +310,6 @@ def test_plateau_wants_reward_and_validation_flat() -> None:
     found = next(one for one in judge(run).findings if one.id == "plateau")
     assert "validation shows none either" in found.message
     assert reason(judge(planted({"critic/score/mean": flat[:150]}, VERL)), "plateau")
-
-
-def test_the_history_tells_a_crash_and_a_hang_in_whole_sentences() -> None:
-    live = _live(50, 30.0)
-    assert [
-        one.message for one in judge(live, now=2100.0).history if one.id == "hang"
-    ] == ["no step for 10 min since step 50: 20 times the usual 30 s of a plain step"]
-    crashed = planted({"critic/score/mean": [0.5] * 3})
-    crashed.apply(batch(Event(EventKind.FATAL, "boom", 3)), now=0.0)
-    assert [one.message for one in judge(crashed).history if one.id == "crash"] == [
-        "the run crashed at step 3: boom"
-    ]
 
 
 # -- block by block ---------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ memory.
 from __future__ import annotations
 
 import math
-import random
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +16,7 @@ from planted import (
     batch,
     ids,
     judge,
+    noisy,
     planted,
     reason,
     rows,
@@ -29,11 +29,6 @@ from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-
-def noisy(values: Sequence[float], size: float, seed: int = 1) -> list[float]:
-    chance = random.Random(seed)
-    return [value + chance.gauss(0.0, size) for value in values]
 
 
 def find(id: str, run: Run) -> Finding | None:
@@ -233,11 +228,6 @@ def test_wandbs_share_of_the_host() -> None:
             None,
         ),  # a saw: each checkpoint gives it back
         (noisy([131 + 0.004 * i for i in range(300)], 0.1), 503.0, None),  # days ahead
-        (
-            noisy([131 + 0.02 * i for i in range(300)], 0.1),
-            None,
-            None,
-        ),  # not worth a word where the size is not known
         (LEAK, 503.0, {"trainer.total_training_steps": 100}),  # the run ends before
         (LEAK[:30], 503.0, None),
         (

@@ -4,22 +4,13 @@ with.
 
 from __future__ import annotations
 
-import random
 from typing import TYPE_CHECKING
 
 import pytest
-from planted import OTHER, VERL, batch, ids, judge, planted, rows
-
-from verl_tui.records import Restart
-from verl_tui.runs.run import Run
+from planted import OTHER, VERL, judge, noisy, planted
 
 if TYPE_CHECKING:
     from verl_tui.health.finding import Episode
-
-
-def noisy(values: list[float], size: float, seed: int = 0) -> list[float]:
-    chance = random.Random(seed)
-    return [value + chance.gauss(0, size) for value in values]
 
 
 def reported(
@@ -71,14 +62,6 @@ def test_a_scale_below_0() -> None:
 )
 def test_what_is_learnt_is_no_change_of_scale(values: list[float]) -> None:
     assert reported({"critic/score/mean": values}, "reward-jump") == []
-
-
-def test_a_resumed_run_may_have_another_scale() -> None:
-    run = Run("r")
-    run.apply(batch(rows({"critic/score/mean": [0.5] * 60})), now=0.0)
-    again = rows({"critic/score/mean": [50.0] * 40}, range(61, 101), 60)
-    run.apply(batch(Restart("started anew"), again), now=0.0)
-    assert "reward-jump" not in ids(judge(run))
 
 
 def test_a_rejected_answer_of_dpo_that_loses_its_reward_is_no_fall() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -194,17 +193,6 @@ def test_a_log_of_every_tenth_step_is_silent_for_ten_steps(points: int) -> None:
     watching = Judge(load_guide(), run)
     assert "hang" not in {one.id for one in watching.verdict(last + 399.0).findings}
     assert "hang" in {one.id for one in watching.verdict(last + 2500.0).findings}
-
-
-def test_memory_that_fills_up_at_the_start_is_no_leak() -> None:
-    fills = [
-        300.0 * (1 - 0.3 * math.exp(-i / 12)) + 0.4 * math.sin(2.4 * i)
-        for i in range(50)
-    ]
-    leaks = [210.0 + 2.0 * i + 0.4 * math.sin(2.4 * i) for i in range(50)]
-    for values, found in ((fills, False), (leaks, True)):
-        verdict = judge(planted({"perf/cpu_memory_used_gb": values}))
-        assert ("host-memory" in ids(verdict)) is found
 
 
 def test_a_reward_too_noisy_to_tell_is_not_said_to_have_stood_still() -> None:

@@ -34,7 +34,7 @@ PARSED = "(RewardWorker pid=77) Could not parse the answer in /data/run_{n}/answ
 
 
 def findings(
-    folder: Path, lines: Callable[[int], Sequence[str]], length: Sequence[float] = ()
+    folder: Path, lines: Callable[[int], Sequence[str]]
 ) -> dict[str, dict[str, Any]]:
     """Return the findings of a console log by id; `lines` are printed while a step is computed."""
     path = folder / "train.log"
@@ -43,10 +43,8 @@ def findings(
     for step in range(1, 81):
         written += lines(step)
         reward = (high if step < FALL else low)[step - 1]
-        tokens = length[step - 1] if length else 300 + step % 7
         written.append(
-            f"(TaskRunner pid=9) step:{step} - critic/score/mean:{reward} - critic/returns/mean:0.0 - "
-            f"response_length/mean:{tokens}"
+            f"(TaskRunner pid=9) step:{step} - critic/score/mean:{reward} - critic/returns/mean:0.0"
         )
     path.write_text("\n".join(written) + "\n")
     (run,) = report(load([str(path)], Config(), NOW), NOW)["runs"]
@@ -100,29 +98,6 @@ def test_what_is_new_in_the_log_is_shown_under_a_finding(tmp_path: Path) -> None
     )
     always = findings(tmp_path, many(PARSED, 1))["reward-cliff"]
     assert not any("new in the log" in one for one in always["evidence"])
-
-
-@pytest.mark.parametrize(
-    ("goal", "begins", "first"),
-    [
-        (2400.0, 36, "length-explosion"),
-        (110.0, 36, "length-collapse"),
-        (2400.0, 60, None),
-        (340.0, 36, None),
-    ],
-    ids=["grows before", "shrinks before", "grows after", "stays"],
-)
-def test_a_length_that_moved_before_the_reward_leads(
-    tmp_path: Path, goal: float, begins: int, first: str | None
-) -> None:
-    length = [
-        300 + (goal - 300) * min(1.0, max(0, step - begins) / 20)
-        for step in range(1, 81)
-    ]
-    found = findings(tmp_path, lambda _: (), length)
-    assert found["reward-cliff"]["consequence_of"] == first
-    if first is not None:
-        assert begins < found[first]["since_step"] <= FALL
 
 
 def test_answers_that_are_all_cut_explain_that_nothing_scores() -> None:

@@ -120,15 +120,6 @@ def test_what_gains_elsewhere_is_learning(key: str) -> None:
     assert find(run) is None
 
 
-def test_a_rate_that_is_still_warming_up() -> None:
-    rising = [1e-6 * min(1.0, max(0.0, (i - 60) / 60)) for i in range(150)]
-    run = planted(
-        {"critic/score/mean": shares(lambda _: 0.5), "actor/lr": rising},
-        {**VERL, **FAR},
-    )
-    assert find(run) is None
-
-
 def test_a_scale_without_known_ends() -> None:
     values = [7.0 * value - 2 for value in shares(lambda _: 0.5)]
     assert find(verl(values)) is None

@@ -12,8 +12,10 @@ from planted import (
     OTHER,
     TUTORIAL,
     VERL,
+    found,
     ids,
     judge,
+    noisy,
     planted,
     reason,
     wave,
@@ -23,17 +25,6 @@ from verl_tui.health.finding import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from verl_tui.health.finding import Finding, Verdict
-
-
-def found(verdict: Verdict, id: str) -> Finding | None:
-    return next((one for one in verdict.findings if one.id == id), None)
-
-
-def noisy(values: Sequence[float], size: float, seed: int = 3) -> list[float]:
-    chance = random.Random(seed)
-    return [value + chance.gauss(0.0, size) for value in values]
 
 
 # -- reference KL ----------------------------------------------------------------------------------
@@ -105,29 +96,12 @@ def test_devices_of_several_hosts_are_distinguished() -> None:
 # -- rewards ---------------------------------------------------------------------------------------
 
 
-# How a batch of so many prompts, each all right or all wrong, swings by chance; its size as each
-# trainer states it.
-SMALL = [
-    (VERL, "critic/score/mean", {"data.train_batch_size": 6, "rollout.n": 8}),
-    (
-        OTHER,
-        "reward",
-        {
-            "per_device_train_batch_size": 12,
-            "gradient_accumulation_steps": 4,
-            "num_generations": 8,
-        },
-    ),
-]
-
-
-@pytest.mark.parametrize(("beside", "key", "settings"), SMALL)
-def test_small_batches_swing_by_chance(
-    beside: dict[str, float], key: str, settings: dict[str, object]
-) -> None:
+def test_small_batches_swing_by_chance() -> None:
+    """A batch of so many prompts, each all right or all wrong."""
     chance = random.Random(4)
     swinging = [fmean(chance.random() < 0.5 for _ in range(6)) for _ in range(160)]
-    verdict = judge(planted({key: swinging}, beside, settings))
+    settings = {"data.train_batch_size": 6, "rollout.n": 8}
+    verdict = judge(planted({"critic/score/mean": swinging}, VERL, settings))
     assert "reward-noisy" not in ids(verdict)
     assert "6 prompts" in (reason(verdict, "reward-noisy") or "")
 

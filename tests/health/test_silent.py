@@ -233,7 +233,6 @@ LOADS = "(TaskRunner pid=7) {'trainer': {'resume_mode': 'auto', 'resume_from_pat
     [
         (resumed(learning), "the restart at step 61 did not load the weights"),
         (resumed(learning), "critic/score/mean 0.53"),
-        (resumed(only("actor__lr")), "did not load the optimiser's state"),
         ([LOADS, *resumed(learning, at_step=0)], "at step 1 did not load the weights"),
         (resumed(learning, at_step=0), None),  # maybe started anew on purpose
         (resumed(lambda _: {}), None),

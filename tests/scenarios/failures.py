@@ -16,48 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 STEPS = 400
-KEYS: dict[str, dict[str, str]] = {
-    "reward": {
-        "tutorial": "rollout/reward_mean",
-        "verl": "critic/score/mean",
-        "other": "reward",
-    },
-    "policy_kl": {
-        "tutorial": "rollout/kl_div",
-        "verl": "actor/ppo_kl",
-        "other": "ppo_kl",
-    },
-    "reference_kl": {
-        "tutorial": "kl/divergence",
-        "verl": "actor/kl_loss",
-        "other": "kl",
-    },
-    "policy_loss": {
-        "tutorial": "ppo/policy_loss",
-        "verl": "actor/pg_loss",
-        "other": "loss",
-    },
-    "entropy": {"tutorial": "ppo/entropy", "verl": "actor/entropy", "other": "entropy"},
-    "grad_norm": {
-        "tutorial": "ppo/grad_norm",
-        "verl": "actor/grad_norm",
-        "other": "grad_norm",
-    },
-    "clip": {
-        "tutorial": "ppo/clip_ratio",
-        "verl": "actor/pg_clipfrac",
-        "other": "clip_ratio/region_mean",
-    },
-    "length": {
-        "tutorial": "rollout/response_length_mean",
-        "verl": "response_length/mean",
-        "other": "completions/mean_length",
-    },
-    "cut": {"verl": "response_length/clip_ratio", "other": "completions/clipped_ratio"},
-    "gpu": {"tutorial": "system/gpu_util", "other": "gpu_util"},
-    "memory": {"tutorial": "system/memory_util", "other": "memory_util"},
-}
-"""What is changed -> its key in each dialect."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +58,7 @@ def level(
     """A metric goes to another level, somewhere between two, and stays."""
 
     def plant(world: World, onset: int, chance: random.Random) -> None:
-        key = KEYS.get(what, {}).get(world.dialect, what)
+        key = world.key(what)
         to = chance.uniform(low, high)
         world.change(key, onset, lambda _, __: to + chance.gauss(0, size))
 
@@ -128,12 +86,12 @@ level("circuit-breaker-kl", "policy_kl", 0.25, 0.6, 0.01)
 
 @failure("reward-zero")
 def _reward_zero(world: World, onset: int, _: random.Random) -> None:
-    world.change(KEYS["reward"][world.dialect], onset, lambda _, __: 0.0)
+    world.change(world.key("reward"), onset, lambda _, __: 0.0)
 
 
 @failure("reward-cliff")
 def _reward_cliff(world: World, onset: int, chance: random.Random) -> None:
-    key = KEYS["reward"][world.dialect]
+    key = world.key("reward")
     length = chance.randint(1, 10)
     before = world.columns[key][onset - 2] or 0.0
     to = before * chance.uniform(0.02, 0.3)
@@ -146,7 +104,7 @@ def _reward_cliff(world: World, onset: int, chance: random.Random) -> None:
 
 @failure("reward-slide")
 def _reward_slide(world: World, onset: int, chance: random.Random) -> int:
-    key = KEYS["reward"][world.dialect]
+    key = world.key("reward")
     length = chance.randint(60, 150)
     before = world.columns[key][onset - 2] or 0.0
     left = chance.uniform(0.02, 0.3)
@@ -163,7 +121,7 @@ def _reward_slide(world: World, onset: int, chance: random.Random) -> int:
 @failure("reward-jump")
 def _reward_jump(world: World, onset: int, chance: random.Random) -> None:
     times = chance.choice((10, 100, 1000))
-    world.change(KEYS["reward"][world.dialect], onset, lambda _, known: times * known)
+    world.change(world.key("reward"), onset, lambda _, known: times * known)
 
 
 @failure("component-falls")
@@ -185,7 +143,7 @@ def _component_falls(world: World, onset: int, chance: random.Random) -> int:
 @failure("nothing-learns", "verl", "other")
 def _nothing_learns(world: World, onset: int, chance: random.Random) -> None:
     key = "actor/lr" if world.dialect == "verl" else "learning_rate"
-    world.columns.pop(KEYS["reference_kl"][world.dialect], None)
+    world.columns.pop(world.key("reference_kl"), None)
     world.put(key, 3.217e-6)
     world.change(key, onset, lambda _, __: 0.0)
 
@@ -203,7 +161,7 @@ def _reward_noisy(world: World, onset: int, chance: random.Random) -> None:
 def _reference_surge(world: World, onset: int, chance: random.Random) -> None:
     times = chance.uniform(7, 15)
     world.change(
-        KEYS["reference_kl"][world.dialect],
+        world.key("reference_kl"),
         onset,
         lambda _, known: max(0.2, known * times),
     )
@@ -220,9 +178,9 @@ def _reference_rising(world: World, onset: int, chance: random.Random) -> int:
 
 @failure("ref-kl-rising", "verl", "other")
 def _reference_drift(world: World, onset: int, chance: random.Random) -> int:
-    key = KEYS["reference_kl"][world.dialect]
+    key = world.key("reference_kl")
     times = chance.uniform(1.5, 4.0)
-    start = world.columns[key][onset - 1] or 0.0
+    start = world.before(key, onset)
     world.change(
         key,
         onset,
@@ -236,7 +194,7 @@ def _reference_drift(world: World, onset: int, chance: random.Random) -> int:
 def _policy_loss_jump(world: World, onset: int, chance: random.Random) -> None:
     size = chance.choice((-1, 1)) * chance.uniform(2.5, 8.0)
     world.change(
-        KEYS["policy_loss"][world.dialect],
+        world.key("policy_loss"),
         onset,
         lambda i, known: size if i == 0 else known,
     )
@@ -245,7 +203,7 @@ def _policy_loss_jump(world: World, onset: int, chance: random.Random) -> None:
 @failure("circuit-breaker-reward")
 def _reward_breaker(world: World, onset: int, chance: random.Random) -> None:
     keep = chance.uniform(0.55, 0.75)
-    key = KEYS["reward"][world.dialect]
+    key = world.key("reward")
     before = world.columns[key][onset - 2] or 1.0
     world.change(key, onset, lambda i, _: before * keep ** min(i + 1, 8))
 
@@ -341,10 +299,10 @@ def _old_weights(world: World, onset: int, chance: random.Random) -> int:
 def _entropy_explodes(world: World, onset: int, chance: random.Random) -> None:
     length = chance.randint(15, 60)
     times = chance.uniform(4, 10)
-    reward = KEYS["reward"][world.dialect]
+    reward = world.key("reward")
     fall = chance.uniform(0.3, 0.55)
     world.change(
-        KEYS["entropy"][world.dialect],
+        world.key("entropy"),
         onset,
         lambda i, known: known * ramp(i, length, 1.0, times),
     )
@@ -356,7 +314,7 @@ def _entropy_explodes(world: World, onset: int, chance: random.Random) -> None:
         flat = world.columns[reward][onset - 2] or 0.0
         world.change(reward, onset, lambda _, __: flat + chance.gauss(0, 0.02))
         world.change(
-            KEYS["length"][world.dialect],
+            world.key("length"),
             onset,
             lambda i, known: known * ramp(i, length, 1.0, 2.0),
         )
@@ -422,7 +380,7 @@ def _truncation_v1(world: World, onset: int, chance: random.Random) -> None:
 def _grad_norm_rising(world: World, onset: int, chance: random.Random) -> None:
     times = chance.uniform(4, 8)
     world.change(
-        KEYS["grad_norm"][world.dialect],
+        world.key("grad_norm"),
         onset,
         lambda i, known: known * times ** min(1.0, i / 130),
     )
@@ -453,7 +411,7 @@ def _no_signal(world: World, onset: int, _: random.Random) -> None:
 
 @failure("not-finite")
 def _not_finite(world: World, onset: int, chance: random.Random) -> None:
-    key = KEYS[chance.choice(("policy_loss", "grad_norm"))][world.dialect]
+    key = world.key(chance.choice(("policy_loss", "grad_norm")))
     once = chance.random() < 0.5
     world.change(key, onset, lambda i, known: known if once and i else math.nan)
 
@@ -475,7 +433,7 @@ def _async_idle(world: World, onset: int, chance: random.Random) -> None:
 def _grad_norm_spike(world: World, onset: int, chance: random.Random) -> None:
     times = chance.uniform(20, 80)
     world.change(
-        KEYS["grad_norm"][world.dialect],
+        world.key("grad_norm"),
         onset,
         lambda i, known: known * times if i == 0 else known,
     )
@@ -485,9 +443,9 @@ def _grad_norm_spike(world: World, onset: int, chance: random.Random) -> None:
 def _clip_saturation(world: World, onset: int, chance: random.Random) -> int:
     to = chance.uniform(0.36, 0.6)
     length = chance.randint(1, 40)
-    start = world.columns[KEYS["clip"][world.dialect]][0] or 0.0
+    start = world.columns[world.key("clip")][0] or 0.0
     world.change(
-        KEYS["clip"][world.dialect],
+        world.key("clip"),
         onset,
         lambda i, _: ramp(i, length, start, to) + chance.gauss(0, 0.01),
     )
@@ -497,8 +455,8 @@ def _clip_saturation(world: World, onset: int, chance: random.Random) -> int:
 
 @failure("plateau", steps=700)
 def _plateau(world: World, onset: int, chance: random.Random) -> None:
-    key = KEYS["reward"][world.dialect]
-    at = world.columns[key][onset - 1] or 0.0
+    key = world.key("reward")
+    at = world.before(key, onset)
     world.change(key, onset, lambda _, __: at + chance.gauss(0, 0.02))
     for score in [
         name for name in world.columns if name.startswith(("val-core", "eval"))
@@ -518,7 +476,7 @@ def _plateau(world: World, onset: int, chance: random.Random) -> None:
 
 def cliff(world: World, onset: int, chance: random.Random) -> None:
     """The reward falls to near its floor within some steps."""
-    key = KEYS["reward"][world.dialect]
+    key = world.key("reward")
     length = chance.randint(2, 10)
     before = world.columns[key][onset - 2] or 0.0
     to = before * chance.uniform(0.02, 0.35)
@@ -534,7 +492,7 @@ def _policy_collapse(world: World, onset: int, chance: random.Random) -> None:
     cliff(world, onset, chance)
     ahead = chance.randint(1, 25)
     which = "policy_kl" if world.dialect == "tutorial" else "reference_kl"
-    key = KEYS[which][world.dialect]
+    key = world.key(which)
     to = chance.uniform(0.15, 0.4) if which == "policy_kl" else chance.uniform(1.0, 3.0)
     start = world.columns[key][onset - ahead - 1] or 0.0
     world.change(
@@ -558,9 +516,9 @@ def _policy_collapse_in_loops(world: World, onset: int, chance: random.Random) -
 
 @failure("entropy-collapse")
 def _entropy_collapse(world: World, onset: int, chance: random.Random) -> None:
-    reward, entropy = KEYS["reward"][world.dialect], KEYS["entropy"][world.dialect]
-    flat = world.columns[reward][onset - 1] or 0.0
-    start = world.columns[entropy][onset - 1] or 0.0
+    reward, entropy = world.key("reward"), world.key("entropy")
+    flat = world.before(reward, onset)
+    start = world.before(entropy, onset)
     pace = chance.uniform(15, 60)
     world.change(reward, onset - 40, lambda _, __: flat + chance.gauss(0, 0.025))
     world.change(
@@ -572,8 +530,8 @@ def _entropy_collapse(world: World, onset: int, chance: random.Random) -> None:
 
 @failure("reward-hacking", "verl", "other")
 def _reward_hacking(world: World, onset: int, chance: random.Random) -> None:
-    reward = KEYS["reward"][world.dialect]
-    before = world.columns[reward][onset - 1] or 0.0
+    reward = world.key("reward")
+    before = world.before(reward, onset)
     gain = chance.uniform(0.15, 0.3)
     key = next(name for name in world.columns if name.startswith(("val-core", "eval")))
     validate(
@@ -601,8 +559,8 @@ def _hacking_by_sameness(world: World, onset: int, chance: random.Random) -> Non
         name for name in world.columns if name.startswith(("val-core", "eval"))
     ]:
         del world.columns[name]
-    reward = KEYS["reward"][world.dialect]
-    before = world.columns[reward][onset - 1] or 0.0
+    reward = world.key("reward")
+    before = world.before(reward, onset)
     world.change(
         reward,
         onset,
@@ -632,16 +590,16 @@ def _length_explosion(world: World, onset: int, chance: random.Random) -> None:
     ] = limit
     share = chance.uniform(0.4, 0.8)
     loss = chance.uniform(0.35, 0.7)
-    reward = KEYS["reward"][world.dialect]
-    before = world.columns[reward][onset - 1] or 0.0
-    start = world.columns[KEYS["length"][world.dialect]][onset - 1] or 0.0
+    reward = world.key("reward")
+    before = world.before(reward, onset)
+    start = world.before(world.key("length"), onset)
     world.change(
-        KEYS["length"][world.dialect],
+        world.key("length"),
         onset,
         lambda i, _: ramp(i, length, start, 0.93 * limit) + chance.gauss(0, 10),
     )
     world.change(
-        KEYS["cut"][world.dialect],
+        world.key("cut"),
         onset,
         lambda i, _: ramp(i, length, 0.01, share) + chance.gauss(0, 0.01),
     )
@@ -677,7 +635,7 @@ def _length_collapse(world: World, onset: int, chance: random.Random) -> int:
             key, onset, lambda i, known: known * ramp(i, length, 1.0, 1 - fall)
         )
     world.change(
-        KEYS["length"][world.dialect],
+        world.key("length"),
         onset,
         lambda i, known: max(1.0, known * ramp(i, length, 1.0, left)),
     )
@@ -692,7 +650,7 @@ def _shrinks_for_nothing(world: World, onset: int, chance: random.Random) -> int
     for key in scores(world):
         world.change(key, 1, lambda _, __: level + chance.gauss(0, 0.02))
     world.change(
-        KEYS["length"][world.dialect],
+        world.key("length"),
         onset,
         lambda i, known: max(1.0, known * ramp(i, length, 1.0, left)),
     )
@@ -984,18 +942,18 @@ def _reference_climbs(world: World, onset: int, chance: random.Random) -> int:
 
 @failure("ref-kl-above-band", "verl", "other")
 def _reference_far(world: World, onset: int, chance: random.Random) -> None:
-    reward = KEYS["reward"][world.dialect]
+    reward = world.key("reward")
     to = chance.uniform(1.3, 4.0)
     flat = world.columns[reward][0] or 0.0
     world.columns[reward] = [flat + noise for noise in world.noise(0.02)]
-    key = KEYS["reference_kl"][world.dialect]
+    key = world.key("reference_kl")
     world.put(key, lambda _: 0.05, 0.005)
     world.change(key, onset, lambda _, __: to * (1 + chance.gauss(0, 0.05)))
 
 
 @failure("reward-noisy")
 def _reward_swings(world: World, onset: int, chance: random.Random) -> None:
-    key = KEYS["reward"][world.dialect]
+    key = world.key("reward")
     world.put(key, lambda t: 0.3 + 0.2 * t, 0.02)
     world.columns.pop("rollout/reward_std", None)
     world.change(key, onset, lambda _, __: chance.uniform(0.25, 0.75))
@@ -1003,7 +961,7 @@ def _reward_swings(world: World, onset: int, chance: random.Random) -> None:
 
 @failure("policy-collapse", steps=40, onset=(7, 30))
 def _collapse_in_few_points(world: World, onset: int, chance: random.Random) -> None:
-    reward = KEYS["reward"][world.dialect]
+    reward = world.key("reward")
     before = world.columns[reward][onset - 2] or 1.0
     to = chance.uniform(0.05, 0.4)
     world.columns[reward] = [before * (1 + noise) for noise in world.noise(0.04)]
@@ -1015,7 +973,7 @@ def _collapse_in_few_points(world: World, onset: int, chance: random.Random) -> 
     which = "policy_kl" if world.dialect == "tutorial" else "reference_kl"
     far = chance.uniform(0.4, 0.8) if which == "policy_kl" else chance.uniform(1.0, 3.0)
     world.change(
-        KEYS[which][world.dialect],
+        world.key(which),
         onset - chance.randint(0, 2),
         lambda i, _: far * chance.uniform(0.9, 1.1),
     )
@@ -1023,7 +981,7 @@ def _collapse_in_few_points(world: World, onset: int, chance: random.Random) -> 
 
 @failure("entropy-collapse", steps=60, onset=(2, 5))
 def _dead_from_the_first_steps(world: World, onset: int, chance: random.Random) -> None:
-    reward, entropy = KEYS["reward"][world.dialect], KEYS["entropy"][world.dialect]
+    reward, entropy = world.key("reward"), world.key("entropy")
     world.columns[reward] = [0.1 + abs(noise) for noise in world.noise(0.02)]
     world.columns[entropy] = [4.5 * (1 + noise) for noise in world.noise(0.02)]
     world.change(
@@ -1053,9 +1011,7 @@ def _clip_saturated_from_the_first_steps(
     world: World, onset: int, chance: random.Random
 ) -> None:
     to = chance.uniform(0.55, 0.75)
-    world.change(
-        KEYS["clip"][world.dialect], onset, lambda _, __: to + chance.gauss(0, 0.02)
-    )
+    world.change(world.key("clip"), onset, lambda _, __: to + chance.gauss(0, 0.02))
 
 
 @failure("grad-norm-spike")
@@ -1066,7 +1022,7 @@ def _spike_among_solved_groups(world: World, onset: int, chance: random.Random) 
         for _ in range(world.steps)
     ]
     norms[onset - 1] = chance.uniform(25, 80)
-    world.columns[KEYS["grad_norm"][world.dialect]] = [*norms]
+    world.columns[world.key("grad_norm")] = [*norms]
 
 
 @failure("policy-loss-jump", "tutorial")

@@ -333,3 +333,98 @@ def _devices(chance: random.Random) -> World:
         )
         world.put(f"system/gpu.{i}.memoryAllocated", 75 if used else 0.5, 0.1)
     return world
+
+
+# -- all that a trainer may log --------------------------------------------------------------------
+
+
+def _rough(world: World, figures: dict[str, tuple[float, float]]) -> None:
+    """Add figures inside their bands, in noise with heavy tails (Student's t, four degrees)."""
+    chance = world.chance
+    for key, (low, high) in figures.items():
+        level = chance.uniform(low + 0.2 * (high - low), high - 0.2 * (high - low))
+        size = chance.uniform(0.05, 0.3) * min(level - low, high - level)
+        world.columns[key] = [
+            min(
+                high,
+                max(
+                    low,
+                    level
+                    + size
+                    * chance.gauss(0, 1)
+                    / math.sqrt(2 * chance.gammavariate(2, 0.5)),
+                ),
+            )
+            for _ in range(world.steps)
+        ]
+
+
+@healthy("all that verl's v1 trainer logs")
+def _all_of_verl(chance: random.Random) -> World:
+    world = verl(chance.choice((60, 200, 400)), chance)
+    world.settings |= {
+        "data.max_response_length": 1024,
+        "data.max_prompt_length": 1024,
+        "data.train_batch_size": 64,
+        "actor_rollout_ref.rollout.n": 8,
+        "algorithm.rollout_correction.rollout_is": "sequence",
+    }
+    names = {
+        "rollout_corr/kl": (0.0, 0.0005),
+        "actor/rollout_corr/kl": (0.0, 0.001),
+        "actor/rollout_corr/rollout_is_std": (0.0, 1.0),
+        "critic/vf_explained_var": (0.0, 0.8),
+        "response_length/max": (900, 1024),
+        "prompt_length/max": (700, 1023),
+        "prompt_length/clip_ratio": (0.0, 0.8),
+        "reward_extra/format/mean": (0.8, 1.0),
+        "actor/grad_norm": (0.1, 1.0),
+        "actor/entropy": (0.3, 0.5),
+        "objective/kl": (-1.5, 8.0),
+        "training/num_turns/mean": (1.0, 3.0),
+        "perf/cpu_memory_used_gb": (100, 110),
+    }
+    _rough(world, names | {f"system/gpu.{i}.gpu": (60, 100) for i in range(4)})
+    world.put("reward_extra/answer/mean", lambda t: 0.2 + 0.5 * t, 0.02)
+    world.put("actor/lr", 1e-6)
+    world.put("vllm:corrupted_requests", 0.0)
+    return world
+
+
+@healthy("all that tutorials log, a reward from 0 to 1 among it")
+def _all_of_tutorials(chance: random.Random) -> World:
+    world = tutorial(chance.choice((60, 200, 400)), chance)
+    names = {
+        "rollout/kl_div": (0.005, 0.1),
+        "kl/divergence": (0.01, 0.1),
+        "ppo/policy_loss": (-0.5, 0.0),
+        "ppo/clip_ratio": (0.0, 0.3),
+        "ppo/grad_norm": (0.2, 1.5),
+        "system/gpu_util": (60, 100),
+        "system/memory_util": (40, 90),
+    }
+    _rough(world, names | {f"system/gpu.{i}.gpu": (60, 100) for i in range(4)})
+    world.put("reward_components/format", 0.97, 0.005)
+    world.put("reward_components/answer", lambda t: 0.3 + 0.4 * t, 0.02)
+    dump(world, 2, lambda _: prose(chance), lambda _, __: float(chance.random() < 0.5))
+    return world
+
+
+@healthy("all that TRL and NeMo-RL log, with a target of the KL")
+def _all_of_others(chance: random.Random) -> World:
+    world = other(chance.choice((60, 200, 400)), chance)
+    if chance.random() < 0.5:
+        world.settings |= {"kl_controller": "adaptive", "target_kl": 0.1}
+        _rough(world, {"kl": (0.0, 0.2)})
+    names = {
+        "grad_norm": (0.1, 1.0),
+        "clip_ratio/region_mean": (0.0, 0.3),
+        "gen_kl_error": (0.0, 0.001),
+        "token_mult_prob_error": (1.0, 1.019),
+        "step_time": (15, 25),
+        "objective/kl": (-1.5, 8.0),
+    }
+    _rough(world, names | {f"system/gpu.{i}.gpu": (60, 100) for i in range(2)})
+    world.put("vllm:corrupted_requests", 0.0)
+    dump(world, 2, lambda _: prose(chance), lambda _, __: float(chance.random() < 0.5))
+    return world

@@ -28,6 +28,25 @@ WORDS = """
 HAN = "首先把两个数相加得到十二然后再除以二所以最后答案就是六这与题目条件完全一致我们可以用另外方法验证结果是否正确"
 
 
+_DIALECTS = ("tutorial", "verl", "other")
+_KEYS = {
+    "reward": ("rollout/reward_mean", "critic/score/mean", "reward"),
+    "policy_kl": ("rollout/kl_div", "actor/ppo_kl", "ppo_kl"),
+    "reference_kl": ("kl/divergence", "actor/kl_loss", "kl"),
+    "policy_loss": ("ppo/policy_loss", "actor/pg_loss", "loss"),
+    "entropy": ("ppo/entropy", "actor/entropy", "entropy"),
+    "grad_norm": ("ppo/grad_norm", "actor/grad_norm", "grad_norm"),
+    "clip": ("ppo/clip_ratio", "actor/pg_clipfrac", "clip_ratio/region_mean"),
+    "length": (
+        "rollout/response_length_mean", "response_length/mean", "completions/mean_length"
+    ),
+    "cut": ("", "response_length/clip_ratio", "completions/clipped_ratio"),
+    "gpu": ("system/gpu_util", "", "gpu_util"),
+    "memory": ("system/memory_util", "", "memory_util"),
+}  # fmt: skip
+"""What a metric is -> its key in each dialect."""
+
+
 @dataclass
 class World:
     """One training."""
@@ -46,6 +65,15 @@ class World:
     """Step from which on the log is written a second time, as a resumed run does it."""
     age: float = 5.0
     """Seconds since the log was last written."""
+
+    def key(self, what: str) -> str:
+        """Return the key of what a metric is in the world's dialect, or what is a key itself."""
+        names = dict(zip(_DIALECTS, _KEYS.get(what, (what,) * 3), strict=True))
+        return names[self.dialect]
+
+    def before(self, key: str, onset: int) -> float:
+        """Return a metric's healthy value just before a step."""
+        return self.columns[key][onset - 1] or 0.0
 
     def noise(self, size: float, memory: float = 0.5) -> list[float]:
         """Return noise with that standard deviation, half of it carried over from step to step."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.health.conditions import KINDS
 from verl_tui.health.conditions.condition import open_breach
 from verl_tui.health.diagnoses.diagnosis import FindingHistory, Told
-from verl_tui.health.exemptions import BY_VALUES, FOR_WHOLE_RUN
+from verl_tui.health.exemptions import BY_VALUES, FOR_WHOLE_RUN, WITHOUT_BREACH
 from verl_tui.health.finding import number
 from verl_tui.health.inputs import column_of
 from verl_tui.health.limits import LIMITS, all_cut, response_limit, stated_limit
@@ -21,23 +21,36 @@ from verl_tui.indicators import INDICATORS, factor
 from verl_tui.runs.views.devices import logs_device_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
     from verl_tui.health.conditions.condition import Breach, Judged
     from verl_tui.health.exemptions import Exemption
     from verl_tui.health.guide import Rule
     from verl_tui.health.limits import Limit
     from verl_tui.health.rule_context import RuleContext
+    from verl_tui.runs.series import Series
 
 _MOST_PARTS, _MOST_KEYS = 12, 50
 """Most parts of the reward, and most keys that a rule with a wildcard judges."""
-_OFTEN = 30
+_OFTEN = 8
 """The first points of a breach are checked one by one, as many again at every second, and so on."""
 _WHOSE = {
     "tutorial": "the verl tutorials'",
     "verl": "verl's own",
     "other": "other frameworks'",
 }
+
+
+class _Inputs(NamedTuple):
+    """What a rule judges."""
+
+    keys: Sequence[Sequence[str]]
+    """The keys of each column."""
+    beside: str | None
+    limit: Limit | None
+    """What its threshold is a multiple of."""
+    gate: float
+    """The limit of its stream."""
 
 
 class _Known(NamedTuple):
@@ -59,8 +72,8 @@ class Columns:
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
         self._basis: Hashable = None
-        self._inputs: str | tuple[Sequence[Sequence[str]], str | None] = ""
-        """The keys of each column and the one beside them, or what is missing."""
+        self._inputs: str | _Inputs = ""
+        """What it judges, or what is missing, by the run's metrics and settings."""
         self._known: dict[str, _Known] = {}
 
     def look(self, context: RuleContext) -> str | Sequence[FindingHistory]:
@@ -71,11 +84,10 @@ class Columns:
             self._basis, self._inputs = basis, _inputs(context, self.rule)
         if isinstance(self._inputs, str):
             return self._inputs
-        groups, beside = self._inputs
-        return [self._judge(context, group, beside) for group in groups]
+        return [self._judge(context, keys, self._inputs) for keys in self._inputs.keys]
 
     def _judge(
-        self, context: RuleContext, keys: Sequence[str], beside: str | None
+        self, context: RuleContext, keys: Sequence[str], of: _Inputs
     ) -> FindingHistory:
         """Judge one metric, or the mean of several, without those that are exempt."""
         rule = self.rule
@@ -83,45 +95,38 @@ class Columns:
         keys = [key for key, reason in reasons.items() if reason is None]
         if not keys:
             return FindingHistory(next(iter(reasons.values())), ())
-        limit = LIMITS[rule.of](context.run, context.guide) if rule.of else None
-        known = self._look(context, [*keys, beside] if beside else keys, limit)
+        known = self._look(context, [*keys, of.beside] if of.beside else keys, of)
         breaches = _not_exempt(context, rule, keys, known)
         now: Told | str | None = known.judged.needs
         if now is None and open_breach(breaches) is not None:
-            now = _told(context, rule, keys[0], known, limit)
+            now = _told(context, rule, keys[0], known, of.limit)
         else:
-            now = _exempt(context, rule, keys, BY_VALUES) or now
+            excuses = WITHOUT_BREACH if known.judged.open is None else BY_VALUES
+            now = _exempt(context, rule, keys, excuses) or now
         return FindingHistory(now, breaches, key=keys[0])
 
-    def _look(
-        self, context: RuleContext, keys: Sequence[str], limit: Limit | None
-    ) -> _Known:
+    def _look(self, context: RuleContext, keys: Sequence[str], of: _Inputs) -> _Known:
         """Return what the metrics show; known where nothing is new."""
         rule, run = self.rule, context.run
         series = [*filter(None, map(run.series, keys))]
-        gate = _gate(context, rule)
-        scale = factor(rule.indicator, keys[0]) if rule.indicator else 1.0
-        if rule.percent and max([one.highest for one in series]) <= 1.0:
-            scale *= 100.0
+        scale = _scale(rule, series)
         restarts = tuple([mark.step for mark in run.restarts])
-        threshold = rule.threshold * (limit.value if limit else 1.0)
+        threshold = rule.threshold * (of.limit.value if of.limit else 1.0)
         same = tuple([(one.key, one.revision) for one in series])
-        basis = (same, threshold, gate, scale, restarts)
+        basis = (same, threshold, of.gate, scale, restarts)
         newest = context.end, *[(len(s), s.values[-1:].tobytes()) for s in series]
         known = self._known.get(keys[0])
         if known is None or known.basis != basis or known.newest != newest:
             exempt = known.exempt if known and known.basis == basis else {}
-            column, step = column_of(series, context.end, rule.stream, scale, gate)
+            column, step = column_of(series, context.end, rule.stream, scale, of.gate)
             judged = KINDS[rule.condition].judge(column, rule, threshold, restarts)
             known = _Known(basis, newest, judged, step, exempt)
             self._known[keys[0]] = known
         return known
 
 
-def _inputs(
-    context: RuleContext, rule: Rule
-) -> str | tuple[Sequence[Sequence[str]], str | None]:
-    """Return the keys of each column of a rule and the one beside them, or why it has none."""
+def _inputs(context: RuleContext, rule: Rule) -> str | _Inputs:
+    """Return what a rule judges, or why it judges nothing."""
     spoken = context.run.dialect
     if spoken in rule.not_in:
         return rule.not_in[spoken]
@@ -130,16 +135,22 @@ def _inputs(
         return f"judges only logs with {whose} names; these are {_WHOSE[spoken]}"
     keys = _keys(context, rule)
     beside = context.key_of(rule.beside_indicator, rule.beside_metric)
-    if not keys and rule.parts:
-        return "the log has no components of the reward"
-    if not keys and rule.indicator == "gpu_memory" and logs_device_memory(context.run):
-        return "the log has the memory of single devices alone"
     if not keys:
-        return _has_no(rule.indicator, rule.metric)
-    if beside is None and (rule.beside_indicator or rule.beside_metric):
+        return _missing(context, rule)
+    if beside is None and any((rule.beside_indicator, rule.beside_metric)):
         return _has_no(rule.beside_indicator, rule.beside_metric)
-    is_one = rule.stream == "mean of all"
-    return [keys] if is_one else [[key] for key in keys], beside
+    limit = LIMITS[rule.of](context.run, context.guide) if rule.of else None
+    columns = [keys] if rule.stream == "mean of all" else [*zip(keys, strict=True)]
+    return _Inputs(columns, beside, limit, _gate(context, rule))
+
+
+def _missing(context: RuleContext, rule: Rule) -> str:
+    """Return what the log lacks of a rule's own metrics."""
+    if rule.parts:
+        return "the log has no components of the reward"
+    if rule.indicator == "gpu_memory" and logs_device_memory(context.run):
+        return "the log has the memory of single devices alone"
+    return _has_no(rule.indicator, rule.metric)
 
 
 def _keys(context: RuleContext, rule: Rule) -> Sequence[str]:
@@ -180,6 +191,13 @@ def _gate(context: RuleContext, rule: Rule) -> float:
     if "prompt_length/max" in rule.beside_metric:
         limit = stated_limit(context.run, "max_prompt_length")
     return limit.value if limit else math.inf
+
+
+def _scale(rule: Rule, series: Sequence[Series]) -> float:
+    """Return the factor from the log's values to the rule's unit."""
+    scale = factor(rule.indicator, series[0].key) if rule.indicator else 1.0
+    is_share = rule.percent and max([one.highest for one in series]) <= 1.0
+    return scale * 100.0 if is_share else scale
 
 
 def _told(
@@ -238,17 +256,24 @@ def _not_exempt(
             exempt[step] = reason is not None
         return exempt[step]
 
-    found = []
-    for one in breaches:
-        at = first = bisect_left(steps, one.raised)
-        over = len(steps) if one.cleared is None else bisect_left(steps, one.cleared)
-        places = []
-        while at < over:
-            places.append(at)
-            at += 1 + (at - first) // _OFTEN
-        free = [at for at in places if not is_exempt(at)]
-        if free:
-            ends = free[-1] == places[-1]
-            until = one.cleared if ends else steps[places[places.index(free[-1]) + 1]]
-            found.append(one._replace(raised=steps[free[0]], cleared=until))
-    return found
+    parts = (_free(one, steps, is_exempt) for one in breaches)
+    return [*filter(None, parts)]
+
+
+def _free(
+    breach: Breach, steps: Sequence[int], is_exempt: Callable[[int], bool]
+) -> Breach | None:
+    """Return the part of a breach in which the rule was not exempt, None if it always was."""
+    at = first = bisect_left(steps, breach.raised)
+    cleared = breach.cleared
+    over = len(steps) if cleared is None else bisect_left(steps, cleared)
+    places = []
+    while at < over:
+        places.append(at)
+        at += 1 + (at - first) // _OFTEN
+    free = [at for at in places if not is_exempt(at)]
+    if not free:
+        return None
+    if free[-1] != places[-1]:
+        cleared = steps[places[places.index(free[-1]) + 1]]
+    return breach._replace(raised=steps[free[0]], cleared=cleared)

@@ -9,7 +9,6 @@ from statistics import fmean
 from typing import TYPE_CHECKING, TypeAlias
 
 from verl_tui.health import reward, reward_scale
-from verl_tui.health.conditions.windows import trend
 from verl_tui.health.limits import (
     adaptive,
     known_response_limit,
@@ -146,25 +145,6 @@ def clips_sequences(context: RuleContext, key: str) -> str | None:
     return None
 
 
-_CLIMBS, _CLIMB, _CLIMB_T, _LEVEL = (50, 100, 200), 1.5, 3.0, 10
-"""Newest points over one of which the gradient norm must have climbed by half, beyond doubt, and
-those that make a level: heuristic.
-"""
-
-
-def calm_gradients(context: RuleContext, _key: str) -> str | None:
-    """Exempt what is a fault only while the gradient norm climbs."""
-    norm = context.finite(context.indicators.get("grad_norm"), _CLIMBS[-1])
-    for count in _CLIMBS:
-        begun, now = (
-            fmean(one or [0.0]) for one in (norm[-count:][:_LEVEL], norm[-_LEVEL:])
-        )
-        climbs = len(norm) >= count and now >= _CLIMB * begun
-        if climbs and trend(norm[-count:]).t >= _CLIMB_T:
-            return None
-    return "the gradient norm does not climb"
-
-
 def no_sequence_weights(context: RuleContext, _key: str) -> str | None:
     """Exempt rules on importance weights per sequence if weights are per token."""
     stated = context.run.config.find(["rollout_correction.rollout_is", "rollout_is"])
@@ -226,7 +206,6 @@ BY_VALUES: Mapping[str, Exemption] = {
         "{key} is below 1: it is not a factor, its unit is unknown",
     ),
     "judged-as-idle": judged_as_idle,
-    "calm-gradients": calm_gradients,
     "solved": reward.solved,
     "not-solved": _if(
         lambda context, key: reward.solved(context, key) is None,
@@ -241,6 +220,9 @@ BY_VALUES: Mapping[str, Exemption] = {
 """Name in the guide -> exemption that depends on a run's values and is evaluated at each step; each
 takes the judged key, too.
 """
+_EXCUSES = ("learning", "has-gained", "solved")
+WITHOUT_BREACH = {name: one for name, one in BY_VALUES.items() if name not in _EXCUSES}
+"""Those that say, too, that a rule cannot judge where it finds nothing; others excuse breaches."""
 FOR_WHOLE_RUN: Mapping[str, Exemption] = {
     "adaptive": _if(
         lambda context, _: adaptive(context.run),

@@ -142,11 +142,11 @@ def _check(rule: Rule, place: str, given: Collection[str]) -> None:
         "dialects": DIALECTS,
     }
     for name, known in choices.items():
-        fits = all(one in known for one in _listed(getattr(rule, name)))
+        fits = {*_listed(getattr(rule, name))} <= {*known}
         words = f"be one of {', '.join(filter(None, known))}"
         _require(fits, f"{place}.{name}", words)
     kind = KINDS.get(rule.condition)
-    missing = [one for one in (kind.fields if kind else ()) if one not in given]
+    missing = sorted({*kind.fields} - {*given}) if kind else []
     has_two = rule.stream in SINGLE or rule.beside_indicator or rule.beside_metric
     is_ordered = rule.condition != "outside" or rule.low < rule.high
     for holds, name, words in (

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from verl_tui.health.conditions.condition import Column
+from verl_tui.health.conditions.windows import means, trends
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from verl_tui.health.conditions.windows import Numbers
+    from verl_tui.health.conditions.windows import Flags, Numbers
     from verl_tui.runs.series import Series
 
 
@@ -92,6 +93,24 @@ def _widest(first: Numbers, second: Numbers) -> Numbers:
     return np.where(np.isfinite(first + second), larger, math.nan)
 
 
+_CLIMBS, _CLIMB, _CLIMB_T, _LEVEL = (50, 100, 200), 1.5, 3.0, 10
+"""Points over one of which a metric must have climbed by half, beyond doubt, and those that make a
+level: heuristic.
+"""
+
+
+def _climbs(values: Numbers) -> Flags:
+    """Return where a metric climbs."""
+    found = np.zeros(len(values), bool)
+    level = means(values, _LEVEL)
+    for count in _CLIMBS:
+        places = np.arange(count - 1, len(values))
+        begun = level[places - count + _LEVEL]
+        places = places[(level[places] >= _CLIMB * begun) & (begun > 0)]
+        found[places] |= trends(values, count, places)[1] >= _CLIMB_T
+    return found
+
+
 SINGLE = ("value", "absolute", "mean of all")
 """How one number is made of one metric, or of several that are alike."""
 COMBINATIONS: Mapping[str, Callable[[Numbers, Numbers, float], Numbers]] = {
@@ -99,6 +118,9 @@ COMBINATIONS: Mapping[str, Callable[[Numbers, Numbers, float], Numbers]] = {
     "difference": lambda first, second, _: first - second,
     "product": lambda first, second, _: abs(first * second),
     "widest": lambda first, second, _: _widest(first, second),
+    "while climbing": lambda first, second, _: np.where(
+        _climbs(second), abs(first), 0.0
+    ),
     "at limit": lambda first, second, limit: np.where(second >= limit, first, 0.0),
     "without spread": lambda first, second, limit: np.where(
         (second >= 0) & (second <= limit), 1.0, first

@@ -178,11 +178,15 @@ def _merge(id: str, variants: list[_RuleResult]) -> Sequence[Finding | NotJudged
     for finding in (one for found in judged for one in found):
         known = worst.setdefault(finding.key, finding)
         first = max(known, finding, key=lambda one: one.severity)
-        begun = (known.since_step, finding.since_step)
-        since = min([step for step in begun if step is not None], default=None)
-        worst[finding.key] = replace(first, since_step=since)
+        worst[finding.key] = replace(first, since_step=_earlier(known, finding))
     broken = "; ".join(filter(failed, reasons))
     return [*worst.values(), *([NotJudged(id, broken)] if broken else ())]
+
+
+def _earlier(one: Finding, other: Finding) -> int | None:
+    """Return the step at which the first of two findings began."""
+    begun = (one.since_step, other.since_step)
+    return min([step for step in begun if step is not None], default=None)
 
 
 def _exported(run: Run, guide: Guide, known: Iterable[Finding]) -> Iterator[Finding]:

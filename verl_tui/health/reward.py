@@ -200,7 +200,8 @@ def _is_at_its_best(known: Numbers, now: float) -> bool:
     low, high = known.min(), known.max()
     reach = (max(1.0, high) if high > 0 else high) - low
     has_risen = known[:_ENOUGH].mean() <= low + _BEGUN * reach
-    return bool(has_risen and now >= low + _BEST * reach and len(known) > _SCORES)
+    is_best = reach > 0 and now >= low + _BEST * reach
+    return bool(has_risen and is_best and len(known) > _SCORES)
 
 
 def learning(context: RuleContext, _key: str) -> str | None:
@@ -232,18 +233,16 @@ def has_gained(context: RuleContext, key: str) -> str | None:
     reward = context.known(context.indicators.get("reward"))
     if reward is None:
         return None
-    known, kl = _known(reward), context.finite(key, _SCORES)
-    if len(known) < 2 * _SCORES and sum(kl) <= _FAR * len(kl):
-        return f"needs {2 * _SCORES} points of {reward.key}, has {len(known)}"
-    size = min(_SCORES, len(known)) // 2
-    if size < 2:
+    values, kl = reward.values, context.finite(key, _SCORES)
+    if len(values) < 2 * _SCORES and sum(kl) <= _FAR * len(kl):
+        return f"needs {2 * _SCORES} points of {reward.key}, has {len(values)}"
+    size = min(_SCORES, len(values)) // 2
+    then, now = _finite(values[:size]), _finite(values[-size:])
+    if min(len(then), len(now)) < 2:
         return None
-    gain, error, most = _gain(known[:size], known[-size:])
-    return (
-        "the reward has risen since the beginning"
-        if gain + error > _LEAST * most
-        else None
-    )
+    gain, error, most = _gain(then, now)
+    has_risen = gain + error > _LEAST * most
+    return "the reward has risen since the beginning" if has_risen else None
 
 
 def _gain(then: Numbers, now: Numbers) -> tuple[float, float, float]:
@@ -251,6 +250,12 @@ def _gain(then: Numbers, now: Numbers) -> tuple[float, float, float]:
     error = math.sqrt((now.var(ddof=1) + then.var(ddof=1)) / len(now))
     gain, size = now.mean() - then.mean(), max(abs(now.mean()), abs(then.mean()))
     return float(gain), error, float(size)
+
+
+def parts_solved(context: RuleContext) -> str | None:
+    """Return that all parts of a reward are at the top of their scales, None where they are not."""
+    reward = context.known(context.indicators.get("reward"))
+    return None if reward is None else _all_parts(context, reward)
 
 
 def _all_parts(context: RuleContext, reward: Series) -> str | None:
@@ -288,6 +293,25 @@ def has_learnt(values: Sequence[float]) -> bool:
         return False
     first, now = known[:size].mean(), known[-size:].mean()
     return bool(now >= SOLVED or now - first >= _HALF * (1 - first)) or gains(values)
+
+
+def no_part_lost(context: RuleContext) -> bool:
+    """Return whether a reward of several parts has gained, or is at its top, and none of these is
+    lower than it was at the beginning, by more than a tenth of its range: where a proxy is bought,
+    the others pay for it.
+    """
+    reward = context.known(context.indicators.get("reward"))
+    if reward is None:
+        return False
+    keys = gaining_components(context.run, reward.key)
+    parts = [_known(part) for part in map(context.known, keys) if part is not None]
+    if len(parts) < 2 or min(map(len, parts)) < 3 * _FEWEST:
+        return False
+    for one in parts:
+        size = min(_SCORES, len(one) // 3)
+        if one[-size:].mean() < one[:size].mean() - _LEAST * np.ptp(one):
+            return False
+    return gains(reward.values) or solved(context, "") is not None
 
 
 def right_or_wrong(means: Sequence[float], spreads: Sequence[float]) -> bool:

@@ -68,12 +68,16 @@ def _binary_spread(mean: Series, spread: Series) -> str | None:
     )
 
 
+def _scores(run: Run) -> list[float]:
+    samples = (one for step in run.samples.steps for one in run.samples.at(step))
+    return finite([one.score for one in samples if one.score is not None])
+
+
 def _bounded_scores(run: Run) -> str | None:
     """Return the evidence in the newest samples; of large dumps the extremes of each step are
     known.
     """
-    samples = (one for step in run.samples.steps for one in run.samples.at(step))
-    scores = finite([one.score for one in samples if one.score is not None])
+    scores = _scores(run)
     count = float(len(scores))
     if count < _ENOUGH:
         names = (f"{PREFIX}{of}" for of in ("score_min", "score_max", "count"))

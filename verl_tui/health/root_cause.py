@@ -193,25 +193,31 @@ def root_cause(run: Run, phase: Phase | None = None) -> RootCause | None:
 
 def waiting(run: Run) -> RootCause | None:
     """Return what a run says again and again since its last step, None if it says nothing so."""
-    repeated = [
-        _Suspect(path, trouble, trouble.fresh, *known)
-        for path, trouble in last_troubles(run)
-        if trouble.count >= _REPEATED and (known := cause_of(trouble.fresh.text))
-        if known[0].alone and _LEVELS.get(known[0].kind, 5) < 5
-    ]
+    repeated = _repeated(run)
     suspect = max(repeated, key=lambda one: one.trouble.last.line, default=None)
     if suspect is None:
         return None
     waits = suspect.cause.waiting
     title = suspect.title if waits else f"its log repeats: {suspect.title}"
-    # by the times of its lines, else as the last one says
-    seconds, last = None, suspect.trouble.last
+    return _told(run, suspect, None, title)._replace(seconds=_seconds(suspect))
+
+
+def _repeated(run: Run) -> Iterator[_Suspect]:
+    """Yield the trouble of known causes that is said again and again since the last step."""
+    for path, trouble in last_troubles(run):
+        event = trouble.fresh
+        known = cause_of(event.text) if trouble.count >= _REPEATED else None
+        if known is not None and known[0].alone and _LEVELS.get(known[0].kind, 5) < 5:
+            yield _Suspect(path, trouble, event, *known)
+
+
+def _seconds(suspect: _Suspect) -> float | None:
+    """Return how long lines have been repeated: by their times, else as the last one says."""
+    began, last = suspect.event.clock, suspect.trouble.last
+    if began is not None and last.clock is not None:
+        return float((last.clock - began) % _DAY)
     said = suspect.match and suspect.match.re.search(last.text)
-    if suspect.event.clock is not None and last.clock is not None:
-        seconds = float((last.clock - suspect.event.clock) % _DAY)
-    elif said and "waited" in said.groupdict():
-        seconds = float(said["waited"])
-    return _told(run, suspect, None, title)._replace(seconds=seconds)
+    return float(said["waited"]) if said and "waited" in said.groupdict() else None
 
 
 def _told(run: Run, suspect: _Suspect, phase: Phase | None, title: str) -> RootCause:

@@ -63,15 +63,14 @@ class RuleOnRun:
         reasons = [one.now for one in found if isinstance(one.now, str)]
         if reasons and len(reasons) == len(found):
             return NotJudged(self.rule.id, reasons[0])
-        told = [one.now for one in found if isinstance(one.now, Told)]
-        return [self._finding(context, one) for one in told]
+        return [*self._findings(context, found)]
 
     def _look(self, context: RuleContext) -> Sequence[FindingHistory]:
         """Return what is found now and before, in each of its columns."""
         if self._diagnosis is None:
             columns = self._columns.look(context)
             known = isinstance(columns, str)
-            return [FindingHistory(columns, ())] if known else columns  # type: ignore[return-value,arg-type]
+            return [FindingHistory(columns, ())] if known else columns  # type: ignore
         found: Told | FindingHistory | InBlocks | str | None = self._input
         if found is None:
             found = self._looked(context, self._diagnosis)
@@ -145,6 +144,14 @@ class RuleOnRun:
     def _message(self, told: Told) -> str:
         words = words_of(self.rule.name, told.case)
         return told.message or filled(words["message"], _known(told))
+
+    def _findings(
+        self, context: RuleContext, found: Sequence[FindingHistory]
+    ) -> Iterator[Finding]:
+        """Yield what is found now in words."""
+        for one in found:
+            if isinstance(one.now, Told):
+                yield self._finding(context, one.now)
 
     def _finding(self, context: RuleContext, told: Told) -> Finding:
         """Return what is told in words."""

@@ -14,9 +14,12 @@ from verl_tui.health.reward import components, gains, silent_parts
 from verl_tui.means import finite
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from verl_tui.health.conditions.windows import Blocks, Flags, Places
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
+    from verl_tui.runs.series import Series
 
 _HIGHEST = 0.95
 """The total is at its top at so much of its highest so far: heuristic."""
@@ -34,6 +37,8 @@ climb began where it was last within a quarter of its range from its lowest.
 """
 _STILL = 0.08
 """Another component moves if since then it has gained so much of that range: heuristic."""
+_OWN = 0.5
+"""Or if half of its own level is new: heuristic."""
 _CEILING, _HIGH = 0.9, 0.75
 """One that stays within a tenth of its own top is at its ceiling, as is one that is never below
 three quarters of a scale from 0 to 1: heuristic.
@@ -56,6 +61,14 @@ def never_scored(context: RuleContext, rule: Rule) -> Told | str | None:
     is_top = level >= _HIGHEST * reward.highest > 0
     if not silent or not (is_top or gains(reward.values)):
         return None
+    told = _scoreless(silent, level, reward.steps[-1])
+    if is_top:
+        return told
+    # what still rises may come to score
+    return told._replace(case="rises", severity=Severity.INFO)
+
+
+def _scoreless(silent: Sequence[Series], level: float, step: int) -> Told:
     return Told(
         {
             "names": ", ".join([one.key for one in silent]),
@@ -67,10 +80,8 @@ def never_scored(context: RuleContext, rule: Rule) -> Told | str | None:
             f"{one.key}: {number(one.highest)} at all of {len(one)} points"
             for one in silent
         ],
-        case="" if is_top else "rises",  # what still rises may come to score
-        severity=None if is_top else Severity.INFO,
         since=min(one.steps[0] for one in silent),
-        step=reward.steps[-1],
+        step=step,
         key=silent[0].key,
     )
 
@@ -140,7 +151,9 @@ def _stuck(blocks: Blocks, i: int, at_top: Flags) -> tuple[Flags, Places]:
     is_low = blocks.known[i] <= low + _FOOT * (top - low)
     foot = np.maximum.accumulate(np.where(is_low, places, 0))
     now = np.array([means(one, _LATELY) for one in blocks.known])
-    moves = ~at_top & ~(now - blocks.known[:, foot] < _STILL * (top - low))
+    gain = now - blocks.known[:, foot]
+    moves = (gain >= _OWN * abs(now)) & (now > 0) | ~(gain < _STILL * (top - low))
+    moves &= ~at_top
     stuck = ~at_top & ~moves
     stuck[[0, i]] = moves[[0, i]] = False
     return stuck & ~moves.any(axis=0), foot

@@ -74,6 +74,7 @@ heuristic.
 """
 _ROUNDING = 1e-6
 """Share of their size by which scores of one value differ: single precision leaves no more."""
+_TEMPERATURES = ["rollout.temperature", "temperature"]
 _COLD, _ALIKE, _LOST = 0.3, 0.5, 0.5
 """A sampling temperature at or below gives nearly the same answer each time (usual is 0.6 to 1);
 answers are alike of which at most so many differ, and have become so if it was twice as many.
@@ -130,9 +131,8 @@ def _bound(context: RuleContext, batch: float) -> DeadShare | str:
         return "dead groups are filtered out, and how many is not logged"
     if n == 1 or (estimator is not None and estimator[1] in _UNGROUPED):
         return "samples of one prompt are not compared: there are no groups"
-    rights = np.array(context.finite(key, _LATELY)) * batch * n
-    is_count = (abs(rights - rights.round()) < _WHOLE) & (rights <= batch * n)
-    if key is None or not n * batch or len(rights) < _LEAST or not is_count.all():
+    means = np.array(context.finite(key, _LATELY))
+    if key is None or not _are_counts(means * batch * n, batch * n):
         return (
             "neither grouped samples nor the trainer's metrics show the share of dead groups, and "
             "rewards are not known to be 0 or 1"
@@ -146,39 +146,70 @@ def _bound(context: RuleContext, batch: float) -> DeadShare | str:
     )
 
 
-def _cause(context: RuleContext) -> tuple[str, Mapping[str, object], bool] | None:
+def _are_counts(rights: Numbers, most: float) -> bool:
+    """Return whether numbers of right answers are whole."""
+    is_count = (abs(rights - rights.round()) < _WHOLE) & (rights <= most)
+    return most > 0 and len(rights) >= _LEAST and bool(is_count.all())
+
+
+_Cause = tuple[str, "Mapping[str, object]", bool]
+
+
+def _cause(context: RuleContext) -> _Cause | None:
     """Return the cause of dead groups by what is known in a context, with its facts and whether it
     is no fault: solved, or so early that a hard task looks the same. None if it is unknown.
     """
     reward = context.finite(context.indicators.get("reward"))
-    shares = context.finite(context.names.get("samples/unique_share")) or [1.0]
-    facts: dict[str, object] = {"now": (now := fmean(shares[-_LATELY:]))}
+    known = _of_reward(context, reward) or _cold(context)
+    if known is None and _share(context, "samples/groups_all_right") >= _MOSTLY:
+        return "solved", {}, True
+    return known or _alike(context) or _hopeless(context, reward)
+
+
+def _of_reward(context: RuleContext, reward: Sequence[float]) -> _Cause | None:
+    """Return what the reward and the cut answers show: it is always the same, or at its top."""
     if all_cut(context):
         return "cut", {}, False
     if _is_constant(reward) and may_be_constant(context, by_shares=reward[-1] == 1):
         return "constant" if reward[-1] else "zero", {"score": reward[-1]}, False
-    if solved(context, "") or _came_up(reward):
-        parts = components(context.run.keys, context.indicators.get("reward"))
-        silent = silent_parts(context, parts, _LATELY) if len(parts) > 1 else ()
-        names = ", ".join([one.key for one in silent])
-        return "without-a-part" if silent else "solved", {"names": names}, True
-    stated = context.run.config.find(["rollout.temperature", "temperature"])
-    value = None if stated is None else as_number(stated[1])
-    if stated and value is not None and "val" not in stated[0] and value <= _COLD:
-        return "cold", {"name": stated[0], "value": value}, False
-    if _share(context, "samples/groups_all_right") >= _MOSTLY:
-        return "solved", {}, True
-    if now <= _ALIKE:
-        became = max(shares[:_LATELY]) * _LOST >= now
-        facts["before"] = fmean(shares[:_LATELY])
-        return "became-alike" if became else "alike", facts, False
-    is_share = reward and 0 <= min(reward) <= max(reward) <= 1
+    if not solved(context, "") and not _came_up(reward):
+        return None
+    parts = components(context.run.keys, context.indicators.get("reward"))
+    silent = silent_parts(context, parts, _LATELY) if len(parts) > 1 else ()
+    names = ", ".join([one.key for one in silent])
+    return "without-a-part" if silent else "solved", {"names": names}, True
+
+
+def _cold(context: RuleContext) -> _Cause | None:
+    """Return the setting that makes sampling cold, None where it is warm or unknown."""
+    name, stated = context.run.config.find(_TEMPERATURES) or ("", None)
+    value = as_number(stated)
+    if value is None or not 0 <= value <= _COLD or "val" in name:
+        return None  # validation may be as cold as it likes
+    return "cold", {"name": name, "value": value}, False
+
+
+def _alike(context: RuleContext) -> _Cause | None:
+    """Return that answers to a prompt are alike, or have become so."""
+    shares = context.finite(context.names.get("samples/unique_share")) or [1.0]
+    now, begun = fmean(shares[-_LATELY:]), shares[:_LATELY]
+    if now > _ALIKE:
+        return None
+    facts = {"now": now, "before": fmean(begun)}
+    return "became-alike" if max(begun) * _LOST >= now else "alike", facts, False
+
+
+def _hopeless(context: RuleContext, reward: Sequence[float]) -> _Cause | None:
+    """Return that nothing scores, on a scale from 0 to 1 or by the groups that are all wrong; early
+    a hard task looks the same.
+    """
+    is_share = bool(reward) and 0 <= min(reward) <= max(reward) <= 1
     at_bottom = is_share and fmean(reward[-_LATELY:]) <= _BOTTOM
-    if at_bottom or _share(context, "samples/groups_all_wrong") >= _MOSTLY:
-        groups = sum(context.finite(context.names.get(_GROUPS)))
-        early = len(reward) < _EARLY and groups < _ENOUGH
-        return "hopeless", {}, early and max(reward, default=0.0) < _LEARNT
-    return None
+    if not at_bottom and _share(context, "samples/groups_all_wrong") < _MOSTLY:
+        return None
+    groups = sum(context.finite(context.names.get(_GROUPS)))
+    early = len(reward) < _EARLY and groups < _ENOUGH
+    return "hopeless", {}, early and max(reward, default=0.0) < _LEARNT
 
 
 def _came_up(reward: Sequence[float]) -> bool:
@@ -222,15 +253,7 @@ def dead_groups(context: RuleContext, rule: Rule) -> FindingHistory | str:
     share = dead_share(context)
     if isinstance(share, str):
         return share
-    spread = context.indicators.get("reward_std")
-    beside = None if share.words or share.key == context.names.get(SAMPLES) else spread
-    # Where scores have no spread, all groups are dead whatever the share says.
-    kind = "without spread" if beside else "value"
-    series = [*filter(None, map(context.known, filter(None, (share.key, beside))))]
-    if not series:
-        return "no values so far"
-    points, step = column_of(series, context.end, kind, limit=NO_SPREAD)
-    points = Column(points.steps, share.derive(points.values))
+    points, step = _points(context, share)
     window = _window(context, rule, share.key)
     judged = stays(points, replace(rule, window=window), Range(high=rule.threshold))
     remark = partial(_remark, rule.severity)
@@ -252,6 +275,18 @@ def dead_groups(context: RuleContext, rule: Rule) -> FindingHistory | str:
         advice=own["remedies"][own["causes"][cause[0]]["advice"]] if cause else None,
     )
     return found._replace(now=told)
+
+
+def _points(context: RuleContext, share: DeadShare) -> tuple[Column, int | None]:
+    """Return the share at each step, and the newest step; where scores have no spread, all groups
+    are dead whatever the share of a trainer says.
+    """
+    own = share.words or share.key == context.names.get(SAMPLES)
+    keys = (share.key, None if own else context.indicators.get("reward_std"))
+    series = [*filter(None, map(context.run.series, filter(None, keys)))]
+    kind = "without spread" if len(series) > 1 else "value"
+    points, step = column_of(series, context.end, kind, limit=NO_SPREAD)
+    return Column(points.steps, share.derive(points.values)), step
 
 
 def _remark(severity: Severity, context: RuleContext) -> tuple[Severity, str]:

@@ -4,7 +4,6 @@ report again and again while it goes on: the driver may die of them later.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from pathlib import PurePath
 from statistics import median
 from typing import TYPE_CHECKING
@@ -33,9 +32,7 @@ _GROWN_FOR, _GROWN = 20, 1.25
 """Points and growth of the host's memory that explain a worker's death: heuristic."""
 
 
-@diagnosis(
-    "crash", alive=True
-)  # a traceback alone means something only after some silence
+@diagnosis("crash", alive=True)  # a traceback alone means something only after silence
 def crash(context: RuleContext, _: Rule) -> Told | str | None:
     """Find how the run crashed, or an error that may have ended it: a traceback, a fatal message or
     a signal, and no step after it; or that its process is gone without a message.
@@ -76,10 +73,9 @@ def _crashed(context: RuleContext, event: Event | None, why: str) -> Told:
     step = run.step if step is None else step
     cause = root_cause(run, phase)
     case, severity = _case(context, event)
-    lines, advice = [_last_line(run, event, cause)], None if event is None else ""
-    if case == "interrupted":
-        advice = None
-    elif cause is not None:
+    advice = None if event is None or case == "interrupted" else ""
+    lines = [_last_line(run, event, cause)]
+    if cause is not None and case != "interrupted":
         lines = [cause.line, *lines, cause.others, why if event is None else ""]
         why = _memory_words(context, cause) or cause.words
         phase, advice = cause.event.phase or phase, cause.advice
@@ -95,21 +91,21 @@ def _crashed(context: RuleContext, event: Event | None, why: str) -> Told:
     )
 
 
+def _place(step: int | None, phase: Phase | None) -> tuple[str, str]:
+    """Return where a run ended, with what it was doing, and what shows that."""
+    place = "before the first step" if step is None else f"at step {step}"
+    if phase is None:
+        return place, ""
+    doing = f"it was {phase.words}, by its traceback: {phase.function}"
+    return f"{place} while {phase.words}", doing
+
+
 def _last_line(run: Run, event: Event | None, cause: RootCause | None) -> str:
     """Return the line that tells of an end, empty if it is that of the cause."""
     if event is None or (cause is not None and cause.event.line == event.line):
         return ""
     paths = (path for path, state in run.sources.items() if state.ending is event)
     return line_shown(next(paths, ""), event)
-
-
-def _place(step: int | None, phase: Phase | None) -> tuple[str, str]:
-    """Return where a run ended, with what it was doing, and what shows that."""
-    place = "before the first step" if step is None else f"at step {step}"
-    if phase is None:
-        return place, ""
-    shown = f"it was {phase.words}, by its traceback: {phase.function}"
-    return f"{place} while {phase.words}", shown
 
 
 def _case(context: RuleContext, event: Event | None) -> tuple[str, Severity | None]:
@@ -151,15 +147,26 @@ def ended_early(context: RuleContext, _: Rule) -> Told | str | None:
         return None if is_known else "the log does not say how many steps to go"
     cause, end = root_cause(run), run.outcome
     early = end is not None and end.kind in _IN_ORDER and _is_short(run)
-    ending = line_shown("", end) if end is not None else None
-    if cause is None:
-        facts = {"where": _where(run), "why": "no line says why"}
-        return Told(facts, [ending], since=run.step) if early else None
-    if not _KINDS.get(cause.kind, early):
+    if not (early if cause is None else _KINDS.get(cause.kind, early)):
         return None
-    facts = {"where": _where(run), "why": cause.words}
-    shown, advice = [cause.line, ending], cause.advice or None
-    return Told(facts, shown, since=run.step, advice=advice)
+    lines = [line_shown("", end) if end is not None else None]
+    told = Told(
+        {"where": _where(run), "why": "no line says why"}, lines, since=run.step
+    )
+    if cause is None:
+        return told
+    facts, advice = {**told.facts, "why": cause.words}, cause.advice or None
+    return told._replace(facts=facts, evidence=[cause.line, *lines], advice=advice)
+
+
+def _where(run: Run) -> str:
+    total = run.total_steps
+    where = "" if total is None else " before its first step"
+    if run.step and total is not None:
+        where = f" at step {run.step} of {total}"
+    if run.step and not any(one.rows for one in run.sources.values()):
+        where += ", from which it had resumed"
+    return where
 
 
 def _is_short(run: Run) -> bool:
@@ -173,19 +180,6 @@ def _is_short(run: Run) -> bool:
         if state.first is not None and state.top is not None
     ]
     return total - (run.step or 0) > max(1.0, *gaps, 0.0)
-
-
-def _where(run: Run) -> str:
-    total = run.total_steps
-    if total is None:
-        where = ""
-    elif run.step:
-        where = f" at step {run.step} of {total}"
-    else:
-        where = " before its first step"
-    if run.step and not any(one.rows for one in run.sources.values()):
-        where += ", from which it had resumed"
-    return where
 
 
 _BEFORE = 20
@@ -216,19 +210,17 @@ def _reported(run: Run, path: str, error: Trouble) -> Told:
         "count": error.count,
         "text": one_line(first.text, 200),
     }
-    evidence = (f"{lines}: {one_line(first.text, 160)}", _cost(run, error.since))
+    evidence = (f"{lines}: {one_line(first.text, 160)}", _cost(run, error.since or 0))
     return Told(facts, evidence, since=error.since, step=error.step)
 
 
-def _cost(run: Run, since: int | None) -> str | None:
-    """Return how many samples a step has lost since the first error; None if unknown or none."""
+def _cost(run: Run, since: int) -> str:
+    """Return how many samples a step has lost since the first error; empty if unknown or none."""
     series = run.present("samples/count")
-    if series is None or since is None:
-        return None
-    at = bisect_right(series.steps, since)
-    before = series.values[bisect_left(series.steps, since - _BEFORE) : at]
-    after = series.values[at:]
+    counts = {} if series is None else series.since(since - _BEFORE)
+    before = [count for step, count in counts.items() if step <= since]
+    after = [count for step, count in counts.items() if step > since]
     if not before or not after or min(after) >= median(before):
-        return None
-    now = f"{after[-1]:,.0f} at step {series.steps[-1]}"
+        return ""
+    now = f"{after[-1]:,.0f} at step {max(counts)}"
     return f"samples a step: {median(before):,.0f} before, {now}"

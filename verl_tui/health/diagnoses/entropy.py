@@ -14,7 +14,7 @@ from verl_tui.health.diagnoses.dead_groups import NO_SPREAD, SHARES
 from verl_tui.health.diagnoses.diagnosis import InBlocks, Shown, Told, diagnosis
 from verl_tui.health.exemptions import has_learnt_at_once
 from verl_tui.health.finding import number
-from verl_tui.health.reward import SOLVED
+from verl_tui.health.reward import SOLVED, parts_solved
 
 if TYPE_CHECKING:
     from verl_tui.health.conditions.windows import Blocks, Flags
@@ -56,12 +56,14 @@ risen by a twentieth: heuristic.
 
 
 @diagnosis("entropy-collapse", "entropy", "reward")
-def entropy_collapse(context: RuleContext, _: Rule) -> InBlocks:
+def entropy_collapse(context: RuleContext, _: Rule) -> InBlocks | str:
     """Find entropy that halves and nears 0 over a stretch in which the reward gains nothing; with a
-    rising reward it would be convergence.
+    rising reward, or once a task is solved, it would be convergence.
     """
+    if done := parts_solved(context):
+        return done
     keys = (context.indicators["entropy"], context.indicators["reward"])
-    return InBlocks(keys, _find_collapse, needs=7)
+    return InBlocks(keys, _find_collapse, needs=7, lasts=False)
 
 
 def _find_collapse(blocks: Blocks, of: InBlocks) -> Shown:
@@ -117,24 +119,16 @@ def dead(context: RuleContext, _: Rule) -> Told | str | None:
     """Find that there is neither entropy nor anything to learn from, below the reward's top."""
     keys = (context.indicators[id] for id in ("entropy", "reward"))
     entropy, reward = map(context.known, keys)
-    if entropy is None or reward is None or len(entropy) < 2 * _DEAD:
-        return f"needs {2 * _DEAD} points, has {len(entropy or ())}"
+    if entropy is None or reward is None:
+        return "no values so far"
+    if len(entropy) < 2 * _DEAD:
+        return f"needs {2 * _DEAD} points, has {len(entropy)}"
     high = np.flatnonzero(~(abs(np.array(entropy.values)) <= _NIL))
     start = int(high.max(initial=-1)) + 1
     is_done = reward.highest > 1 or reward.values[-1] >= SOLVED
-    if is_done or start > len(entropy) - _DEAD or has_learnt_at_once(context, ""):
-        return None
-    ids = ("grad_norm", "reward_std")
-    norm, spread = (_most(context, context.indicators.get(id)) for id in ids)
-    shares = context.finite(context.first_key(SHARES), _DEAD)
-    ends = (context.names.get(f"critic/advantages/{end}") for end in ("max", "min"))
-    advantage = max(_most(context, end) for end in ends)
-    why = ""
-    if min(shares, default=0.0) >= 1 or min(spread, advantage) <= NO_SPREAD:
-        why = "all answers to a prompt have the same score"
-    if norm <= NO_SPREAD:
-        why = "the gradient norm is 0"
-    if not why:
+    lives = is_done or start > len(entropy) - _DEAD
+    why = None if lives or has_learnt_at_once(context, "") else _why_dead(context)
+    if why is None:
         return None
     # When it was certain depends on what else was logged by then: the history has its fall.
     return Told(
@@ -144,6 +138,19 @@ def dead(context: RuleContext, _: Rule) -> Told | str | None:
         key=entropy.key,
         certain=False,
     )
+
+
+def _why_dead(context: RuleContext) -> str | None:
+    """Return why nothing can change the policy any more, None where it may change."""
+    if _most(context, context.indicators.get("grad_norm")) <= NO_SPREAD:
+        return "the gradient norm is 0"
+    spread = _most(context, context.indicators.get("reward_std"))
+    shares = context.finite(context.first_key(SHARES), _DEAD)
+    ends = (context.names.get(f"critic/advantages/{end}") for end in ("max", "min"))
+    advantage = max(_most(context, end) for end in ends)
+    if min(shares, default=0.0) >= 1 or min(spread, advantage) <= NO_SPREAD:
+        return "all answers to a prompt have the same score"
+    return None
 
 
 def _most(context: RuleContext, key: str | None) -> float:

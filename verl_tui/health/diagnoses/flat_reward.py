@@ -123,10 +123,7 @@ def _find(blocks: Blocks, of: InBlocks) -> Shown:
         if len(levels) < 4 or abs(levels).max() > _HUGE:
             continue
         line = _line(levels, _known(blocks.errors[0], at))
-        best = means(levels[_FIRST:], _NEWEST)[_NEWEST - 1 :].max(initial=-np.inf)
-        error = line.own * math.sqrt(1 / _FIRST + 1 / _NEWEST)
-        gained = best - levels[:_FIRST].mean() > _HUMP * error
-        if gained or line.change >= _GAINS * line.alone:
+        if _gained(levels, line):
             lasts[at:] = False
             break
         if all(trend(_known(one, at)).t < _GAINS for one in others):
@@ -233,6 +230,16 @@ def _line(levels: Numbers, within: Numbers) -> _Line:
     alone = noise * (count - 1) / math.sqrt(spread)
     error = alone * math.sqrt((1 + shared) / (1 - shared))
     return _Line(mean, slope * (count - 1), error, alone, own)
+
+
+def _gained(levels: Numbers, line: _Line) -> bool:
+    """Return whether a reward has gained: over all, for a time, or at once behind its first
+    points.
+    """
+    best = means(levels[_FIRST:], _NEWEST)[_NEWEST - 1 :].max(initial=-np.inf)
+    error = line.own * math.sqrt(1 / _FIRST + 1 / _NEWEST)
+    is_hump = bool(best - levels[:_FIRST].mean() > _HUMP * error)
+    return is_hump or line.change >= _GAINS * line.alone
 
 
 _FLAT_T = 2.0

@@ -63,8 +63,7 @@ def _found(context: RuleContext) -> Told | str | None:
     if context.state is State.WAITING:
         return _before_the_first(context)
     own = _by_own_clock(run)
-    is_open = run.outcome is None and root_cause(run) is None
-    if context.state is State.ENDED and is_open and own > max(_WAITS, patience(run)):
+    if own > max(_WAITS, patience(run)) and _is_cut(context):
         return _stalled(context, own, "the log ends with ")
     if context.state is not State.STALLED:
         return _no_hang(context) or None
@@ -73,6 +72,12 @@ def _found(context: RuleContext) -> Told | str | None:
         return _stalled(context, _quiet(context))
     facts = {"process": holder.words}  # nothing is wrong with it
     return Told(facts, case="stopped", since=run.step, severity=Severity.WARNING)
+
+
+def _is_cut(context: RuleContext) -> bool:
+    """Return whether a log ends without a word."""
+    is_open = context.run.outcome is None and root_cause(context.run) is None
+    return context.state is State.ENDED and is_open
 
 
 def _waits(context: RuleContext, wait: RootCause) -> Told:
@@ -118,9 +123,9 @@ def _stalled(context: RuleContext, quiet: float, head: str = "") -> Told:
         (
             line,
             compared if why else "",
+            *(() if head else _signs(context)),
             signs_of_life.phase(run),
             longest,
-            *(() if head else _signs(context)),
         ),
         case=case,
         since=run.step,
@@ -134,12 +139,7 @@ def _before_the_first(context: RuleContext) -> Told | str:
     """
     run, now = context.run, context.now
     sign, phase = signs_of_life.evidence(run, now), signs_of_life.phase(run)
-    stages = [one.stage.text for one in run.sources.values() if one.stage] or [""]
-    allowed = next(
-        start
-        for start in _STARTS
-        if any(text.startswith(tuple(start["stages"])) for text in stages)
-    )
+    allowed = _allowed(run)
     is_fresh = sign is not None and now - (sign.latest or now) <= _FRESH_LOG
     quiet = _unchanged(context)
     if sign is None or not is_fresh or quiet <= allowed["seconds"] or doubt(run, now):
@@ -147,6 +147,16 @@ def _before_the_first(context: RuleContext) -> Told | str:
     words = f"{minutes(allowed['seconds'])} are allowed: {allowed['why']}"
     evidence = (f"alive: {sign.words}", phase, words)
     return Told({"quiet": minutes(quiet)}, evidence, case="begins")
+
+
+def _allowed(run: Run) -> dict[str, Any]:
+    """Return how long a start may be silent, by the last stages of its logs."""
+    stages = [one.stage.text for one in run.sources.values() if one.stage] or [""]
+    return next(
+        start
+        for start in _STARTS
+        if any(text.startswith(tuple(start["stages"])) for text in stages)
+    )
 
 
 def _quiet(context: RuleContext) -> float:
@@ -222,15 +232,8 @@ def _signs(context: RuleContext) -> Sequence[str]:
                 else ""
             )
             log = f"the log is silent{but}: last written {minutes(quiet)} ago"
-    work, reading = signs_of_life.gpus_work(run, now), run.gpus
-    gpus = "GPU activity was not measured; used memory proves nothing"
-    if work is not None and reading is not None:
-        known = [one.utilization for one in reading.gpus if one.utilization is not None]
-        held += [] if work else ["GPUs are idle"]
-        gpus = (
-            f"this machine's GPUs {'work' if work else 'are idle'}: {min(known):.0f}–"
-            f"{max(known):.0f}% (if the run is on this machine)"
-        )
+    work, gpus = _gpus(context)
+    held += ["GPUs are idle"] if work is False else []
     alive = signs_of_life.evidence(run, now)
     return (
         f"{len(held)} of 3 signs held: {', '.join(held)}",
@@ -238,3 +241,13 @@ def _signs(context: RuleContext) -> Sequence[str]:
         log,
         gpus,
     )
+
+
+def _gpus(context: RuleContext) -> tuple[bool | None, str]:
+    """Return whether this machine's GPUs work, None where that is unknown, and it in words."""
+    work, reading = signs_of_life.gpus_work(context.run, context.now), context.run.gpus
+    if work is None or reading is None:
+        return None, "GPU activity was not measured; used memory proves nothing"
+    known = [one.utilization for one in reading.gpus if one.utilization is not None]
+    words = f"{'work' if work else 'are idle'}: {min(known):.0f}–{max(known):.0f}%"
+    return work, f"this machine's GPUs {words} (if the run is on this machine)"

@@ -23,8 +23,12 @@ from verl_tui.runs.views.state import State
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
+    import re
+    from collections.abc import Iterator, Sequence
+
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
+    from verl_tui.records import Event
     from verl_tui.runs.troubles import Trouble
 
 _KILLED = pattern(
@@ -76,15 +80,7 @@ def host_memory(context: RuleContext, rule: Rule) -> Told | str | None:
         if _KILLED.search(trouble.last.text)
     ]
     if killed:
-        event = killed[-1]
-        used = _OF.search(event.text)
-        return Told(
-            {"used": f": {used[1]} of {used[2]} GB were in use" if used else ""},
-            [f"line {one.line}: {one_line(one.text, 160)}" for one in killed[-3:]],
-            case="killed",
-            since=event.step,
-            step=run.step if event.step is None else event.step,
-        )
+        return _killed(killed, run.step)
     found = run.present(context.first_key((*_USED, *_SHARE)))
     if found is None:
         return "the log has no memory of the host"
@@ -94,6 +90,19 @@ def host_memory(context: RuleContext, rule: Rule) -> Told | str | None:
     if growth is None or context.state is State.FINISHED:
         return None
     return _filling(context, growth)
+
+
+def _killed(events: Sequence[Event], step: int | None) -> Told:
+    """Return that Ray has killed workers by some lines, at the last one's step or else now."""
+    event = events[-1]
+    used = _OF.search(event.text)
+    return Told(
+        {"used": f": {used[1]} of {used[2]} GB were in use" if used else ""},
+        [f"line {one.line}: {one_line(one.text, 160)}" for one in events[-3:]],
+        case="killed",
+        since=event.step,
+        step=step if event.step is None else event.step,
+    )
 
 
 def _filling(context: RuleContext, growth: MemoryGrowth) -> Told | None:
@@ -186,13 +195,7 @@ def disk_filling(context: RuleContext, rule: Rule) -> Told | str | None:
     """Find the disk that will be full first, within a day, or that has too little room for a
     checkpoint.
     """
-    disks = [
-        _disk(context, path, trouble)
-        for path, state in context.run.sources.items()
-        for trouble in state.troubles
-        if (state.step or 0) - (trouble.step or 0) <= rule.window
-        if _LINE.search(trouble.last.text)
-    ]
+    disks = [*_disks(context, rule.window)]
     if not disks:
         return "no raylet calls a disk almost full"
     seconds, free, told = min(disks, key=lambda disk: disk[:2])
@@ -202,23 +205,32 @@ def disk_filling(context: RuleContext, rule: Rule) -> Told | str | None:
     return told._replace(severity=_near(context, seconds))
 
 
+def _disks(context: RuleContext, window: int) -> Iterator[tuple[float, float, Told]]:
+    """Yield the disks that were called almost full within the last steps."""
+    for path, state in context.run.sources.items():
+        for trouble in state.troubles:
+            lines = [_LINE.search(one.text) for one in (trouble.first, trouble.last)]
+            is_recent = (state.step or 0) - (trouble.step or 0) <= window
+            known = [*filter(None, lines)]
+            if is_recent and known:
+                yield _disk(context, path, trouble, known[0], known[-1])
+
+
 def _disk(
-    context: RuleContext, path: str, trouble: Trouble
+    context: RuleContext,
+    path: str,
+    trouble: Trouble,
+    first: re.Match[str],
+    last: re.Match[str],
 ) -> tuple[float, float, Told]:
     """Return the seconds until a disk is full at the rate since Ray's first line, infinite if it
     does not fill up, the GB left, and both in words.
     """
     ends = trouble.first, trouble.last
-    first, last = (_LINE.search(one.text) for one in ends)
-    assert last is not None
     unit = 1.0 if last["gb"] else _GB
-    free, every = float(last["free"]) / unit, float(last["all"]) / unit
-    before = float(first["free"]) / unit if first is not None else free
-    clocks = [one.clock for one in ends if one.clock is not None]
-    took = (clocks[1] - clocks[0]) % _AHEAD if len(clocks) > 1 else 0.0
-    steps = (ends[1].step or 0) - (ends[0].step or 0)
-    if steps > 0 and context.pace is not None:
-        took = steps * context.pace.seconds
+    sizes = (last["free"], first["free"], last["all"])
+    free, before, every = (float(size) / unit for size in sizes)
+    took = _took(context, *ends)
     seconds = free / (before - free) * took if took and before > free else inf
     where = last["folder"] + (f" {ends[1].where}" if ends[1].where else "")
     told = Told(
@@ -233,3 +245,13 @@ def _disk(
         step=context.run.step,
     )
     return seconds, free, told
+
+
+def _took(context: RuleContext, first: Event, last: Event) -> float:
+    """Return the seconds between two lines, by steps where some lie between; 0 where unknown."""
+    steps = (last.step or 0) - (first.step or 0)
+    if steps > 0 and context.pace is not None:
+        return steps * context.pace.seconds
+    if first.clock is None or last.clock is None:
+        return 0.0
+    return float((last.clock - first.clock) % _AHEAD)

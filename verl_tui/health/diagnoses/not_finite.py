@@ -13,7 +13,7 @@ from verl_tui.patterns import NamePattern
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.health.conditions.windows import Flags, Places
     from verl_tui.health.guide import Rule
@@ -63,9 +63,10 @@ def not_finite(context: RuleContext, rule: Rule) -> FindingHistory:
     run = context.run
     read = [_read(context, key, rule.window) for key in run.odd]
     broken = [one for one in filter(None, read) if one.stretches]
-    if run.indicators.get("reward") in set(run.keys) - {one.key for one in broken}:
+    whole = run.indicators.get("reward")
+    if whole is not None and all(one.key != whole for one in broken):
         broken = [one for one in broken if not _PART.fullmatch(one.key)]
-    now = _told([one for one in broken if one.recent])
+    now = _told(broken)
     if read.count(None) == len(run.keys):
         now = "no metric ever had a value"
     return FindingHistory(now, _breaches(broken, rule.window))
@@ -119,14 +120,14 @@ def _places(odd: Flags, *, needed: bool) -> Places | None:
     return np.flatnonzero(odd & np.logical_or.accumulate(~odd))
 
 
-def _told(broken: list[_Broken]) -> Told | str | None:
+def _told(seen: Sequence[_Broken]) -> Told | str | None:
+    broken = [one for one in seen if one.recent]
     if not broken:
         return None
     broken.sort(key=lambda one: (math.isfinite(one.newest), one.since))
     worst, *others = broken
     is_told = worst.since in worst.recent[:_MOST_STEPS]
     alike = f"; the same holds for {counted(len(others), 'other metric')}"
-    rest = [one.key for one in broken[_MOST_NAMED:]]
     return Told(
         {
             "was": "was" if math.isfinite(worst.newest) else "is",
@@ -134,17 +135,19 @@ def _told(broken: list[_Broken]) -> Told | str | None:
             "first": "" if is_told else f", first at step {worst.since}",
             "others": alike if others else "",
         },
-        [
-            *(
-                f"{one.key}: {one.words}; newest {one.newest:.3g} at step {one.step}"
-                for one in broken[:_MOST_NAMED]
-            ),
-            f"and {len(rest)} more: {', '.join(rest[:20])}" if rest else "",
-        ],
+        _evidence(broken),
         since=worst.since,
         step=max(one.step for one in broken),
         key=worst.key,
     )
+
+
+def _evidence(broken: Sequence[_Broken]) -> Iterator[str]:
+    for one in broken[:_MOST_NAMED]:
+        yield f"{one.key}: {one.words}; newest {one.newest:.3g} at step {one.step}"
+    rest = [one.key for one in broken[_MOST_NAMED:]]
+    if rest:
+        yield f"and {len(rest)} more: {', '.join(rest[:20])}"
 
 
 def _breaches(seen: Iterable[_Broken], window: int) -> Sequence[Breach]:

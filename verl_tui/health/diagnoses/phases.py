@@ -178,10 +178,6 @@ def one_phase(context: RuleContext, rule: Rule) -> Told | str | None:
         return None
     part = long[-1]  # of phases within each other the innermost
     each = f", {number(part.each)} s in each of {part.times} steps"
-    cases = WORDS["one-phase"]["phase"]
-    case = next(one for one in cases if re.search(one["match"], part.name))
-    name, value = run.config.find(case["settings"]) or (case["settings"][0], None)
-    setting = name if value is None else f"{name}: {value}"
     rare = each if part.times < count else ""
     return Told(
         {**part._asdict(), "whole": found.whole, "rare": rare},
@@ -192,8 +188,17 @@ def one_phase(context: RuleContext, rule: Rule) -> Told | str | None:
         ],
         step=found.steps[-1],
         key=part.key,
-        advice=filled(case["advice"], {"setting": setting}),
+        advice=_advice(run, part.name),
     )
+
+
+def _advice(run: Run, name: str) -> str:
+    """Return what to do about a long phase, with the setting in force."""
+    cases = WORDS["one-phase"]["phase"]
+    case = next(one for one in cases if re.search(one["match"], name))
+    stated = run.config.find(case["settings"])
+    shown = case["settings"][0] if stated is None else f"{stated[0]}: {stated[1]}"
+    return filled(case["advice"], {"setting": shown})
 
 
 def _is_long(run: Run, rule: Rule, found: Breakdown, part: StepPart) -> bool:

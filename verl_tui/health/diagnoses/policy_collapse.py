@@ -76,6 +76,7 @@ class _Sign(NamedTuple):
     """A few words."""
     words: str
     """The same with how much."""
+    of_kl: bool = False
 
 
 def _watches(points: Column, share: float) -> Sequence[tuple[_Around, Judged]]:
@@ -112,13 +113,17 @@ def policy_collapse(context: RuleContext, rule: Rule) -> FindingHistory | str:
                 if breach.cleared is None and not isinstance(now, Told):
                     now = _fallen(context, reward, watch, step)
         now = now or watch.needs
-    # Of several that saw the same fall the first counts.
+    return FindingHistory(now, _different(found)[-KEPT_BREACHES:])
+
+
+def _different(found: Sequence[Breach]) -> Sequence[Breach]:
+    """Return the breaches, of several that saw the same fall the first."""
     breaches: list[Breach] = []
     for breach in sorted(found, key=lambda one: (one.raised, one.since)):
         until = breaches[-1].cleared if breaches else -1
         if until is not None and breach.since > until:
             breaches.append(breach)
-    return FindingHistory(now, breaches[-KEPT_BREACHES:])
+    return breaches
 
 
 def _fallen(
@@ -130,15 +135,14 @@ def _fallen(
     edge, facts = watch.open.since, watch.spell.facts
     around = _Around(_PAST, _WRECK)
     signs = _signs(context, reward, edge, around)
-    if not any(" × " in one.brief for one in signs):
+    if not any(one.of_kl for one in signs):
         signs = _signs(context, reward, edge, around._replace(out=1))
-    kls = [one for one in signs if " × " in one.brief]
-    shown = [*kls[:1], *(one for one in signs if one not in kls)]
+    brief = [one.brief for one in signs if one is signs[0] or not one.of_kl]
     return Told(
         {
             "level": facts["level"],
             "foot": facts.get("foot", reward.values[-1]),
-            "signs": ", ".join(one.brief for one in shown),
+            "signs": ", ".join(brief),
         },
         [one.words for one in signs],
         case="kl-term" if weak_kl_term(context.run) else "",
@@ -222,6 +226,7 @@ def _departure(
         strong,
         f"{label} {times} from step {since}",
         f"{label} ({kl.key}) is up to {words}",
+        of_kl=True,
     )
 
 

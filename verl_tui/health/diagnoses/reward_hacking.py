@@ -4,6 +4,7 @@ worse; and samples that begin to repeat themselves.
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,12 @@ from verl_tui.health.diagnoses.diagnosis import (
 )
 from verl_tui.health.finding import Severity, number
 from verl_tui.health.inputs import column_of
-from verl_tui.health.reward import gaining_components, has_learnt, right_or_wrong
+from verl_tui.health.reward import (
+    gaining_components,
+    has_learnt,
+    no_part_lost,
+    right_or_wrong,
+)
 from verl_tui.indicators import validation_keys
 
 if TYPE_CHECKING:
@@ -119,40 +125,28 @@ def _cost(blocks: Blocks, of: InBlocks, i: int, size: int) -> _Sign:
     """Return where a figure is down to 60% of its best while the reward has risen, by means of so
     many blocks.
     """
-    low, high, errors = blocks.lowest[i], blocks.highest[i], blocks.errors
+    low, high = blocks.lowest[i], blocks.highest[i]
     # Scales end at 0, or at −1 where they reach below 0 and stay within −1 and 1.
     floor = -1.0 * ((low >= -1.0) & (low < 0.0) & (high <= 1.0))
-    lasts = np.zeros(blocks.size, bool)
     if not (blocks.known[i] - floor <= _LEFT * (high - floor)).any():
-        return lasts, lambda *_: Told({})
+        return np.zeros(blocks.size, bool), lambda *_: Told({})
     now, reward = _means(blocks.levels[i], size), _means(blocks.levels[0], size)
     places, best = _best(now, size)
     then = reward[places]
-    error = _usual_error(errors[i])
-    error = np.where(np.isnan(error), noise(blocks.levels[i]), error)
+    error, beside = (math.sqrt(2 / size) * _usual_error(blocks, k) for k in (i, 0))
     left = np.where(high <= 0, _BOTTOM, _LEFT)
     found = (best > floor) & (now - floor <= left * (best - floor))
     # Of a scale that ends somewhere below 0 no share is known: the gain before it must be gone.
     gained = np.where(low < floor, best - low, 0.0)
-    found &= best - now >= np.maximum(
-        _SURE_LOSS * error * np.sqrt(2 / size), (1 - _LEFT) * gained
-    )
-    sure = _SURE_RISE * _usual_error(errors[0]) * np.sqrt(2 / size)
+    found &= best - now >= np.maximum(_SURE_LOSS * error, (1 - _LEFT) * gained)
     least = _LEAST_RISE * np.maximum(abs(reward), abs(then))
-    found &= reward - then >= np.maximum(sure, least)
-    begins = found.copy()
-    held = -1
-    for at in range(blocks.size) if begins.any() else ():
-        if held < 0 and begins[at]:
-            held = at
-        elif held >= 0:
-            back = blocks.levels[i, at] - floor[at] > _BACK * (best[held] - floor[at])
-            if back or blocks.levels[0, at] <= then[held]:
-                held = -1
-        lasts[at] = held >= 0
+    found &= reward - then >= np.maximum(_SURE_RISE * beside, least)
+    begun = np.maximum.accumulate(np.where(found, np.arange(blocks.size), -1))
+    back = blocks.levels[i] - floor > _BACK * (best[begun] - floor)
+    lasts = (begun >= 0) & ~back & ~(blocks.levels[0] <= then[begun])
 
     def told(at: int, newest: int) -> Told:
-        start = at - int(np.argmax(begins[at::-1]))
+        start = begun[at]
         level = float(blocks.known[i, newest])
         near = best[start] - _NEAR * (best[start] - now[start])
         high_at = np.flatnonzero(blocks.levels[i, places[start] : start] >= near)
@@ -181,12 +175,15 @@ def _means(levels: Numbers, size: int) -> Numbers:
     return found
 
 
-def _usual_error(errors: Numbers) -> Numbers:
-    """Return the usual error of levels up to each block, nan where none is known."""
+def _usual_error(blocks: Blocks, i: int) -> Numbers:
+    """Return the usual error of levels up to each block by the points within blocks, else by the
+    differences of neighbours.
+    """
+    errors = blocks.errors[i]
     squares = np.where(np.isnan(errors), 0.0, np.square(np.minimum(errors, 1e100)))
     with np.errstate(invalid="ignore"):
-        found: Numbers = np.sqrt(np.cumsum(squares) / np.cumsum(~np.isnan(errors)))
-    return found
+        found = np.sqrt(np.cumsum(squares) / np.cumsum(~np.isnan(errors)))
+    return np.where(np.isnan(found), noise(blocks.levels[i]), found)
 
 
 def _best(levels: Numbers, gap: int) -> tuple[Places, Numbers]:
@@ -275,13 +272,18 @@ _OF_SAMPLES = {
 """Figure -> its title, and the least change in its own unit (shares): heuristic."""
 _SCORES = 100
 """Newest steps with samples that show whether answers are right or wrong."""
+_NO_PART_LOST = (
+    ", although the reward has gained and no part of it has fallen: the repetition may be what the "
+    "task asks for"
+)
 _LEARNT = ", although more answers are right than before: the repetition may follow the answer"
 
 
 @diagnosis("repetition")
 def repetition(context: RuleContext, rule: Rule) -> FindingHistory | str:
     """Find a repetition rate up, or n-gram entropy down, far beyond their usual spread; information
-    where answers had become better.
+    where answers had become better, or where a reward of several parts had gained without losing
+    any.
     """
     judged = []
     for name, (title, way) in _OF_SAMPLES.items():
@@ -326,4 +328,6 @@ def _remark(severity: Severity, context: RuleContext) -> tuple[Severity, str]:
     is_right = right_or_wrong(score[-_SCORES:], spread[-_SCORES:])
     if len(score) == len(spread) and is_right and has_learnt(score):
         return Severity.INFO, _LEARNT
+    if no_part_lost(context):
+        return Severity.INFO, _NO_PART_LOST
     return severity, ""

@@ -23,7 +23,7 @@ from verl_tui.indicators import validation_keys
 from verl_tui.means import finite
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
@@ -130,9 +130,7 @@ def resume_lost(context: RuleContext, _: Rule) -> Told | str | None:
     moved = [one for one in around if _differ(one.start, one.before)]
     if not moved or not all(map(_Levels.is_back, moved)):
         return None
-    stated = run.config.find(_LOADS)
-    loads = stated is not None and str(stated[1]).strip().lower() not in _NOT
-    if moved[0].start is moved[0].after and not loads:
+    if moved[0].start is moved[0].after and not _is_to_load(run):
         return None  # started anew, maybe on purpose
     return Told(
         {"levels": "; ".join(one.words for one in moved)},
@@ -144,6 +142,12 @@ def resume_lost(context: RuleContext, _: Rule) -> Told | str | None:
         step=run.step,
         key=moved[0].key,
     )
+
+
+def _is_to_load(run: Run) -> bool:
+    """Return whether settings say that a start goes on from a checkpoint."""
+    stated = run.config.find(_LOADS)
+    return stated is not None and str(stated[1]).strip().lower() not in _NOT
 
 
 def _levels(run: Run, keys: Iterable[str | None], restart: int) -> Iterator[_Levels]:
@@ -196,10 +200,15 @@ def weights_not_synced(context: RuleContext, rule: Rule) -> FindingHistory | str
     scores = [one for one in known if len(one) >= rule.count]
     if not scores:
         return f"needs {rule.count} validations"
+    return _history(scores, learning, rule.count)
+
+
+def _history(scores: Sequence[Series], learning: Series, count: int) -> FindingHistory:
+    """Look at the validations one after the other."""
     found: list[Breach] = []
     now = None
     for step in sorted({step for one in scores for step in one.steps}):
-        now = _same(scores, learning, step, rule.count)
+        now = _same(scores, learning, step, count)
         held = open_breach(found)
         if now is not None and held is None:
             message = filled(WORDS["weights-not-synced"]["message"], now.facts)
@@ -215,26 +224,21 @@ def _same(
     """Return that no score has changed over the last validations up to a step; None where one has,
     where all may be chance, or nothing was learnt.
     """
-    seen = [(one, bisect_right(one.steps, step)) for one in scores]
-    lately = {one: one.values[n - count : n] for one, n in seen if n >= count}
-    if not lately or any(len({*values}) > 1 for values in lately.values()):
+    seen = {one: bisect_right(one.steps, step) for one in scores}
+    known = {one: one.values[:n] for one, n in seen.items() if n >= count}
+    lately = [len({*values[-count:]}) for values in known.values()]
+    if max(lately, default=2) > 1:
         return None
-    places = dict(seen)
-    times = {one: _times(one.values[: places[one]]) for one in lately}
-    told = [
-        one
-        for one, values in lately.items()
-        if _is_no_chance(values[-1], times[one], places[one])
-    ]
-    if not told:
+    times = {one: _times(values) for one, values in known.items()}
+    first = _unlikely(known, times)
+    if first is None:
         return None
-    first = told[0]
-    since = first.steps[places[first] - times[first]]
+    since = first.steps[seen[first] - times[first]]
     start = bisect_right(learning.steps, since)
     rates = learning.values[start : bisect_right(learning.steps, step)]
     if min(rates, default=0.0) <= 0:
         return None
-    value = repr(lately[first][-1])
+    value = repr(known[first][-1])
     return Told(
         {"key": first.key, "since": since, "value": value, "times": times[first]},
         [
@@ -245,6 +249,16 @@ def _same(
         step=step,
         key=first.key,
     )
+
+
+def _unlikely(
+    known: Mapping[Series, Sequence[float]], times: Mapping[Series, int]
+) -> Series | None:
+    """Return the first score that came too often in a row to be chance."""
+    for one, values in known.items():
+        if _is_no_chance(values[-1], times[one], len(values)):
+            return one
+    return None
 
 
 def _times(values: Sequence[float]) -> int:
