@@ -31,10 +31,9 @@ from verl_tui.runs.histograms import Histograms
 from verl_tui.runs.life import LostTime
 from verl_tui.runs.logged_metrics import LoggedMetrics
 from verl_tui.runs.samples import Samples
-from verl_tui.runs.settings import RunSettings
+from verl_tui.runs.settings import RunSettings, planned_steps
 from verl_tui.runs.source_state import SourceState
 from verl_tui.runs.table import Table, precedence
-from verl_tui.runs.total_steps import planned_steps
 from verl_tui.times import dated
 from verl_tui.trainers import differences
 
@@ -165,7 +164,7 @@ class Run(LoggedMetrics):
     @cached_by_revision
     def _planned_steps(self) -> int | None:
         lengths = filter(None, [one.per_epoch for one in self.sources.values()][::-1])
-        return planned_steps(self.config, self.series, next(lengths, None))
+        return planned_steps(self.config, next(lengths, None))
 
     def present(self, key: str | None) -> Series | None:
         """Return the values up to the run's `end`, None where the log has none."""

@@ -92,10 +92,6 @@ class RunSettings:
         self.revision += 1
         self._merge()
 
-    def origin(self, key: str) -> str:
-        """Return where the value that holds was read, empty for a key that no source states."""
-        return self.origins.get(key, "")
-
     def statements(self, key: str) -> Iterator[tuple[str, Any]]:
         """Yield the value of a setting in each source, the most trusted first."""
         for origin in self._trusted():
@@ -217,19 +213,35 @@ NAMES = {
 
 def batch_size(settings: RunSettings) -> int | None:
     """Return how many responses a step works on, None where the settings do not state it."""
-    return _product(_size(settings, "prompts"), _size(settings, "responses"))
+    prompts, responses = (_size(settings, what) for what in ("prompts", "responses"))
+    return prompts and responses and prompts * responses
 
 
 def gpu_count(settings: RunSettings) -> int | None:
     """Return how many GPUs the trainer has, None where the settings do not state it."""
-    one = settings.stated(NAMES["nodes"]) is None
-    return _product(_size(settings, "gpus"), 1 if one else _size(settings, "nodes"))
+    gpus, nodes = _size(settings, "gpus"), _size(settings, "nodes", unstated=1)
+    return gpus and nodes and gpus * nodes
 
 
-def _size(settings: RunSettings, what: str) -> int | None:
+def planned_steps(settings: RunSettings, per_epoch: int | None = None) -> int | None:
+    """Return the steps that the settings mean, None if they do not show them.
+
+    Args:
+        settings: Of the run.
+        per_epoch: Steps of one pass over the data, if the trainer states them; else by the size of
+            the data, of which an incomplete last batch is dropped, as verl does.
+    """
+    totals = (settings.values.get(key) for key in NAMES["total_steps"])
+    epochs = (settings.values.get(key) for key in NAMES["epochs"])
+    if (total := next(filter(None, map(as_whole_number, totals)), None)) is not None:
+        return total
+    passes = next(filter(None, map(number, epochs)), 0.0)
+    prompts, batch = _size(settings, "data"), _size(settings, "batch")
+    each = per_epoch or (prompts // batch if prompts and batch else 0)
+    # A part of a step is one, as Hugging Face's trainer counts.
+    return math.ceil(passes * each) if 0 < passes * each < 1e12 else None
+
+
+def _size(settings: RunSettings, what: str, unstated: int | None = None) -> int | None:
     found = settings.stated(NAMES[what])
-    return None if found is None else as_whole_number(found[1])
-
-
-def _product(one: int | None, other: int | None) -> int | None:
-    return None if one is None or other is None else one * other
+    return unstated if found is None else as_whole_number(found[1])
