@@ -134,7 +134,7 @@ def _held(
 ) -> Mapping[str, Against]:
     """Return the runs compared with the baseline."""
     from verl_tui.comparison.bands import BaselineError, hold
-    from verl_tui.comparison.run_lookup import UnknownRunError, all_meant
+    from verl_tui.runs.run_id import UnknownRunError, all_meant
 
     runs = monitor.runs.values()
     try:

@@ -141,7 +141,7 @@ def the_run(runs: Sequence[Run], named: str, option: str) -> Run:
     Raises:
         CommandError: None has that name, or several have.
     """
-    from verl_tui.comparison.run_lookup import UnknownRunError, find_run
+    from verl_tui.runs.run_id import UnknownRunError, find_run
 
     try:
         return find_run(runs, named)

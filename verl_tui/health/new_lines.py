@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from verl_tui.runs.run import Run
-    from verl_tui.runs.troubles import Trouble
+    from verl_tui.runs.source_state import Trouble
 
 _EARLIER, _LATER = 10, 3
 """Logged points by which they may begin before a finding, as windows blur when that began, and

@@ -27,10 +27,9 @@ from verl_tui.records import (
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.clock import Clock
 from verl_tui.runs.combined import RestartMark, continued, last_record, marks, outcome
-from verl_tui.runs.histograms import Histograms
 from verl_tui.runs.life import LostTime
 from verl_tui.runs.logged_metrics import LoggedMetrics
-from verl_tui.runs.samples import Samples
+from verl_tui.runs.samples import Histograms, Samples
 from verl_tui.runs.settings import RunSettings, planned_steps
 from verl_tui.runs.source_state import SourceState
 from verl_tui.runs.table import Table, precedence
