@@ -159,9 +159,7 @@ class Evaluation:
         if self.count:
             found[LENGTH] = self._length / self.count
         for name, (count, total) in self._extras.items():
-            free = name
-            while free in found or free in RESERVED:
-                free = f"extra_{free}"
+            free = f"extra_{name}" if name in RESERVED else name
             found[free] = total / count
         return found
 
