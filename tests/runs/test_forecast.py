@@ -172,6 +172,14 @@ def test_what_is_not_known_is_not_reported() -> None:
 # -- how many steps there are ----------------------------------------------------------------------
 
 
+def test_shares_of_epochs_tell_where_they_are_not_rounded() -> None:
+    settings = {"num_train_epochs": 2, "max_steps": -1}
+    for digits, total in ((20, 12764), (2, None)):
+        shares = [round(n / 6382, digits) for n in range(1, 30)]
+        run = training({"epoch": shares, "reward": [0.0] * 29}, settings=settings)
+        assert run.total_steps == total
+
+
 @pytest.mark.parametrize(
     ("occasions", "setting", "after", "due_at"),
     [

@@ -163,7 +163,11 @@ class Run(LoggedMetrics):
     @cached_by_revision
     def _planned_steps(self) -> int | None:
         lengths = filter(None, [one.per_epoch for one in self.sources.values()][::-1])
-        return planned_steps(self.config, next(lengths, None))
+        epochs = self.series("train/epoch") or self.series("epoch")
+        shares = (
+            zip(epochs.steps[-4:], epochs.values[-4:], strict=True) if epochs else ()
+        )
+        return planned_steps(self.config, next(lengths, None), shares)
 
     def present(self, key: str | None) -> Series | None:
         """Return the values up to the run's `end`, None where the log has none."""
