@@ -81,7 +81,7 @@ def test_what_is_no_formula_stays_as_it_is(text: str) -> None:
     assert cell(text) == text
 
 
-def test_a_shell_reads_pasted_words_as_they_were_and_no_terminal_obeys_them() -> None:
+def test_no_terminal_obeys_pasted_words() -> None:
     names = [
         b"plain",
         b"a b$c'd",
