@@ -73,7 +73,8 @@ class SampleFigures:
                 return ()
             last = self._make_room(sample.validation)
             evaluation = self._open[place] = Evaluation()
-        evaluation.add(sample)
+        group, response = sample.group or sample.prompt, sample.response
+        evaluation.add(sample.score, group, len(response), sample.extras, response)
         self._touched[place] = None
         return last
 

@@ -188,7 +188,8 @@ def _evaluated(file: DumpFile, limit: int) -> tuple[Evaluation, list[Unreadable]
             looked_at = evaluation.count < LOOKED_AT
             row = file.row(fact.index) if looked_at else None
             response = row.response if isinstance(row, Sample) else None
-            evaluation.add_fact(fact, response)
+            known = fact.score, fact.group, fact.length, fact.numbers
+            evaluation.add(*known, response)
     except OSError as error:
         flaws.append(Unreadable(1, why(error), ""))
     return evaluation, flaws
