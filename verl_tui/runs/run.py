@@ -411,6 +411,8 @@ class Run(LoggedMetrics):
 def _with_difference(rows: MetricRows) -> MetricRows:
     """Return rows with what a trainer logs only as the difference of two metrics in one record."""
     found = differences(rows.keys)
+    if not found:
+        return rows
     columns = rows.columns
     made = [[*map(sub, columns[more], columns[less])] for _, more, less in found]
     names = [name for name, _, _ in found]
