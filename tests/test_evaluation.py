@@ -7,7 +7,7 @@ import math
 import pytest
 
 from verl_tui.evaluation import Evaluation
-from verl_tui.records import Sample, SampleFacts
+from verl_tui.records import Sample
 
 ENGLISH = "First we add the two numbers, which gives twelve. Then we halve the sum and find that the answer is six. "
 
@@ -15,7 +15,8 @@ ENGLISH = "First we add the two numbers, which gives twelve. Then we halve the s
 def figures(*samples: Sample) -> dict[str, float]:
     evaluation = Evaluation()
     for sample in samples:
-        evaluation.add(sample)
+        group, response = sample.group or sample.prompt, sample.response
+        evaluation.add(sample.score, group, len(response), sample.extras, response)
     return evaluation.figures()
 
 
@@ -89,9 +90,7 @@ def test_variety() -> None:
 def test_of_a_part_only_whole_groups_count() -> None:
     evaluation = Evaluation()
     for group, score in [("a", 0.0), ("a", 1.0), ("a", 1.0), ("b", 1.0), ("b", 1.0)]:
-        evaluation.add_fact(
-            SampleFacts(0, score, group, 3, {}, validation=False), "yes"
-        )
+        evaluation.add(score, group, 3, {}, "yes")
     assert evaluation.figures()["dead_groups"] == 0.5
     assert evaluation.figures(whole=False)["dead_groups"] == 0.0
     assert evaluation.figures(whole=False)["count"] == 5

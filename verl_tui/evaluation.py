@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from verl_tui.distributions import Distribution
-    from verl_tui.records import Sample, SampleFacts
 
 PREFIX = "samples/"
 """Of figures from training samples; those from validation begin with `val_samples/`."""
@@ -86,33 +85,23 @@ class Evaluation:
         word by word.
         """
 
-    def add(self, sample: Sample) -> None:
-        """Take in a sample."""
-        self._add(
-            sample.score,
-            hash(sample.group or sample.prompt),
-            len(sample.response),
-            sample.extras,
-            sample.response,
-        )
-
-    def add_fact(self, fact: SampleFacts, response: str | None) -> None:
-        """Take in what is known of a sample.
-
-        Args:
-            fact: The sample without its text.
-            response: Its text; needed of the first `LOOKED_AT` only.
-        """
-        self._add(fact.score, hash(fact.group), fact.length, fact.numbers, response)
-
-    def _add(
+    def add(
         self,
         score: float | None,
-        group: int,
+        group: str | None,
         length: int,
         extras: Mapping[str, object],
         response: str | None,
     ) -> None:
+        """Take in what is known of a sample.
+
+        Args:
+            score: Its score.
+            group: The same for all samples of a prompt.
+            length: Characters of the response.
+            extras: Further fields.
+            response: Its text; needed of the first `LOOKED_AT` only.
+        """
         if response is not None and self.count < LOOKED_AT:
             self._add_text(response)
         self.count += 1
@@ -120,7 +109,7 @@ class Evaluation:
         # False for NaN, too. Whole numbers may be too large for a float: comparing them is safe.
         if score is not None and -_LARGEST < score < _LARGEST:
             self._scores.append(score)
-            self._prompts.append(group)
+            self._prompts.append(hash(group))
         for name, value in extras.items():
             if isinstance(value, _NUMBER) and -_LARGEST < value < _LARGEST:
                 self._add_extra(name, value)
@@ -159,9 +148,7 @@ class Evaluation:
         if self.count:
             found[LENGTH] = self._length / self.count
         for name, (count, total) in self._extras.items():
-            free = name
-            while free in found or free in RESERVED:
-                free = f"extra_{free}"
+            free = f"extra_{name}" if name in RESERVED else name
             found[free] = total / count
         return found
 

@@ -5,6 +5,7 @@ The ids are public and stable: rules, exporters and users' settings name them.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from functools import cache, lru_cache
 from types import MappingProxyType
@@ -231,9 +232,9 @@ def loss_alone(keys: Collection[str]) -> str | None:
     """Return the loss of a training without rewards, whose fall is what it learns; None where there
     are rewards, or none is known by its name.
     """
-    own = _own_keys(one_each(keys))
     if "reward" in resolve(keys):
         return None
+    own = _own_keys(one_each(keys))
     return next((own[name] for name in _LOSSES if name in own), None)
 
 
@@ -253,23 +254,18 @@ def _validation_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
     _, others = _of_trainers(keys)
     own = _own_keys(one_each([key for key in keys if key not in others]))
     ranked = sorted((rank, name) for name in own if (rank := _rank(name)) is not None)
-    if ranked and ranked[0][0] < len(_CORE):
-        ranked = [(rank, name) for rank, name in ranked if rank < len(_CORE)]
-    return tuple(own[name] for _, name in ranked)
+    core = [(rank, name) for rank, name in ranked if rank < len(_CORE)]
+    return tuple(own[name] for _, name in core or ranked)
 
 
 def factor(indicator: str, key: str) -> float:
     """Return what a key's values are to be multiplied with to be those of the indicator: -1 for a
     negated one, 0.01 for percents, mostly 1.
     """
-    known = [(form, times) for one, form, times in _factors() if one == indicator]
-    found = (
-        times
-        for form, times in known
-        for name in (key, modern(key))
-        if form.fullmatch(name)
-    )
-    return next(found, 1.0)
+    for one, form, times in _factors():
+        if one == indicator and (form.fullmatch(key) or form.fullmatch(modern(key))):
+            return times
+    return 1.0
 
 
 def _own_keys(keys: Collection[str]) -> dict[str, str]:
@@ -287,32 +283,23 @@ def _of_distributions(keys: Collection[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for stem, spread in spreads(keys).items():
         name = _SCORES.sub(r"\1rewards", modern(stem))
-        for one in (
-            name,
-            name.removesuffix("ies") + "y"
-            if name.endswith("ies")
-            else name.removesuffix("s"),
-        ):
-            for spelling in (one, f"{one}/mean", f"{one}_mean"):
-                found.setdefault(spelling, spread.line)
+        one = re.sub("ies$", "ys", name).removesuffix("s")
+        for spelling in (name, one):
+            for form in ("{}", "{}/mean", "{}_mean"):
+                found.setdefault(form.format(spelling), spread.line)
     return found
 
 
 @cache
 def _rank(name: str) -> int | None:
     """Return how good a validation score a name is, 0 for the best, None for what is no score."""
-    return next(
-        (
-            rank
-            for rank, form in enumerate((*_CORE, *_AUXILIARY))
-            if form.fullmatch(name)
-        ),
-        None,
-    )
+    ranks = enumerate((*_CORE, *_AUXILIARY))
+    return next((rank for rank, form in ranks if form.fullmatch(name)), None)
 
 
 Dialect = Literal["tutorial", "verl", "other"]
 
+_WRITERS: tuple[Dialect, ...] = ("tutorial", "verl", "other")
 _FORMS: dict[str, dict[Dialect, NamePattern]] = {
     kind: {whose: NamePattern("|".join(words.split())) for whose, words in row.items()}
     for kind, row in toml_table(__file__, "dialects.toml").items()
@@ -335,17 +322,13 @@ def _by_names(keys: Collection[str]) -> Dialect:
     count = Counter(evidence for key in one_each(keys) for evidence in _evidence(key))
     if count["verl", True]:
         return "verl"
-    tutorial = count["tutorial", True]
-    other = count["other", True]
-    if tutorial or other:
-        return "tutorial" if tutorial > other else "other"
-    verl, tutorial, other = (
-        count[name, False] for name in ("verl", "tutorial", "other")
-    )
-    if tutorial > max(verl, other):
-        return "tutorial"
-    if verl > max(tutorial, other):
-        return "verl"
+    for clear in (True, False):
+        most = max(
+            count["tutorial", clear], count["verl", clear], count["other", clear]
+        )
+        theirs = [whose for whose in _WRITERS if most and count[whose, clear] == most]
+        if theirs:
+            return theirs[0] if len(theirs) == 1 else "other"
     return "other"
 
 

@@ -22,13 +22,12 @@ from compared_runs import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verl_tui.comparison.as_data import as_csv, as_data
-from verl_tui.comparison.as_text import as_markdown, as_text
 from verl_tui.comparison.compare import measured_differently
 from verl_tui.comparison.differences import SEEDS, WITHIN_RUN
-from verl_tui.comparison.run_lookup import UnknownRunError, all_meant, find_run
 from verl_tui.comparison.statistics import deviation
+from verl_tui.comparison.written import as_csv, as_data, as_markdown, as_text
 from verl_tui.means import mean
+from verl_tui.runs.run_id import UnknownRunError, all_meant, find_run
 
 if TYPE_CHECKING:
     from verl_tui.comparison.compare import Comparison

@@ -9,7 +9,7 @@ import pytest
 
 from verl_tui.comparison.compare import Comparison, compare
 from verl_tui.comparison.outcomes import KINDS, MeasuredRun, incomparable
-from verl_tui.comparison.setting_differences import differing_settings
+from verl_tui.comparison.settings import differing_settings
 from verl_tui.config import Config
 from verl_tui.monitor import load
 

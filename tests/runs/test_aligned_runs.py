@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from run_views import make_run
 
-from verl_tui.runs.views.alignment import (
+from verl_tui.runs.time.step_clocks import (
     Alignment,
     Stop,
     seconds_per_step,

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from verl_tui.comparison.setting_differences import ABSENT, alike, difference, is_naming
+from verl_tui.comparison.settings import ABSENT, alike, difference, is_naming
 
 
 def test_only_what_differs_the_telling_first() -> None:

@@ -172,40 +172,12 @@ def test_what_is_not_known_is_not_reported() -> None:
 # -- how many steps there are ----------------------------------------------------------------------
 
 
-def test_epochs_tell_once_the_log_has_seen_one_end() -> None:
-    epochs = [0.0] * 7 + [1.0] * 4
-    run = training(
-        {"training/epoch": epochs},
-        settings={"trainer__total_epochs": 15, "trainer__total_training_steps": None},
-    )
-    assert run.total_steps == 105
-    assert (
-        training(
-            {"training/epoch": [0.0] * 7}, settings={"trainer__total_epochs": 15}
-        ).total_steps
-        is None
-    )
-    assert training({"training/epoch": epochs}).total_steps is None
-    assert (
-        training(
-            {"training/epoch": [2.0] * 5}, settings={"trainer__total_epochs": 15}
-        ).total_steps
-        is None
-    )
-
-
 def test_shares_of_epochs_tell_where_they_are_not_rounded() -> None:
     settings = {"num_train_epochs": 2, "max_steps": -1}
-    exact = training(
-        {"epoch": [n / 6382 for n in range(1, 30)], "reward": [0.0] * 29},
-        settings=settings,
-    )
-    assert exact.total_steps == 12764
-    rounded = training(
-        {"epoch": [round(n / 638, 2) for n in range(1, 30)], "reward": [0.0] * 29},
-        settings=settings,
-    )
-    assert rounded.total_steps is None
+    for digits, total in ((20, 12764), (2, None)):
+        shares = [round(n / 6382, digits) for n in range(1, 30)]
+        run = training({"epoch": shares, "reward": [0.0] * 29}, settings=settings)
+        assert run.total_steps == total
 
 
 @pytest.mark.parametrize(

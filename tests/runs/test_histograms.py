@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from verl_tui.distributions import BINS
 from verl_tui.records import Histogram
-from verl_tui.runs.histograms import Histograms
+from verl_tui.runs.samples import Histograms
 
 
 def histogram(step, count, *, mean=False, order=0, low=0.0, high=1.0):

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from verl_tui.records import Batch, MetricRows, Progress, SourceStatus
 from verl_tui.runs.run import Run
-from verl_tui.runs.time.step_clocks import clocks
-from verl_tui.runs.views.alignment import Alignment, stops
+from verl_tui.runs.time.step_clocks import Alignment, clocks, stops
 
 NOW = 1_700_000_000.0
 KEY = "critic/score/mean"

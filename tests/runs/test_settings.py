@@ -34,7 +34,7 @@ def test_the_most_trusted_source_holds_in_whatever_order_they_are_read(
         for origin, value in order:
             known.apply(Settings({"lr": value}, origin))
         assert known.values == {"lr": said[0][1]}
-        assert known.origin("lr") == said[0][0]
+        assert known.origins["lr"] == said[0][0]
         assert [value for _, value in known.statements("lr")] == [
             value for _, value in said
         ]
@@ -62,7 +62,7 @@ def test_what_is_not_resolved_gives_way_to_what_is() -> None:
     known.apply(Settings({"a": "${oc.env:HOME}", "b": 1}, "x/.hydra/overrides.yaml"))
     known.apply(Settings({"a": "/home/me"}, "x/config.yaml"))
     assert known.values == {"a": "/home/me", "b": 1}
-    assert known.origin("a") == "x/config.yaml"
+    assert known.origins["a"] == "x/config.yaml"
 
 
 def test_references_to_other_settings_are_followed() -> None:

@@ -98,7 +98,7 @@ def _check_target(path: Path | None) -> None:
 
 def _chosen(monitor: Monitor, named: str | None) -> Run:
     """Return the requested run: the only one, or the one that was named."""
-    from verl_tui.comparison.run_lookup import find_run
+    from verl_tui.runs.run_id import find_run
 
     runs = list(monitor.runs.values())
     if not runs:

@@ -134,7 +134,7 @@ def _held(
 ) -> Mapping[str, Against]:
     """Return the runs compared with the baseline."""
     from verl_tui.comparison.bands import hold
-    from verl_tui.comparison.run_lookup import all_meant
+    from verl_tui.runs.run_id import all_meant
 
     runs = monitor.runs.values()
     baseline = all_meant([run for run in runs if run.keys], named)

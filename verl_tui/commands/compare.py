@@ -42,7 +42,7 @@ OPTIONS = f"""{BASELINE}
 def run(options: argparse.Namespace) -> int:
     """Write the comparison; return the exit code."""
     from verl_tui.comparison.compare import compare
-    from verl_tui.runs.views.alignment import Alignment
+    from verl_tui.runs.time.step_clocks import Alignment
 
     now = time.time()
     monitor = loaded(options, now, configuration(options))
@@ -59,8 +59,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _written(found: Comparison, options: argparse.Namespace) -> str:
-    from verl_tui.comparison.as_data import as_csv, as_data
-    from verl_tui.comparison.as_text import as_markdown, as_text
+    from verl_tui.comparison.written import as_csv, as_data, as_markdown, as_text
 
     if not (options.json or options.csv or options.md):
         wide = shutil.get_terminal_size().columns if sys.stdout.isatty() else None

@@ -150,7 +150,7 @@ def baseline_first(
     Raises:
         CommandError: No run has numbers, or none has that name.
     """
-    from verl_tui.comparison.run_lookup import find_run
+    from verl_tui.runs.run_id import find_run
     from verl_tui.runs.views.state import State, state
 
     def is_training(run: Run) -> bool:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from verl_tui.comparison.outcomes import FigureKind, MeasuredRun
-    from verl_tui.comparison.seeds import RunGroup
+    from verl_tui.comparison.settings import RunGroup
     from verl_tui.comparison.statistics import Spread
 
 SEEDS, WITHIN_RUN = "seeds", "within run"

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.comparison.differences import SEEDS, WITHIN_RUN
 from verl_tui.comparison.outcomes import KINDS, direction, incomparable
-from verl_tui.comparison.setting_differences import ABSENT, is_own, is_seed
-from verl_tui.runs.views.alignment import Alignment
+from verl_tui.comparison.settings import ABSENT, is_own, is_seed
+from verl_tui.runs.time.step_clocks import Alignment
 from verl_tui.runs.views.identity import short
 from verl_tui.text import one_line
 from verl_tui.times import duration
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from verl_tui.comparison.correlations import Correlation
     from verl_tui.comparison.differences import Difference
     from verl_tui.comparison.outcomes import Figure
-    from verl_tui.comparison.seeds import RunGroup
-    from verl_tui.comparison.setting_differences import DifferingSetting
+    from verl_tui.comparison.settings import DifferingSetting, RunGroup
 
 UNKNOWN = "–"
 _LONGEST = 40

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     _Earlier: TypeAlias = Callable[[Finding, int], int | None]
     from collections.abc import Iterator
 
-    from verl_tui.runs.troubles import Trouble
+    from verl_tui.runs.source_state import Trouble
 
 _TOLERANCE = 10
 """Logged points by which a consequence may seem to begin before its cause: windows blur the

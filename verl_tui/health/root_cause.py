@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Event, Phase
     from verl_tui.runs.run import Run
-    from verl_tui.runs.troubles import Trouble
+    from verl_tui.runs.source_state import Trouble
 
 _LEVELS = {"cause": 0, "symptom": 3, "stop": 3, "report": 5}
 """Kinds of causes, the one that explains most first."""

@@ -17,7 +17,7 @@ from verl_tui.comparison.outcomes import (
     measure,
     weighty,
 )
-from verl_tui.comparison.setting_differences import ABSENT, differing_settings
+from verl_tui.comparison.settings import ABSENT, differing_settings
 from verl_tui.indicators import factor
 from verl_tui.rendering.charts.sparkline import spark_pieces, sparkline
 from verl_tui.rendering.session.selection import LETTERS, without_shared_start
@@ -27,7 +27,7 @@ from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.rendering.text.printable import middle, printable, wrapped
 from verl_tui.rendering.text.table import GAP, FittedTable, TextColumn
 from verl_tui.rendering.text.wrap import fit, fit_left
-from verl_tui.runs.views.alignment import Alignment, stops
+from verl_tui.runs.time.step_clocks import Alignment, stops
 from verl_tui.runs.views.identity import short
 from verl_tui.runs.views.state import remaining
 from verl_tui.times import duration

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.comparison.setting_differences import ABSENT, difference, differing_facts
+from verl_tui.comparison.settings import ABSENT, difference, differing_facts
 from verl_tui.rendering.session.snapshot import HINT_KEYS
 from verl_tui.rendering.text.printable import middle, printable, wrapped
 from verl_tui.rendering.text.table import GAP, FittedTable, TextColumn

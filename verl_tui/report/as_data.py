@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.comparison.as_data import as_data as comparison_data
+from verl_tui.comparison.written import as_data as comparison_data
 from verl_tui.plain_data import plain
 
 if TYPE_CHECKING:

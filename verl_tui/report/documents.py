@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
-from verl_tui.comparison.as_text import escaped, markdown_table
+from verl_tui.comparison.written import escaped, markdown_table
 from verl_tui.patterns import pattern
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.session.selection import LETTERS

@@ -27,14 +27,12 @@ from verl_tui.records import (
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.clock import Clock
 from verl_tui.runs.combined import RestartMark, continued, last_record, marks, outcome
-from verl_tui.runs.histograms import Histograms
 from verl_tui.runs.life import LostTime
 from verl_tui.runs.logged_metrics import LoggedMetrics
-from verl_tui.runs.samples import Samples
-from verl_tui.runs.settings import RunSettings
+from verl_tui.runs.samples import Histograms, Samples
+from verl_tui.runs.settings import RunSettings, planned_steps
 from verl_tui.runs.source_state import SourceState
 from verl_tui.runs.table import Table, precedence
-from verl_tui.runs.total_steps import planned_steps
 from verl_tui.times import dated
 from verl_tui.trainers import differences
 
@@ -165,7 +163,11 @@ class Run(LoggedMetrics):
     @cached_by_revision
     def _planned_steps(self) -> int | None:
         lengths = filter(None, [one.per_epoch for one in self.sources.values()][::-1])
-        return planned_steps(self.config, self.series, next(lengths, None))
+        epochs = self.series("train/epoch") or self.series("epoch")
+        shares = (
+            zip(epochs.steps[-4:], epochs.values[-4:], strict=True) if epochs else ()
+        )
+        return planned_steps(self.config, next(lengths, None), shares)
 
     def present(self, key: str | None) -> Series | None:
         """Return the values up to the run's `end`, None where the log has none."""
@@ -409,6 +411,8 @@ class Run(LoggedMetrics):
 def _with_difference(rows: MetricRows) -> MetricRows:
     """Return rows with what a trainer logs only as the difference of two metrics in one record."""
     found = differences(rows.keys)
+    if not found:
+        return rows
     columns = rows.columns
     made = [[*map(sub, columns[more], columns[less])] for _, more, less in found]
     names = [name for name, _, _ in found]

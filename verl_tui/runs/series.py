@@ -193,8 +193,6 @@ def merged(
         parts: Each table with the index of the metric's column.
         first: The first step that counts.
     """
-    import numpy as np
-
     found = [
         (table, at, rows)
         for table, at in parts
@@ -204,11 +202,15 @@ def merged(
         return MergedPoints(array("q"), array("d"), array("d"), array("q"), array("q"))
     table, at, rows = found[0]
     if len(found) == 1 and table.ascending:
-        counts = array("q", [table.mean]) * ((rows.stop - rows.start) * table.mean)
         return MergedPoints(
-            *(table.steps[rows], table.columns[at][rows], table.times[rows]),
-            *(table.orders[rows], counts),
+            table.steps[rows],
+            table.columns[at][rows],
+            table.times[rows],
+            table.orders[rows],
+            array("q", [1] * (rows.stop - rows.start) if table.mean else ()),
         )
+    import numpy as np
+
     tables = tuple([(table, rows.start, rows.stop) for table, _, rows in found])
     common = _common_points(tables, first)
     columns = [np.array(table.columns[at][rows]) for table, at, rows in found]

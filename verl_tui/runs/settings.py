@@ -19,7 +19,7 @@ from verl_tui.secrets import hide_setting
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.records import Settings
 
@@ -29,6 +29,8 @@ _REFERENCE = pattern(r"\$\{([\w./-]+)\}")
 """A value that is another setting's (OmegaConf); relative ones and resolvers are left as they
 are.
 """
+_ROUNDING = 1e-6
+"""Share of its size by which a number in single precision may be off."""
 _DEEPEST = 8
 """References followed one after the other."""
 
@@ -91,10 +93,6 @@ class RunSettings:
         self._by_origin[settings.origin] = {**known, **shown}
         self.revision += 1
         self._merge()
-
-    def origin(self, key: str) -> str:
-        """Return where the value that holds was read, empty for a key that no source states."""
-        return self.origins.get(key, "")
 
     def statements(self, key: str) -> Iterator[tuple[str, Any]]:
         """Yield the value of a setting in each source, the most trusted first."""
@@ -217,19 +215,51 @@ NAMES = {
 
 def batch_size(settings: RunSettings) -> int | None:
     """Return how many responses a step works on, None where the settings do not state it."""
-    return _product(_size(settings, "prompts"), _size(settings, "responses"))
+    prompts, responses = (_size(settings, what) for what in ("prompts", "responses"))
+    return prompts and responses and prompts * responses
 
 
 def gpu_count(settings: RunSettings) -> int | None:
     """Return how many GPUs the trainer has, None where the settings do not state it."""
-    one = settings.stated(NAMES["nodes"]) is None
-    return _product(_size(settings, "gpus"), 1 if one else _size(settings, "nodes"))
+    gpus, nodes = _size(settings, "gpus"), _size(settings, "nodes", unstated=1)
+    return gpus and nodes and gpus * nodes
 
 
-def _size(settings: RunSettings, what: str) -> int | None:
+def planned_steps(
+    settings: RunSettings, per_epoch: int | None, shares: Iterable[tuple[int, float]]
+) -> int | None:
+    """Return the steps that the settings mean, None if they do not show them.
+
+    Args:
+        settings: Of the run.
+        per_epoch: Steps of one pass over the data, if the trainer states them; else by the size of
+            the data, of which an incomplete last batch is dropped, as verl does.
+        shares: Steps with the epochs that had passed: they tell where they are not rounded.
+    """
+    totals = (settings.values.get(key) for key in NAMES["total_steps"])
+    epochs = (settings.values.get(key) for key in NAMES["epochs"])
+    if (total := next(filter(None, map(as_whole_number, totals)), None)) is not None:
+        return total
+    passes = next(filter(None, map(number, epochs)), 0.0)
+    prompts, batch = _size(settings, "data"), _size(settings, "batch")
+    by_data = prompts // batch if prompts and batch else 0
+    steps = passes * (
+        per_epoch or by_data or next(filter(None, map(_epoch, shares)), 0)
+    )
+    # A part of a step is one, as Hugging Face's trainer counts.
+    return math.ceil(steps * (1 - _ROUNDING)) if 0 < steps < 1e12 else None
+
+
+def _epoch(seen: tuple[int, float]) -> float | None:
+    step, share = seen
+    exact = (
+        abs(share - round(share, 4)) > _ROUNDING * max(1.0, share)
+        if share > 0
+        else False
+    )
+    return step / share if exact and math.isfinite(share) else None
+
+
+def _size(settings: RunSettings, what: str, unstated: int | None = None) -> int | None:
     found = settings.stated(NAMES[what])
-    return None if found is None else as_whole_number(found[1])
-
-
-def _product(one: int | None, other: int | None) -> int | None:
-    return None if one is None or other is None else one * other
+    return unstated if found is None else as_whole_number(found[1])

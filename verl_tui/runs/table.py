@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from itertools import compress
+from itertools import chain, compress
 from math import inf
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterator, Sequence
 
     from verl_tui.records import MetricRows
 
@@ -123,35 +123,19 @@ class Table:
         """Return the rows that hold all those from a step on; others may be among them."""
         return slice(bisect_left(self.steps, step) if self.ascending else 0, len(self))
 
-    def within(self, first: float, last: float) -> int:
-        """Return the number of rows from a step to another."""
-        if self.ascending:
-            return bisect_right(self.steps, last) - bisect_left(self.steps, first)
-        return sum(first <= step <= last for step in self.steps)
 
-
-def superseded(tables: Iterable[Table]) -> list[tuple[float, float]]:
-    """Return the first and last steps of spans in which rows at estimated steps add nothing new.
+def superseded(tables: Sequence[Table]) -> Iterator[tuple[float, float]]:
+    """Yield the first and last steps of spans in which rows at estimated steps add nothing new.
 
     There another log states the steps of at least as many records. Where it has as many from the
     very beginning, the estimated steps below its first are wrong ones of the same records.
     """
-    estimated: list[Table] = []
-    stated: list[Table] = []
-    for table in tables:
-        if len(table.steps):
-            (estimated if table.estimated else stated).append(table)
-    if not estimated:
-        return []
-    spans = [_superseded_by(table, estimated) for table in stated]
-    return [span for span in spans if span is not None]
-
-
-def _superseded_by(
-    table: Table, estimated: Sequence[Table]
-) -> tuple[float, float] | None:
-    first, last = table.span
-    for begin in (-inf, first):
-        if len(table) >= sum(one.within(begin, last) for one in estimated):
-            return begin, last
-    return None
+    guessed = sorted(chain(*(table.steps for table in tables if table.estimated)))
+    stated = [table for table in tables if len(table) and not table.estimated]
+    for table in stated if guessed else ():
+        first, last = table.span
+        upto = bisect_right(guessed, last)
+        if len(table) >= upto:
+            yield -inf, last
+        elif len(table) >= upto - bisect_left(guessed, first):
+            yield first, last

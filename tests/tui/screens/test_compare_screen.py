@@ -22,7 +22,7 @@ from verl_tui.rendering.compare_rows import (
 )
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.runs.run import Run
-from verl_tui.runs.views.alignment import (
+from verl_tui.runs.time.step_clocks import (
     Alignment,
     Stop,
     stops,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.records import Event, Phase, Writer
     from verl_tui.runs.run import Run
-    from verl_tui.runs.troubles import Trouble
+    from verl_tui.runs.source_state import Trouble
 
 _ENDS = (EventKind.FATAL, EventKind.TRACEBACK, EventKind.STOPPED)
 _UNNAMED = "Traceback (most recent call last):"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.records import Event
-    from verl_tui.runs.troubles import Trouble
+    from verl_tui.runs.source_state import Trouble
 
 _KILLED = pattern(
     r"killed due to memory pressure|running low on memory|was [\d.]+GB / [\d.]+GB \("

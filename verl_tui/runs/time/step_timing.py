@@ -20,7 +20,7 @@ from verl_tui.runs.cached import cached_by_keys, cached_by_revision
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -130,13 +130,13 @@ def _excluded(run: Run) -> Sequence[str]:
                 occasional[key] = taken
             else:
                 rest = rest - np.nan_to_num(taken)
-    return _beside(occasional, rest)
+    return list(_beside(occasional, rest))
 
 
 def _beside(
     occasional: Mapping[str, NDArray[np.float64]], rest: NDArray[np.float64]
-) -> Sequence[str]:
-    """Return the occasional parts that the step's own time leaves out.
+) -> Iterator[str]:
+    """Yield the occasional parts that the step's own time leaves out.
 
     Args:
         occasional: Seconds of each part by its key, nan in steps without it.
@@ -144,21 +144,17 @@ def _beside(
     """
     import numpy as np
 
-    has = {key: np.isfinite(taken) for key, taken in occasional.items()}
-    kinds = np.sum([*has.values()], axis=0) if has else rest
-    plain = rest[kinds == 0][-_COMPARED:]
+    kinds = np.isfinite([*occasional.values()]).sum(axis=0)
+    plain = rest[kinds == 0][-_COMPARED:] if occasional else rest
     usual = np.median(plain) if len(plain) else 0.0
-    found = []
-    for key in sorted(has, key=lambda key: -has[key].sum()):
+    for key, seconds in occasional.items():
         # Steps with this part alone are the clearer case.
-        alone = has[key] & (kinds == 1)
-        compared = np.flatnonzero(alone if alone.any() else has[key])[-_COMPARED:]
-        taken = occasional[key][compared]
+        has = np.isfinite(seconds)
+        alone = has & (kinds == 1)
+        compared = np.flatnonzero(alone if alone.any() else has)[-_COMPARED:]
+        taken = seconds[compared]
         if len(taken) and np.median(rest[compared]) - usual < np.median(taken) / 2:
-            found.append(key)
-        else:
-            rest = rest - np.nan_to_num(occasional[key])
-    return found
+            yield key
 
 
 class StepPart(NamedTuple):

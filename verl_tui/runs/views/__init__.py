@@ -1,1 +1,1 @@
-"""Views derived from a run: its state, its best, its identity, how runs compare."""
+"""Views derived from a run: its state, its best, its identity, its devices."""

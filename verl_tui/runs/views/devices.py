@@ -5,7 +5,9 @@ owners of their processes.
 from __future__ import annotations
 
 import math
+import re
 from collections import deque
+from functools import lru_cache
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,6 +16,7 @@ from verl_tui.means import finite, mean
 from verl_tui.patterns import NamePattern
 from verl_tui.records import Gpu
 from verl_tui.runs.cached import cached_by_keys
+from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,7 +25,9 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
 
-_USED, _SHARE = "memoryAllocatedBytes", "memoryAllocated"
+_USED, _TOTAL, _SHARE = "memoryUsed", "memoryTotal", "memoryAllocated"
+_CLUSTER = "cluster/"
+"""Prefix of the keys of machines that the run may or may not use."""
 _COLUMNS = 120
 """Columns of history kept of each device."""
 _READINGS = 4
@@ -42,13 +47,25 @@ _MOST = 64
 _ALIKE = 0.1
 """Shares of memory that differ by no more of themselves are alike: heuristic."""
 _OF_DEVICE = NamePattern(
-    r"(system|cluster)/gpu\.(\d{1,4})\."
-    rf"(gpu|{_SHARE}|{_USED}|temp|powerWatts|enforcedPowerLimitWatts)(?:/l:(.+))?"
+    r"(?:.*[/_.])?(?:gpus?|devices?|cuda)[/_.:]?(\d{1,4})[/_.]"
+    r"(?:gpu[/_.](?!l:))?([^/]+)(?:/l:(.+))?",
+    re.IGNORECASE,
 )
-"""W&B's figures (docs.wandb.ai/models/ref/python/experiments/system-metrics), by whose names
-others go, too; keys under `cluster/` are the same for all machines of a cluster, some of which the
-run may use. `/l:` names the node.
+"""`gpus/0/util`, `system/gpu.0.gpu_util`, `gpu_3_temperature`; `/l:` names the node."""
+_WANDB = NamePattern(r"(?:system|cluster)/gpu\..*")
+"""W&B's figures (docs.wandb.ai/models/ref/python/experiments/system-metrics); keys under `cluster/`
+are the same for all machines of a cluster, some of which the run may use.
 """
+_OF_WANDB = {
+    name: name
+    for name in ("gpu", _SHARE, "temp", "powerWatts", "enforcedPowerLimitWatts")
+} | {"memoryAllocatedBytes": _USED}
+_FORMS = {
+    field: NamePattern(form.replace("\n", ""), re.IGNORECASE)
+    for field, form in toml_table(__file__, "devices.toml").items()
+}
+_FACTORS = {"bytes": 1, "mb": 2**20, "mib": 2**20, "gb": 2**30, "gib": 2**30}
+"""NVML and PyTorch count in powers of 1024, whatever the unit is called."""
 
 
 class Device(NamedTuple):
@@ -107,41 +124,73 @@ class DeviceHistory:
 # -- what a run has logged -------------------------------------------------------------------------
 
 
+class _LoggedFigure(NamedTuple):
+    """The device and the figure that a metric is of."""
+
+    key: str
+    node: str
+    """Name of the device's host where there are several."""
+    device: int
+    field: str
+    """As in `devices.toml`, or `memoryAllocated`, a share."""
+    factor: int | None = 1
+    """Bytes of its unit; None where the unit of an amount is not stated."""
+
+
+@lru_cache(10_000)
+def _figure(key: str) -> _LoggedFigure | None:
+    """Return the device and the figure that a metric describes, None if it describes no device."""
+    matched = _OF_DEVICE.fullmatch(key)
+    if matched is None:
+        return None
+    place, name = (key, matched[3] or "", int(matched[1])), matched[2]
+    if name in _OF_WANDB and _WANDB.fullmatch(key):
+        return _LoggedFigure(*place, _OF_WANDB[name])
+    if name.lower() in ("mem", "memory"):
+        return None  # without a unit these are as often a share as an amount
+    for field, form in _FORMS.items():
+        if found := form.fullmatch(name):
+            unit = next(filter(None, found.groups()), "").lower()
+            amount = field in (_USED, _TOTAL)
+            return _LoggedFigure(*place, field, _FACTORS.get(unit) if amount else 1)
+    return None
+
+
 @cached_by_keys
-def _devices(run: Run) -> Mapping[tuple[str, int], Mapping[str, str]]:
-    """Return for each device, by node and index, its figures with their keys."""
-    found: dict[tuple[str, int], dict[str, str]] = {}
-    for key in run.keys:
-        if named := _OF_DEVICE.fullmatch(key):
-            place = named[4] or "", int(named[2])
-            found.setdefault(place, {}).setdefault(named[3], key)
-    return dict(sorted(found.items()))
+def _figures(run: Run) -> list[_LoggedFigure]:
+    """Return the metrics that are figures of a device, in the order of the log."""
+    return list(filter(None, map(_figure, run.keys)))
 
 
 def utilization_keys(run: Run) -> list[str]:
     """Return the keys of the devices' utilisation that a run has logged of those it uses, by node
-    and index.
+    and index; not where values may be shares.
     """
-    keys = (figures.get("gpu", "") for figures in _devices(run).values())
-    return [key for key in keys if key.startswith("system/")]
+    found: dict[tuple[str, int], str] = {}
+    for key, node, device, field, _ in _figures(run):
+        if field != "gpu" or key.startswith(_CLUSTER):
+            continue
+        if _WANDB.fullmatch(key) or _highest(run.measured(key, _COLUMNS)) > 1:
+            found.setdefault((node, device), key)
+    return [found[place] for place in sorted(found)]
 
 
 def logs_device_memory(run: Run) -> bool:
     """Return whether a run has logged the memory of single devices."""
-    return any(figures.keys() & {_USED, _SHARE} for figures in _devices(run).values())
+    return any(found.field in (_USED, _TOTAL, _SHARE) for found in _figures(run))
 
 
 @cached_by_keys
 def logs_cluster(run: Run) -> bool:
     """Return whether a run has figures of a cluster's machines, which it may or may not use."""
-    return any(key.startswith("cluster/") for key in run.keys)
+    return any(key.startswith(_CLUSTER) for key in run.keys)
 
 
 def never_worked(run: Run, key: str) -> bool:
     """Return whether a device has idled since the run began and does not hold as much memory as
     those that work: W&B measures all devices of a host, whoever uses them.
     """
-    if not _idled(run, key):
+    if not _WANDB.fullmatch(key) or not _idled(run, key):
         return False
     others = [one for one in utilization_keys(run)[:_MOST] if not _idled(run, one)]
     shares = [share for one in others if (share := _held(run, one)) is not None]
@@ -176,42 +225,81 @@ def logged_devices(run: Run) -> tuple[list[Device], set[str]]:
 
     A share of memory without its bytes is not used: nothing says of how much.
     """
+    found: dict[tuple[str, int], dict[str, _LoggedFigure]] = {}
+    for figure in _figures(run):
+        figures = found.setdefault((figure.node, figure.device), {})
+        figures.setdefault(figure.field, figure)
     devices = []
-    used: set[str] = set()
-    for (node, index), figures in _devices(run).items():
-        known = {
-            field: key
-            for field, key in figures.items()
-            if field != _SHARE or _USED in figures
-        }
-        if known.keys() & {"gpu", _USED} or len(known) > 1:
-            devices.append(_logged(run, str(index), node, known))
-            used.update(known.values())
+    used = set()
+    for (node, index), figures in sorted(found.items()):
+        if _USED not in figures:
+            figures.pop(_SHARE, None)
+        if figures.keys() & {"gpu", _USED} or len(figures) > 1:
+            devices.append(_logged(run, str(index), node, figures))
+            used |= {figure.key for figure in figures.values()}
     return devices, used
 
 
-def _logged(run: Run, index: str, node: str, keys: Mapping[str, str]) -> Device:
+def _logged(
+    run: Run, index: str, node: str, figures: Mapping[str, _LoggedFigure]
+) -> Device:
     last = {
         field: values[-1]
-        for field, key in keys.items()
-        if (values := finite(run.measured(key, 1)))
+        for field, figure in figures.items()
+        if (values := finite(run.measured(figure.key, 1)))
     }
-    key = keys.get("gpu", "")
-    history = tuple(run.measured(key, _COLUMNS))
-    used, share = last.get(_USED), last.get(_SHARE)
+    key = figures["gpu"].key if "gpu" in figures else ""
+    history = _percents(key, run.measured(key, _COLUMNS))
+    sizes = _sizes(figures, last)
     name = run.settings.get("wandb.gpu")
     gpu = Gpu(
         index,
         name if isinstance(name, str) else "",
-        last.get("gpu"),
-        None if used is None else int(used),
-        int(used * 100 / share) if used is not None and share else None,
+        next(iter(finite(history[-1:])), None),
+        sizes.get(_USED),
+        sizes.get(_TOTAL),
         last.get("temp"),
         last.get("powerWatts"),
         last.get("enforcedPowerLimitWatts"),
     )
     lately = _mean(history[-_LATELY_LOGGED:])
     return Device(gpu, node, history, lately, worked=not never_worked(run, key))
+
+
+def _percents(key: str, values: Sequence[float]) -> Sequence[float]:
+    """Return utilisation in percent; logged as shares of 1 (a heuristic, by all values at once) it
+    is 100 times that.
+    """
+    shares = _highest(values) <= 1 and any(0 < value < 1 for value in values)
+    factor = 100 if shares and not _WANDB.fullmatch(key) else 1
+    return [factor * value for value in values]
+
+
+def _sizes(
+    figures: Mapping[str, _LoggedFigure], last: Mapping[str, float]
+) -> Mapping[str, int]:
+    """Return the amounts of memory in bytes."""
+    whole = last.get(_TOTAL) or last.get(_USED, 0.0)
+    found = {
+        field: _in_bytes(last[field], figures[field].factor, whole)
+        for field in (_USED, _TOTAL)
+        if field in last
+    }
+    if _TOTAL not in found and _USED in found and last.get(_SHARE):
+        found[_TOTAL] = int(found[_USED] * 100 / last[_SHARE])
+    return found
+
+
+def _in_bytes(value: float, factor: int | None, whole: float) -> int:
+    """Return an amount of memory in bytes; where no unit is stated it is guessed from the size of a
+    device's whole memory: bytes, MiB or GiB (a heuristic).
+    """
+    guessed = 1 if whole >= 2**30 else 2**20 if whole >= 1024 else 2**30
+    return int(value * (factor or guessed))
+
+
+def _highest(values: Iterable[float]) -> float:
+    return max(finite(values), default=0.0)
 
 
 def _mean(values: Iterable[float]) -> float | None:

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from verl_tui.records import Writer
     from verl_tui.runs.life import Life
     from verl_tui.runs.run import Run
-    from verl_tui.runs.source_state import SourceState
-    from verl_tui.runs.troubles import Trouble
+    from verl_tui.runs.source_state import SourceState, Trouble
 
 
 _FRESH_GPUS = 30.0

@@ -131,8 +131,10 @@ def state(run: Run, now: float) -> State:
         run: The run.
         now: Seconds since the epoch.
     """
-    found = (judge(run, now) for judge in _JUDGES)
-    return next(filter(None, found), State.UNKNOWN)
+    for judge in _JUDGES:
+        if (found := judge(run, now)) is not None:
+            return found
+    return State.UNKNOWN
 
 
 def _stated(run: Run, _now: float) -> State | None:
@@ -295,9 +297,10 @@ def _idle(run: Run, now: float) -> float | None:
     """Return the seconds since any of the run's files changed, else since its newest record; None
     where that is yet to come.
     """
-    if run.modified is None:
+    changed = run.modified
+    if changed is None:
         return silence(run, now)
-    return max(0.0, now - run.modified) if run.modified - now <= _CLOCKS else None
+    return max(0.0, now - changed) if changed - now <= _CLOCKS else None
 
 
 def unread_form(run: Run) -> str:

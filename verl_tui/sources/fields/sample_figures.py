@@ -72,7 +72,8 @@ class SampleFigures:
                 del self._open[oldest]
                 self._closed.add(oldest)
             self._open[place] = Evaluation()
-        self._open[place].add(sample)
+        group, text = sample.group or sample.prompt, sample.response
+        self._open[place].add(sample.score, group, len(text), sample.extras, text)
         self._touched[place] = None
 
     def _restart(self, restart: Restart, out: list[Record]) -> None:

@@ -401,10 +401,12 @@ def _evaluated(file: DumpFile, limit: int) -> tuple[Evaluation, list[Unreadable]
         for fact in file.facts_or_flaws(0, file.count_so_far):
             if isinstance(fact, Unreadable):
                 flaws.append(fact)
-            else:
-                row = file.row(fact.index) if evaluation.count < LOOKED_AT else None
-                text = row.response if isinstance(row, Sample) else None
-                evaluation.add_fact(fact, text)
+                continue
+            looked_at = evaluation.count < LOOKED_AT
+            row = file.row(fact.index) if looked_at else None
+            response = row.response if isinstance(row, Sample) else None
+            known = fact.score, fact.group, fact.length, fact.numbers
+            evaluation.add(*known, response)
     except OSError as error:
         flaws.append(Unreadable(1, why(error), ""))
     return evaluation, flaws

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from verl_tui.means import clamp
 from verl_tui.rendering.choices import next_choice
 from verl_tui.rendering.text.printable import wrapped
-from verl_tui.runs.views.alignment import Alignment
+from verl_tui.runs.time.step_clocks import Alignment
 from verl_tui.tui.keys.actions import COMPARE, HelpSection, act, first_keys
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.screens import ScreenSpec
