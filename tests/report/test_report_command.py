@@ -71,7 +71,11 @@ def test_the_ending_says_the_form(
         (["-o", "{folder}/none/r.md"], 73, "there is no directory"),
         (["-o", "{folder}/there.md"], 73, "there.md exists: --force replaces it"),
         (["-o", "{folder}/link.md"], 73, "link.md exists"),
-        (["-o", "{folder}/r.md", "--baseline", "nobody"], 64, "nobody is none of the runs"),
+        (
+            ["-o", "{folder}/r.md", "--baseline", "nobody"],
+            64,
+            "nobody is none of the runs",
+        ),
     ],
 )
 def test_what_is_refused(
