@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from verl_tui.runs.run_id import run_id
 
@@ -19,16 +19,7 @@ EventLine = dict[str, Any]
 """One line of output: `event` is its kind, `time` its time, `run` and `run_id` whose it is."""
 
 
-class Process(Protocol):
-    """A command that was started."""
-
-    pid: int
-
-    def poll(self) -> int | None:
-        """Return the exit code, None while it runs."""
-        ...
-
-
+Process: TypeAlias = "subprocess.Popen[bytes]"
 Start: TypeAlias = "Callable[[Sequence[str], Mapping[str, str]], Process]"
 """Starts a command with additional environment variables."""
 

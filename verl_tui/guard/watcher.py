@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from verl_tui import debug_log
@@ -54,35 +54,6 @@ class Orders:
     """Run the command at each new best by this metric, and only report findings that trip; None:
     run it when one trips.
     """
-
-
-def limited(
-    config: Config,
-    *,
-    kl: float | None = None,
-    reward_drop: float | None = None,
-    count: int | None = None,
-) -> Config:
-    """Return a configuration with other limits for the circuit breakers; None leaves one as it is.
-
-    Args:
-        config: The user's configuration.
-        kl: The value that policy KL must exceed.
-        reward_drop: Share of the value before that a reward must lose.
-        count: Breaches in a row that trip either.
-    """
-    limits = {
-        "circuit-breaker-kl": {"threshold": kl, "count": count},
-        "circuit-breaker-reward": {"threshold": reward_drop, "count": count},
-    }
-    rules = {name: dict(rule) for name, rule in config.guide.get("rules", {}).items()}
-    for name, changes in limits.items():
-        given = {field: value for field, value in changes.items() if value is not None}
-        if given:
-            rules[name] = {**rules.get(name, {}), **given}
-    if not rules:
-        return config
-    return replace(config, guide={**config.guide, "rules": rules})
 
 
 class Guard:
