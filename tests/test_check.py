@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from verl_tui.check import (
+from verl_tui.check.data import (
     CRITICAL,
     HEALTHY,
     NOTHING_READABLE,

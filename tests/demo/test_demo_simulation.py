@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from verl_tui.config import Config
-from verl_tui.demo import HISTORY, Simulation, curves
+from verl_tui.demo import curves
+from verl_tui.demo.simulation import HISTORY, Simulation
 from verl_tui.monitor import load
 
 if TYPE_CHECKING:

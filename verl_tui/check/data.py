@@ -5,14 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.check.gate import (
-    CRITICAL,
-    HEALTHY,
-    NOTHING_READABLE,
-    WARNING,
-    against_data,
-    gate_code,
-)
 from verl_tui.check.opening import judgement
 from verl_tui.health.finding import Verdict
 from verl_tui.indicators import INDICATORS, factor
@@ -39,6 +31,8 @@ if TYPE_CHECKING:
 VERSION = 1
 """Version of the report's schema: grows when a field is removed or changes its meaning."""
 
+HEALTHY, WARNING, CRITICAL, NOTHING_READABLE = 0, 1, 2, 3
+"""Exit codes of `check`."""
 _LOG_FORMATS = frozenset((*(format.name for format in FORMATS), prometheus.name))
 
 
@@ -74,6 +68,34 @@ def report(
             described["against"] = against_data(held[described["name"]])
     passed = [{"path": one.path, "reason": one.reason} for one in monitor.passed]
     return {"version": VERSION, "runs": runs, "passed_over": passed}
+
+
+def against_data(held: Against) -> dict[str, Any]:
+    """Return a run's comparison with a baseline, ready for JSON."""
+    figures = [
+        {**figure._asdict(), "breach": figure.breach or None} for figure in held.figures
+    ]
+    return {
+        "baseline": list(held.baseline),
+        "step": held.step,
+        "last": held.last,
+        "figures": figures,
+        "not_compared": [figure._asdict() for figure in held.not_held],
+    }
+
+
+def gate_code(against: Mapping[str, Any]) -> int:
+    """Return 2 where a figure is worse than its band, 1 where one is outside it in another way or
+    is missing, 3 where there was nothing to compare, else 0.
+    """
+    if all(one["breach"] == "missing" for one in against["figures"]):
+        return NOTHING_READABLE
+    found = {one["breach"] for one in against["figures"]}
+    if "worse" in found:
+        return CRITICAL
+    if found - {None}:
+        return WARNING
+    return HEALTHY
 
 
 def exit_code(report: Mapping[str, Any], *, strict: bool = False) -> int:

@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from verl_tui.check.gate import gate_lines
+from verl_tui.check.data import NOTHING_READABLE, gate_code
 from verl_tui.check.opening import STYLES, metric_label, opening
+from verl_tui.comparison.outcomes import KINDS
 from verl_tui.health.finding import unjudged_rules
 from verl_tui.indicators import INDICATORS
 from verl_tui.metrics import describe
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 _NoteLine: TypeAlias = "tuple[int, Text]"
 """A line and how far it is indented; text from logs in it is never markup."""
+_NAMED = 5
+"""Most runs of a baseline that are named."""
 _NAMED_UNREADABLE = 3
 """Most unreadable lines listed for each line about sources."""
 
@@ -99,13 +102,59 @@ def _summary(verdicts: Sequence[str | None]) -> Text:
     return Text(f"{len(verdicts)} runs: ") + Text(", ").join(parts)
 
 
+def _gate_lines(against: Described) -> Iterator[_NoteLine]:
+    """Yield the lines on a run compared with a baseline: a heading, then a line for each breach."""
+    figures = against["figures"]
+    names = [one_line(name) for name in against["baseline"]]
+    if len(names) > _NAMED:
+        names[_NAMED:] = [f"{len(names) - _NAMED} more"]
+    step = "" if against["step"] is None else f" at step {against['step']}"
+    breaches = [one for one in figures if one["breach"]]
+    said = f"{len(breaches)} of {len(figures)} figures outside their bands"
+    if gate_code(against) == NOTHING_READABLE:
+        said = "there is no figure that both have"
+    elif not breaches:
+        said = "within all bands"
+    yield 2, Text(f"against {', '.join(names)}{step}: {said}")
+    for one in breaches:
+        style = STYLES["critical" if one["breach"] == "worse" else "warning"]
+        yield 4, Text(_breach(one), style)
+    kept = [
+        f"{KINDS[one['figure']].label} {number(one['value'])} ({_band(one)})"
+        for one in figures
+        if not one["breach"]
+    ]
+    if kept:
+        yield 4, Text(f"within their bands: {', '.join(kept)}")
+    reasons: dict[str, list[str]] = {}
+    for figure in against["not_compared"]:
+        label = KINDS[figure["figure"]].label
+        reasons.setdefault(figure["reason"], []).append(label)
+    for reason, labels in reasons.items():
+        why = one_line(reason, 1000)
+        yield 4, Text(f"not compared: {', '.join(labels)} ({why})")
+
+
+def _band(one: Mapping[str, Any]) -> str:
+    return f"{number(one['low'])} to {number(one['high'])}"
+
+
+def _breach(one: Mapping[str, Any]) -> str:
+    label = KINDS[one["figure"]].label
+    unit = f" {one['unit']}" if one["unit"] not in ("", "share") else ""
+    base = f"baseline {number(one['baseline'])}"
+    if one["breach"] == "missing":
+        return f"missing: {label}, {base}{unit}"
+    side = "below" if one["value"] < one["low"] else "above"
+    return f"{one['breach']}: {label} {number(one['value'])} is {side} {_band(one)}{unit} ({base})"
+
+
 def _run_lines(
     described: Described, run: Run, *, unfolded: bool, verbose: bool
 ) -> Iterator[_NoteLine]:
     """Yield what stands below the opening."""
     if "against" in described:
-        for at, (line, severity) in enumerate(gate_lines(described["against"])):
-            yield 4 if at else 2, Text(line, STYLES.get(severity, ""))
+        yield from _gate_lines(described["against"])
     if described["state"] == State.NO_TRAINING.value:
         # what has no size is a directory, in which nothing was found either
         sized = (one for one in described["sources"] if _state(one, run).status.size)

@@ -57,7 +57,7 @@ OPTIONS = f"""
 
 def run(options: argparse.Namespace) -> int:
     """Write the report; return the exit code."""
-    from verl_tui.check import exit_code, report
+    from verl_tui.check.data import exit_code, report
     from verl_tui.runs.views.checkpoints import BestBy
 
     now = time.time()
@@ -178,7 +178,7 @@ def _notify(
 
 def _report_missing(found: Mapping[str, Any], best_by: str, *, strict: bool) -> None:
     """Say what the exit code alone does not."""
-    from verl_tui.check import is_readable
+    from verl_tui.check.data import is_readable
 
     runs = found["runs"]
     if best_by != "reward" and {run["best"] is None for run in runs} == {True}:

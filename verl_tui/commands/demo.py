@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     config = configuration(options)
     if not options.headless:
         need_terminal()
-    from verl_tui.demo import Simulation
+    from verl_tui.demo.simulation import Simulation
 
     with _demo_directory(options.dir) as directory:
         simulation = Simulation(directory, options.seed, time.time)

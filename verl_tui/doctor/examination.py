@@ -8,7 +8,7 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.check import NOTHING_READABLE, exit_code, report
+from verl_tui.check.data import NOTHING_READABLE, exit_code, report
 from verl_tui.config import Config
 from verl_tui.doctor.evidence import format_evidence
 from verl_tui.runs.run_id import run_id

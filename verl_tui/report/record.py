@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.check import report as check_report
+from verl_tui.check.data import report as check_report
 from verl_tui.check.opening import no_verdict, opening
 from verl_tui.comparison.compare import Comparison, compare
 from verl_tui.report.reported_samples import excerpts_of
