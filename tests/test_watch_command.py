@@ -153,7 +153,8 @@ def test_a_headless_demo_writes_until_it_is_over(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(
-        "verl_tui.demo.simulation.Simulation.run", lambda self, stop, pace_s: self.advance()
+        "verl_tui.demo.simulation.Simulation.run",
+        lambda self, stop, pace_s: self.advance(),
     )
     monkeypatch.setattr("signal.signal", lambda *_: None)
     assert main(["demo", "--headless", "--dir", str(tmp_path / "demo")]) == 0
