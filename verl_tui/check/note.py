@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections import Counter
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -68,10 +67,8 @@ def note_text(
         lines += [(0, first), *((2, line) for line in others)]
         lines += _run_lines(described, run, unfolded=unfolded, verbose=verbose)
     if len(report["runs"]) > 1:
-        lines += [
-            (0, Text()),
-            (0, _summary([run["verdict"] for run in report["runs"]])),
-        ]
+        summary = _summary([run["verdict"] for run in report["runs"]])
+        lines += [(0, Text()), (0, summary)]
     out = io.StringIO()
     console = Console(
         file=out,
@@ -92,12 +89,17 @@ def note_text(
 
 def _summary(verdicts: Sequence[str | None]) -> Text:
     """Return the number of runs with each verdict."""
-    named = {"no warning": "without a warning", None: "without a verdict"}
-    counts = Counter(verdicts)
+    named = {
+        "critical": "critical",
+        "warning": "warning",
+        "healthy": "healthy",
+        "no warning": "without a warning",
+        None: "without a verdict",
+    }
     parts = [
-        Text(f"{counts[word]} {named.get(word, word)}", STYLES.get(word or "", ""))
-        for word in ("critical", "warning", "healthy", "no warning", None)
-        if counts[word]
+        Text(f"{verdicts.count(verdict)} {words}", STYLES.get(words, ""))
+        for verdict, words in named.items()
+        if verdict in verdicts
     ]
     return Text(f"{len(verdicts)} runs: ") + Text(", ").join(parts)
 
@@ -157,7 +159,8 @@ def _run_lines(
         yield from _gate_lines(described["against"])
     if described["state"] == State.NO_TRAINING.value:
         # what has no size is a directory, in which nothing was found either
-        sized = (one for one in described["sources"] if _state(one, run).status.size)
+        read = run.sources
+        sized = (one for one in described["sources"] if read[one["path"]].status.size)
         yield from _read(sized, run, "plain text")
         return
     yield from _measured(described)
@@ -173,26 +176,28 @@ def _run_lines(
 
 def _measured(described: Described) -> Iterator[_NoteLine]:
     """Yield the losses and indicators in columns."""
+    losses, indicators = described["losses"], described["indicators"]
+    metrics: list[tuple[Any, str, Described]] = [
+        (describe(key), key, one) for key, one in losses.items()
+    ]
+    metrics += [(INDICATORS[id], one["key"], one) for id, one in indicators.items()]
     rows = [
         (
-            describe(key).label,
-            _with_unit(shown["value"], describe(key).unit),
-            shown,
+            about.label,
+            _with_unit(one["value"], about.unit or describe(key).unit),
             key,
+            one,
         )
-        for key, shown in described["losses"].items()
+        for about, key, one in metrics
     ]
-    for id, shown in described["indicators"].items():
-        unit = INDICATORS[id].unit or describe(shown["key"]).unit
-        text = _with_unit(shown["value"], unit)
-        rows.append((INDICATORS[id].label, text, shown, shown["key"]))
-    label = max((len(row[0]) for row in rows), default=0)
-    value = max((len(row[1]) for row in rows), default=0)
-    for name, text, shown, key in rows:
-        style = "bold red" if shown["value"] is None else ""
-        origin = (f"  {key}, step {shown['step']}", "dim")
-        shown_value = (f"{text:<{value}}", style)
-        yield 2, Text.assemble(f"{name:<{label}}  ", shown_value, origin)
+    label, value = (max((len(row[at]) for row in rows), default=0) for at in (0, 1))
+    for name, text, key, one in rows:
+        style = "bold red" if one["value"] is None else ""
+        origin = (f"  {key}, step {one['step']}", "dim")
+        yield (
+            2,
+            Text.assemble(f"{name:<{label}}  ", (f"{text:<{value}}", style), origin),
+        )
 
 
 def _with_unit(value: float | None, unit: str) -> str:
@@ -311,46 +316,37 @@ def _read(
         run: Their run.
         text_is: The name to use in place of their format; empty for the format.
     """
-    groups: dict[tuple[Path, str], list[Described]] = {}
+    groups: dict[tuple[Path, str], list[SourceState]] = {}
     for source in sources:
         kind = Path(source["path"]).parent, source["program"] or source["format"]
-        groups.setdefault(kind, []).append(source)
+        groups.setdefault(kind, []).append(run.sources[source["path"]])
     for (directory, called), group in groups.items():
         count = len(group)
-        path = f"{count:,} files in {directory}" if count > 1 else group[0]["path"]
-        records, unreadable = (_sum(group, what) for what in ("records", "unreadable"))
-        words = f"{text_is or called}, {counted(records, 'record')}"
-        text = Text(f"read {one_line(path, 1000)}: {words}", "dim")
+        path = f"{count:,} files in {directory}" if count > 1 else group[0].status.path
+        records = counted(sum(one.status.records for one in group), "record")
+        words = f"read {one_line(path, 1000)}: {text_is or called}, {records}"
+        text = Text(words, "dim")
+        unreadable = sum(one.status.unreadable for one in group)
         if unreadable:
             text.append(f", {counted(unreadable, 'unreadable line')}", "not dim yellow")
         yield 2, text
-        yield from _trouble([_state(source, run) for source in group])
+        yield from _trouble(group, unreadable)
 
 
-def _state(source: Described, run: Run) -> SourceState:
-    return run.sources[source["path"]]
-
-
-def _sum(group: Iterable[Described], what: str) -> int:
-    return sum(source[what] for source in group)
-
-
-def _trouble(sources: Sequence[SourceState]) -> Iterator[_NoteLine]:
+def _trouble(sources: Sequence[SourceState], unreadable: int) -> Iterator[_NoteLine]:
     """Yield problems, notes and the first unreadable lines of sources."""
-    notes: set[str] = set()
+    notes: set[str | None] = {None, ""}
     left = _NAMED_UNREADABLE
     for source in sources:
-        path = one_line(source.status.path, 1000)
-        note = source.status.note
+        path, note = one_line(source.status.path, 1000), source.status.note
         if source.status.problem:
             yield 4, Text(f"{path}: {source.status.problem}")
-        if note and note not in notes:
+        if note not in notes:
             notes.add(note)
             yield 4, Text(f"{path}: {note}", "dim")
         for line in islice(source.unreadable, left):
             left -= 1
             yield 4, Text(f"{path}:{line.line}: {line.reason}")
-    more = sum(source.status.unreadable for source in sources)
-    more -= _NAMED_UNREADABLE - left
+    more = unreadable - (_NAMED_UNREADABLE - left)
     if more:
         yield 4, Text(f"and {more:,} more")
