@@ -167,7 +167,7 @@ def run_data(
         "not_judged": [
             {"id": rule.id, "reason": rule.reason} for rule in verdict.not_judged
         ],
-        "sources": [_source(source.status) for source in run.sources.values()],
+        "sources": [source_data(source.status) for source in run.sources.values()],
         "best": _best(run, by),
         "targets": [_target(target) for target in targets_of(run, wanted or {})],
         "history": [_episode(episode) for episode in verdict.history],
@@ -188,7 +188,8 @@ def _episode(episode: Episode) -> dict[str, Any]:
     return described
 
 
-def _source(status: SourceStatus) -> dict[str, Any]:
+def source_data(status: SourceStatus) -> dict[str, Any]:
+    """Return what was read of a source, ready for JSON."""
     same = ("program", "records", "unreadable", "note")
     rest = {name: getattr(status, name) for name in same}
     return {"path": status.path, "format": status.title, **rest}

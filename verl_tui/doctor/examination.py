@@ -5,12 +5,14 @@ wrong.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.check.data import NOTHING_READABLE, exit_code, report
+from verl_tui.check.data import source_data
 from verl_tui.config import Config
 from verl_tui.doctor.evidence import format_evidence
+from verl_tui.plain_data import plain
 from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.provenance import has_estimated_steps
 from verl_tui.runs.views.state import state, unread_form
@@ -23,7 +25,7 @@ from verl_tui.text import one_line
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from verl_tui.monitor import Monitor
     from verl_tui.records import SourceStatus
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
 
 VERSION = 1
 """Version of the report's schema: grows when a field is removed or changes its meaning."""
-FINE, WRONG = 0, 1
 _MOST_LINES = 3
 """Number of unreadable lines listed for each source, the last ones."""
 _USUAL = frozenset({
@@ -60,10 +61,12 @@ def examine(monitor: Monitor, now: float) -> dict[str, Any]:
 def changes(config: Config) -> dict[str, Any]:
     """Return the settings that differ from their defaults."""
     usual = Config()
-    named = [
-        (one.name, getattr(config, one.name)) for one in dataclasses.fields(config)
-    ]
-    return {name: _plain(one) for name, one in named if one != getattr(usual, name)}
+    named = {one.name: getattr(config, one.name) for one in dataclasses.fields(config)}
+    return {
+        name: plain(dict(one) if isinstance(one, Mapping) else one)
+        for name, one in named.items()
+        if one != getattr(usual, name)
+    }
 
 
 def wrong(found: Mapping[str, Any]) -> list[str]:
@@ -85,13 +88,6 @@ def wrong(found: Mapping[str, Any]) -> list[str]:
             sentence for source in run["sources"] for sentence in _faults(source)
         ]
     return sentences
-
-
-def exit_of(found: Mapping[str, Any], monitor: Monitor | None, now: float) -> int:
-    """Return 0 for fine, 1 for something wrong, 3 for paths with nothing readable."""
-    if monitor is not None and exit_code(report(monitor, now)) == NOTHING_READABLE:
-        return NOTHING_READABLE
-    return WRONG if found["wrong"] else FINE
 
 
 def _faults(source: Mapping[str, Any]) -> Iterator[str]:
@@ -121,17 +117,12 @@ def _source(source: SourceState) -> dict[str, Any]:
     status = source.status
     kept: Sequence[Any] = list(source.unreadable)[-_MOST_LINES:]
     return {
-        "path": status.path,
-        "format": status.title,
-        "program": status.program,
+        **source_data(status),
         "evidence": _evidence(status.path, status.format),
-        "records": status.records,
-        "unreadable": status.unreadable,
         "unreadable_lines": [{"line": one.line, "reason": one.reason} for one in kept],
         "bytes_read": status.bytes_read,
         "size": status.size,
         "problem": status.problem,
-        "note": status.note,
         "entry": _entry(status),
     }
 
@@ -157,12 +148,3 @@ def _evidence(path: str, format: str) -> str:
         return format_evidence(file, format)
     except (OSError, ValueError) as error:
         return f"can no longer be determined: {one_line(str(error))}"
-
-
-def _plain(value: Any) -> Any:
-    """Return a setting as JSON has it."""
-    if hasattr(value, "items"):
-        return {key: _plain(one) for key, one in value.items()}
-    if not isinstance(value, list | tuple):
-        return value
-    return [_plain(one) for one in value]
