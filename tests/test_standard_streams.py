@@ -17,8 +17,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from verl_tui.cli import main
-from verl_tui.commands.signals import EndedError, at_end, end_tidily
-from verl_tui.commands.until_signal import write_until_stopped
+from verl_tui.commands.signals import (
+    EndedError,
+    at_end,
+    end_tidily,
+    write_until_stopped,
+)
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor
 

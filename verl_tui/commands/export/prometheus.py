@@ -17,7 +17,7 @@ from verl_tui.commands.output import (
     print_message,
     writing,
 )
-from verl_tui.commands.until_signal import write_until_stopped
+from verl_tui.commands.signals import write_until_stopped
 from verl_tui.given_files import is_ordinary, is_there, read_given
 
 if TYPE_CHECKING:
