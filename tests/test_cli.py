@@ -98,9 +98,13 @@ TAKING_PATHS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("command", TAKING_PATHS)
 @pytest.mark.parametrize(
-    "words", [[""], [" \t"], ["a", ""], ["a", "--config", ""], ["a", "--config= "]]
+    ("command", "words"),
+    [
+        *((command, ["a", ""]) for command in TAKING_PATHS),
+        *(("check", words) for words in ([""], [" \t"], ["a", "--config", ""])),
+        ("check", ["a", "--config= "]),
+    ],
 )
 def test_an_empty_path_is_no_directory(
     command: str, words: list[str], capsys: pytest.CaptureFixture[str]
