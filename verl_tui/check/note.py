@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _NoteLine: TypeAlias = "tuple[int, Text]"
 """A line and how far it is indented; text from logs in it is never markup."""
+FOLDED = ", --consequences writes them out"
 _NAMED = 5
 """Most runs of a baseline that are named."""
 _NAMED_UNREADABLE = 3
@@ -161,7 +162,7 @@ def _run_lines(
         # what has no size is a directory, in which nothing was found either
         read = run.sources
         sized = (one for one in described["sources"] if read[one["path"]].status.size)
-        yield from _read(sized, run, "plain text")
+        yield from source_lines(sized, run, "plain text")
         return
     yield from _measured(described)
     best = described["best"]
@@ -169,9 +170,9 @@ def _run_lines(
         yield 2, Text(sentence)
     for target in described["targets"]:
         yield 2, Text(_target_sentence(target))
-    yield from _found(described, unfolded=unfolded)
+    yield from finding_lines(described, unfolded=unfolded, opened=True)
     yield from _unjudged(described["not_judged"], verbose=verbose)
-    yield from _read(described["sources"], run)
+    yield from source_lines(described["sources"], run)
 
 
 def _measured(described: Described) -> Iterator[_NoteLine]:
@@ -250,15 +251,21 @@ def _target_sentence(target: Described) -> str:
     return f"{words}: not reached, best {number(target['best'])} at step {target['best_step']}"
 
 
-def _found(described: Described, *, unfolded: bool) -> Iterator[_NoteLine]:
-    """Yield the findings with what follows from them; of the one that the note opened with, only
-    what has not been said yet.
+def finding_lines(
+    described: Described, *, unfolded: bool = False, opened: bool = False
+) -> Iterator[_NoteLine]:
+    """Yield the findings with what follows from them.
+
+    Args:
+        described: The run, as in the report.
+        unfolded: Whether to write out what only follows from another finding.
+        opened: Whether message and advice of the first one have been said already.
     """
     by_cause: dict[str | None, list[Described]] = {}
     for finding in described["findings"]:
         by_cause.setdefault(finding["consequence_of"], []).append(finding)
     for at, finding in enumerate(by_cause.pop(None, ())):
-        yield from _finding(finding, 2, opened=at == 0)
+        yield from _finding(finding, 2, opened=opened and at == 0)
         consequences = by_cause.pop(finding["id"], ())
         count = f"+{counted(len(consequences), 'consequence')}"
         if consequences and unfolded:
@@ -267,7 +274,7 @@ def _found(described: Described, *, unfolded: bool) -> Iterator[_NoteLine]:
                 yield from _finding(one, 6)
         elif consequences:
             ids = ", ".join(dict.fromkeys(one["id"] for one in consequences))
-            yield 4, Text(f"{count}, --consequences writes them out: {ids}", "dim")
+            yield 4, Text(f"{count}{FOLDED}: {ids}", "dim")
 
 
 def _finding(
@@ -306,7 +313,7 @@ def _unjudged(
         yield 4, Text(f"{', '.join(ids)}: {reason}", "dim")
 
 
-def _read(
+def source_lines(
     sources: Iterable[Described], run: Run, text_is: str = ""
 ) -> Iterator[_NoteLine]:
     """Yield the sources read; files of the same kind in one directory share a line.
