@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from verl_tui import debug_log
-from verl_tui.guard.bests import BestKeeper
-from verl_tui.guard.commands import begun, event, start, variables
+from verl_tui.guard.bests import BestKeeper, begun, event, start, variables
 from verl_tui.health.finding import Severity
 from verl_tui.monitor import Monitor
 from verl_tui.reading import refreshes
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from verl_tui.config import Config
-    from verl_tui.guard.commands import EventLine, Process, Start
+    from verl_tui.guard.bests import EventLine, Process, Start
     from verl_tui.health.finding import Finding
     from verl_tui.runs.views.checkpoints import BestBy
 
