@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from recording import Frame, recording
 
 from verl_tui.config import Config
-from verl_tui.demo import Simulation
+from verl_tui.demo.simulation import Simulation
 from verl_tui.monitor import Monitor, load
 from verl_tui.records import Gpu, GpuReading
 from verl_tui.replay import Playback, Recording

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 from wandb_writing import field, history, written
 
-from verl_tui.check import exit_code, report
+from verl_tui.check.data import exit_code, report
 from verl_tui.config import Config
 from verl_tui.monitor import load
 

@@ -54,30 +54,12 @@ def playbacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Playback]
 
 
 def test_speed_and_place_are_as_asked(log, playbacks):
-    assert (
-        main(
-            [
-                "replay",
-                log,
-                "--speed",
-                "2.5",
-                "--from",
-                "10",
-                "--until",
-                "20",
-                "--paused",
-            ]
-        )
-        == 0
-    )
+    words = "--speed 2.5 --from 10 --until 20 --paused"
+    assert main(["replay", log, *words.split()]) == 0
     assert main(["replay", log]) == 0
     asked, plain = playbacks
-    assert (asked.speed, asked.now(), asked.until, asked.paused) == (
-        2.5,
-        1.7e9 + 10,
-        1.7e9 + 20,
-        True,
-    )
+    assert (asked.speed, asked.paused) == (2.5, True)
+    assert (asked.now(), asked.until) == (1.7e9 + 10, 1.7e9 + 20)
     assert (plain.speed, plain.until, plain.paused) == (1.0, None, False)
 
 

@@ -17,14 +17,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from verl_tui.cli import main
-from verl_tui.commands.signals import EndedError, at_end, end_tidily
-from verl_tui.commands.until_signal import write_until_stopped
+from verl_tui.commands.signals import (
+    EndedError,
+    at_end,
+    end_tidily,
+    write_until_stopped,
+)
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+PROGRAM = (sys.executable, "-m", "verl_tui")
 FULL = Path("/dev/full")
 PATIENCE = 30.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -80,16 +85,7 @@ def test_streams_that_are_closed_are_not_missed(
     log: Path, tmp_path: Path, closed: str
 ) -> None:
     table = tmp_path / "table.csv"
-    command = [
-        sys.executable,
-        "-m",
-        "verl_tui",
-        "export",
-        "csv",
-        str(log),
-        "-o",
-        str(table),
-    ]
+    command = [*PROGRAM, "export", "csv", str(log), "-o", str(table)]
     done = subprocess.run(
         ["sh", "-c", f'exec "$@" {closed}', "sh", *command],
         capture_output=True,
@@ -107,16 +103,7 @@ def test_a_guard_whose_events_are_not_taken_goes_on(log: Path, tmp_path: Path) -
     ran = tmp_path / "ran"
     with FULL.open("w") as full:
         done = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "verl_tui",
-                "guard",
-                str(log),
-                "--",
-                "touch",
-                str(ran),
-            ],
+            [*PROGRAM, "guard", str(log), "--", "touch", str(ran)],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
@@ -242,7 +229,7 @@ def test_a_signal_leaves_nothing_half_written(
     there = tmp_path / "tmp"
     there.mkdir()
     demo = subprocess.Popen(
-        [sys.executable, "-m", "verl_tui", "demo", "--headless"],
+        [*PROGRAM, "demo", "--headless"],
         stdout=subprocess.PIPE,
         env={"TMPDIR": str(there), "VERL_TUI_STATE": ""},
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
@@ -275,7 +262,7 @@ def test_what_follows_ends_with_its_terminal(
     if pid == 0:
         # whoever started the tests may ignore it
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
-        os.execv(sys.executable, [sys.executable, "-m", "verl_tui", *words, str(log)])
+        os.execv(sys.executable, [*PROGRAM, *words, str(log)])
     heard = b""
     while said not in heard:
         assert select.select([terminal], [], [], PATIENCE)[0], heard

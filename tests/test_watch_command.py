@@ -14,7 +14,7 @@ from command_line import complaint, plain_surroundings, write_log
 
 from verl_tui.cli import main
 from verl_tui.config import Config
-from verl_tui.demo import Simulation
+from verl_tui.demo.simulation import Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -153,7 +153,8 @@ def test_a_headless_demo_writes_until_it_is_over(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(
-        "verl_tui.demo.Simulation.run", lambda self, stop, pace_s: self.advance()
+        "verl_tui.demo.simulation.Simulation.run",
+        lambda self, stop, pace_s: self.advance(),
     )
     monkeypatch.setattr("signal.signal", lambda *_: None)
     assert main(["demo", "--headless", "--dir", str(tmp_path / "demo")]) == 0

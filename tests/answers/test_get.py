@@ -78,71 +78,38 @@ def run(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_fields_of_each_answer(get: Callable[..., Any], run: Path) -> None:
-    read = ["version", "run", "run_id", "read", "bytes_read"]
-    state = (
-        "state step total_steps steps_estimated progress remaining_s last_record_age_s"
-        " last_record_by verdict"
-    )
-    assert list(get("state", run)) == [
-        *read,
-        *state.split(),
-        "finding",
-        "findings",
-        "phase",
-    ]
-    findings = get("findings", run)
-    assert list(findings) == [*read, "total", "left_out", "not_judged", "findings"]
-    metrics = get("metrics", run)
-    assert list(metrics) == [*read, "steps_estimated", "total", "left_out", "metrics"]
-    assert list(metrics["metrics"][0]) == [
-        "key",
-        "indicator",
-        "step",
-        "value",
-        "count",
-        "min",
-        "max",
-    ]
-    points = get("metrics", run, "--metric", "policy_kl", "--last", "2")
-    assert list(points) == [
-        *read,
-        *("key", "indicator", "steps_estimated", "total", "left_out", "points"),
-    ]
-    assert points["points"] == [
-        {"step": step, "value": 0.4, "time": None} for step in (39, 40)
-    ]
-    samples = get("samples", run)
-    order = "order step validation total left_out samples"
-    assert list(samples) == [*read, *order.split()]
-    log = get("log", run)
-    assert list(log) == [
-        "version",
-        "run",
-        "run_id",
-        "path",
-        "size",
-        "more_before",
-        "more_after",
-        "gave_up",
-        "lines",
-    ]
+NAMED = "version run run_id"
+READ = f"{NAMED} read bytes_read"
+FIELDS = {
+    "state": f"{READ} state step total_steps steps_estimated progress remaining_s last_record_age_s"
+    " last_record_by verdict finding findings phase",
+    "findings": f"{READ} total left_out not_judged findings",
+    "metrics": f"{READ} steps_estimated total left_out metrics",
+    "metrics --metric reward": f"{READ} key indicator steps_estimated total left_out points",
+    "samples": f"{READ} order step validation total left_out samples",
+    "log": f"{NAMED} path size more_before more_after gave_up lines",
+}
 
 
-def test_every_field_is_in_the_help(get: Callable[..., Any], run: Path) -> None:
-    asked = {
-        "state": [],
-        "findings": [],
-        "metrics": ["--metric", "reward"],
-        "samples": [],
-        "log": [],
-    }
-    for name, words in asked.items():
-        help = build_parser().commands["get"].commands[name].format_help()
-        assert "exit codes:" in help
-        assert "for example:" in help
-        for field in get(name, run, *words):
-            assert re.search(rf"\b{field}\b", help), (name, field)
+@pytest.mark.parametrize("words", FIELDS)
+def test_the_fields_of_each_answer_are_in_its_help(
+    get: Callable[..., Any], run: Path, words: str
+) -> None:
+    name, *more = words.split()
+    help = build_parser().commands["get"].commands[name].format_help()
+    assert "exit codes:" in help
+    assert "for example:" in help
+    found = get(name, run, *more)
+    assert list(found) == FIELDS[words].split()
+    for field in found:
+        assert re.search(rf"\b{field}\b", help), field
+
+
+def test_the_points_and_the_list_of_metrics(get: Callable[..., Any], run: Path) -> None:
+    points = get("metrics", run, "--metric", "policy_kl", "--last", "2")["points"]
+    assert points == [{"step": at, "value": 0.4, "time": None} for at in (39, 40)]
+    fields = "key indicator step value count min max"
+    assert list(get("metrics", run)["metrics"][0]) == fields.split()
 
 
 def test_a_value_that_is_no_number_is_null_and_said(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_compare_command import write
 
-from verl_tui.check.gate import against_data, gate_code, gate_lines
+from verl_tui.check.data import against_data, gate_code, gate_lines
 from verl_tui.cli import main
 from verl_tui.comparison.bands import WIDTHS, Against, BaselineError, Held, Width, hold
 from verl_tui.health.guide_settings import load_guide

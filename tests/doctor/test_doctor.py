@@ -9,7 +9,7 @@ import pytest
 
 from verl_tui.cli import main
 from verl_tui.config import Config
-from verl_tui.doctor.evidence import format_evidence
+from verl_tui.doctor.examination import format_evidence
 from verl_tui.doctor.machine import change_notices, terminal
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from verl_tui.cli import main
-from verl_tui.commands.until_signal import write_until_stopped
+from verl_tui.commands.signals import write_until_stopped
 from verl_tui.config import Config
 from verl_tui.exporters.tensorboard import LogDirectories, RunLogDirectory
 from verl_tui.monitor import Monitor, load
@@ -91,7 +91,7 @@ def test_an_export_that_follows_outlives_an_error_of_its_own(
         if not works.pop(0):
             raise ZeroDivisionError
 
-    monkeypatch.setattr("verl_tui.commands.until_signal.at_end", lambda _: None)
+    monkeypatch.setattr("verl_tui.commands.signals.at_end", lambda _: None)
     monkeypatch.setattr(
         "verl_tui.exporters.following.follow",
         lambda _, config, write, **__: [write(Monitor(config)) for _ in range(4)],

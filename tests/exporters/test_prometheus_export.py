@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from verl_tui.check import CRITICAL, exit_code, report
+from verl_tui.check.data import CRITICAL, exit_code, report
 from verl_tui.config import Config
 from verl_tui.exporters.endpoint import MetricsServer
 from verl_tui.exporters.prometheus import ExportLimits, exposition

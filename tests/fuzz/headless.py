@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from threading import Event
 
     from verl_tui.config import Config
-    from verl_tui.guard import Guard
+    from verl_tui.guard.watcher import Guard
     from verl_tui.replay import Playback
 
 COMMANDS = (
@@ -131,7 +131,7 @@ def _looking_once() -> Iterator[None]:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     }
     try:
-        with patch("verl_tui.guard.follow", follow):
+        with patch("verl_tui.guard.watcher.follow", follow):
             yield
     finally:
         for number, handler in before.items():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from verl_tui.check import report
+from verl_tui.check.data import report
 from verl_tui.config import Config
 from verl_tui.health.root_cause import catalogue, cause_of
 from verl_tui.monitor import load

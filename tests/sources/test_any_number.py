@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from log_reading import NOW, read_run, values
 
-from verl_tui.check import report
+from verl_tui.check.data import report
 from verl_tui.check.note import note_text
 from verl_tui.config import Config
 from verl_tui.monitor import load

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from log_reading import NOW, read_run, values
 
-from verl_tui.check import report
+from verl_tui.check.data import report
 from verl_tui.check.note import note_text
 from verl_tui.config import Config
 from verl_tui.monitor import load

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from prometheus_server import SCRAPE, needs_prometheus, serving
 
-from verl_tui.check import NOTHING_READABLE, exit_code, report
+from verl_tui.check.data import NOTHING_READABLE, exit_code, report
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor, load
 from verl_tui.records import Batch, MetricRows, SourceStatus

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from verl_tui import debug_log
-from verl_tui.check import report
+from verl_tui.check.data import report
 from verl_tui.config import Config
 from verl_tui.monitor import load
 from verl_tui.records import MetricRows

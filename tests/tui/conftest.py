@@ -14,8 +14,8 @@ from inside_textual import quick_pilots
 from watching import NOW
 
 from verl_tui.config import Config
-from verl_tui.demo import Simulation
 from verl_tui.demo.grpo import GrpoRun
+from verl_tui.demo.simulation import Simulation
 from verl_tui.monitor import load
 from verl_tui.on_demand import worker
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from verl_tui.bundle import processes, versions
 from verl_tui.bundle.archive import BundledFile
 from verl_tui.bundle.logs import read_end, without_samples
-from verl_tui.check import report
+from verl_tui.check.data import report
 from verl_tui.check.note import note_text
 from verl_tui.exporters.csv import write_csv
 from verl_tui.failures import note_failure

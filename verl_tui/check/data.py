@@ -5,17 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.check.gate import (
-    CRITICAL,
-    HEALTHY,
-    NOTHING_READABLE,
-    WARNING,
-    against_data,
-    gate_code,
-)
 from verl_tui.check.opening import judgement
 from verl_tui.health.finding import Verdict
 from verl_tui.indicators import INDICATORS, factor
+from verl_tui.plain_data import plain
 from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.checkpoints import BestBy, best, called_best, targets_of
 from verl_tui.runs.views.identity import as_data, identity
@@ -39,6 +32,8 @@ if TYPE_CHECKING:
 VERSION = 1
 """Version of the report's schema: grows when a field is removed or changes its meaning."""
 
+HEALTHY, WARNING, CRITICAL, NOTHING_READABLE = 0, 1, 2, 3
+"""Exit codes of `check`."""
 _LOG_FORMATS = frozenset((*(format.name for format in FORMATS), prometheus.name))
 
 
@@ -74,6 +69,26 @@ def report(
             described["against"] = against_data(held[described["name"]])
     passed = [{"path": one.path, "reason": one.reason} for one in monitor.passed]
     return {"version": VERSION, "runs": runs, "passed_over": passed}
+
+
+def against_data(held: Against) -> dict[str, Any]:
+    """Return a run's comparison with a baseline, ready for JSON."""
+    found: dict[str, Any] = plain(held)
+    return found
+
+
+def gate_code(against: Mapping[str, Any]) -> int:
+    """Return 2 where a figure is worse than its band, 1 where one is outside it in another way or
+    is missing, 3 where there was nothing to compare, else 0.
+    """
+    if all(one["breach"] == "missing" for one in against["figures"]):
+        return NOTHING_READABLE
+    found = {one["breach"] for one in against["figures"]}
+    if "worse" in found:
+        return CRITICAL
+    if found - {None}:
+        return WARNING
+    return HEALTHY
 
 
 def exit_code(report: Mapping[str, Any], *, strict: bool = False) -> int:
@@ -145,7 +160,7 @@ def run_data(
         "not_judged": [
             {"id": rule.id, "reason": rule.reason} for rule in verdict.not_judged
         ],
-        "sources": [_source(source.status) for source in run.sources.values()],
+        "sources": [source_data(source.status) for source in run.sources.values()],
         "best": _best(run, by),
         "targets": [one._asdict() for one in targets_of(run, wanted or {})],
         "history": [_episode(episode) for episode in verdict.history],
@@ -166,7 +181,8 @@ def _episode(episode: Episode) -> dict[str, Any]:
     return described
 
 
-def _source(status: SourceStatus) -> dict[str, Any]:
+def source_data(status: SourceStatus) -> dict[str, Any]:
+    """Return what was read of a source, ready for JSON."""
     same = ("program", "records", "unreadable", "note")
     rest = {name: getattr(status, name) for name in same}
     return {"path": status.path, "format": status.title, **rest}

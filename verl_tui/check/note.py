@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections import Counter
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -12,8 +11,9 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from verl_tui.check.gate import gate_lines
+from verl_tui.check.data import NOTHING_READABLE, gate_code
 from verl_tui.check.opening import STYLES, metric_label, opening
+from verl_tui.comparison.outcomes import KINDS
 from verl_tui.health.finding import unjudged_rules
 from verl_tui.indicators import INDICATORS
 from verl_tui.metrics import describe
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 _NoteLine: TypeAlias = "tuple[int, Text]"
 """A line and how far it is indented; text from logs in it is never markup."""
+FOLDED = ", --consequences writes them out"
+_NAMED = 5
+"""Most runs of a baseline that are named."""
 _NAMED_UNREADABLE = 3
 """Most unreadable lines listed for each line about sources."""
 
@@ -65,10 +68,8 @@ def note_text(
         lines += [(0, first), *((2, line) for line in others)]
         lines += _run_lines(described, run, unfolded=unfolded, verbose=verbose)
     if len(report["runs"]) > 1:
-        lines += [
-            (0, Text()),
-            (0, _summary([run["verdict"] for run in report["runs"]])),
-        ]
+        summary = _summary([run["verdict"] for run in report["runs"]])
+        lines += [(0, Text()), (0, summary)]
     out = io.StringIO()
     console = Console(
         file=out,
@@ -89,14 +90,66 @@ def note_text(
 
 def _summary(verdicts: Sequence[str | None]) -> Text:
     """Return the number of runs with each verdict."""
-    named = {"no warning": "without a warning", None: "without a verdict"}
-    counts = Counter(verdicts)
+    named = {
+        "critical": "critical",
+        "warning": "warning",
+        "healthy": "healthy",
+        "no warning": "without a warning",
+        None: "without a verdict",
+    }
     parts = [
-        Text(f"{counts[word]} {named.get(word, word)}", STYLES.get(word or "", ""))
-        for word in ("critical", "warning", "healthy", "no warning", None)
-        if counts[word]
+        Text(f"{verdicts.count(verdict)} {words}", STYLES.get(words, ""))
+        for verdict, words in named.items()
+        if verdict in verdicts
     ]
     return Text(f"{len(verdicts)} runs: ") + Text(", ").join(parts)
+
+
+def _gate_lines(against: Described) -> Iterator[_NoteLine]:
+    """Yield the lines on a run compared with a baseline: a heading, then a line for each breach."""
+    figures = against["figures"]
+    names = [one_line(name) for name in against["baseline"]]
+    if len(names) > _NAMED:
+        names[_NAMED:] = [f"{len(names) - _NAMED} more"]
+    step = "" if against["step"] is None else f" at step {against['step']}"
+    breaches = [one for one in figures if one["breach"]]
+    said = f"{len(breaches)} of {len(figures)} figures outside their bands"
+    if gate_code(against) == NOTHING_READABLE:
+        said = "there is no figure that both have"
+    elif not breaches:
+        said = "within all bands"
+    yield 2, Text(f"against {', '.join(names)}{step}: {said}")
+    for one in breaches:
+        style = STYLES["critical" if one["breach"] == "worse" else "warning"]
+        yield 4, Text(_breach(one), style)
+    kept = [
+        f"{KINDS[one['figure']].label} {number(one['value'])} ({_band(one)})"
+        for one in figures
+        if not one["breach"]
+    ]
+    if kept:
+        yield 4, Text(f"within their bands: {', '.join(kept)}")
+    reasons: dict[str, list[str]] = {}
+    for figure in against["not_compared"]:
+        label = KINDS[figure["figure"]].label
+        reasons.setdefault(figure["reason"], []).append(label)
+    for reason, labels in reasons.items():
+        why = one_line(reason, 1000)
+        yield 4, Text(f"not compared: {', '.join(labels)} ({why})")
+
+
+def _band(one: Mapping[str, Any]) -> str:
+    return f"{number(one['low'])} to {number(one['high'])}"
+
+
+def _breach(one: Mapping[str, Any]) -> str:
+    label = KINDS[one["figure"]].label
+    unit = f" {one['unit']}" if one["unit"] not in ("", "share") else ""
+    base = f"baseline {number(one['baseline'])}"
+    if one["breach"] == "missing":
+        return f"missing: {label}, {base}{unit}"
+    side = "below" if one["value"] < one["low"] else "above"
+    return f"{one['breach']}: {label} {number(one['value'])} is {side} {_band(one)}{unit} ({base})"
 
 
 def _run_lines(
@@ -104,12 +157,12 @@ def _run_lines(
 ) -> Iterator[_NoteLine]:
     """Yield what stands below the opening."""
     if "against" in described:
-        for at, (line, severity) in enumerate(gate_lines(described["against"])):
-            yield 4 if at else 2, Text(line, STYLES.get(severity, ""))
+        yield from _gate_lines(described["against"])
     if described["state"] == State.NO_TRAINING.value:
         # what has no size is a directory, in which nothing was found either
-        sized = (one for one in described["sources"] if _state(one, run).status.size)
-        yield from _read(sized, run, "plain text")
+        read = run.sources
+        sized = (one for one in described["sources"] if read[one["path"]].status.size)
+        yield from source_lines(sized, run, "plain text")
         return
     yield from _measured(described)
     best = described["best"]
@@ -117,33 +170,35 @@ def _run_lines(
         yield 2, Text(sentence)
     for target in described["targets"]:
         yield 2, Text(_target_sentence(target))
-    yield from _found(described, unfolded=unfolded)
+    yield from finding_lines(described, unfolded=unfolded, opened=True)
     yield from _unjudged(described["not_judged"], verbose=verbose)
-    yield from _read(described["sources"], run)
+    yield from source_lines(described["sources"], run)
 
 
 def _measured(described: Described) -> Iterator[_NoteLine]:
     """Yield the losses and indicators in columns."""
+    losses, indicators = described["losses"], described["indicators"]
+    metrics: list[tuple[Any, str, Described]] = [
+        (describe(key), key, one) for key, one in losses.items()
+    ]
+    metrics += [(INDICATORS[id], one["key"], one) for id, one in indicators.items()]
     rows = [
         (
-            describe(key).label,
-            _with_unit(shown["value"], describe(key).unit),
-            shown,
+            about.label,
+            _with_unit(one["value"], about.unit or describe(key).unit),
             key,
+            one,
         )
-        for key, shown in described["losses"].items()
+        for about, key, one in metrics
     ]
-    for id, shown in described["indicators"].items():
-        unit = INDICATORS[id].unit or describe(shown["key"]).unit
-        text = _with_unit(shown["value"], unit)
-        rows.append((INDICATORS[id].label, text, shown, shown["key"]))
-    label = max((len(row[0]) for row in rows), default=0)
-    value = max((len(row[1]) for row in rows), default=0)
-    for name, text, shown, key in rows:
-        style = "bold red" if shown["value"] is None else ""
-        origin = (f"  {key}, step {shown['step']}", "dim")
-        shown_value = (f"{text:<{value}}", style)
-        yield 2, Text.assemble(f"{name:<{label}}  ", shown_value, origin)
+    label, value = (max((len(row[at]) for row in rows), default=0) for at in (0, 1))
+    for name, text, key, one in rows:
+        style = "bold red" if one["value"] is None else ""
+        origin = (f"  {key}, step {one['step']}", "dim")
+        yield (
+            2,
+            Text.assemble(f"{name:<{label}}  ", (f"{text:<{value}}", style), origin),
+        )
 
 
 def _with_unit(value: float | None, unit: str) -> str:
@@ -196,15 +251,21 @@ def _target_sentence(target: Described) -> str:
     return f"{words}: not reached, best {number(target['best'])} at step {target['best_step']}"
 
 
-def _found(described: Described, *, unfolded: bool) -> Iterator[_NoteLine]:
-    """Yield the findings with what follows from them; of the one that the note opened with, only
-    what has not been said yet.
+def finding_lines(
+    described: Described, *, unfolded: bool = False, opened: bool = False
+) -> Iterator[_NoteLine]:
+    """Yield the findings with what follows from them.
+
+    Args:
+        described: The run, as in the report.
+        unfolded: Whether to write out what only follows from another finding.
+        opened: Whether message and advice of the first one have been said already.
     """
     by_cause: dict[str | None, list[Described]] = {}
     for finding in described["findings"]:
         by_cause.setdefault(finding["consequence_of"], []).append(finding)
     for at, finding in enumerate(by_cause.pop(None, ())):
-        yield from _finding(finding, 2, opened=at == 0)
+        yield from _finding(finding, 2, opened=opened and at == 0)
         consequences = by_cause.pop(finding["id"], ())
         count = f"+{counted(len(consequences), 'consequence')}"
         if consequences and unfolded:
@@ -213,7 +274,7 @@ def _found(described: Described, *, unfolded: bool) -> Iterator[_NoteLine]:
                 yield from _finding(one, 6)
         elif consequences:
             ids = ", ".join(dict.fromkeys(one["id"] for one in consequences))
-            yield 4, Text(f"{count}, --consequences writes them out: {ids}", "dim")
+            yield 4, Text(f"{count}{FOLDED}: {ids}", "dim")
 
 
 def _finding(
@@ -252,7 +313,7 @@ def _unjudged(
         yield 4, Text(f"{', '.join(ids)}: {reason}", "dim")
 
 
-def _read(
+def source_lines(
     sources: Iterable[Described], run: Run, text_is: str = ""
 ) -> Iterator[_NoteLine]:
     """Yield the sources read; files of the same kind in one directory share a line.
@@ -262,46 +323,37 @@ def _read(
         run: Their run.
         text_is: The name to use in place of their format; empty for the format.
     """
-    groups: dict[tuple[Path, str], list[Described]] = {}
+    groups: dict[tuple[Path, str], list[SourceState]] = {}
     for source in sources:
         kind = Path(source["path"]).parent, source["program"] or source["format"]
-        groups.setdefault(kind, []).append(source)
+        groups.setdefault(kind, []).append(run.sources[source["path"]])
     for (directory, called), group in groups.items():
         count = len(group)
-        path = f"{count:,} files in {directory}" if count > 1 else group[0]["path"]
-        records, unreadable = (_sum(group, what) for what in ("records", "unreadable"))
-        words = f"{text_is or called}, {counted(records, 'record')}"
-        text = Text(f"read {one_line(path, 1000)}: {words}", "dim")
+        path = f"{count:,} files in {directory}" if count > 1 else group[0].status.path
+        records = counted(sum(one.status.records for one in group), "record")
+        words = f"read {one_line(path, 1000)}: {text_is or called}, {records}"
+        text = Text(words, "dim")
+        unreadable = sum(one.status.unreadable for one in group)
         if unreadable:
             text.append(f", {counted(unreadable, 'unreadable line')}", "not dim yellow")
         yield 2, text
-        yield from _trouble([_state(source, run) for source in group])
+        yield from _trouble(group, unreadable)
 
 
-def _state(source: Described, run: Run) -> SourceState:
-    return run.sources[source["path"]]
-
-
-def _sum(group: Iterable[Described], what: str) -> int:
-    return sum(source[what] for source in group)
-
-
-def _trouble(sources: Sequence[SourceState]) -> Iterator[_NoteLine]:
+def _trouble(sources: Sequence[SourceState], unreadable: int) -> Iterator[_NoteLine]:
     """Yield problems, notes and the first unreadable lines of sources."""
-    notes: set[str] = set()
+    notes: set[str | None] = {None, ""}
     left = _NAMED_UNREADABLE
     for source in sources:
-        path = one_line(source.status.path, 1000)
-        note = source.status.note
+        path, note = one_line(source.status.path, 1000), source.status.note
         if source.status.problem:
             yield 4, Text(f"{path}: {source.status.problem}")
-        if note and note not in notes:
+        if note not in notes:
             notes.add(note)
             yield 4, Text(f"{path}: {note}", "dim")
         for line in islice(source.unreadable, left):
             left -= 1
             yield 4, Text(f"{path}:{line.line}: {line.reason}")
-    more = sum(source.status.unreadable for source in sources)
-    more -= _NAMED_UNREADABLE - left
+    more = unreadable - (_NAMED_UNREADABLE - left)
     if more:
         yield 4, Text(f"and {more:,} more")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import re
+from contextlib import suppress
 from difflib import get_close_matches
 from importlib import import_module
 from itertools import groupby
@@ -261,44 +262,33 @@ def _size(text: str) -> tuple[int, int]:
     return columns, rows
 
 
-def _whole(low: int, high: float, what: str) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        if not text.isdecimal() or not low <= int(text) <= high:
-            raise argparse.ArgumentTypeError(f"{text} is not a {what}")
-        return int(text)
+def _number(
+    read: Callable[[str], float], fits: Callable[[float], bool], what: str
+) -> Callable[[str], float]:
+    def value(text: str) -> float:
+        with suppress(ValueError):
+            found = read(text)
+            if fits(found):
+                return found
+        raise argparse.ArgumentTypeError(f"{text} is not a {what}")
 
-    return read
-
-
-def _above_zero(high: float, what: str) -> Callable[[str], float]:
-    def read(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = 0.0
-        if not 0 < value < high:
-            raise argparse.ArgumentTypeError(f"{text} is not a {what}")
-        return value
-
-    return read
+    return value
 
 
+_FACTOR = _number(float, lambda one: 0 < one < math.inf, "number above 0")
 _VALUES: Mapping[str, Callable[[str], object]] = {
+    **dict.fromkeys(("DIR", "FILE", "FILE.prom", "FILE.zip"), Path),
     "COLSxROWS": _size,
-    "DIR": Path,
-    "FILE": Path,
-    "FILE.prom": Path,
     "FILE.svg": _snapshot,
-    "FILE.zip": Path,
-    "FACTOR": _above_zero(math.inf, "number above 0"),
-    "LIMIT": _above_zero(math.inf, "number above 0"),
-    "N": _whole(1, math.inf, "whole number (1 or more)"),
-    "PORT": _whole(0, 65535, "port (0 to 65535)"),
-    "SECONDS": _above_zero(
-        math.nextafter(3600, 3601), "number of seconds (above 0, at most 3600)"
+    "FACTOR": _FACTOR,
+    "LIMIT": _FACTOR,
+    "N": _number(int, lambda one: one >= 1, "whole number (1 or more)"),
+    "PORT": _number(int, lambda one: 0 <= one <= 65535, "port (0 to 65535)"),
+    "SECONDS": _number(
+        float, lambda one: 0 < one <= 3600, "number of seconds (above 0, at most 3600)"
     ),
     "SEED": int,
-    "SHARE": _above_zero(1, "share between 0 and 1"),
-    "STEP": _whole(0, math.inf, "step (a whole number, 0 or more)"),
+    "SHARE": _number(float, lambda one: 0 < one < 1, "share between 0 and 1"),
+    "STEP": _number(int, lambda one: one >= 0, "step (a whole number, 0 or more)"),
 }
 """Name of a value -> what reads it; a value of any other name is a text."""

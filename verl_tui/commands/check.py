@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
+import re
 import shutil
 import sys
 import time
@@ -17,6 +17,7 @@ from verl_tui.commands.output import (
     colour,
     print_message,
     print_messages,
+    unwritten,
 )
 from verl_tui.given_files import is_there
 
@@ -56,23 +57,24 @@ OPTIONS = f"""
 
 def run(options: argparse.Namespace) -> int:
     """Write the report; return the exit code."""
-    from verl_tui.check import exit_code, report
+    from verl_tui.check.data import exit_code, report
     from verl_tui.runs.views.checkpoints import BestBy
 
     now = time.time()
-    if options.band and options.against is None:
+    against = options.against
+    if options.band and against is None:
         raise CommandError(
             "--band says how far a run may lie from that of --against RUN"
         )
     paths_of(options)
     config = configuration(options)
-    widths = {} if options.against is None else _widths(options.band or ())
+    widths = {} if against is None else _widths(options.band or ())
     notifier = _notifier(options, config)
-    if options.against is not None and is_there(options.against):
-        options.paths.append(options.against)  # it need not be among the others
+    if against is not None and is_there(against):
+        options.paths.append(against)  # it need not be among the others
     monitor = loaded(options, now, config)
     by = BestBy.of(options.best_by)
-    held = None if options.against is None else _held(monitor, options.against, widths)
+    held = None if against is None else _held(monitor, against, widths)
     found = report(monitor, now, by, held)
     text = _written(found, monitor, now, options)
     _report_missing(found, by.metric, strict=options.strict)
@@ -114,18 +116,16 @@ def _widths(bands: Sequence[str]) -> Mapping[str, Width]:
         figure, _, wide = text.partition("=")
         if figure not in WIDTHS:
             raise CommandError(f"--band: {figure} is none of {', '.join(WIDTHS)}")
-        widths.pop(figure, None)
+        share = re.fullmatch(r"(\d*\.?\d+)(%?)", wide)
         if wide == "off":
-            continue
-        try:
-            share = float(wide.removesuffix("%")) / (100 if wide.endswith("%") else 1)
-        except ValueError:
-            share = math.inf
-        if not 0 <= share < math.inf:
+            del widths[figure]
+        elif share is not None:
+            part = float(share[1]) / (100 if share[2] else 1)
+            widths[figure] = Width(part, fixed=True)
+        else:
             raise CommandError(
                 f"--band: {text} has no share such as 5% or 0.05, nor off"
             )
-        widths[figure] = Width(share, fixed=True)
     return widths
 
 
@@ -138,8 +138,7 @@ def _held(
 
     runs = monitor.runs.values()
     baseline = all_meant([run for run in runs if run.keys], named)
-    names = {run.name for run in baseline}
-    chosen = [run for run in runs if run.name not in names]
+    chosen = [run for run in runs if run not in baseline]
     if not chosen:
         raise CommandError(f"--against {named}: it is all there is, no run is left")
     return {run.name: hold(run, baseline, monitor.guide, widths) for run in chosen}
@@ -147,9 +146,9 @@ def _held(
 
 def _notifier(options: argparse.Namespace, config: Config) -> Notifier | None:
     """Return the notifier if notifications were requested, before anything is read."""
+    if not options.notify and options.state is not None:
+        raise CommandError("--state keeps what --notify has sent")
     if not options.notify:
-        if options.state is not None:
-            raise CommandError("--state keeps what --notify has sent")
         return None
     notifier = sending_notifier(config)
     if options.state is not None:
@@ -166,18 +165,16 @@ def _notify(
     notifier.look(monitor, now)
     # With a state file, the next check sums up the messages that were held back.
     print_messages(notifier.close(keeps_held=state is not None))
-    if state is None:
-        return
     try:
-        notifier.write_state(state)
+        if state is not None:
+            notifier.write_state(state)
     except OSError as error:
-        why = (error.strerror or str(error)).lower()
-        print_message(f"{state}: {why}; the next check sends the same again")
+        print_message(f"{unwritten(error, state)}; the next check sends the same again")
 
 
 def _report_missing(found: Mapping[str, Any], best_by: str, *, strict: bool) -> None:
     """Say what the exit code alone does not."""
-    from verl_tui.check import is_readable
+    from verl_tui.check.data import is_readable
 
     runs = found["runs"]
     if best_by != "reward" and {run["best"] is None for run in runs} == {True}:

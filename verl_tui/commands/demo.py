@@ -7,7 +7,6 @@ import shlex
 import tempfile
 import threading
 import time
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,8 @@ from verl_tui.commands.output import EXIT_OUTPUT, writing
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+
+    from verl_tui.config import Config
 
 HELP = "a simulated training that writes real logs, opened live"
 EXAMPLES = ("verl-tui demo", "verl-tui demo --headless --dir demo")
@@ -35,56 +35,47 @@ def run(options: argparse.Namespace) -> int:
     config = configuration(options)
     if not options.headless:
         need_terminal()
-    from verl_tui.demo import Simulation
-
-    with _demo_directory(options.dir) as directory:
-        simulation = Simulation(directory, options.seed, time.time)
-        runs = [run.directory for run in simulation.runs]
-        taken = [path.name for path in runs if path.exists()]
-        if taken:
-            raise CommandError(
-                f"{directory} already holds {', '.join(taken)}: name another directory",
-                EXIT_OUTPUT,
-            )
-        simulation.prepare()
-        stop = threading.Event()
-        if options.headless:
-            pattern = shlex.quote(str(directory / "run_*"))
-            print(
-                f"writing simulated runs; watch them with: verl-tui {pattern}",
-                flush=True,
-            )
-            simulation.run(stop, options.pace)
-            return 0
-        from verl_tui.tui import watch
-
-        writer = threading.Thread(
-            target=simulation.run,
-            args=(stop, options.pace),
-            name="simulation",
-            daemon=True,
-        )
-        writer.start()
-        try:
-            return watch([glob.escape(str(directory)) + "/run_*"], config)
-        finally:
-            stop.set()
-            writer.join()
-
-
-@contextmanager
-def _demo_directory(wanted: Path | None) -> Iterator[Path]:
-    """Make the directory for a demo: the user's, which is kept, or one that goes with the demo."""
-    if wanted is None:
-        with tempfile.TemporaryDirectory(
+    kept: Path | None = options.dir
+    if kept is None:
+        temporary = tempfile.TemporaryDirectory(
             prefix="verl-tui-demo-", ignore_cleanup_errors=True
-        ) as directory:
-            yield Path(directory)
-        return
-    with writing(wanted):
-        wanted.mkdir(parents=True, exist_ok=True)
+        )
+        with temporary as directory:
+            return _play(Path(directory), options, config)
+    with writing(kept):
+        kept.mkdir(parents=True, exist_ok=True)
     try:
-        yield wanted
+        return _play(kept, options, config)
     finally:
-        if any(wanted.iterdir()):
-            print(f"the simulated runs are in {wanted}", flush=True)
+        if any(kept.iterdir()):
+            print(f"the simulated runs are in {kept}", flush=True)
+
+
+def _play(directory: Path, options: argparse.Namespace, config: Config) -> int:
+    from verl_tui.demo.simulation import Simulation
+
+    simulation = Simulation(directory, options.seed, time.time)
+    runs = [run.directory for run in simulation.runs]
+    if taken := ", ".join(path.name for path in runs if path.exists()):
+        said = f"{directory} already holds {taken}: name another directory"
+        raise CommandError(said, EXIT_OUTPUT)
+    simulation.prepare()
+    stop = threading.Event()
+    if options.headless:
+        pattern = shlex.quote(str(directory / "run_*"))
+        print(
+            f"writing simulated runs; watch them with: verl-tui {pattern}", flush=True
+        )
+        simulation.run(stop, options.pace)
+        return 0
+    from verl_tui.tui import watch
+
+    writer = threading.Thread(
+        target=simulation.run, args=(stop, options.pace), daemon=True
+    )
+    writer.start()
+    try:
+        return watch([glob.escape(str(directory)) + "/run_*"], config)
+    finally:
+        stop.set()
+        writer.join()

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.commands.options import CONFIG, configuration, paths_of
+from verl_tui.commands.output import EXIT_NOTHING
 from verl_tui.config import Config, ConfigError, config_path
 from verl_tui.given_files import is_there
 
@@ -29,19 +30,20 @@ PATH...  log, directory, quoted glob, address or -; none: the machine alone
 def run(options: argparse.Namespace) -> int:
     """Write the report; return the exit code."""
     from verl_tui.bundle.versions import installed
+    from verl_tui.check.data import is_readable
     from verl_tui.doctor.as_text import doctor_text
-    from verl_tui.doctor.examination import VERSION, examine, exit_of, wrong
+    from verl_tui.doctor.examination import VERSION, examine, wrong
     from verl_tui.doctor.machine import change_notices, notices_folder, nvml, terminal
     from verl_tui.monitor import Monitor, load
 
     now = time.time()
     config, about = _configuration(options)
     paths = paths_of(options) if options.paths else ()
-    monitor = load(paths, config, now) if paths else None
+    monitor = load(paths, config, now) if paths else Monitor(config)
     found: dict[str, Any] = {
         "version": VERSION,
         "versions": installed(),
-        **examine(monitor or Monitor(config), now),
+        **examine(monitor, now),
         "terminal": terminal(config),
         "nvml": nvml(now),
         "notices": change_notices(notices_folder(paths)),
@@ -52,7 +54,9 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps(found, indent=2, allow_nan=False, default=str))
     else:
         print(doctor_text(found), end="")
-    return exit_of(found, monitor, now)
+    if paths and not is_readable(found):
+        return EXIT_NOTHING
+    return 1 if found["wrong"] else 0
 
 
 def _configuration(options: argparse.Namespace) -> tuple[Config, dict[str, Any]]:

@@ -9,6 +9,7 @@ import json
 import shutil
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from verl_tui.config import Config
-    from verl_tui.guard import Guard, Orders
+    from verl_tui.guard.watcher import Guard, Orders
     from verl_tui.monitor import Monitor
 
 HELP = (
@@ -61,7 +62,7 @@ OPTIONS = f"""
 
 def run(options: argparse.Namespace) -> int:
     """Follow until all runs have ended or a signal comes; return the exit code."""
-    from verl_tui.guard import BREAKERS, QUIET, TRIPPED, Orders
+    from verl_tui.guard.watcher import BREAKERS, QUIET, TRIPPED, Orders
     from verl_tui.runs.views.checkpoints import BestBy
 
     named = options.on or ()
@@ -96,7 +97,7 @@ def _follow(
     paths: Sequence[str], config: Config, orders: Orders, stop: threading.Event
 ) -> Guard:
     """Follow, and notify the user of what happens where that is wanted."""
-    from verl_tui.guard import follow
+    from verl_tui.guard.watcher import follow
 
     notifier = notifier_for(config, "guard")
     events: list[Mapping[str, object]] = []
@@ -105,8 +106,7 @@ def _follow(
     def write(event: Mapping[str, object]) -> None:
         nonlocal problem
         events.append(event)
-        known = problem
-        problem = _write_event(event)
+        known, problem = problem, _write_event(event)
         if problem not in ("", known):
             print_message(f"standard output: {problem}; the guard goes on")
 
@@ -137,7 +137,6 @@ def _limited(options: argparse.Namespace) -> Config:
     """Return the configuration with the limits of the command line, once the named findings are
     known to exist.
     """
-    from verl_tui.guard import limited
     from verl_tui.health.guide_settings import load_guide
 
     config = configuration(options)
@@ -148,9 +147,17 @@ def _limited(options: argparse.Namespace) -> Config:
             raise CommandError(
                 f"--on {id}: no such finding; did you mean {', '.join(near)}?"
             )
-    return limited(
-        config, kl=options.kl, reward_drop=options.reward_drop, count=options.count
-    )
+    rules = {name: dict(rule) for name, rule in config.guide.get("rules", {}).items()}
+    thresholds = {
+        "circuit-breaker-kl": options.kl,
+        "circuit-breaker-reward": options.reward_drop,
+    }
+    for name, threshold in thresholds.items():
+        limits = {"threshold": threshold, "count": options.count}
+        given = {field: value for field, value in limits.items() if value is not None}
+        if given:
+            rules[name] = rules.get(name, {}) | given
+    return replace(config, guide={**config.guide, "rules": rules}) if rules else config
 
 
 def _write_event(event: Mapping[str, object]) -> str:

@@ -7,7 +7,6 @@ import io
 import os
 import sys
 from contextlib import ExitStack, contextmanager, suppress
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from verl_tui import debug_log
@@ -16,7 +15,7 @@ from verl_tui.given_files import NO_LINK, is_link, is_taken
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
     from typing import TextIO
 
@@ -29,10 +28,6 @@ EXIT_OUTPUT = 73
 EXIT_INTERRUPTED = 130
 EXIT_PIPE = 141
 """The reader of the output has gone: the code of a program that SIGPIPE kills."""
-_PATIENCE = 0.3
-"""Seconds of reading without a progress line."""
-_PACE = 0.1
-"""Seconds between two updates of it."""
 _LAST_STREAM = 2
 """The number of standard error, the last of the standard streams."""
 _UNWRITTEN = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
@@ -84,39 +79,6 @@ def plain_output() -> TextIO:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", newline="")
     return sys.stdout
-
-
-@contextmanager
-def reading_progress(
-    clock: Callable[[], float] = monotonic,
-) -> Iterator[Callable[[int, int], None]]:
-    """Show progress on the terminal if reading takes a while; the line is removed afterwards.
-
-    Yields:
-        A function to call with the bytes read so far and the size of all.
-    """
-    shown = False
-    due = clock() + _PATIENCE
-    where = sys.stderr
-
-    def show(done: int, size: int) -> None:
-        nonlocal shown, due
-        if clock() < due or not where.isatty():
-            return
-        shown = True
-        due = clock() + _PACE
-        where.write(
-            f"\r\x1b[Kverl-tui: reading, {done / max(1, size):.0%} of {size / 1e6:,.0f} MB; ctrl+c "
-            "leaves"
-        )
-        where.flush()
-
-    try:
-        yield show
-    finally:
-        if shown:
-            where.write("\r\x1b[K")
-            where.flush()
 
 
 def check_target(path: Path | str, *, replaces: bool = False) -> None:
@@ -205,11 +167,9 @@ def debugging(path: Path | None, words: Sequence[str]) -> Iterator[None]:
         with writing(path):
             log = stack.enter_context(debug_log.recording(path, own_mask()))
         try:
-            python = platform.python_version()
-            debug_log.note(
-                f"verl-tui {__version__}, Python {python}, {platform.system()}"
-            )
-            debug_log.note("command line: " + " ".join(words))
+            python, system = platform.python_version(), platform.system()
+            debug_log.note(f"verl-tui {__version__}, Python {python}, {system}")
+            debug_log.note(f"command line: {' '.join(words)}")
             yield
             debug_log.note("done")
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError
@@ -12,7 +13,7 @@ from verl_tui.commands.options import (
     paths_of,
     piped,
 )
-from verl_tui.commands.output import EXIT_NOTHING, print_messages, reading_progress
+from verl_tui.commands.output import EXIT_NOTHING, print_messages
 
 if TYPE_CHECKING:
     import argparse
@@ -50,8 +51,10 @@ def run(options: argparse.Namespace) -> int:
     need_terminal()
     from verl_tui.replay import Playback, Recording, usual_speed
 
-    with reading_progress() as show_progress:
-        recording = Recording.read(paths, show_progress)
+    shown = sys.stderr.isatty()
+    recording = Recording.read(paths, _show if shown else None)
+    if shown:
+        _show(0, 0)
     print_messages((*recording.discovery.problems, *recording.discovery.pending))
     if recording.empty:
         why = "nothing readable"
@@ -67,6 +70,14 @@ def run(options: argparse.Namespace) -> int:
         Playback(recording, speed=speed, at=at, until=until, paused=options.paused),
         config,
     )
+
+
+def _show(done: int, size: int) -> None:
+    """Show how much has been read, on a line that is removed at the end."""
+    share, size_mb = done / max(1, size), size / 1e6
+    words = f"verl-tui: reading, {share:.0%} of {size_mb:,.0f} MB; ctrl+c leaves"
+    sys.stderr.write("\r\x1b[K" + words * (done < size))
+    sys.stderr.flush()
 
 
 def _moment(recording: Recording, step: int | None) -> float | None:

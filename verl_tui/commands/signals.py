@@ -1,4 +1,5 @@
-"""Signals that end a program: the command cleans up, and its exit code says which signal came.
+"""Signals that end a program: the command cleans up, and its exit code says which signal came; an
+export that follows ends well.
 
 A signal that the parent process had ignored (`nohup`, `&` in a script) stays ignored.
 """
@@ -6,11 +7,25 @@ A signal that the parent process had ignored (`nohup`, `&` in a script) stays ig
 from __future__ import annotations
 
 import signal
+import threading
+import time
 from typing import TYPE_CHECKING
 
+from verl_tui.commands.arguments import CommandError
+from verl_tui.commands.options import something_at
+from verl_tui.commands.output import (
+    EXIT_NOTHING,
+    EXIT_OUTPUT,
+    print_message,
+    unwritten,
+)
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from types import FrameType
+
+    from verl_tui.config import Config
+    from verl_tui.monitor import Monitor
 
 _BY_OTHERS = (signal.SIGTERM, signal.SIGHUP)
 """The signals besides ctrl+c, which has an exception of its own in Python."""
@@ -44,3 +59,72 @@ def at_end(call: Callable[[int, FrameType | None], object]) -> None:
 def _end(number: int, _: FrameType | None) -> None:
     signal.signal(number, signal.SIG_DFL)  # a second one does not wait
     raise EndedError(number)
+
+
+def write_until_stopped(
+    paths: Sequence[str],
+    config: Config,
+    write: Callable[[Monitor], None],
+    *,
+    interval: float,
+    newest: bool = False,
+) -> int:
+    """Follow runs and write what is new; return the exit code.
+
+    Once it has worked, neither a target that cannot be written for a while, such as a full disk,
+    nor an error of our own ends the export: it is reported, and the next interval tries again.
+
+    Args:
+        paths: The paths that the user named.
+        config: The user's configuration.
+        write: Writes the runs as they are now.
+        interval: Seconds between two writings.
+        newest: Whether only the newest values are written, see
+            `verl_tui.exporters.following.follow`.
+    """
+    from verl_tui.exporters.following import follow
+
+    if not something_at(paths):
+        return EXIT_NOTHING
+    stop = threading.Event()
+    at_end(lambda *_: stop.set())
+    has_worked = False
+    problem = ""
+
+    def attempt(monitor: Monitor) -> None:
+        nonlocal has_worked, problem
+        before, problem = problem, ""
+        try:
+            write(monitor)
+        except Exception as error:
+            if not has_worked:
+                raise
+            problem = _problem(error)
+            if problem != before:
+                print_message(f"{problem}; tried again at the next writing")
+        else:
+            if before:
+                print_message("written again")
+            has_worked = True
+
+    follow(
+        paths,
+        config,
+        attempt,
+        interval=interval,
+        clock=time.time,
+        stop=stop,
+        newest=newest,
+    )
+    return EXIT_OUTPUT if problem else 0
+
+
+def _problem(error: Exception) -> str:
+    """Return in words why something was not written."""
+    if isinstance(error, CommandError):
+        return str(error)
+    if isinstance(error, OSError):
+        return unwritten(error, "-o")
+    from verl_tui.failures import note_failure
+
+    return f"nothing was exported: {note_failure('exporting', error)}"

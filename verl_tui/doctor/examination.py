@@ -1,37 +1,124 @@
-"""Examines some paths: the files found, how they were recognised, how much was read, and what is
-wrong.
+"""Examines some paths: the files found, how they were recognised, down to the line that decided,
+how much was read, and what is wrong.
+
+The formats' own tests are run again on less and less of the file, so that the evidence shown is
+what they really use.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from bisect import bisect_left
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.check import NOTHING_READABLE, exit_code, report
+from verl_tui.check.data import source_data
 from verl_tui.config import Config
-from verl_tui.doctor.evidence import format_evidence
+from verl_tui.plain_data import plain
 from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.provenance import has_estimated_steps
 from verl_tui.runs.views.state import state, unread_form
+from verl_tui.secrets import hide
 from verl_tui.sources.discovery import passed_over
-from verl_tui.sources.files.compressed import DEEPEST, PACKED, head
+from verl_tui.sources.discovery.probing import beginning
+from verl_tui.sources.files.compressed import (
+    DEEPEST,
+    PACKED,
+    head,
+    is_binary,
+    uncompressed_name,
+)
 from verl_tui.sources.formats import catalog
+from verl_tui.sources.formats.catalog import FORMATS
+from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.console.unknown import NOTE, entry_for
 from verl_tui.text import one_line
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from verl_tui.monitor import Monitor
     from verl_tui.records import SourceStatus
     from verl_tui.runs.run import Run
     from verl_tui.runs.source_state import SourceState
+    from verl_tui.sources.formats.format import Format
+
+_SHOWN = 100
+"""Characters shown of a line."""
+_BYTES = 8
+"""First bytes shown of a binary file."""
+
+
+def format_evidence(path: Path, named: str) -> str:
+    """Return why a file is read as a format.
+
+    Args:
+        path: The file or directory.
+        named: Name of the format.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    if path.is_dir():
+        return "its name, and the names of the files in it"
+    format = next((one for one in FORMATS if one.name == named), None)
+    if format is None:
+        return "its name"
+    begin = beginning(path)[0]
+    if format.matches(uncompressed_name(path), begin):
+        return _by_beginning(uncompressed_name(path), begin, format)
+    found = _by_rest(path, len(begin)) if format is console else ""
+    stated = f"you named it: its beginning fits no format, so it is read as {named}"
+    return found or stated
+
+
+def _by_beginning(path: Path, begin: bytes, format: Format) -> str:
+    if format.matches(path, b""):
+        return f"its name: {one_line(path.name)}"
+    name = "" if format.matches(path.with_name("a"), begin) else ", and its name"
+    if is_binary(begin):
+        return f"its first bytes: {begin[:_BYTES].hex(' ')}{name}"
+    lines = begin.splitlines(keepends=True)
+    low = bisect_left(
+        range(len(lines)),
+        x=True,
+        key=lambda last: format.matches(path, b"".join(lines[: last + 1])),
+    )
+    if low == len(lines):
+        return f"its first {len(begin):,} bytes{name}"
+    shown = _excerpt(lines[low])
+    if format.matches(path, lines[low]):
+        return f"line {low + 1:,}: {shown}{name}"
+    return f"lines 1 to {low + 1:,} together, of which the last is: {shown}{name}"
+
+
+def _by_rest(path: Path, begun: int) -> str:
+    """Return why a file is a console though its beginning, of so many bytes, has no step; empty
+    where nothing shows it.
+    """
+    data = head(path, DEEPEST)
+    at = 0
+    for number, line in enumerate(data.splitlines(keepends=True), 1):
+        at += len(line)
+        if at > begun and console.matches(path, line):
+            return f"line {number:,}: {_excerpt(line)}"
+    if console.begins(data):
+        return "the first lines of a training, and no step so far"
+    if console.shows_bar(data):
+        return "a progress bar, and no step so far"
+    if console.failed(data, f"{path.parent.name}/{path.name}"):
+        return "a start that failed, and no step"
+    return f"a step behind its first {DEEPEST:,} bytes" if len(data) == DEEPEST else ""
+
+
+def _excerpt(line: bytes) -> str:
+    return f"`{hide(one_line(line.decode('utf-8', 'replace'), _SHOWN))}`"
+
 
 VERSION = 1
 """Version of the report's schema: grows when a field is removed or changes its meaning."""
-FINE, WRONG = 0, 1
 _MOST_LINES = 3
 """Number of unreadable lines listed for each source, the last ones."""
 _USUAL = frozenset({
@@ -59,10 +146,12 @@ def examine(monitor: Monitor, now: float) -> dict[str, Any]:
 def changes(config: Config) -> dict[str, Any]:
     """Return the settings that differ from their defaults."""
     usual = Config()
-    named = [
-        (one.name, getattr(config, one.name)) for one in dataclasses.fields(config)
-    ]
-    return {name: _plain(one) for name, one in named if one != getattr(usual, name)}
+    named = {one.name: getattr(config, one.name) for one in dataclasses.fields(config)}
+    return {
+        name: plain(dict(one) if isinstance(one, Mapping) else one)
+        for name, one in named.items()
+        if one != getattr(usual, name)
+    }
 
 
 def wrong(found: Mapping[str, Any]) -> list[str]:
@@ -84,13 +173,6 @@ def wrong(found: Mapping[str, Any]) -> list[str]:
             sentence for source in run["sources"] for sentence in _faults(source)
         ]
     return sentences
-
-
-def exit_of(found: Mapping[str, Any], monitor: Monitor | None, now: float) -> int:
-    """Return 0 for fine, 1 for something wrong, 3 for paths with nothing readable."""
-    if monitor is not None and exit_code(report(monitor, now)) == NOTHING_READABLE:
-        return NOTHING_READABLE
-    return WRONG if found["wrong"] else FINE
 
 
 def _faults(source: Mapping[str, Any]) -> Iterator[str]:
@@ -120,17 +202,12 @@ def _source(source: SourceState) -> dict[str, Any]:
     status = source.status
     kept: Sequence[Any] = list(source.unreadable)[-_MOST_LINES:]
     return {
-        "path": status.path,
-        "format": status.title,
-        "program": status.program,
+        **source_data(status),
         "evidence": _evidence(status.path, status.format),
-        "records": status.records,
-        "unreadable": status.unreadable,
         "unreadable_lines": [{"line": one.line, "reason": one.reason} for one in kept],
         "bytes_read": status.bytes_read,
         "size": status.size,
         "problem": status.problem,
-        "note": status.note,
         "entry": _entry(status),
     }
 
@@ -156,12 +233,3 @@ def _evidence(path: str, format: str) -> str:
         return format_evidence(file, format)
     except (OSError, ValueError) as error:
         return f"can no longer be determined: {one_line(str(error))}"
-
-
-def _plain(value: Any) -> Any:
-    """Return a setting as JSON has it."""
-    if hasattr(value, "items"):
-        return {key: _plain(one) for key, one in value.items()}
-    if not isinstance(value, list | tuple):
-        return value
-    return [_plain(one) for one in value]

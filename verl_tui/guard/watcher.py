@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from verl_tui import debug_log
-from verl_tui.guard.bests import BestKeeper
-from verl_tui.guard.commands import begun, event, start, variables
+from verl_tui.guard.bests import BestKeeper, begun, event, start, variables
 from verl_tui.health.finding import Severity
 from verl_tui.monitor import Monitor
 from verl_tui.reading import refreshes
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from verl_tui.config import Config
-    from verl_tui.guard.commands import EventLine, Process, Start
+    from verl_tui.guard.bests import EventLine, Process, Start
     from verl_tui.health.finding import Finding
     from verl_tui.runs.views.checkpoints import BestBy
 
@@ -54,35 +53,6 @@ class Orders:
     """Run the command at each new best by this metric, and only report findings that trip; None:
     run it when one trips.
     """
-
-
-def limited(
-    config: Config,
-    *,
-    kl: float | None = None,
-    reward_drop: float | None = None,
-    count: int | None = None,
-) -> Config:
-    """Return a configuration with other limits for the circuit breakers; None leaves one as it is.
-
-    Args:
-        config: The user's configuration.
-        kl: The value that policy KL must exceed.
-        reward_drop: Share of the value before that a reward must lose.
-        count: Breaches in a row that trip either.
-    """
-    limits = {
-        "circuit-breaker-kl": {"threshold": kl, "count": count},
-        "circuit-breaker-reward": {"threshold": reward_drop, "count": count},
-    }
-    rules = {name: dict(rule) for name, rule in config.guide.get("rules", {}).items()}
-    for name, changes in limits.items():
-        given = {field: value for field, value in changes.items() if value is not None}
-        if given:
-            rules[name] = {**rules.get(name, {}), **given}
-    if not rules:
-        return config
-    return replace(config, guide={**config.guide, "rules": rules})
 
 
 class Guard:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.check import report as check_report
+from verl_tui.check.data import report as check_report
+from verl_tui.check.note import FOLDED, finding_lines, source_lines
 from verl_tui.check.opening import no_verdict, opening
 from verl_tui.comparison.compare import Comparison, compare
 from verl_tui.report.reported_samples import excerpts_of
@@ -55,8 +56,12 @@ class ReportedRun(NamedTuple):
     """Where reward and validation were best."""
     excerpts: ReportedSamples | None
     """None where they are left out."""
-    detailed: bool
-    """True if its findings are written out."""
+    findings: tuple[tuple[int, str], ...]
+    """Lines on its findings as `check` writes them, each with its indentation; none where they are
+    not written out.
+    """
+    read: tuple[str, ...]
+    """The same on the files read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +109,15 @@ def make_report(
             described=described[run.name],
             bests=tuple(one for one in found if one is not None),
             excerpts=excerpts_of(run) if run in drawn.coloured else None,
-            detailed=run.name in detailed,
+            findings=tuple(
+                (indent, text.plain.removeprefix("- ").replace(FOLDED, ""))
+                for indent, text in finding_lines(described[run.name])
+                if run.name in detailed
+            ),
+            read=tuple(
+                text.plain.removeprefix("read ")
+                for _, text in source_lines(described[run.name]["sources"], run)
+            ),
         )
         for run, found in zip(runs, bests, strict=True)
     ]
@@ -166,7 +179,7 @@ def _left_out(runs: Sequence[ReportedRun], drawn: DrawnRuns) -> Iterator[str]:
         yield f"Of {counted(len(drawn.all) + drawn.left_out, 'run')} {chosen}; others are grey."
     if drawn.left_out:
         yield f"The curves of {counted(drawn.left_out, 'run')} are not drawn."
-    silent = sum(bool(one.described["findings"]) and not one.detailed for one in runs)
+    silent = sum(bool(one.described["findings"]) and not one.findings for one in runs)
     if silent:
         yield f"The findings of {counted(silent, 'run')} are not written out, only their verdicts."
     unsampled = sum(one.excerpts is None for one in runs)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from verl_tui.comparison.tables import TextTable, tables
 from verl_tui.rendering.session.selection import LETTERS
 from verl_tui.report.reported_samples import masked
 from verl_tui.text import one_line
-from verl_tui.words import counted, number
+from verl_tui.words import number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from verl_tui.report.drawing import ChartDrawing
     from verl_tui.report.record import Report, ReportedRun
@@ -21,52 +21,14 @@ if TYPE_CHECKING:
 
 LONGEST = 2000
 """Characters of a line."""
-_MOST_FINDINGS = 12
-_MOST_EVIDENCE = 8
-_MOST_SOURCES = 200
-"""Files that are listed."""
+_MOST_UNREAD = 200
+"""Sentences on files that were not read."""
 NO_CURVES = "no metric has a number that could be drawn"
 
 
 def line(text: str) -> str:
     """Return text from a log in one line, without secrets and home directories."""
     return masked(one_line(text, LONGEST))
-
-
-def findings_of(run: ReportedRun) -> list[dict[str, Any]]:
-    """Return the findings of a run, the worst first, as `check --json` has them; each with when it
-    began in words, and with the ids of those that only follow from it.
-    """
-    following: dict[str | None, list[str]] = {}
-    for one in run.described["findings"]:
-        following.setdefault(one["consequence_of"], []).append(one["id"])
-    found = []
-    for one in _primary(run)[:_MOST_FINDINGS]:
-        since = one["since_step"]
-        evidence = [line(text) for text in one["evidence"][:_MOST_EVIDENCE]]
-        more = len(one["evidence"]) - len(evidence)
-        evidence += [f"{more} more in `check`"] if more > 0 else []
-        texts = {
-            name: line(one[name] or "") for name in ("message", "advice", "source")
-        }
-        consequences = dict.fromkeys(following.pop(one["id"], ()))
-        words = {
-            "since": "" if since is None else f"since step {since}",
-            "evidence": evidence,
-            "consequences": [*consequences],
-        }
-        found.append({**one, **texts, **words})
-    return found
-
-
-def _primary(run: ReportedRun) -> list[Mapping[str, Any]]:
-    return [one for one in run.described["findings"] if one["consequence_of"] is None]
-
-
-def more_findings(run: ReportedRun) -> str:
-    """Return a sentence on findings that are left out, empty where none is."""
-    count = len(_primary(run)) - _MOST_FINDINGS
-    return f"{counted(count, 'more finding')}: see `check`" if count > 0 else ""
 
 
 def verdict_word(run: ReportedRun) -> str:
@@ -166,33 +128,12 @@ def sample_origin(found: ReportedSamples) -> str:
     return f"step {found.step}{validation}; {found.note}"
 
 
-def sources_table(report: Report) -> TextTable:
-    """Return the files that were read, those of one run and one format together."""
-    read: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for run in report.runs:
-        for one in run.described["sources"]:
-            read.setdefault((run.name, one["format"]), []).append(one)
-    rows = []
-    for (name, format), files in read.items():
-        more = f" and {len(files) - 1:,} more" if len(files) > 1 else ""
-        records, unreadable = (
-            sum(file[what] for file in files) for what in ("records", "unreadable")
-        )
-        path = f"{line(files[0]['path'])}{more}"
-        odd = f"{unreadable:,}" if unreadable else ""
-        rows.append((line(name), format, path, f"{records:,}", odd))
-    left = len(rows) - _MOST_SOURCES
-    note = f"{counted(left, 'more row')} left out" if left > 0 else ""
-    columns = ("run", "format", "files", "records", "unreadable lines")
-    return TextTable("Files read", columns, rows[:_MOST_SOURCES], note, numbers=False)
-
-
 def made_by(report: Report) -> Iterator[tuple[str, str]]:
     """Yield how the report was made: a name and its value."""
     yield "made", report.origin.made
     yield "by", f"verl-tui {report.origin.version}"
     yield "command", line(report.origin.command)
-    for at, sentence in enumerate(report.origin.sentences[:_MOST_SOURCES]):
+    for at, sentence in enumerate(report.origin.sentences[:_MOST_UNREAD]):
         yield "" if at else "not read", line(sentence)
     for at, sentence in enumerate(report.left_out):
         yield "" if at else "left out", sentence

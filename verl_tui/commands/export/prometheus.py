@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import stat
 import time
+from contextlib import closing
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import EXIT_USAGE, CommandError
@@ -13,19 +15,17 @@ from verl_tui.commands.output import (
     EXIT_NOTHING,
     check_target,
     print_message,
-    print_messages,
     writing,
 )
-from verl_tui.commands.until_signal import write_until_stopped
+from verl_tui.commands.signals import write_until_stopped
 from verl_tui.given_files import is_ordinary, is_there, read_given
 
 if TYPE_CHECKING:
     import argparse
     import ssl
-    from collections.abc import Callable
     from pathlib import Path
 
-    from verl_tui.config import Config
+    from verl_tui.exporters.endpoint import MetricsServer
     from verl_tui.exporters.prometheus import Exposition
     from verl_tui.monitor import Monitor
 
@@ -57,7 +57,7 @@ _OF_PORTS = ("port", "bind", "login_file", "tls_cert", "tls_key")
 
 def run(options: argparse.Namespace) -> int:
     """Serve or write the metrics; return the exit code."""
-    paths_of(options)
+    paths = paths_of(options)
     config = configuration(options)
     _check(options)
     try:
@@ -67,28 +67,35 @@ def run(options: argparse.Namespace) -> int:
             "`export prometheus` needs prometheus-client: pip install 'verl-tui[prometheus]'"
         ) from error
     limits = ExportLimits(options.runs, options.metrics)
-    reported: tuple[str, ...] = ()
+    say = cache(print_message)  # once what the limits leave out
 
     def judged(monitor: Monitor) -> Exposition:
-        """Return all metrics as they are now; say once what the limits leave out."""
-        nonlocal reported
         now = time.time()
         monitor.judge(now)
         page = exposition(monitor, now, limits)
-        print_messages(words for words in page.left_out if words not in reported)
-        reported = page.left_out
+        for words in page.left_out:
+            say(words)
         return page
 
-    if options.textfile is None:
-        return _serve(options, config, judged)
-
     def write(monitor: Monitor) -> None:
-        _write(judged(monitor), options.textfile)
+        """Replace the file in one go, so that no reader sees half of it."""
+        from prometheus_client import generate_latest
 
+        from verl_tui.whole_file import replacing
+
+        text = generate_latest(judged(monitor)).decode()
+        with writing(options.textfile), replacing(options.textfile) as out:
+            out.write(text)
+
+    follow = partial(
+        write_until_stopped, paths, config, interval=options.interval, newest=True
+    )
+    if options.textfile is None:
+        with closing(_server(options)) as endpoint:
+            print_message(f"metrics are at {endpoint.address}")
+            return follow(lambda monitor: endpoint.show(judged(monitor)))
     if options.follow:
-        return write_until_stopped(
-            paths_of(options), config, write, interval=options.interval, newest=True
-        )
+        return follow(write)
     from verl_tui.sources.host.gpus import read_once
 
     now = time.time()
@@ -101,19 +108,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _write(exposition: Exposition, file: Path) -> None:
-    """Replace the file in one go, so that no reader sees half of it."""
-    from prometheus_client import generate_latest
-
-    from verl_tui.whole_file import replacing
-
-    with writing(file), replacing(file) as out:
-        out.write(generate_latest(exposition).decode())
-
-
-def _serve(
-    options: argparse.Namespace, config: Config, judged: Callable[[Monitor], Exposition]
-) -> int:
+def _server(options: argparse.Namespace) -> MetricsServer:
     from verl_tui.exporters.endpoint import MetricsServer, is_loopback
 
     bind = options.bind or "127.0.0.1"
@@ -130,18 +125,7 @@ def _serve(
             "FILE)"
         )
     with writing(f"{bind}:{port}"):
-        endpoint = MetricsServer(bind, port, login=login, tls=tls)
-    print_message(f"metrics are at {endpoint.address}")
-    try:
-        return write_until_stopped(
-            paths_of(options),
-            config,
-            lambda monitor: endpoint.show(judged(monitor)),
-            interval=options.interval,
-            newest=True,
-        )
-    finally:
-        endpoint.close()
+        return MetricsServer(bind, port, login=login, tls=tls)
 
 
 def _check(options: argparse.Namespace) -> None:

@@ -13,7 +13,7 @@ from verl_tui.commands.output import (
     print_messages,
     writing,
 )
-from verl_tui.commands.until_signal import write_until_stopped
+from verl_tui.commands.signals import write_until_stopped
 
 if TYPE_CHECKING:
     import argparse

@@ -1,8 +1,11 @@
-"""The GRPO run: bytes as verl 0.9 writes them, and numbers that agree across its files."""
+"""The demo: bytes as verl 0.9 writes them, numbers that agree across the files of a run, one run that
+collapses beside a healthy one, and the same bytes for the same seed.
+"""
 
 from __future__ import annotations
 
 import ast
+import hashlib
 import json
 import re
 from typing import TYPE_CHECKING, Any
@@ -10,13 +13,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from verl_tui.config import Config
 from verl_tui.demo import curves
-from verl_tui.demo.grpo import GrpoRun
+from verl_tui.demo.simulation import HISTORY, Simulation
+from verl_tui.monitor import load
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-START = 1_790_000_000.0
+NOW = 1_790_000_000.0
+HEALTHY, COLLAPSING = "run_grpo_gsm8k", "run_grpo_high_lr"
 PREFIX = re.compile(r"\x1b\[36m\((\w+) pid=\d+\)\x1b\[0m ")
 STEP = re.compile(r"(?<![\w:])step:(\d+) - (.*)")
 PIECE = re.compile(
@@ -27,14 +33,27 @@ BAR = re.compile(
 )
 
 
+class Clock:
+    """A clock that moves only when told to."""
+
+    def __init__(self) -> None:
+        self.time = NOW
+
+    def __call__(self) -> float:
+        return self.time
+
+
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    run = GrpoRun(tmp_path_factory.mktemp("grpo") / "run_grpo_gsm8k", 7)
-    run.start(START)
-    for tick in range(1, run.total + 1):
-        run.write(tick, START + tick)
-    run.finish(START + run.total)
-    return run.directory
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Simulation:
+    """Return a simulation that has written all of its steps at once."""
+    simulation = Simulation(tmp_path_factory.mktemp("demo"), 7, Clock())
+    simulation.prepare(curves.STEPS)
+    return simulation
+
+
+@pytest.fixture(scope="module")
+def run(whole: Simulation) -> Path:
+    return whole.directory / HEALTHY
 
 
 @pytest.fixture(scope="module")
@@ -107,3 +126,59 @@ def test_scores_are_what_a_strict_grader_gives(run: Path, step: int) -> None:
     for row in dumped(run / "rollouts" / f"{step}.jsonl"):
         found = re.search(r"^#### (-?\d+)$", row["output"], re.MULTILINE)
         assert row["score"] == float(found is not None and found[1] == row["gts"])
+
+
+def fingerprints(directory: Path) -> dict[str, str]:
+    files = sorted(path for path in directory.rglob("*") if path.is_file())
+    return {
+        str(path.relative_to(directory)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in files
+    }
+
+
+def scores(directory: Path, run: str) -> dict[int, float]:
+    content = (directory / run / "verl_examples" / f"{run}.jsonl").read_bytes()
+    records = map(json.loads, content.splitlines())
+    return {
+        one["step"]: one["data"]["critic/score/mean"] for one in records if one["step"]
+    }
+
+
+def test_the_cliff_comes_half_a_minute_after_the_history(whole: Simulation) -> None:
+    found = scores(whole.directory, COLLAPSING)
+    edge = curves.COLLAPSE_STEP
+    assert HISTORY < edge < HISTORY + 30
+    assert min(found[step] for step in range(edge - 20, edge)) > 0.3
+    assert found[edge + 3] < 0.2
+    assert min(scores(whole.directory, HEALTHY).values()) > 0.2
+
+
+def test_one_run_is_healthy_and_the_other_one_collapses(whole: Simulation) -> None:
+    monitor = load([str(whole.directory)], Config(), NOW)
+    assert not monitor.verdicts[HEALTHY].findings
+    (found,) = monitor.verdicts[COLLAPSING].primary
+    assert (found.id, found.since_step) == ("policy-collapse", curves.COLLAPSE_STEP)
+
+
+def test_history_and_live_steps_are_the_same_bytes(tmp_path: Path) -> None:
+    live = Clock()
+    Simulation(tmp_path / "whole", 7, Clock()).prepare(30)
+    simulation = Simulation(tmp_path / "live", 7, live)
+    live.time -= 10
+    simulation.prepare(20)
+    assert list(scores(tmp_path / "live", HEALTHY)) == list(range(1, 21))
+    assert not simulation.finished
+    for _ in range(10):
+        live.time += 1
+        simulation.advance()
+    assert fingerprints(tmp_path / "whole") == fingerprints(tmp_path / "live")
+
+
+def test_everything_at_once_ends_with_the_markers(whole: Simulation) -> None:
+    assert whole.finished
+    for run in (HEALTHY, COLLAPSING):
+        content = (whole.directory / run / "train.log").read_bytes()
+        assert b"Final validation metrics: {" in content
+    before = fingerprints(whole.directory)
+    assert not whole.advance()
+    assert fingerprints(whole.directory) == before
