@@ -263,6 +263,16 @@ def test_an_endpoint_is_a_run() -> None:
             )
 
 
+def test_of_a_page_that_cannot_be_read_to_its_end_it_is_said() -> None:
+    with page(PAGE % (b"0.5", b"12") + b"never } said\n") as address:
+        (run,) = look(address).runs.values()
+    (source,) = run.sources.values()
+    assert run.step == 12
+    assert (source.status.note or "").startswith(
+        "line 4 of the page cannot be read from here on: "
+    )
+
+
 def test_workers_with_one_label_are_one_run_and_those_without_are_too() -> None:
     labelled = (
         b'verl_training_steps_total{run="grpo"} 5\n# TYPE r gauge\nr{run="grpo"} %b\n'

@@ -88,6 +88,12 @@ class Poller:
         return self.newest[0].runs if self.newest else ()
 
     @property
+    def flaw(self) -> str | None:
+        """Where its newest page could not be read, and why."""
+        flaw = self.newest[0].flaw if self.newest else None
+        return f"line {flaw[0]:,} of the page {flaw[1]}" if flaw else None
+
+    @property
     def is_silent(self) -> bool:
         """True if nothing comes from there at present."""
         return not self.rounds or self.problem is not None or self.is_paused

@@ -162,10 +162,12 @@ class AddressSource(PolledSource):
             return "no longer asked: the log does not name it any more, or is silent"
         if not self.poller.rounds:
             return "no answer so far"
-        if self.leads:
-            return joined_notes(self._run.note, self._metrics.note)
         together = "taken together with the run's other addresses"
-        return None if self.poller.problem else together
+        if self.leads:
+            together = joined_notes(self._run.note, self._metrics.note) or ""
+        elif self.poller.problem:
+            return None
+        return joined_notes(together, self.poller.flaw)
 
     def status(self) -> SourceStatus:
         """Return how the source is doing: an engine answers whether training goes on or not."""
