@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 Inode = tuple[int, int]
 """Device and number."""
 
-_BREATH = 50
-"""Processes after which the search pauses: other threads need the interpreter."""
 _OUTLIVING = {
     "bash", "sh", "dash", "zsh", "ksh", "fish", "sleep", "make",
     "wandb-core", "wandb-service", "gpu_stats",
@@ -165,7 +163,7 @@ class Writers:
         changed = self.refresh()
         missing = self.unknown(self._wanted)
         if missing and (changed or begun >= self._next_scan):
-            self.scan(missing, pause=0.002)
+            self.scan(missing)
             took = time.monotonic() - begun
             self._next_scan = begun + max(_RESCAN, _SHARE * took)
 
@@ -201,18 +199,13 @@ class Writers:
             del self._known[path]
         return known.writer.gone or not held
 
-    def scan(self, paths: Iterable[Path], pause: float = 0.0) -> None:
-        """Search all processes for the holders of some files.
-
-        Args:
-            paths: The files.
-            pause: Seconds to wait now and then, so that other threads get on.
-        """
+    def scan(self, paths: Iterable[Path]) -> None:
+        """Search all processes for the holders of some files."""
         stats = {path: info for path in paths if (info := status_at(path)) is not None}
         wanted = {(info.st_dev, info.st_ino): path for path, info in stats.items()}
         unseen: set[int] = set()
         free = stats.keys() - map(wanted.__getitem__, _own(wanted))
-        for inode, holders in _holders(wanted, unseen, pause).items():
+        for inode, holders in _holders(wanted, unseen).items():
             if (process := _named(holders)) is not None:
                 path = wanted[inode]
                 free.discard(path)
@@ -259,7 +252,7 @@ def _behind(readers: Iterable[psutil.Process]) -> list[psutil.Process]:
 
 
 def _holders(
-    wanted: Mapping[Inode, Path], unseen: set[int], pause: float
+    wanted: Mapping[Inode, Path], unseen: set[int]
 ) -> dict[Inode, dict[psutil.Process, str]]:
     """Return the processes that hold each file, each with the place of the file among its own; add
     users whose processes are hidden.
@@ -267,13 +260,11 @@ def _holders(
     By inode: a path that is another's, or none here, is what a process in a container has.
     """
     found: dict[Inode, dict[psutil.Process, str]] = defaultdict(dict)
-    for count, pid in enumerate(others(), 1):
-        if pause and count % _BREATH == 0:
-            time.sleep(pause)
+    for pid in others():
         try:
             for inode, opened in _written_by(pid, wanted):
                 found[inode].update(dict.fromkeys(_living(pid), opened))
-        except PermissionError:
+        except PermissionError:  # noqa: PERF203 - the others are looked at
             with suppress(OSError):
                 unseen.add(os.stat(folder_of(pid)).st_uid)  # noqa: PTH116
         except OSError:
