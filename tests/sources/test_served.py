@@ -287,7 +287,8 @@ def test_workers_with_one_label_are_one_run_and_those_without_are_too() -> None:
     assert run.name == "grpo"
     assert run.tail("r", 1)[0] == 2.0
     assert run.tail("verl_average_reward", 1)[0] == 7.0
-    assert len(run.sources) == 3
+    (source,) = run.sources.values()
+    assert source.status.note == "taken together from 3 addresses"
 
 
 def test_what_cannot_be_reached_is_said_and_costs_the_others_nothing(
@@ -361,10 +362,10 @@ def test_a_source_that_went_away_says_since_when_and_why() -> None:
     with listening(lambda connection, _: connection.sendall(replies.pop(0))) as address:
         served = Served([f"{address}/metrics"], lambda: next(clock))
         served.settle()
-        ((name, source),) = served.sources()
-        assert name == address.removeprefix("http://")
+        (source,) = served.sources()
+        assert source.name == address.removeprefix("http://")
         (rows, _), up = source.read(), source.status()
-        source.poller.ask()
+        served.pollers[0].ask()
         down = source.status()
     assert rows
     assert up.problem is None

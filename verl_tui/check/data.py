@@ -23,7 +23,7 @@ from verl_tui.runs.views.provenance import losses
 from verl_tui.runs.views.signs_of_life import phase
 from verl_tui.runs.views.state import State, remaining, silence, state
 from verl_tui.sources.formats.catalog import FORMATS
-from verl_tui.sources.http import prometheus_server as prometheus
+from verl_tui.sources.http.address_run import SERVER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 VERSION = 1
 """Version of the report's schema: grows when a field is removed or changes its meaning."""
 
-_LOG_FORMATS = frozenset((*(format.name for format in FORMATS), prometheus.name))
+_LOG_FORMATS = frozenset((*(format.name for format in FORMATS), SERVER))
 
 
 def report(
