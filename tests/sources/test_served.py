@@ -465,6 +465,8 @@ def test_our_own_exporter_is_read_through_tls_and_a_login(
         MetricsServer("127.0.0.1", 0, login="me:pw", tls=encryption(certificate, key))
     ) as endpoint:
         endpoint.show(exposition(look(str(log)), time.time()))
+        # One that never greets holds up nobody.
+        silent = socket.create_connection(endpoint.server_address[:2])  # type: ignore[arg-type]
         reported = [look(endpoint.address).sentences]
         monkeypatch.setenv(CA_FILE, str(certificate))
         reported.append(look(endpoint.address).sentences)
@@ -472,6 +474,7 @@ def test_our_own_exporter_is_read_through_tls_and_a_login(
             AUTHORIZATION, f"Basic {base64.b64encode(b'me:pw').decode()}"
         )
         monitor = look(endpoint.address)
+        silent.close()
     assert "has a certificate that is not trusted" in reported[0][0]
     assert "asks for a login" in reported[1][0]
     assert monitor.sentences == ()
