@@ -128,7 +128,7 @@ def _body(response: http.client.HTTPResponse, end: float, limit: int) -> bytes:
     while part := response.read1(_CHUNK):
         body += part
         if len(body) > limit:
-            raise OverflowError(f"{limit >> 10:,} KiB")
+            raise OverflowError(f"{limit / 2**20:g} MiB")
         # A server that sends a byte now and then never runs into a socket's own time-out.
         if monotonic() > end:
             raise TimeoutError
