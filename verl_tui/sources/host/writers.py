@@ -92,16 +92,6 @@ class _KnownWriter:
     switches: int | None = None
     """How often the process had been switched to and from, if it was stopped at the last look."""
 
-    def look(self, path: Path) -> None:
-        """Note whether the process is gone, or has been stopped since the last look: `cpulimit`
-        stops it for moments.
-        """
-        before, self.switches = self.switches, _stopped(self.process)
-        stopped = self.switches is not None and self.switches == before
-        gone = not lives(self.process)
-        self.writer = self.writer._replace(gone=gone, stopped=stopped and not gone)
-        self.size = _size(path)
-
 
 class Writers:
     """The writers of the files that are read, found by a thread or at a single look."""
@@ -191,13 +181,19 @@ class Writers:
         return lost or any(one.gone for one in found.values())
 
     def _is_lost(self, path: Path) -> bool:
-        """Return whether the writer of a file is gone, or has closed it."""
+        """Return whether the writer of a file is gone, or has closed it; note whether it has been
+        stopped since the last look: `cpulimit` stops it for moments.
+        """
         known = self._known[path]
-        known.look(path)
+        before, known.switches = known.switches, _stopped(known.process)
+        stopped = known.switches is not None and known.switches == before
+        gone = not lives(known.process)
+        known.writer = known.writer._replace(gone=gone, stopped=stopped and not gone)
+        known.size = _size(path)
         held = not known.opened or _inode_at(known.opened) == known.inode
-        if not held and not known.writer.gone:
+        if not held and not gone:
             del self._known[path]
-        return known.writer.gone or not held
+        return gone or not held
 
     def scan(self, paths: Iterable[Path]) -> None:
         """Search all processes for the holders of some files."""
@@ -211,8 +207,8 @@ class Writers:
                 free.discard(path)
                 writer = Writer(process.pid, name_of(process))
                 opened = holders.get(process, "")
-                known = self._known[path] = _KnownWriter(process, opened, inode, writer)
-                known.look(path)
+                self._known[path] = _KnownWriter(process, opened, inode, writer)
+                self._is_lost(path)
         free = _only_here({path for path in free if stats[path].st_uid not in unseen})
         self._nobody = (self._nobody - stats.keys()) | free
         kept = {path: one for path, one in self._began.items() if path not in stats}
