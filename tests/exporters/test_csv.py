@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 from typing import TYPE_CHECKING
 
@@ -82,29 +81,6 @@ def test_the_newest_holds_where_segments_overlap() -> None:
         rows("a", (2, 20.5), (3, 30.5), (4, 40.5)),
     )
     assert text_of(run) == "step,a,b\n1,0.1,1.5\n2,20.5,2.5\n3,30.5,3.5\n4,40.5,\n"
-
-
-def test_tutorial_keys_carry_their_scope(tmp_path: Path) -> None:
-    log = tmp_path / "verl_logs.jsonl"
-    records = [
-        {
-            "scope": "rollout",
-            "step": 1,
-            "reward_mean": 2.41,
-            "kl_div": 0.023,
-            "note": "text is left out",
-        },
-        {"scope": "ppo", "step": 1, "policy_loss": -0.182},
-        {"scope": "reward", "step": 1, "reward": 1.0},
-        {"scope": "reward", "step": 1, "reward": 2.0},
-        {"scope": "rollout", "step": 2, "reward_mean": 2.5, "kl_div": 0.024},
-    ]
-    log.write_text(
-        "".join(json.dumps(record) + "\n" for record in records), encoding="utf-8"
-    )
-    assert text_of(load_one(log)) == (
-        "step,rollout/reward_mean,rollout/kl_div,ppo/policy_loss,reward/reward\n1,2.41,0.023,-0.182,1.5\n2,2.5,0.024,,\n"
-    )
 
 
 def test_a_file_logger_is_exported_to_the_letter(tmp_path: Path) -> None:

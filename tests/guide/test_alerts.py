@@ -155,19 +155,6 @@ def test_promtool_finds_no_fault_in_the_rules(tmp_path: Path, step: float) -> No
     assert "duplicate" not in done.stdout
 
 
-def test_many_rules_can_be_said() -> None:
-    ids = {rule.id for rule in SAID}
-    assert {
-        "kl-high",
-        "circuit-breaker-kl",
-        "gpu-idle",
-        "rollout-is-ess",
-        "engine-pearson",
-        "async-idle",
-    } <= ids
-    assert len(SAID) >= 15
-
-
 def test_there_is_an_alert_for_every_rule_and_it_tells_what_to_do() -> None:
     groups = yaml.safe_load(alert_rules(GUIDE))["groups"]
     alerts = {
@@ -214,6 +201,7 @@ def test_words_of_a_user_are_no_template() -> None:
 def test_every_rule_said_in_promql_fires_in_breach_and_not_in_health(
     check_alerts: Callable[..., None],
 ) -> None:
+    assert len(SAID) >= 15
     cases = []
     for rule in SAID:
         sick = {

@@ -53,7 +53,7 @@ def test_bands_are_those_of_the_guide() -> None:
     ours, theirs, band = queries("Policy KL")
     assert ours == 'verl_indicator{run=~"$run", indicator="policy_kl"}'
     assert theirs == 'rl_insight_monitor_actor_ppo_kl{experiment_name=~"$run"}'
-    assert "vector(0.1)" in band
+    assert band == 'verl_indicator_band{run=~"$run", indicator="policy_kl"}'
     assert len(queries("Value loss")) == 2
 
 

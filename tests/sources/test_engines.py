@@ -109,27 +109,23 @@ def test_at_most_sixteen_of_a_run_are_asked() -> None:
     served = Served((), engines=True)
     served.heed(console_of(MOST + 3))
     served.look(NOW)
-    found = [source for _, source in served.sources()]
-    assert len(found) == MOST
-    assert list(served.sources()) == []
+    (run,) = served.sources()
+    assert len(run.workers) == MOST
+    assert served.sources() == []
     served.settle()
-    assert found[0].status().note == "3 further engines are not asked"
-    assert found[1].status().note is None, "nothing of it is taken with the others"
+    assert "3 further engines are not asked" in (run.note or "")
+    assert "; http://127.0.0.1:2/metrics: refuses the connection" in (run.note or "")
 
 
 def test_engines_that_are_named_no_longer_are_let_go_and_taken_up_again() -> None:
-    served, sources = Served((), engines=True), []
-    for count in (2, 0, 2):
+    served, runs = Served((), engines=True), []
+    for count, now in ((2, NOW), (0, NOW), (2, NOW), (2, NOW + 4000.0)):
         served.heed(console_of(count))
-        served.look(NOW)
-        if count:
-            sources = [source for _, source in served.sources()] or sources
-        assert [one.poller.is_paused for one in sources] == [not count] * 2
-        told = (sources[0].status().note or "").startswith("no longer asked")
-        assert told is (count == 0)
-    served.heed(console_of(2))
-    served.look(NOW + 4000.0)
-    assert all(one.poller.is_paused for one in sources), "the log is silent"
+        served.look(now)
+        runs = served.sources() or runs
+        paused = not count or now > NOW
+        assert [one.is_paused for one in runs[0].workers] == [paused] * 2
+        assert (runs[0].note or "").startswith("no longer asked") is paused
 
 
 # -- from a console to figures ---------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -9,12 +10,14 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from verl_tui.sources.host.processes import Processes
+from verl_tui.sources.host.processes import gpu_process
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from verl_tui.records import GpuProcess
+TIMES = itertools.count(0.0, 1000.0)
+"""What was seen of a process holds for a while."""
 NVIDIA = ("9", "/dev/nvidia0", "02")
 
 
@@ -66,7 +69,7 @@ def proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Proc:
 
 
 def look(pid: int = 50) -> GpuProcess:
-    return Processes().look(pid, 7, 0.0)
+    return gpu_process(pid, 7, next(TIMES))
 
 
 @pytest.mark.parametrize(

@@ -317,7 +317,8 @@ def test_a_run_is_followed_and_its_points_come_once(tmp_path: Path) -> None:
         ):
             server.ask(moment)
         run = server.runs["grpo"]
-        for record in chain.from_iterable(iter(run.take, ())):
+        reads = iter(run.read, ((), False))
+        for record in chain.from_iterable(records for records, _ in reads):
             if isinstance(record, MetricRows):
                 for key in record.keys:
                     gather.setdefault(key, []).extend(record.steps)

@@ -263,6 +263,16 @@ def test_an_endpoint_is_a_run() -> None:
             )
 
 
+def test_of_a_page_that_cannot_be_read_to_its_end_it_is_said() -> None:
+    with page(PAGE % (b"0.5", b"12") + b"never } said\n") as address:
+        (run,) = look(address).runs.values()
+    (source,) = run.sources.values()
+    assert run.step == 12
+    assert (source.status.note or "").startswith(
+        "line 4 of the page cannot be read from here on: "
+    )
+
+
 def test_workers_with_one_label_are_one_run_and_those_without_are_too() -> None:
     labelled = (
         b'verl_training_steps_total{run="grpo"} 5\n# TYPE r gauge\nr{run="grpo"} %b\n'
@@ -277,7 +287,8 @@ def test_workers_with_one_label_are_one_run_and_those_without_are_too() -> None:
     assert run.name == "grpo"
     assert run.tail("r", 1)[0] == 2.0
     assert run.tail("verl_average_reward", 1)[0] == 7.0
-    assert len(run.sources) == 3
+    (source,) = run.sources.values()
+    assert source.status.note == "taken together from 3 addresses"
 
 
 def test_what_cannot_be_reached_is_said_and_costs_the_others_nothing(
@@ -351,10 +362,10 @@ def test_a_source_that_went_away_says_since_when_and_why() -> None:
     with listening(lambda connection, _: connection.sendall(replies.pop(0))) as address:
         served = Served([f"{address}/metrics"], lambda: next(clock))
         served.settle()
-        ((name, source),) = served.sources()
-        assert name == address.removeprefix("http://")
+        (source,) = served.sources()
+        assert source.name == address.removeprefix("http://")
         (rows, _), up = source.read(), source.status()
-        source.poller.ask()
+        served.pollers[0].ask()
         down = source.status()
     assert rows
     assert up.problem is None
@@ -454,6 +465,8 @@ def test_our_own_exporter_is_read_through_tls_and_a_login(
         MetricsServer("127.0.0.1", 0, login="me:pw", tls=encryption(certificate, key))
     ) as endpoint:
         endpoint.show(exposition(look(str(log)), time.time()))
+        # One that never greets holds up nobody.
+        silent = socket.create_connection(endpoint.server_address[:2])  # type: ignore[arg-type]
         reported = [look(endpoint.address).sentences]
         monkeypatch.setenv(CA_FILE, str(certificate))
         reported.append(look(endpoint.address).sentences)
@@ -461,6 +474,7 @@ def test_our_own_exporter_is_read_through_tls_and_a_login(
             AUTHORIZATION, f"Basic {base64.b64encode(b'me:pw').decode()}"
         )
         monitor = look(endpoint.address)
+        silent.close()
     assert "has a certificate that is not trusted" in reported[0][0]
     assert "asks for a login" in reported[1][0]
     assert monitor.sentences == ()

@@ -16,7 +16,7 @@ from verl_tui.runs.views.provenance import losses
 from verl_tui.runs.views.signs_of_life import phase
 from verl_tui.runs.views.state import State, remaining, silence, state
 from verl_tui.sources.formats.catalog import FORMATS
-from verl_tui.sources.http import prometheus_server as prometheus
+from verl_tui.sources.http.address_run import SERVER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +34,7 @@ VERSION = 1
 
 HEALTHY, WARNING, CRITICAL, NOTHING_READABLE = 0, 1, 2, 3
 """Exit codes of `check`."""
-_LOG_FORMATS = frozenset((*(format.name for format in FORMATS), prometheus.name))
+_LOG_FORMATS = frozenset((*(format.name for format in FORMATS), SERVER))
 
 
 def report(

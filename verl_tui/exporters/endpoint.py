@@ -77,7 +77,7 @@ class MetricsServer(ThreadingMixIn, TCPServer):
         self.address = f"{scheme}://{shown}:{self.server_address[1]}{PATH}"
         """Where the metrics are."""
         threading.Thread(
-            target=self.serve_forever, name="endpoint", daemon=True
+            target=self.serve_forever, args=(0.1,), name="endpoint", daemon=True
         ).start()
 
     def show(self, exposition: Exposition) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import socket
 import struct
-import sys
 from array import array
 from contextlib import suppress
 from functools import cache
@@ -30,7 +29,7 @@ from verl_tui.sources.formats.tensorboard.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from verl_tui.distributions import Bins
@@ -202,12 +201,10 @@ class EventFile:
             self.flush()
 
 
-def floats(values: Iterable[float]) -> bytes:
+def floats(values: Sequence[float]) -> bytes:
     """Return values in the form of event files, four bytes each; too large a value is infinite."""
-    numbers = array("f", values)
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    return numbers.tobytes()
+    with np.errstate(over="ignore"):
+        return np.asarray(values, "<f4").tobytes()
 
 
 def encoded(message: EventFields) -> bytes:

@@ -1,4 +1,6 @@
-"""File names that are safe on every file system, and unique even if letter case does not count."""
+"""Names of files: those of runs, safe on every file system and unique even if letter case does not
+count; and new files of the app under descriptive names, which never overwrite an existing one.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
 _LONGEST = 200
 """Bytes of a file's name: most file systems take 255, and a suffix has to fit."""
@@ -29,3 +32,45 @@ def unique_names(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
         known.add(candidate.casefold())
         unique.append(candidate)
     return unique
+
+
+_MOST_NAMES = 1000
+_LONGEST_WORD = 60
+"""Characters of one word, so that a name of several stays within the limit of file systems."""
+
+
+def named(*words: str) -> str:
+    """Return a file name made of these words, without its suffix; discovery skips such files."""
+    return "-".join(
+        re.sub(r"[^A-Za-z0-9._-]+", "-", word).strip("-.")[:_LONGEST_WORD] or "run"
+        for word in ("verl-tui", *words)
+    )
+
+
+def create(folder: Path, name: str, *endings: str) -> tuple[Path, ...]:
+    """Create empty files of one name with several suffixes; numbered if one of them exists.
+
+    Raises:
+        OSError: They cannot be made.
+    """
+    for number in range(1, _MOST_NAMES):
+        stem = f"{name}-{number}" if number > 1 else name
+        made: list[Path] = []
+        try:
+            for ending in endings:
+                path = folder / f"{stem}{ending}"
+                path.open("xb").close()
+                made.append(path)
+        except FileExistsError:
+            _remove(made)
+            continue
+        except OSError:
+            _remove(made)
+            raise
+        return tuple(made)
+    raise FileExistsError(f"{name}{endings[0]}, and a thousand more of that name")
+
+
+def _remove(paths: list[Path]) -> None:
+    for path in paths:
+        path.unlink()

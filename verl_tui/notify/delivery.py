@@ -249,7 +249,7 @@ def _posted(to: Destination, body: bytes, deadline: float) -> str:
         headers["Authorization"] = f"Bearer {to.token}"
     proxies = {} if proxy_bypass(urlsplit(to.url).netloc) else getproxies()
     try:
-        status = exchanged(to.url, headers, body, deadline, _LIMIT, proxies).status
+        status, *_ = exchanged(to.url, headers, body, deadline, _LIMIT, proxies)
     except NoAnswerError as error:
         passing = not isinstance(error.__cause__, ValueError)
         raise NotSentError(str(error), passing=passing) from None

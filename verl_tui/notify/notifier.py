@@ -169,15 +169,15 @@ class Sender:
 
     def _attempted(self, message: Message) -> bool:
         """Try once; return whether another attempt may succeed."""
-        self._trouble = ""
+        trouble, passing = "", False
         try:
             self._deliver(message)
         except NotSentError as error:
-            self._trouble = str(error)
-            return error.passing
+            trouble, passing = str(error), error.passing
         except Exception as error:  # noqa: BLE001 - whatever fails here must not end the thread
-            self._trouble = f"failed: {type(error).__name__}"
-        return False
+            trouble = f"failed: {type(error).__name__}"
+        self._trouble = trouble
+        return passing
 
     def _settle(self, message: Message, trouble: str) -> None:
         """Count a message as sent, or as given up; it is the first call that counts."""

@@ -38,14 +38,17 @@ class QuietHours(NamedTuple):
         Raises:
             ValueError: It is no such text, or names no part of a day.
         """
-        begin, _, end = text.replace("–", "-").partition("-")
+        words = text.replace("–", "-").split("-")
         try:
-            found = cls(_clock(begin), _clock(end))
+            begin, end = (
+                datetime.strptime(one.strip(), "%H:%M").time()  # noqa: DTZ007 - of a day
+                for one in words
+            )
         except ValueError:
             raise ValueError("two times of the day, such as 22:00-07:30") from None
-        if found.begin == found.end:
+        if begin == end:
             raise ValueError("two different times, such as 22:00-07:30")
-        return found
+        return cls(begin, end)
 
     def hold(self, now: float) -> bool:
         """Return whether a time, in seconds since the epoch, lies in them."""
@@ -53,10 +56,6 @@ class QuietHours(NamedTuple):
         if self.begin < self.end:
             return self.begin <= at < self.end
         return at >= self.begin or at < self.end
-
-
-def _clock(text: str) -> time:
-    return datetime.strptime(text.strip(), "%H:%M").time()  # noqa: DTZ007 - a time of day
 
 
 @dataclass(frozen=True, slots=True)

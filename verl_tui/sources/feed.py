@@ -158,8 +158,8 @@ class Feed:
     def _add_served(self) -> list[SourceReader]:
         """Return readers of what addresses tell of since the last call."""
         added = {
-            (run, str(source.poller)): SourceReader(run, source, self._watch)
-            for run, source in self._served.sources()
+            (run.name, str(run)): SourceReader(run.name, run, self._watch)
+            for run in self._served.sources()
         }
         self._readers |= added
         return [*added.values()]

@@ -20,7 +20,7 @@ from verl_tui.sources.formats.mlflow_files import MlflowRun
 from verl_tui.sources.formats.tables import parquet
 from verl_tui.sources.formats.trackio import TrackioSource
 from verl_tui.sources.formats.wandb import reader as wandb
-from verl_tui.sources.http.served import AddressSource
+from verl_tui.sources.http.address_run import AddressRun
 from verl_tui.sources.pipe import PipeSource
 from verl_tui.sources.source import FileSource, Source, follower
 from verl_tui.text import one_line
@@ -53,7 +53,7 @@ class SourceReader:
         """Status after the last read."""
         self.caught_up = False
         """True if everything there at the start has been read: what follows is live."""
-        self.served = isinstance(source, AddressSource)
+        self.served = isinstance(source, AddressRun)
         """True if it comes over a network: then its records state their own times."""
         self.delivered: SourceStatus | None = None
         self.grew = -math.inf

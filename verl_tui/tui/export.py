@@ -10,7 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.exporters.csv import csv_rows
-from verl_tui.exporters.new_file import create, named
+from verl_tui.exporters.file_names import create, named
 from verl_tui.rendering.charts.values import in_sight
 from verl_tui.rendering.text.printable import middle
 from verl_tui.tui.frame import screen_svg, screen_text

@@ -47,7 +47,7 @@ def _indicator(indicator: Indicator, guide: Guide) -> dict[str, Any]:
     if theirs is not None:
         queries.append((theirs, "{{experiment_name}}"))
     if any(band.indicator == indicator.id for band in guide.bands):
-        queries.append((_band(indicator, guide, which), "{{run}} band, {{bound}}"))
+        queries.append((f"{names.BAND}{{{which}}}", "{{run}} band, {{bound}}"))
     unit = _UNITS.get(indicator.unit, "short")
     return {"title": indicator.label, "unit": unit, "queries": queries}
 
@@ -63,23 +63,6 @@ def _key_of_verl(indicator: Indicator) -> str | None:
     flat = "".join(one if one.isalnum() else "_" for one in key)
     scaled = f" * {times:g}" if times != 1 else ""
     return f"{RL_INSIGHT}{flat}{{{_THEIRS}}}{scaled}"
-
-
-def _band(indicator: Indicator, guide: Guide, which: str) -> str:
-    """Return the band of the shown runs; for RL-Insight's, which have verl's names, the guide's."""
-    expr = f"{names.BAND}{{{which}}}"
-    fixed = [
-        band
-        for band in guide.bands
-        if band.indicator == indicator.id and "verl" in band.dialects and not band.of
-    ]
-    scale = 0.01 if indicator.unit == "percent" else 1.0
-    for band in fixed:
-        for bound, value in (("low", band.low), ("high", band.high)):
-            if value is not None:
-                line = f"vector({value * scale:g})"
-                expr += f' or on () label_replace({line}, "bound", "{bound}", "", "")'
-    return expr
 
 
 def _drawn(number: int, panel: dict[str, Any], lines: object) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from verl_tui.exporters.new_file import create, named
+from verl_tui.exporters.file_names import create, named
 from verl_tui.on_demand.worker import Job
 from verl_tui.words import counted
 

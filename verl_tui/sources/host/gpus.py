@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from verl_tui import debug_log
 from verl_tui.records import POWER_CAP, Gpu, GpuReading
-from verl_tui.sources.host.processes import Processes
+from verl_tui.sources.host.processes import gpu_process
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -130,7 +130,6 @@ class GpuSource:
         self._problem: str | None = None
         self._fault = ""
         """That of the device which is being read."""
-        self._processes = Processes()
         self._host = one_line(platform.node(), 80)
 
     def read(self, now: float) -> GpuReading:
@@ -232,9 +231,8 @@ class GpuSource:
         held: dict[int, int] | None = fields.pop("processes")
         if held is not None:
             largest = sorted(held, key=lambda pid: (-held[pid], pid))
-            look = self._processes.look
             fields["processes"] = tuple(
-                look(pid, held[pid] or None, now) for pid in largest
+                gpu_process(pid, held[pid] or None, now) for pid in largest
             )
         # the fault last: what was asked above may meet it
         name = fields.pop("name") or nameless

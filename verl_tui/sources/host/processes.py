@@ -113,29 +113,24 @@ def _script(program: str, words: list[str]) -> list[str]:
     return []
 
 
-class Processes:
-    """Processes by number; looks again when what it knows is old."""
+def gpu_process(pid: int, memory: int | None, now: float) -> GpuProcess:
+    """Return the known facts about a process; never raises.
 
-    def __init__(self) -> None:
+    Args:
+        pid: Its number, as the driver reports it.
+        memory: Bytes it holds on the device.
+        now: Seconds since the Unix epoch.
+    """
+    try:
         # by process, which its number alone is not
-        self._read = lru_cache(maxsize=1024)(_read)
-
-    def look(self, pid: int, memory: int | None, now: float) -> GpuProcess:
-        """Return the known facts about a process; never raises.
-
-        Args:
-            pid: Its number, as the driver reports it.
-            memory: Bytes it holds on the device.
-            now: Seconds since the Unix epoch.
-        """
-        try:
-            found = self._read(psutil.Process(pid), now // _KEPT)
-        except psutil.Error:
-            return GpuProcess(pid, memory=memory)
-        return replace(found, memory=memory)
+        found = _facts(psutil.Process(pid), now // _KEPT)
+    except psutil.Error:
+        return GpuProcess(pid, memory=memory)
+    return replace(found, memory=memory)
 
 
-def _read(process: psutil.Process, _period: float) -> GpuProcess:
+@lru_cache(maxsize=1024)
+def _facts(process: psutil.Process, _period: float) -> GpuProcess:
     folder = folder_of(process.pid)
     try:
         names = open_files(process.pid)[:_MOST_OPEN]

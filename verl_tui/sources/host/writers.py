@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 Inode = tuple[int, int]
 """Device and number."""
 
-_BREATH = 50
-"""Processes after which the search pauses: other threads need the interpreter."""
 _OUTLIVING = {
     "bash", "sh", "dash", "zsh", "ksh", "fish", "sleep", "make",
     "wandb-core", "wandb-service", "gpu_stats",
@@ -93,16 +91,6 @@ class _KnownWriter:
     """Bytes of the file when its writer was seen to be gone."""
     switches: int | None = None
     """How often the process had been switched to and from, if it was stopped at the last look."""
-
-    def look(self, path: Path) -> None:
-        """Note whether the process is gone, or has been stopped since the last look: `cpulimit`
-        stops it for moments.
-        """
-        before, self.switches = self.switches, _stopped(self.process)
-        stopped = self.switches is not None and self.switches == before
-        gone = not lives(self.process)
-        self.writer = self.writer._replace(gone=gone, stopped=stopped and not gone)
-        self.size = _size(path)
 
 
 class Writers:
@@ -165,7 +153,7 @@ class Writers:
         changed = self.refresh()
         missing = self.unknown(self._wanted)
         if missing and (changed or begun >= self._next_scan):
-            self.scan(missing, pause=0.002)
+            self.scan(missing)
             took = time.monotonic() - begun
             self._next_scan = begun + max(_RESCAN, _SHARE * took)
 
@@ -193,33 +181,34 @@ class Writers:
         return lost or any(one.gone for one in found.values())
 
     def _is_lost(self, path: Path) -> bool:
-        """Return whether the writer of a file is gone, or has closed it."""
-        known = self._known[path]
-        known.look(path)
-        held = not known.opened or _inode_at(known.opened) == known.inode
-        if not held and not known.writer.gone:
-            del self._known[path]
-        return known.writer.gone or not held
-
-    def scan(self, paths: Iterable[Path], pause: float = 0.0) -> None:
-        """Search all processes for the holders of some files.
-
-        Args:
-            paths: The files.
-            pause: Seconds to wait now and then, so that other threads get on.
+        """Return whether the writer of a file is gone, or has closed it; note whether it has been
+        stopped since the last look: `cpulimit` stops it for moments.
         """
+        known = self._known[path]
+        before, known.switches = known.switches, _stopped(known.process)
+        stopped = known.switches is not None and known.switches == before
+        gone = not lives(known.process)
+        known.writer = known.writer._replace(gone=gone, stopped=stopped and not gone)
+        known.size = _size(path)
+        held = not known.opened or _inode_at(known.opened) == known.inode
+        if not held and not gone:
+            del self._known[path]
+        return gone or not held
+
+    def scan(self, paths: Iterable[Path]) -> None:
+        """Search all processes for the holders of some files."""
         stats = {path: info for path in paths if (info := status_at(path)) is not None}
         wanted = {(info.st_dev, info.st_ino): path for path, info in stats.items()}
         unseen: set[int] = set()
         free = stats.keys() - map(wanted.__getitem__, _own(wanted))
-        for inode, holders in _holders(wanted, unseen, pause).items():
+        for inode, holders in _holders(wanted, unseen).items():
             if (process := _named(holders)) is not None:
                 path = wanted[inode]
                 free.discard(path)
                 writer = Writer(process.pid, name_of(process))
                 opened = holders.get(process, "")
-                known = self._known[path] = _KnownWriter(process, opened, inode, writer)
-                known.look(path)
+                self._known[path] = _KnownWriter(process, opened, inode, writer)
+                self._is_lost(path)
         free = _only_here({path for path in free if stats[path].st_uid not in unseen})
         self._nobody = (self._nobody - stats.keys()) | free
         kept = {path: one for path, one in self._began.items() if path not in stats}
@@ -259,7 +248,7 @@ def _behind(readers: Iterable[psutil.Process]) -> list[psutil.Process]:
 
 
 def _holders(
-    wanted: Mapping[Inode, Path], unseen: set[int], pause: float
+    wanted: Mapping[Inode, Path], unseen: set[int]
 ) -> dict[Inode, dict[psutil.Process, str]]:
     """Return the processes that hold each file, each with the place of the file among its own; add
     users whose processes are hidden.
@@ -267,13 +256,11 @@ def _holders(
     By inode: a path that is another's, or none here, is what a process in a container has.
     """
     found: dict[Inode, dict[psutil.Process, str]] = defaultdict(dict)
-    for count, pid in enumerate(others(), 1):
-        if pause and count % _BREATH == 0:
-            time.sleep(pause)
+    for pid in others():
         try:
             for inode, opened in _written_by(pid, wanted):
                 found[inode].update(dict.fromkeys(_living(pid), opened))
-        except PermissionError:
+        except PermissionError:  # noqa: PERF203 - the others are looked at
             with suppress(OSError):
                 unseen.add(os.stat(folder_of(pid)).st_uid)  # noqa: PTH116
         except OSError:

@@ -14,7 +14,7 @@ import os
 import socket
 import ssl
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.error import URLError
 from urllib.parse import urljoin, urlsplit
 from urllib.request import (
@@ -72,15 +72,6 @@ _SENTENCES: dict[type[Exception], str] = {
 """What is said of errors; the first class that fits counts."""
 
 
-class Reply(NamedTuple):
-    """What a server has sent."""
-
-    status: int
-    headers: Mapping[str, str]
-    """By name in small letters."""
-    body: bytes
-
-
 def exchanged(
     url: str,
     headers: Mapping[str, str],
@@ -88,8 +79,9 @@ def exchanged(
     deadline: float,
     limit: int,
     proxies: Mapping[str, str] | None = None,
-) -> Reply:
-    """Return the answer to what is posted, or asked for where there is no body.
+) -> tuple[int, Mapping[str, str], bytes]:
+    """Return the answer to what is posted, or asked for where there is no body: its status, its
+    headers by names in small letters, and what it says.
 
     Args:
         url: Where.
@@ -114,7 +106,7 @@ def exchanged(
         asked = Request(url, body, own)  # noqa: S310 - no handler asks but for HTTP
         with asker.open(asked, timeout=deadline) as response:
             stated = {name.lower(): one for name, one in response.getheaders()}
-            return Reply(response.status, stated, _body(response, end, limit))
+            return response.status, stated, _body(response, end, limit)
     except (OSError, http.client.HTTPException, ValueError, OverflowError) as error:
         cause: Any = error.reason if isinstance(error, URLError) else error
         why = f"gives no complete answer within {deadline:g} s"
@@ -128,7 +120,7 @@ def _body(response: http.client.HTTPResponse, end: float, limit: int) -> bytes:
     while part := response.read1(_CHUNK):
         body += part
         if len(body) > limit:
-            raise OverflowError(f"{limit >> 10:,} KiB")
+            raise OverflowError(f"{limit / 2**20:g} MiB")
         # A server that sends a byte now and then never runs into a socket's own time-out.
         if monotonic() > end:
             raise TimeoutError

@@ -20,7 +20,8 @@ from verl_tui.sources.formats.prometheus_text.page import (
     Page,
     read_page,
 )
-from verl_tui.sources.http.addresses import NoAnswerError, asked_again
+from verl_tui.sources.http.address_run import AskedAddress
+from verl_tui.sources.http.addresses import NoAnswerError
 from verl_tui.sources.http.prometheus_server import Server
 from verl_tui.text import one_line
 
@@ -42,7 +43,7 @@ _EMPTY = "answers with a page without metrics"
 _OF_VERL = " of an engine: verl has them with rollout.disable_log_stats=false"
 
 
-class Poller:
+class Poller(AskedAddress):
     """Asks for a page of metrics, or what a Prometheus server has; others only take."""
 
     def __init__(
@@ -62,42 +63,13 @@ class Poller:
                 goes there, and only figures of engines are taken.
             every: Seconds between two questions, None for what suits what is there.
         """
-        self.address = address
-        self.received = 0
-        """Bytes of all answers."""
+        super().__init__(address)
         self.server: Server | None = None
         """What is there, once it has answered as a Prometheus server."""
-        self.newest: tuple[Page, float] | None = None
-        """Its newest page and when it was asked for, once it has answered with one."""
-        self.problem: str | None = None
-        """Why it did not answer when it was asked last."""
-        self.since: float | None = None
-        """Since when it has not answered."""
-        self.rounds = 0
-        """Number of completed polls, with an answer or without."""
-        self.is_paused = False
-        """True while it is not to be asked."""
         self._clock = clock
         self._is_engine = engine
         self._every = every
         self._failures = 0
-
-    @property
-    def told_runs(self) -> Iterable[str]:
-        """The runs of its newest page, by name."""
-        return self.newest[0].runs if self.newest else ()
-
-    @property
-    def is_silent(self) -> bool:
-        """True if nothing comes from there at present."""
-        return not self.rounds or self.problem is not None or self.is_paused
-
-    @property
-    def sentence(self) -> str | None:
-        """Why nothing comes from there, and since when; None while something does."""
-        if self.problem is None:
-            return None
-        return f"{self.problem}{asked_again(self.since)}"
 
     @property
     def pause(self) -> float:

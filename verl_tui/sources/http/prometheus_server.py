@@ -5,7 +5,6 @@ them by the same question (https://prometheus.io/docs/prometheus/latest/querying
 from __future__ import annotations
 
 import math
-from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -15,7 +14,7 @@ import orjson
 from verl_tui import prometheus_names
 from verl_tui.means import clamp
 from verl_tui.patterns import pattern
-from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
+from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.formats.prometheus_text.names import (
     KEY,
     MACHINES,
@@ -25,17 +24,14 @@ from verl_tui.sources.formats.prometheus_text.names import (
     PrometheusSeries,
     run_labels,
 )
-from verl_tui.sources.formats.prometheus_text.rows import StepRows
+from verl_tui.sources.http.address_run import AddressRun
 from verl_tui.sources.http.addresses import NoAnswerError
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
-    from verl_tui.records import Record
     from verl_tui.sources.formats.prometheus_text.names import Labels
-
-name = "Prometheus server"
 
 _PAST = 15 * 86_400.0
 """Seconds that are looked back: what Prometheus keeps by default."""
@@ -73,45 +69,6 @@ _NODE_LOAD = (
 )
 
 
-class AddressRun:
-    """One run that addresses tell of: its records are made in one thread and taken in another."""
-
-    format = name
-    rank = 1  # any log of the run knows more
-    modified: float | None = None
-    """When it said something last."""
-
-    def __init__(self, called: str) -> None:
-        self.name = called
-        self.rows = StepRows()
-        self._batcher = RowBatcher()
-        self._ready: deque[tuple[Record, ...]] = deque()
-
-    @property
-    def note(self) -> str | None:
-        """Return what should be known of its figures."""
-        return self.rows.note
-
-    @property
-    def waiting(self) -> bool:
-        """True if further records wait."""
-        return bool(self._ready)
-
-    def add(self, lines: list[PrometheusSeries], keys: Mapping[str, str]) -> bool:
-        """Make rows of new series, given the log's own keys by the names that our exporter gives
-        them; return whether there are any.
-        """
-        self._batcher.add(self.rows.take(lines, keys))
-        records = self._batcher.take()
-        if records:
-            self._ready.append(records)
-        return bool(records)
-
-    def take(self) -> tuple[Record, ...]:
-        """Return the next records."""
-        return self._ready.popleft() if self._ready else ()
-
-
 class ServedRun(AddressRun):
     """One run that a server has series of."""
 
@@ -131,8 +88,8 @@ class ServedRun(AddressRun):
 
     @property
     def note(self) -> str | None:
-        """Say how exact its past is."""
-        return joined_notes(self.rows.note, self.coarse)
+        """Say how exact its past is, too."""
+        return joined_notes(super().note, self.coarse)
 
 
 class Server:

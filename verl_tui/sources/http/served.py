@@ -9,15 +9,11 @@ taken from their pages.
 from __future__ import annotations
 
 from itertools import chain
-from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING
 
 from verl_tui import prometheus_names
-from verl_tui.records import MetricRows
-from verl_tui.sources.fields.kept_metrics import KeptMetrics
 from verl_tui.sources.fields.row_batcher import joined_notes
-from verl_tui.sources.files.polled import PolledSource
 from verl_tui.sources.formats.prometheus_text import reader as exposition
 from verl_tui.sources.formats.prometheus_text.names import PrometheusSeries
 from verl_tui.sources.formats.prometheus_text.page import (
@@ -26,13 +22,13 @@ from verl_tui.sources.formats.prometheus_text.page import (
     instance_of,
 )
 from verl_tui.sources.http import addresses
+from verl_tui.sources.http.address_run import AddressRun
 from verl_tui.sources.http.addresses import Unreached
 from verl_tui.sources.http.poller import Poller, settle
-from verl_tui.sources.http.prometheus_server import AddressRun
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from verl_tui.records import Batch, Record, SourceStatus
     from verl_tui.sources.formats.prometheus_text.page import PageSample
@@ -46,23 +42,19 @@ large models take tens of minutes, and another program may get the port of an en
 
 
 class PageRun(AddressRun):
-    """One run that pages tell of; several of them are those of its workers. The records of all come
-    through the first.
-    """
+    """One run that pages tell of; several of them are those of its workers."""
 
     format = exposition.name
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
-        self.workers: dict[Poller, str] = {}
-        """Which run of its page each address has: none, where it names no run."""
         self._taken = 0.0
         """When the newest page that was taken was asked for."""
         self._figures = PageFigures()
         self.step: int | None = None
         """The step that it is known to have reached, where pages do not state it."""
 
-    def take(self) -> tuple[Record, ...]:
+    def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return what the newest pages of all workers that answer say, if any of them is new."""
         pages: dict[str, tuple[Sequence[PageSample], float]] = {}
         keys: dict[str, str] = {}
@@ -78,19 +70,21 @@ class PageRun(AddressRun):
             if self.step is not None:
                 at_step = {newest: self.step}
                 lines.append(PrometheusSeries(prometheus_names.STEPS, {}, at_step))
-            self.modified = newest if self.add(lines, keys) else self.modified
-        return super().take()
+            self._modified = newest if self.add(lines, keys) else self._modified
+        return super().read()
 
 
 class EngineRun(PageRun):
     """The engines of one run: their figures are of the step that its logs have reached."""
+
+    absolute = False
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.step = 0
         self._logs: dict[str, SourceStatus] = {}
         """The logs of the run by path, which name engines or do not."""
-        self._known: dict[str, Poller] = {}
+        self.pollers: dict[str, Poller] = {}
         """By address."""
         self._left_out = 0
         """Engines that are not asked, since there are too many."""
@@ -100,9 +94,15 @@ class EngineRun(PageRun):
     @property
     def note(self) -> str | None:
         """Return what should be known of the figures."""
-        if not self._left_out:
-            return None
-        return f"{self._left_out:,} further engines are not asked"
+        if not self._asked:
+            return "no longer asked: the log names none any more, or is silent"
+        left_out = f"{self._left_out:,} further engines are not asked"
+        return joined_notes(super().note, left_out if self._left_out else None)
+
+    def status(self) -> SourceStatus:
+        """Return how they are doing: engines answer whether training goes on or not."""
+        status = super().status()
+        return status._replace(bytes_read=status.size, modified=None)
 
     def heed(self, batch: Batch) -> None:
         """Note the engines that a log names, and its step if no newer log states one."""
@@ -119,70 +119,11 @@ class EngineRun(PageRun):
         named = [*dict.fromkeys(chain.from_iterable(log.engines for log in fresh))]
         self._left_out = max(0, len(named) - MOST)
         for address in named[:MOST]:
-            if address not in self._known:
-                self._known[address] = poller(address)
-                self.workers[self._known[address]] = NOBODYS
-        for address, one in self._known.items():
+            if address not in self.pollers:
+                self.pollers[address] = poller(address)
+                self.workers[self.pollers[address]] = NOBODYS
+        for address, one in self.pollers.items():
             one.is_paused = address not in named[:MOST]
-
-
-class AddressSource(PolledSource):
-    """What one address says of one run."""
-
-    def __init__(self, run: AddressRun, poller: Poller) -> None:
-        super().__init__(Path(poller.address))
-        self.format, self.rank = run.format, run.rank
-        self.poller = poller
-        self._run = run
-        self._metrics = KeptMetrics()
-        self._is_engine = isinstance(run, EngineRun)
-        self.absolute = not self._is_engine
-
-    @property
-    def leads(self) -> bool:
-        """True if the records of all of the run's addresses come through this one."""
-        workers = getattr(self._run, "workers", {})
-        return next(iter(workers), self.poller) is self.poller
-
-    def read(self) -> tuple[tuple[Record, ...], bool]:
-        """Return the next records, and whether more wait."""
-        kept: list[Record] = []
-        for one in self._run.take() if self.leads else ():
-            if isinstance(one, MetricRows):
-                self._records += len(one.steps)
-                kept += filter(None, [self._metrics.of(one)])
-            else:
-                kept.append(one)
-        return tuple(kept), self.leads and self._run.waiting
-
-    @property
-    def note(self) -> str | None:
-        """Return what should be known of its figures."""
-        if self.poller.is_paused:
-            return "no longer asked: the log does not name it any more, or is silent"
-        if not self.poller.rounds:
-            return "no answer so far"
-        if self.leads:
-            return joined_notes(self._run.note, self._metrics.note)
-        together = "taken together with the run's other addresses"
-        return None if self.poller.problem else together
-
-    def status(self) -> SourceStatus:
-        """Return how the source is doing: an engine answers whether training goes on or not."""
-        size = self.poller.received
-        done = (self._records or not self.leads) and not self._run.waiting
-        return (
-            super()
-            .status()
-            ._replace(
-                path=self.poller.address,
-                bytes_read=size if done or self._is_engine else 0,
-                size=size,
-                modified=None if self._is_engine else self._run.modified,
-                problem=None if self.poller.is_paused else self.poller.sentence,
-                findings=self._run.rows.findings,
-            )
-        )
 
 
 class Served:
@@ -221,8 +162,8 @@ class Served:
         self._asks_engines = engines
         self._nameless: str | None = None
         """The run of pages that name no run, once that is decided."""
-        self._known: set[tuple[AddressRun, Poller]] = set()
-        """The sources that have been taken."""
+        self._known: set[AddressRun] = set()
+        """Those that have been taken."""
         self._stop: threading.Event | None = None
         """Ends all questions, once they have begun."""
 
@@ -237,7 +178,7 @@ class Served:
         """Ask everything once that was not asked before, and wait for what comes of it, but not for
         ever.
         """
-        engines = (run.workers for run in self._engines.values())
+        engines = (run.pollers.values() for run in self._engines.values())
         every = chain(self.pollers, *engines)
         settle(one for one in every if not one.rounds)
 
@@ -271,7 +212,7 @@ class Served:
     @property
     def unreached(self) -> tuple[Unreached, ...]:
         """Addresses that nothing has come from so far."""
-        known = {poller for _, poller in self._known}
+        known = {poller for run in self._known for poller in run.workers}
         return tuple(
             Unreached(one.address, one.problem or "no answer so far", one.since)
             for one in self.pollers
@@ -283,11 +224,11 @@ class Served:
         for engines in self._engines.values():
             engines.look(now, self._engine)
 
-    def sources(self) -> Iterator[tuple[str, AddressSource]]:
-        """Yield the sources that have come since the last call, each with the name of its run."""
-        for run, poller in self._fresh():
-            self._known.add((run, poller))
-            yield run.name, AddressSource(run, poller)
+    def sources(self) -> list[AddressRun]:
+        """Return the sources that have come since the last call."""
+        fresh = self._fresh()
+        self._known |= {*fresh}
+        return fresh
 
     def _engine(self, address: str) -> Poller:
         poller = Poller(address, self._clock, engine=True, every=self._every)
@@ -295,19 +236,17 @@ class Served:
             poller.start(self._stop)
         return poller
 
-    def _fresh(self) -> list[tuple[AddressRun, Poller]]:
-        """Return the sources that have not been taken yet: a run, and who tells of it."""
+    def _fresh(self) -> list[AddressRun]:
+        """Return the runs that have not been taken yet."""
         if not self.awaited:
             self._find_page_runs()
-        found: list[tuple[AddressRun, Poller]] = [
-            (run, poller)
-            for poller in self.pollers
-            for run in list(poller.server.runs.values() if poller.server else ())
-            if run.followed is not None
-        ]
-        for page_run in chain(self._runs.values(), self._engines.values()):
-            found += [(page_run, one) for one in page_run.workers]
-        return [one for one in found if one not in self._known]
+        found: list[AddressRun] = [*self._runs.values(), *self._engines.values()]
+        for poller in self.pollers:
+            for run in list(poller.server.runs.values() if poller.server else ()):
+                if run.followed is not None:
+                    run.workers[poller] = NOBODYS
+                    found.append(run)
+        return [one for one in found if one.workers and one not in self._known]
 
     def _find_page_runs(self) -> None:
         """Find out which runs pages tell of, once every address has answered.

@@ -10,7 +10,7 @@ from textual import on
 from textual.message import Message
 from textual.widgets import Input
 
-from verl_tui.exporters.new_file import named
+from verl_tui.exporters.file_names import named
 from verl_tui.rendering.charts.page import keys_in_rows
 from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, single_metric
 from verl_tui.rendering.charts.values import listed, reading

@@ -33,7 +33,7 @@ class PrometheusSeries(NamedTuple):
 
     name: str
     labels: Mapping[str, str]
-    points: Mapping[float, object]
+    points: Mapping[float, str | float]
     """Time in seconds since the epoch -> value, a number or its text: most are never parsed."""
 
 

@@ -75,13 +75,14 @@ def read_page(data: bytes) -> Page:
     from prometheus_client import parser
     from prometheus_client.openmetrics import parser as openmetrics
 
-    text, _, cut = data.decode("utf-8", "replace").rpartition("\n")
+    text = data.decode("utf-8", "replace").replace("\r\n", "\n")
+    text, _, cut = text.rpartition("\n")
     flaw = None
     if cut.strip() and not cut.startswith("#"):  # it may lack digits
         flaw = text.count("\n") + 2, "its last line has no end"
     whole = f"{text}\n{cut}" if cut.startswith("#") else f"{text}\n"
     form = openmetrics if whole.rstrip().endswith("# EOF") else parser
-    file = io.StringIO(whole.replace("\r\n", "\n"))
+    file = io.StringIO(whole)
     samples: list[PageSample] = []
     try:
         for metric in form.text_fd_to_metric_families(file):

@@ -8,7 +8,6 @@ measured.
 from __future__ import annotations
 
 import math
-from array import array
 from bisect import bisect_right
 from collections import defaultdict
 from functools import cache
@@ -78,7 +77,7 @@ class StepRows:
         self._trained = -1
         """The step of the last row of metrics, -1 where none was stated."""
         self._last: tuple[object, ...] = ()
-        """The last row of metrics."""
+        """What the last moment stated, and its metrics."""
         self._held: dict[str, tuple[float, float | None]] = {}
         """Last values of metrics that are logged now and then, each with the step of its
         validation: without that two validations that came out alike are one.
@@ -112,7 +111,13 @@ class StepRows:
             yield from self._said(lines)
 
     def _logs(self, at: float, moment: _Moment) -> Iterator[MetricRow | Record]:
-        """Yield the metrics of a moment, and what is stated besides."""
+        """Yield the metrics of a moment, and what is stated besides, unless the last moment had the
+        same: a page repeats them again and again.
+        """
+        said = moment["stated"], moment["metrics"]
+        if said == self._last:
+            return
+        self._last = said
         stated = _furthest(moment["stated"])
         if _STEP in stated:
             self._reach(int(stated[_STEP]), at)
@@ -120,28 +125,23 @@ class StepRows:
         if total != self._total:
             self._total = total
             yield Progress(total=total)
-        if metrics := _combined(moment["metrics"]):
-            yield from self._row(at, metrics, stated)
+        metrics = _combined(moment["metrics"])
+        self._drop_held(metrics, stated.get(_VALIDATED))
+        if metrics:
+            yield from self._row(self._new_row(at, metrics), stated.get(_STAMP))
 
     def _row(
-        self, at: float, metrics: dict[str, float], stated: Mapping[str, float]
+        self, row: MetricRow, stamp: float | None
     ) -> Iterator[MetricRow | Restart]:
-        """Yield the metrics of a moment, unless the last one had the same: a page repeats them
-        again and again.
-        """
-        row = self._new_row(at, metrics)
-        if self._steps:
-            row = row._replace(time=stated.get(_STAMP) or self._times[-1] or None)
-        same = (row.step, row.time, *metrics, bytes(array("d", metrics.values())))
-        self._drop_held(metrics, stated.get(_VALIDATED))
-        if not metrics or same == self._last:
+        """Yield a row of metrics, with a restart where its step is an earlier one."""
+        if not self._steps:
+            yield row
             return
-        self._last = same
-        if self._steps and row.step < self._trained:
+        if row.step < self._trained:
             # said here: after a restart other metrics may be logged than before
             yield Restart(f"steps went back from {self._trained} to {row.step}")
-        self._trained = row.step if self._steps else -1
-        yield row._replace(keys=tuple(metrics), values=tuple(metrics.values()))
+        self._trained = row.step
+        yield row._replace(time=stamp or self._times[-1] or None)
 
     def _new_row(
         self, at: float, figures: Mapping[str, float], *, clocked: bool = False
@@ -178,7 +178,7 @@ class StepRows:
         """Take what our exporter says of the run at the newest moment; yield that it has ended,
         once it says so.
         """
-        now = [one for one in lines if _number(one.points.get(self._logged)) == 1.0]
+        now = [one for one in lines if float(one.points.get(self._logged, 0)) == 1.0]
         self.findings = tuple(
             (line.labels.get("id", ""), line.labels.get("severity", ""))
             for line in now
@@ -209,7 +209,9 @@ def _moments(
     for name, labels, points in lines:
         kind, key, factor = _role(name, labels, keys)
         for at, value in points.items() if key else ():
-            moments[at][kind][key].append(_number(value) * factor)
+            number = float(value) * factor
+            same = math.nan if math.isnan(number) else number  # one that equals itself
+            moments[at][kind][key].append(same)
     return dict(sorted(moments.items()))
 
 
@@ -272,13 +274,10 @@ def _is_about_runs(name: str) -> bool:
 def _combined(values: Mapping[str, Sequence[float]]) -> dict[str, float]:
     """Return one value for each key: amounts are summed over workers, others averaged."""
     return {
-        key: sum(own) / (1 if key.partition("/")[0] in AMOUNTS else len(own))
+        key: own[0] if len(own) == 1 else sum(own) / (1 if _adds(key) else len(own))
         for key, own in values.items()
     }
 
 
-def _number(written: object) -> float:
-    try:
-        return float(written)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return math.nan
+def _adds(key: str) -> bool:
+    return key.partition("/")[0] in AMOUNTS

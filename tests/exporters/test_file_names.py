@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from verl_tui.exporters.new_file import create, named
+from verl_tui.exporters.file_names import create, named, unique_names
 from verl_tui.sources.discovery.finder import Finder
 
 if TYPE_CHECKING:
@@ -62,3 +62,26 @@ def test_a_watched_directory_does_not_take_them_for_logs(tmp_path: Path) -> None
     assert [file.format.name for file in run.files] == ["metrics CSV"], (
         "named, it is read"
     )
+
+
+def test_names_are_safe_and_unique() -> None:
+    assert unique_names(
+        ["a/b", "a b", "A_B", "../..", "", "训练", "x" * 400, ".hidden"]
+    ) == [
+        "a_b",
+        "a_b-2",
+        "A_B-3",
+        "run",
+        "run-2",
+        "训练",
+        "x" * 200,
+        "hidden",
+    ]
+
+
+def test_a_name_that_is_taken_is_left_alone() -> None:
+    assert unique_names(["a", "b"], taken=["A", "c"]) == ["a-2", "b"]
+
+
+def test_no_name_is_taken_for_an_option_or_a_formula() -> None:
+    assert unique_names(["-rf", "--", "=1+1", "+x"]) == ["rf", "run", "1+1", "x"]
