@@ -79,18 +79,22 @@ def split(fields: Mapping[str, Any], joint: str = "/") -> FieldSplit:
     for kind in [one for one in fields if one.endswith(f"{joint}_type")]:
         if rest[kind] == "histogram":
             _unpack(rest, kind.removesuffix("_type"), joint)
-    halves: dict[str, list[str | None]] = {}
-    for name in [one for one in rest if type(rest[one]) is list]:
-        if half := _HALF.fullmatch(name):
-            both = halves.setdefault(half[1] or "histogram", [None, None])
-            both[0 if half[2] else 1] = name
-    for name, (bounds, counts) in halves.items():
-        if bounds and counts:
-            found.add(name, _histogram, rest.pop(bounds), rest.pop(counts))
+    for name, bounds, counts in _halves(rest):
+        found.add(name, _histogram, rest.pop(bounds), rest.pop(counts))
     for name, value in [*rest.items()]:
         if type(value) is list and _add_list(found, name, [*_flattened(value)]):
             del rest[name]
     return found
+
+
+def _halves(fields: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Return the histograms made of two lists: name, list of bounds, list of counts."""
+    bounds: dict[str, str] = {}
+    counts: dict[str, str] = {}
+    for name in [one for one in fields if type(fields[one]) is list]:
+        if half := _HALF.fullmatch(name):
+            (bounds if half[2] else counts)[half[1] or "histogram"] = name
+    return [(name, of, counts[name]) for name, of in bounds.items() if name in counts]
 
 
 def _unpack(rest: dict[str, Any], within: str, joint: str) -> None:

@@ -263,20 +263,23 @@ class StepResolver:
         """Settle all waiting dicts by counting."""
         count = self._trains()
         most = 1 if self._kept_back is None else _PATIENCE
-        self._loose = self._loose or count > most
+        self._loose |= count > most
         at, total = self._drawn or (0, 0)
         if count and at < total:
             self.total = self.total or total
-        start = self._last or 0
-        ahead = (self.at or 0) - start
+        step = self._last or 0
+        ahead = (self.at or 0) - step
         every = self._interval() or max(1, ahead // max(1, count))
         waiting, self._waiting = self._waiting, []
-        step = start
         for one in waiting:
             step += one.training * every
-            reached = self._last if self._last is not None else self.at or start
-            placed = self._at_epoch(one.epoch) or step
-            self._settle(one, placed if one.training else reached, counted=True)
+            self._settle(one, self._counted(one, step), counted=True)
+
+    def _counted(self, one: PrintedDict, step: int) -> int:
+        """Return the step of a dict where counting says another; of evaluations that before."""
+        if one.training:
+            return self._at_epoch(one.epoch) or step
+        return self._last if self._last is not None else self.at or step
 
     def _at_epoch(self, epoch: float | None) -> int:
         """Return the step at an epoch, 0 where the console does not say how many one has."""
