@@ -22,7 +22,7 @@ else:
     import tomli as tomllib
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 
 class Form(NamedTuple):
@@ -166,13 +166,9 @@ def _read(file: Path) -> Trainer:
     return trainer_of(tomllib.loads(file.read_text(encoding="utf-8")))
 
 
-def writers(keys: Collection[str]) -> Sequence[Trainer]:
-    """Return the trainers whose own metrics are among the keys of a log."""
-    return _writers(tuple(keys))
-
-
 @lru_cache(256)
-def _writers(keys: tuple[str, ...]) -> Sequence[Trainer]:
+def writers(keys: tuple[str, ...]) -> Sequence[Trainer]:
+    """Return the trainers whose own metrics are among the keys of a log."""
     # Asked for at each judgement, while keys hardly ever change.
     return [
         one

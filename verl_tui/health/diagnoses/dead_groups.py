@@ -102,7 +102,7 @@ def dead_share(context: RuleContext) -> DeadShare | str:
         return DeadShare(
             key, beside=None if own else context.indicators.get("reward_std")
         )
-    for trainer in writers(context.run.keys):
+    for trainer in writers(tuple(context.run.keys)):
         for form, factor in trainer.mixed:
             for key in filter(form.fullmatch, context.run.keys):
                 rest = partial(lambda factor, mixed: 1 - factor * mixed, factor)
