@@ -141,7 +141,7 @@ def _part_names(names: list[str]) -> list[str]:
     if _COMPLETION in names and end is not None:
         parts = names[names.index(_COMPLETION) + 1 : names.index(end)]
     else:
-        parts = list(filter(_PART.fullmatch, names))
+        parts = [name for name in names if _PART.fullmatch(name)]
     return [name for name in parts if not _NO_PART.fullmatch(name)]
 
 

@@ -225,8 +225,9 @@ class KeptDecoder(ConsoleDecoder):
         if self._wrapped:
             lost = before.endswith(_BEFORE_SPACE) or row.startswith(_BEHIND_SPACE)
             return lost or _characters(before) == self._width
-        goes_on = _STEP_GOES_ON if STEP.search(before) is not None else _DICT_GOES_ON
-        return goes_on.match(row) is not None
+        if STEP.search(before) is not None:
+            return _STEP_GOES_ON.match(row) is not None
+        return _DICT_GOES_ON.match(row) is not None
 
     def _completed(self) -> Iterable[MetricRow | Record]:
         """Return the records of the line that the rows so far are, if there are any."""
