@@ -42,22 +42,17 @@ class PrintedDict(NamedTuple):
     """Steps by which the bar is behind when the dict is printed."""
 
 
-class PlacedDict(NamedTuple):
-    """A dict with its step."""
-
-    one: PrintedDict
-    step: int
-    counted: bool
-    """True if neither the dict nor a bar states it."""
-    first: bool
-    """True for the first one of a training behind a new bar."""
+_Placed = tuple[PrintedDict, int, bool, bool]
+"""A dict, its step, whether that was counted as neither the dict nor a bar states it, and whether
+it is the first of a training behind a new bar.
+"""
 
 
 class StepResolver:
     """Finds the steps of the dicts of one console, in the order in which they were printed."""
 
     def __init__(self) -> None:
-        self.placed: list[PlacedDict] = []
+        self.placed: list[_Placed] = []
         """Dicts whose steps have been found, until someone takes them."""
         self.at: int | None = None
         """Position of the training's bar."""
@@ -302,7 +297,7 @@ class StepResolver:
                 self._stride = step - self._last
             self._last = step
             self._another = False
-        self.placed.append(PlacedDict(one, step, counted, first))
+        self.placed.append((one, step, counted, first))
 
 
 def _is_round(step: int) -> bool:
