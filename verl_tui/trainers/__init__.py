@@ -185,7 +185,7 @@ def trainer_of(table: dict[str, Any]) -> Trainer:
         name,
         tuple([_keys(one) for one in table.get("own", ())]),
         tuple([_form(name, one) for one in table.get("console", ())]),
-        tuple([_spelling(*one, prefix=prefix) for one in table["names"]]),
+        tuple([_spelling(prefix, *one) for one in table["names"]]),
         tuple([_keys(one[0]) for one in table.get("others", ())]),
         tuple([_samples(one) for one in table.get("samples", ())]),
         tuple([(_keys(one[0]), *(one[3:] or [1.0])) for one in table.get("mixed", ())]),
@@ -215,17 +215,9 @@ def _lines(table: dict[str, Any]) -> Lines:
     return Lines(table["rank"], words, mentioned, signed, tuple(table.get("keys", ())))
 
 
-def _spelling(
-    indicator: str,
-    name: str,
-    definition: str,
-    source: str,
-    factor: float = 1.0,
-    *,
-    prefix: str,
-) -> Spelling:
+def _spelling(prefix: str, indicator: str, name: str, *more: Any) -> Spelling:
     written = (name, prefix + name) if prefix else (name,)
-    return Spelling(indicator, _keys(*written), written, definition, source, factor)
+    return Spelling(indicator, _keys(*written), written, *more)
 
 
 def _keys(*written: str) -> NamePattern:

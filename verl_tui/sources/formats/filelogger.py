@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from verl_tui.sources.fields.jsonl import (
-    Flaw,
     JsonDecoder,
     first_object,
     flatten,
@@ -72,7 +71,7 @@ class FileLoggerDecoder(JsonDecoder):
             return super().decode(line, number)
         return (MetricRow(step, self._names, values),)
 
-    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record | Flaw]:
+    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
         """Return the row of one object."""
         step = integer(record.get("step"))
         data = record.get("data")

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.records import Event, EventKind
-from verl_tui.sources.fields.jsonl import Flaw, first_object
+from verl_tui.sources.fields.jsonl import first_object
 from verl_tui.sources.files.paths import checkpoint_step
 from verl_tui.sources.formats.format import Parts
 from verl_tui.sources.formats.lines import LineReader, line_begin
@@ -82,7 +82,7 @@ version 4.
 class SwiftDecoder(TutorialDecoder):
     """Decodes the records of a training, its end and its summary."""
 
-    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record | Flaw]:
+    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
         """Return the records of one object."""
         if _SUMMARY in record:
             yield from best_checkpoint(record.get("best_model_checkpoint"))

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from verl_tui.records import Record
-    from verl_tui.sources.fields.jsonl import Flaw
     from verl_tui.sources.fields.row_batcher import MetricRow
 
 name = "trainer state"
@@ -85,7 +84,7 @@ def reader(path: Path) -> TrainerStateReader:
 class _EntryDecoder(tutorial.TutorialDecoder):
     """Reads an entry of the history."""
 
-    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record | Flaw]:
+    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
         """Return the records of one entry; one of training and one of evaluation may share a step.
 
         Raises:

@@ -106,7 +106,5 @@ class TimestampReader:
             return ()
         self.last = tens
         time = parse_time(found.group().decode().replace("T", " "))
-        text = ""
-        if counters is not None:
-            text = one_line(counters["counters"].decode(), 120)
-        return (Pulse(time, text),)
+        text = counters["counters"].decode() if counters is not None else ""
+        return (Pulse(time, one_line(text, 120)),)
