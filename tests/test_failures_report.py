@@ -16,21 +16,19 @@ def raised(error: Exception, depth: int = 0) -> Exception:
 
 
 def test_errors_of_one_place_are_one_failure() -> None:
-    now = [5.0]
-    failures = Failures(clock=lambda: now[0])
+    failures = Failures()
     assert failures.sentence() == ""
-    for seconds in (1.0, 2.0, 3.0):
-        now[0] = 5.0 + seconds
+    for _ in range(3):
         failure = failures.add(raised(ValueError("x")))
     failures.add(raised(KeyError("y")))
     assert failure.words.startswith("ValueError in test_failures_report.py:")
-    assert (failure.count, failure.first, failure.last) == (3, 1.0, 3.0)
+    assert failure.count == 3
     assert failures.sentence().startswith(
         "4 errors of verl-tui's own cost a part of the screen: "
     )
     report = failures.report(Mask({}))
     assert report.count("Traceback (most recent call last)") == 2
-    assert "3 errors, 1 to 3 s after the start" in report
+    assert ": 3 errors" in report
 
 
 def test_a_report_is_masked_and_safe() -> None:

@@ -164,7 +164,7 @@ def _said(table: Any) -> Iterator[str]:
             yield from _said(one)
     elif isinstance(table, dict):
         for name, value in table.items():
-            if name in {"match", "when", "functions"}:
+            if name in {"match", "begins", "goes_on", "ends", "when", "functions"}:
                 yield from [value] if isinstance(value, str) else value
             else:
                 yield from _said(value)

@@ -5,16 +5,16 @@ written as a report that can be shared.
 from __future__ import annotations
 
 import sys
-import time
 import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui import __version__, debug_log
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from verl_tui.secrets import Mask
 
@@ -36,9 +36,6 @@ class Failure:
     """File and line of ours in which it happened: `charts.py:42`."""
     trace: str
     """The first traceback."""
-    first: float
-    """Seconds since the start."""
-    last: float
     count: int = 0
 
     @property
@@ -51,27 +48,20 @@ class Failure:
 class Failures:
     """All errors that were caught since the start."""
 
-    clock: Callable[[], float] = time.monotonic
     count: int = 0
     _known: dict[tuple[str, str], Failure] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._began = self.clock()
 
     def add(self, error: BaseException) -> Failure:
         """Count an error; return it with those that came from the same place."""
         self.count += 1
-        now = self.clock() - self._began
-        kind = type(error).__name__
-        place = _place(error)
+        kind, place = type(error).__name__, _place(error)
         known = self._known.get((kind, place))
         if known is None:
             trace = "".join(traceback.format_exception(error, limit=-_FRAMES)).rstrip()
-            known = Failure(kind, place, trace, now, now)
+            known = Failure(kind, place, trace)
             if len(self._known) < _MOST:
                 self._known[kind, place] = known
         known.count += 1
-        known.last = now
         return known
 
     def sentence(self) -> str:
@@ -79,7 +69,8 @@ class Failures:
         if not self.count:
             return ""
         places = ", ".join(one.words for one in self._known.values())
-        return f"{_times(self.count)} of verl-tui's own cost a part of the screen: {places}"
+        errors = counted(self.count, "error")
+        return f"{errors} of verl-tui's own cost a part of the screen: {places}"
 
     def report(self, mask: Mask) -> str:
         """Return versions and tracebacks without secrets, homes and names; empty without errors."""
@@ -90,13 +81,12 @@ class Failures:
         return mask.text(text) + "\n"
 
     def _lines(self) -> Iterator[str]:
-        yield f"verl-tui {__version__}: {_times(self.count)} of its own"
+        yield f"verl-tui {__version__}: {counted(self.count, 'error')} of its own"
         packages = (f"{name} {_version(name)}" for name in _PACKAGES)
         yield ", ".join([f"Python {sys.version.split()[0]}", sys.platform, *packages])
         for failure in self._known.values():
             yield ""
-            when = f"{failure.first:.0f} to {failure.last:.0f} s after the start"
-            yield f"{failure.words}: {_times(failure.count)}, {when}"
+            yield f"{failure.words}: {counted(failure.count, 'error')}"
             yield failure.trace
 
 
@@ -130,7 +120,3 @@ def _version(name: str) -> str:
         return version(name)
     except PackageNotFoundError:  # installed without its metadata
         return "of unknown version"
-
-
-def _times(count: int) -> str:
-    return f"{count} error{'s' * (count != 1)}"

@@ -190,7 +190,7 @@ def _of_trainers(keys: Collection[str]) -> tuple[dict[str, str], set[str]]:
     """
     found: dict[str, str] = {}
     others: set[str] = set()
-    for trainer in trainers.writers(keys):
+    for trainer in trainers.writers(tuple(keys)):
         for name in trainer.names:
             key = min(filter(name.key.fullmatch, keys), default=None)
             if key is not None:
@@ -315,7 +315,7 @@ def dialect(keys: Collection[str]) -> Dialect:
     several share; a tie is `other`, since the tutorials' thresholds must not judge what they were
     not written for.
     """
-    return "other" if writers(keys) else _by_names(keys)
+    return "other" if writers(tuple(keys)) else _by_names(keys)
 
 
 def _by_names(keys: Collection[str]) -> Dialect:

@@ -253,7 +253,7 @@ def test_the_log_shows_what_was_printed_of_a_line_that_a_collector_timed(
 
 @pytest.mark.parametrize("way", ["Docker", "compose"])
 @given(cuts=st.lists(st.integers(0, 10**6), max_size=12))
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_cut_gives_the_same_run(tmp_path: Path, way: str, cuts: list[int]) -> None:
     path = tmp_path / "train.log"
     data = kept(TRL, {**LEADS, **COLLECTED}[way]).encode()

@@ -7,7 +7,7 @@ from __future__ import annotations
 from pprint import pformat
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from verl_tui.records import CONSOLE, LAUNCH, Settings, Unreadable
@@ -192,6 +192,7 @@ VALUES = (
         max_size=6,
     )
 )
+@settings(max_examples=40)
 @example({"0": {}, "'\"{": {}})  # repr escapes the quote
 @example({"it's {": {"b": 1}, "a\\": {"'\"": "}"}})
 def test_any_printed_configuration_is_read_as_it_was(config):

@@ -95,7 +95,7 @@ def note(run: Run) -> str:
 
 
 @pytest.mark.parametrize("name", CONSOLES)
-@pytest.mark.parametrize("columns", [41, 60, 80, 81, 99, 120, 133, 160, 200, 237])
+@pytest.mark.parametrize("columns", [41, 80, 81, 133, 200, 237])
 def test_wrapped_lines_are_whole_again(tmp_path: Path, name: str, columns: int) -> None:
     path = tmp_path / "train.log"
     printed = read(path, "".join(f"{line}\n" for line in CONSOLES[name]))
@@ -140,7 +140,7 @@ def test_lines_that_nobody_wrapped_stay_as_they_are(tmp_path: Path, text: str) -
     cuts=st.lists(st.integers(0, 10**6), max_size=12),
     columns=st.sampled_from([60, 80, 133]),
 )
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_cut_gives_the_same_run(
     tmp_path: Path, cuts: list[int], columns: int
 ) -> None:

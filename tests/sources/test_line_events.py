@@ -10,6 +10,7 @@ import pytest
 from verl_tui.records import EventKind
 from verl_tui.sources.formats.console.errors import ErrorReader, printed_by
 from verl_tui.sources.formats.console.events import TABLE, form_of
+from verl_tui.sources.formats.console.prefixes import parted
 
 ENTRIES: list[dict[str, Any]] = TABLE["event"]
 OF_TRACEBACKS = ("head", "hard", "exception", "unusual")
@@ -45,3 +46,8 @@ def test_a_row_is_found_by_the_line_it_was_written_from(rows: str) -> None:
     for row in TABLE[rows]:
         assert re.search(row.get("begins", row.get("match")), row["line"])
         assert any(word in row["line"] for word in row["words"])
+
+
+def test_what_was_added_is_told_by_the_line_it_was_written_from() -> None:
+    for row in TABLE["added"]:
+        assert parted(row["line"].encode()).text == b"a line"

@@ -22,7 +22,7 @@ else:
     import tomli as tomllib
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 
 class Form(NamedTuple):
@@ -166,13 +166,9 @@ def _read(file: Path) -> Trainer:
     return trainer_of(tomllib.loads(file.read_text(encoding="utf-8")))
 
 
-def writers(keys: Collection[str]) -> Sequence[Trainer]:
-    """Return the trainers whose own metrics are among the keys of a log."""
-    return _writers(tuple(keys))
-
-
 @lru_cache(256)
-def _writers(keys: tuple[str, ...]) -> Sequence[Trainer]:
+def writers(keys: tuple[str, ...]) -> Sequence[Trainer]:
+    """Return the trainers whose own metrics are among the keys of a log."""
     # Asked for at each judgement, while keys hardly ever change.
     return [
         one
@@ -189,7 +185,7 @@ def trainer_of(table: dict[str, Any]) -> Trainer:
         name,
         tuple([_keys(one) for one in table.get("own", ())]),
         tuple([_form(name, one) for one in table.get("console", ())]),
-        tuple([_spelling(*one, prefix=prefix) for one in table["names"]]),
+        tuple([_spelling(prefix, *one) for one in table["names"]]),
         tuple([_keys(one[0]) for one in table.get("others", ())]),
         tuple([_samples(one) for one in table.get("samples", ())]),
         tuple([(_keys(one[0]), *(one[3:] or [1.0])) for one in table.get("mixed", ())]),
@@ -219,17 +215,9 @@ def _lines(table: dict[str, Any]) -> Lines:
     return Lines(table["rank"], words, mentioned, signed, tuple(table.get("keys", ())))
 
 
-def _spelling(
-    indicator: str,
-    name: str,
-    definition: str,
-    source: str,
-    factor: float = 1.0,
-    *,
-    prefix: str,
-) -> Spelling:
+def _spelling(prefix: str, indicator: str, name: str, *more: Any) -> Spelling:
     written = (name, prefix + name) if prefix else (name,)
-    return Spelling(indicator, _keys(*written), written, definition, source, factor)
+    return Spelling(indicator, _keys(*written), written, *more)
 
 
 def _keys(*written: str) -> NamePattern:

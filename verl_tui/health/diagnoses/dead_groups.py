@@ -98,7 +98,9 @@ def dead_share(context: RuleContext) -> DeadShare | str:
     run = context.run
     if key := context.first_key(SHARES):
         return DeadShare(key)
-    for form, factor in (mixed for one in writers(run.keys) for mixed in one.mixed):
+    for form, factor in (
+        mixed for one in writers(tuple(run.keys)) for mixed in one.mixed
+    ):
         for key in filter(form.fullmatch, run.keys):
             words = " (1 less the share of mixed groups)"
             return DeadShare(key, words, partial(_rest, factor))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -188,12 +188,6 @@ def flatten(data: dict[str, Any], prefix: str = "", depth: int = 0) -> dict[str,
     return flat
 
 
-class Flaw(NamedTuple):
-    """Something in an object that could not be read, while the rest of it could."""
-
-    reason: str
-
-
 class JsonDecoder:
     """Decodes a file of JSON lines; a format says what one object means by its own `read`."""
 
@@ -220,7 +214,7 @@ class JsonDecoder:
         for record in found:
             try:
                 for item in self.read(record):
-                    if isinstance(item, Flaw):
+                    if isinstance(item, Unreadable):
                         out.append(unreadable(line, number, item.reason))
                     else:
                         out.append(item)
@@ -242,8 +236,8 @@ class JsonDecoder:
         """
         return ()
 
-    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record | Flaw]:
-        """Return what one object means.
+    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
+        """Return what one object means; what of it could not be read as `Unreadable` of any line.
 
         Raises:
             ValueError: It is not of this format; the message says why.

@@ -30,24 +30,18 @@ class KeptMetrics:
 
     def of(self, record: MetricRows | Histogram) -> MetricRows | Histogram | None:
         """Return a record with the metrics in it that are kept, None for another's histogram."""
+        keys = record.keys if isinstance(record, MetricRows) else (record.key,)
+        if not self._kept.issuperset(keys):
+            new = [key for key in keys if key not in self._kept]
+            room = MOST - len(self._kept)
+            self._kept.update(new[:room])
+            self._is_full |= len(new) > room
+        if self._kept.issuperset(keys):
+            return record
         if not isinstance(record, MetricRows):
-            return record if self._keeps(record.key) else None
-        if self._kept.issuperset(record.keys):
-            return record
-        places = [at for at, key in enumerate(record.keys) if self._keeps(key)]
-        if len(places) == len(record.keys):
-            return record
+            return None
+        places = [at for at, key in enumerate(keys) if key in self._kept]
         return record._replace(
-            keys=tuple([record.keys[at] for at in places]),
+            keys=tuple([keys[at] for at in places]),
             columns=tuple([record.columns[at] for at in places]),
         )
-
-    def _keeps(self, key: str) -> bool:
-        """Return whether a metric is kept; note it."""
-        if key in self._kept:
-            return True
-        if len(self._kept) < MOST:
-            self._kept.add(key)
-            return True
-        self._is_full = True
-        return False

@@ -38,13 +38,18 @@ def listed_thing(records: Sequence[Mapping[str, Any]]) -> str | None:
     steps = [place for place in places if place is not None]
     if len(records) < 2 or has_epoch or _rise([step for step, _ in steps]):
         return None
-    names: Iterable[str] = list(records[0])
-    sure = {step if is_sure_name(name) else None for step, name in steps}
-    if sure != {None}:
-        # Several texts of one step are its samples; several figures may be one record.
-        repeats = len(sure) == 1 and len(steps) > 2
-        names = filter(_SPOKEN.fullmatch, names) if repeats else ()
+    names = _names(list(records[0]), steps)
     return next((name for name in names if _differs(name, records)), None)
+
+
+def _names(fields: list[str], steps: Sequence[tuple[int | None, str]]) -> Iterable[str]:
+    """Return the fields that may name a thing in records of some steps."""
+    sure = {step if is_sure_name(name) else None for step, name in steps}
+    if sure == {None}:
+        return fields
+    # Several texts of one step are its samples; several figures may be one record.
+    repeats = len(sure) == 1 and len(steps) > 2
+    return filter(_SPOKEN.fullmatch, fields) if repeats else ()
 
 
 def _place(record: Mapping[str, Any]) -> tuple[int | None, str] | None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.distributions import of_bins, of_values
 from verl_tui.patterns import pattern
-from verl_tui.records import Histogram
-from verl_tui.sources.fields.jsonl import Flaw, number
+from verl_tui.records import Histogram, Unreadable
+from verl_tui.sources.fields.jsonl import number
 from verl_tui.sources.fields.spellings import ending, words
 from verl_tui.text import safe
 
@@ -40,8 +40,8 @@ class FieldSplit:
     """Fields that belong to no distribution."""
     found: dict[str, Distribution] = field(default_factory=dict)
     """Distributions by name."""
-    flaws: list[Flaw] = field(default_factory=list)
-    """Distributions that could not be read."""
+    flaws: list[Unreadable] = field(default_factory=list)
+    """Distributions that could not be read, of no line."""
 
     def numbers(self, without: Collection[str] = ()) -> dict[str, float]:
         """Return all numbers except the fields `without`; distributions' are `name/figure`."""
@@ -62,10 +62,10 @@ class FieldSplit:
         try:
             one = read(*numbers)
         except (ArithmeticError, TypeError, ValueError) as error:
-            self.flaws.append(Flaw(f"{name}: {error}"))
+            self.flaws.append(Unreadable(0, f"{name}: {error}", ""))
             return
         if one is None:
-            self.flaws.append(Flaw(f"{name}: it is empty"))
+            self.flaws.append(Unreadable(0, f"{name}: it is empty", ""))
         else:
             self.found[safe(name, _LONGEST_NAME)] = one
 
@@ -79,18 +79,22 @@ def split(fields: Mapping[str, Any], joint: str = "/") -> FieldSplit:
     for kind in [one for one in fields if one.endswith(f"{joint}_type")]:
         if rest[kind] == "histogram":
             _unpack(rest, kind.removesuffix("_type"), joint)
-    halves: dict[str, list[str | None]] = {}
-    for name in [one for one in rest if type(rest[one]) is list]:
-        if half := _HALF.fullmatch(name):
-            both = halves.setdefault(half[1] or "histogram", [None, None])
-            both[0 if half[2] else 1] = name
-    for name, (bounds, counts) in halves.items():
-        if bounds and counts:
-            found.add(name, _histogram, rest.pop(bounds), rest.pop(counts))
+    for name, bounds, counts in _halves(rest):
+        found.add(name, _histogram, rest.pop(bounds), rest.pop(counts))
     for name, value in [*rest.items()]:
         if type(value) is list and _add_list(found, name, [*_flattened(value)]):
             del rest[name]
     return found
+
+
+def _halves(fields: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Return the histograms made of two lists: name, list of bounds, list of counts."""
+    bounds: dict[str, str] = {}
+    counts: dict[str, str] = {}
+    for name in [one for one in fields if type(fields[one]) is list]:
+        if half := _HALF.fullmatch(name):
+            (bounds if half[2] else counts)[half[1] or "histogram"] = name
+    return [(name, of, counts[name]) for name, of in bounds.items() if name in counts]
 
 
 def _unpack(rest: dict[str, Any], within: str, joint: str) -> None:
@@ -134,7 +138,7 @@ def _add_list(found: FieldSplit, name: str, values: list[Any]) -> bool:
     ]
     if odd := len(values) - len(finite):
         are = f"{odd:,} of {len(values):,} values are not finite"
-        found.flaws.append(Flaw(f"{name}: {are}"))
+        found.flaws.append(Unreadable(0, f"{name}: {are}", ""))
     if finite:
         found.add(name, of_values, finite)
     return True

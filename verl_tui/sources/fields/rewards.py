@@ -126,17 +126,23 @@ def _parts(record: Mapping[str, Any]) -> dict[str, float | None]:
     """
     nested = record.get("rewards")
     rewards: Mapping[str, Any] = nested if isinstance(nested, dict) else record
-    names = [one for one in rewards if isinstance(rewards[one], int | float | None)]
-    if rewards is record:
-        fields = list(record)
-        end = next(filter(_ADVANTAGE.fullmatch, fields), None)
-        if _COMPLETION in fields and end is not None:
-            between = fields[fields.index(_COMPLETION) + 1 : fields.index(end)]
-            names = [one for one in names if one in between]
-        else:
-            names = list(filter(_PART.fullmatch, names))
-        names = [one for one in names if not _NO_PART.fullmatch(one)]
-    return {str(name): number(rewards[name]) for name in names}
+    names = rewards if rewards is nested else _part_names(list(record))
+    parts = {name: rewards[name] for name in names}
+    return {
+        str(name): number(one)
+        for name, one in parts.items()
+        if isinstance(one, int | float | None)
+    }
+
+
+def _part_names(names: list[str]) -> list[str]:
+    """Return the fields that may be rewards."""
+    end = next(filter(_ADVANTAGE.fullmatch, names), None)
+    if _COMPLETION in names and end is not None:
+        parts = names[names.index(_COMPLETION) + 1 : names.index(end)]
+    else:
+        parts = [name for name in names if _PART.fullmatch(name)]
+    return [name for name in parts if not _NO_PART.fullmatch(name)]
 
 
 def weights_beside(path: Path) -> list[float] | None:

@@ -137,6 +137,8 @@ _Kind = tuple[tuple[str, ...], bool, bool, bool]
 have an estimated step.
 """
 
+_Last = tuple[_RowBlock, "tuple[str, ...] | None", "Sequence[bool]"]
+
 
 class RowBatcher:
     """Turns a stream of rows and other records into records, with rows in blocks.
@@ -154,8 +156,6 @@ class RowBatcher:
         """
         self._holds_back = holds_back
         self._held: list[MetricRow] = []
-        self._reached: int | None = None
-        """Step of the last row of this segment that leads."""
         self._blocks: dict[_Kind, _RowBlock] = {}
         self._alike: dict[tuple[frozenset[str], bool, bool, bool], _RowBlock] = {}
         """Blocks by their keys in any order: those of the first order in this segment."""
@@ -164,17 +164,23 @@ class RowBatcher:
         self._grouping = KeyGrouping()
         self._varying: list[MetricRows] = []
         """Rows that wait to be passed on, each by itself: they ever have other keys."""
-        self._started = False
-        """True from a process's start until its first row."""
         self._order = 0
         """Rows so far."""
-        self._of_step: list[MetricRow] = []
-        """The last rows, all of one step."""
-        self._last: tuple[_RowBlock, tuple[str, ...] | None, Sequence[bool]]
-        """Block, keys and traits of the last row that leads."""
         self._replaced = 0
         self._forget()
         self._out: list[Record] = []
+
+    def _forget(self) -> None:
+        self._blocks.clear()
+        self._alike.clear()
+        self._of_step: list[MetricRow] = []
+        """The last rows, all of one step."""
+        self._last: _Last = _RowBlock(), None, ()
+        """Block, keys and traits of the last row that leads."""
+        self._reached: int | None = None
+        """Step of the last row of this segment that leads."""
+        self._started = False
+        """True from a process's start until its first row."""
 
     def add(self, items: Iterable[MetricRow | Record]) -> None:
         """Take the rows and records of lines."""
@@ -244,14 +250,6 @@ class RowBatcher:
             self._forget()
             self._out.append(Restart(event.text))
 
-    def _forget(self) -> None:
-        self._blocks.clear()
-        self._alike.clear()
-        self._of_step = []
-        self._last = _RowBlock(), None, ()
-        self._reached = None
-        self._started = False
-
     def _take_row(self, row: MetricRow) -> None:
         if row.leads:
             self._add_row(row)
@@ -307,6 +305,7 @@ class RowBatcher:
         self._order += 1
         if block is None:
             self._varying.append(into.taken(row.keys, row.traits))
+            self._last = into, None, ()
         elif not row.mean:
             self._last = block, row.keys, row.traits
 

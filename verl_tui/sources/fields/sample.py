@@ -18,7 +18,7 @@ from verl_tui.sources.fields.spellings import names
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
 
 LONGEST_TEXT = 40_000
 """Characters kept of one text of many: more than most responses have, less than what makes a
@@ -124,16 +124,23 @@ def _parts(record: Mapping[str, Any]) -> _Parts | None:
         if prompt is None:
             return None
         asked, said = _split_conversation(record[prompt])
-    score = _first(record, SCORE_NAMES, (int, float)) or summed_score(record)
+    score = _score_name(record)
     truth = _first(record, _TRUTH, object, but=response)
-    known = {prompt, response, score, truth, *_KNOWN}
-    extras = [
-        (key, value)
-        for key, value in record.items()
-        if value is not None and key not in known
-    ]
     scored, names = score_of(record.get(score or "", "")), (prompt, response)
+    extras = _others(record, {*names, score, truth, *_KNOWN})
     return _Parts(names, asked, said, scored, record.get(truth or ""), extras)
+
+
+def _score_name(record: Mapping[str, Any]) -> str | None:
+    return _first(record, SCORE_NAMES, (int, float)) or summed_score(record)
+
+
+def _others(
+    record: Mapping[str, Any], known: Container[str | None]
+) -> list[tuple[str, Any]]:
+    """Return the fields that say something and are not known."""
+    fields = record.items()
+    return [one for one in fields if one[1] is not None and one[0] not in known]
 
 
 def plain_field(name: str) -> str:

@@ -172,16 +172,17 @@ class StepTracker:
         """
         step, name, total = stated_step(record, fields)
         self.total = total if total is not None else self.total
-        if step is None or name == self._no_step:
-            stated = False
-        else:
-            stated = is_sure_name(name) or self._rises(step, name, keys or ())
-        if step is not None and stated:
+        if step is not None and self._is_step(step, name, keys or ()):
             self.known = True
             self.step = self._globally(step, name, integer(record.get("step")))
         elif not self.known and keys is not None:
             self._count(keys, record.get(fields.epoch or ""))
         return self.step
+
+    def _is_step(self, step: int, name: str, keys: Iterable[str]) -> bool:
+        if name == self._no_step:
+            return False
+        return is_sure_name(name) or self._rises(step, name, keys)
 
     def _rises(self, step: int, name: str, keys: Iterable[str]) -> bool:
         """Return True while a field that may be the step behaves as one; once not, never again."""

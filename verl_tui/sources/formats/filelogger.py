@@ -12,7 +12,6 @@ import orjson
 
 from verl_tui.sources.fields.device_fields import unquoted
 from verl_tui.sources.fields.jsonl import (
-    Flaw,
     JsonDecoder,
     first_object,
     flatten,
@@ -71,7 +70,7 @@ class FileLoggerDecoder(JsonDecoder):
             return super().decode(line, number)
         return (MetricRow(step, self._names, values),)
 
-    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record | Flaw]:
+    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
         """Return the row of one object."""
         step = integer(record.get("step"))
         data = record.get("data")

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from verl_tui.records import Record
-    from verl_tui.sources.fields.jsonl import Flaw
     from verl_tui.sources.fields.row_batcher import MetricRow
 
 name = "metrics CSV"
@@ -137,7 +136,7 @@ class CsvDecoder(TutorialDecoder):
             return (unreadable(line, number, reason),)
         return self.records([_typed(self._header.names, fields)], line, number)
 
-    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record | Flaw]:
+    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
         """Return the row of a record."""
         steps = self._steps.steps
         if steps and stated_step(record, self._steps)[0] is None:

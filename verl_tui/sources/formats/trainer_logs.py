@@ -20,7 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.records import Event, EventKind, Progress, Settings, Unreadable
-from verl_tui.sources.fields.jsonl import Flaw, first_object, integer
+from verl_tui.sources.fields.jsonl import first_object, integer
 from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.fields.spellings import names
 from verl_tui.sources.files.paths import HOMES, checkpoint_step, is_file
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from verl_tui.records import Record
-    from verl_tui.sources.fields.jsonl import Flaw
     from verl_tui.sources.fields.row_batcher import MetricRow
 
 
@@ -92,7 +91,7 @@ version 4.
 class SwiftDecoder(TutorialDecoder):
     """Decodes the records of a training, its end and its summary."""
 
-    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record | Flaw]:
+    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
         """Return the records of one object."""
         if _SUMMARY in record:
             yield from best_checkpoint(record.get("best_model_checkpoint"))
@@ -171,7 +170,7 @@ def in_checkpoints(directory: Path, entries: Iterable[os.DirEntry[str]]) -> Path
 class _EntryDecoder(TutorialDecoder):
     """Reads an entry of the history."""
 
-    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record | Flaw]:
+    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
         """Return the records of one entry; one of training and one of evaluation may share a step.
 
         Raises:

@@ -20,7 +20,6 @@ from verl_tui.sources.fields.device_fields import (
     worker,
 )
 from verl_tui.sources.fields.jsonl import (
-    Flaw,
     JsonDecoder,
     first_object,
     flatten,
@@ -171,7 +170,7 @@ class TutorialDecoder(TracksSteps, JsonDecoder):
         """Return that a line is no record, unless it is the plain text of a logger."""
         return () if _LOG_TEXT.search(line[:200]) else super().odd(line, number, reason)
 
-    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record | Flaw]:
+    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
         """Return the row, the histograms and the sample of one object."""
         if self._spelled:
             named = ((self._spelled.get(name, name), name) for name in record)
@@ -182,7 +181,7 @@ class TutorialDecoder(TracksSteps, JsonDecoder):
         records = tuple(found)
         return records if self._place.known else ()  # no record has stated its step
 
-    def _read(self, record: dict[str, Any]) -> Iterator[MetricRow | Record | Flaw]:
+    def _read(self, record: dict[str, Any]) -> Iterator[MetricRow | Record]:
         stated = record.get("scope")
         scope = stated if isinstance(stated, str) else ""
         flat = unquoted(flatten(_opened(record)))

@@ -193,18 +193,20 @@ class ConsoleDecoder:
         """Return True if a line that says nothing by itself changes nothing: no reader waits, none
         looks at all lines, and it is no rest of one.
         """
-        return not (
-            self._blank
-            or self._sample.is_busy
-            or self._table.begun
-            or self._blocks.begun
-            or self._settings.is_open
-            or self._errors.framed
-            or self._dicts.steps.cleared
-            or number == self._number
-            or (self._step is None and self._unknown.watches)
-            or self._dicts.program.looks_at(number)
+        waits = any(
+            (
+                self._blank,
+                self._sample.is_busy,
+                self._table.begun,
+                self._blocks.begun,
+                self._settings.is_open,
+                self._errors.framed,
+                self._dicts.steps.cleared,
+            )
         )
+        watches = self._step is None and self._unknown.watches
+        looks = watches or self._dicts.program.looks_at(number)
+        return not (waits or looks or number == self._number)
 
     def _read_line(self, line: bytes, number: int) -> None:
         """Read the parts of a line between its carriage returns: each overwrote the one before."""

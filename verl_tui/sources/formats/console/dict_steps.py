@@ -42,22 +42,17 @@ class PrintedDict(NamedTuple):
     """Steps by which the bar is behind when the dict is printed."""
 
 
-class PlacedDict(NamedTuple):
-    """A dict with its step."""
-
-    one: PrintedDict
-    step: int
-    counted: bool
-    """True if neither the dict nor a bar states it."""
-    first: bool
-    """True for the first one of a training behind a new bar."""
+_Placed = tuple[PrintedDict, int, bool, bool]
+"""A dict, its step, whether that was counted as neither the dict nor a bar states it, and whether
+it is the first of a training behind a new bar.
+"""
 
 
 class StepResolver:
     """Finds the steps of the dicts of one console, in the order in which they were printed."""
 
     def __init__(self) -> None:
-        self.placed: list[PlacedDict] = []
+        self.placed: list[_Placed] = []
         """Dicts whose steps have been found, until someone takes them."""
         self.at: int | None = None
         """Position of the training's bar."""
@@ -263,20 +258,23 @@ class StepResolver:
         """Settle all waiting dicts by counting."""
         count = self._trains()
         most = 1 if self._kept_back is None else _PATIENCE
-        self._loose = self._loose or count > most
+        self._loose |= count > most
         at, total = self._drawn or (0, 0)
         if count and at < total:
             self.total = self.total or total
-        start = self._last or 0
-        ahead = (self.at or 0) - start
+        step = self._last or 0
+        ahead = (self.at or 0) - step
         every = self._interval() or max(1, ahead // max(1, count))
         waiting, self._waiting = self._waiting, []
-        step = start
         for one in waiting:
             step += one.training * every
-            reached = self._last if self._last is not None else self.at or start
-            placed = self._at_epoch(one.epoch) or step
-            self._settle(one, placed if one.training else reached, counted=True)
+            self._settle(one, self._counted(one, step), counted=True)
+
+    def _counted(self, one: PrintedDict, step: int) -> int:
+        """Return the step of a dict where counting says another; of evaluations that before."""
+        if one.training:
+            return self._at_epoch(one.epoch) or step
+        return self._last if self._last is not None else self.at or step
 
     def _at_epoch(self, epoch: float | None) -> int:
         """Return the step at an epoch, 0 where the console does not say how many one has."""
@@ -299,7 +297,7 @@ class StepResolver:
                 self._stride = step - self._last
             self._last = step
             self._another = False
-        self.placed.append(PlacedDict(one, step, counted, first))
+        self.placed.append((one, step, counted, first))
 
 
 def _is_round(step: int) -> bool:

@@ -162,7 +162,7 @@ class DictReader:
     def note(self) -> str | None:
         """Say how many steps were estimated, or shifted."""
         steps = counted(self.counted, "step is", "steps are")
-        estimated = f"{steps} estimated: the console does not state them"
+        estimated = f"{steps} estimated: the console states none"
         from_zero = FROM_ZERO_NOTE if self._from_zero else None
         return joined_notes(estimated if self.counted else None, from_zero)
 

@@ -5,7 +5,7 @@ A log may hold anything: only IP addresses with a port are taken, and only from 
 
 from __future__ import annotations
 
-from ipaddress import IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.formats.console.events import form_of, words_of
@@ -74,11 +74,12 @@ def _address(place: str, host: str) -> str | None:
             ip = ip_address(host or ("::1" if ip.version == 6 else "127.0.0.1"))
     except ValueError:
         return None
-    plain = (ip.ipv4_mapped if isinstance(ip, IPv6Address) else None) or ip
-    if plain.is_loopback:
-        is_reached = not host
-    else:
-        odd = plain.is_link_local or plain.is_multicast or plain.is_unspecified
-        is_reached = not (odd or plain.is_reserved)
     name = f"[{ip}]" if ip.version == 6 else f"{ip}"
+    is_reached = not host if ip.is_loopback else _is_a_machine(ip)
     return f"http://{name}:{int(found[2])}/metrics" if is_reached else None
+
+
+def _is_a_machine(ip: IPv4Address | IPv6Address) -> bool:
+    plain = (ip.ipv4_mapped if isinstance(ip, IPv6Address) else None) or ip
+    odd = plain.is_link_local or plain.is_multicast or plain.is_unspecified
+    return not (odd or plain.is_reserved)

@@ -172,11 +172,8 @@ class KeptDecoder(ConsoleDecoder):
             return
         lines = text.removesuffix(b"\n").split(b"\n")
         for at, printed in enumerate(lines, number + self._more):
-            for one in super().decode(printed, at):
-                if isinstance(one, MetricRow) and one.time is None:
-                    yield one._replace(time=entry.time)
-                else:
-                    yield one
+            found = super().decode(printed, at)
+            yield from (_dated(one, entry.time) for one in found)
         self._more += len(lines) - 1
         time = entry.time
         if time is not None and not self._passed_on <= time < self._passed_on + _EACH:
@@ -188,13 +185,7 @@ class KeptDecoder(ConsoleDecoder):
     def _read_row(self, line: bytes, number: int) -> Iterable[MetricRow | Record]:
         row = line.removesuffix(b"\r")
         width = _characters(row)
-        out: Iterable[MetricRow | Record] = ()
-        if self._rows and self._goes_on(row):
-            self._wrapped = True
-        elif self._rows:
-            # A step line that might have gone on did not.
-            self._plain = not self._wrapped and STEP.search(self._rows[0]) is not None
-            out = self._completed()
+        out = self._begun(row)
         self._plain = self._plain or self._is_no_row(row, width, number)
         may_go_on = self._wrapped or self._may_go_on(row, width)
         self._width = max(self._width, width)
@@ -204,6 +195,16 @@ class KeptDecoder(ConsoleDecoder):
         self._rows.append(row)
         is_last = width < self._width - 1 or len(self._rows) >= _MOST_ROWS
         return [*out, *self._completed()] if self._wrapped and is_last else out
+
+    def _begun(self, row: bytes) -> Iterable[MetricRow | Record]:
+        """Return the records of the rows before one, where they are a line without it."""
+        if self._rows and self._goes_on(row):
+            self._wrapped = True
+        elif self._rows:
+            # A step line that might have gone on did not.
+            self._plain = not self._wrapped and STEP.search(self._rows[0]) is not None
+            return self._completed()
+        return ()
 
     def _is_no_row(self, row: bytes, width: int, number: int) -> bool:
         widest = self._width + 1 if self._wrapped else _WIDEST
@@ -224,8 +225,9 @@ class KeptDecoder(ConsoleDecoder):
         if self._wrapped:
             lost = before.endswith(_BEFORE_SPACE) or row.startswith(_BEHIND_SPACE)
             return lost or _characters(before) == self._width
-        goes_on = _STEP_GOES_ON if STEP.search(before) is not None else _DICT_GOES_ON
-        return goes_on.match(row) is not None
+        if STEP.search(before) is not None:
+            return _STEP_GOES_ON.match(row) is not None
+        return _DICT_GOES_ON.match(row) is not None
 
     def _completed(self) -> Iterable[MetricRow | Record]:
         """Return the records of the line that the rows so far are, if there are any."""
@@ -235,6 +237,11 @@ class KeptDecoder(ConsoleDecoder):
         self._rows = []
         full = (row + b" " * (self._width - _characters(row)) for row in rows)
         return super().decode(b"".join((*full, end)), self._first)
+
+
+def _dated(record: MetricRow | Record, time: float | None) -> MetricRow | Record:
+    is_undated = isinstance(record, MetricRow) and record.time is None
+    return record._replace(time=time) if is_undated else record  # type: ignore[call-arg]
 
 
 def _characters(row: bytes) -> int:
@@ -253,10 +260,14 @@ def _entry(line: bytes) -> _Entry | None:
     except (ValueError, TypeError, AttributeError, StopIteration):
         return None
     time = next((found[key] for key in _TIME if key in found), None)
-    if isinstance(time, str) and time.isdecimal():
-        time = int(time[:_LONGEST])
-        time = time / 1e6 if time >= _MICROSECONDS else time
-    elif isinstance(time, str):
+    return _Entry(printed, _seconds(time), str(found.get("stream")))
+
+
+def _seconds(value: object) -> float | None:
+    if isinstance(value, str) and value.isdecimal():
+        number = int(value[:_LONGEST])
+        value = number / 1e6 if number >= _MICROSECONDS else number
+    elif isinstance(value, str):
         # Docker writes up to nine digits, of which Python 3.10 reads three or six.
-        time = _FRACTION.sub(lambda found: f".{found[1][:6]:0<6}", time)
-    return _Entry(printed, parse_time(time), str(found.get("stream")))
+        value = _FRACTION.sub(lambda found: f".{found[1][:6]:0<6}", value)
+    return parse_time(value)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, AnyStr, NamedTuple
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Pulse
+from verl_tui.sources.formats.console.events import TABLE
 from verl_tui.text import one_line
 from verl_tui.times import parse_time
 
@@ -22,23 +23,10 @@ _PROCESS = pattern(
 """Ray's `(TaskRunner pid=12, ip=10.0.0.2) `, torchrun's `[rank0]: `."""
 ANOTHER = r"\s*(?:\((?:[^()\s]+ )?pid=|\[rank\d|\[?20\d\d-\d\d-\d\d|(?:DEBUG|INFO|WARN|ERROR)\w*\b)"
 """Begins what another process prints, also right behind something else."""
-_TIME = rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
 _ADDED = pattern(
-    rb"(?:(?:"
-    rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)(?: std(?:out|err) [FP])?"
-    rb"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?: [\w.-]{1,80} [\w./-]{1,80}\[\d{1,9}\]:)?"
-    rb"|[\w.-]{1,80}-\d{1,9} {1,40}\|"
-    rb"|\[pod/[\w./-]{1,200}\]"
-    rb"|\[(?!rank)[a-z]{1,20}\d{1,6}\]:"
-    rb"|\[[\w@,.-]{1,80}\]<std(?:out|err)>:"
-    rb"|\([\w-]{1,80}, (?:rank=\d{1,9}, )?pid=[^()]{1,80}\)"
-    rb"| {0,5}\d{1,5}:(?= )|(?:\d{1,3}\.){3}\d{1,3}:(?= )"
-    rb"|\[" + _TIME + rb"\](?= )"
-    rb")(?: |(?<=:)|$)){1,3}"
+    b"(?:(?:%b)(?: |(?<=:)|$)){1,3}"
+    % b"|".join(one["match"].encode() for one in TABLE["added"])
 )
-"""Times with their zones, CRI's with the stream; syslog; Docker Compose; `kubectl --prefix`;
-torchrun's `--tee`; `mpirun --tag-output`; SkyPilot; `srun --label`, pdsh by address; `ts`.
-"""
 
 _REPEATED = r"\[repeated (\d+)x across cluster\]"
 _IN_TEXT = pattern(_REPEATED)
@@ -118,7 +106,5 @@ class TimestampReader:
             return ()
         self.last = tens
         time = parse_time(found.group().decode().replace("T", " "))
-        text = ""
-        if counters is not None:
-            text = one_line(counters["counters"].decode(), 120)
-        return (Pulse(time, text),)
+        text = counters["counters"].decode() if counters is not None else ""
+        return (Pulse(time, one_line(text, 120)),)

@@ -10,7 +10,7 @@ from verl_tui.sources.files.compressed import is_binary
 from verl_tui.sources.formats.console import blocks, kept, unknown
 from verl_tui.sources.formats.console.dicts import hinted
 from verl_tui.sources.formats.console.errors import line_kind, may_fail
-from verl_tui.sources.formats.console.events import any_of, form_of, words_of
+from verl_tui.sources.formats.console.events import TABLE, any_of, form_of, words_of
 from verl_tui.sources.formats.console.kept import KeptDecoder
 from verl_tui.sources.formats.console.step_lines import STEP, SURE
 from verl_tui.sources.formats.format import Parts
@@ -26,18 +26,7 @@ anchor = True
 
 _TELLING = 1024
 """Bytes that tell text from other data; behind them a model may have written any."""
-_KNOWN = (
-    b"step:",
-    b"(TaskRunner",
-    b"(main_task",
-    b"(WorkerDict",
-    b"Training Progress",
-    b"verl.",
-    b"actor_rollout_ref",
-    b"Started a local Ray instance",
-    b"Total training steps",
-    b"validation generation end",
-)
+_KNOWN = tuple(mark.encode() for mark in TABLE["marks"])
 _ENOUGH = 3
 """Records that make a text a console whatever its name; documents quote one."""
 
@@ -57,10 +46,7 @@ _BEGINS, _MAY_BEGIN = form_of("", "first"), any_of(words_of("first"))
 _FAILURES = (EventKind.TRACEBACK, EventKind.FATAL)
 _ENDS = 16 * 1024
 """Last bytes of a log, in which a program says why it ended."""
-_TRAINS = pattern(
-    rb"(?i)train|verl|trl\b|grpo|ppo|dpo|rlhf|torch|transformers|deepspeed|accelerate|llama|swift"
-    rb"|hydra|vllm|sglang|megatron|\bray\b|nemo|slime|unsloth|\bpeft\b|\bjax\b|cuda"
-)
+_TRAINS = pattern(TABLE["trains"].encode())
 """Words that show that a failed program was a training."""
 
 

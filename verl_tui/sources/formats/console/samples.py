@@ -120,26 +120,39 @@ class SampleReader:
             step: Last step seen; the sample belongs to the one after it.
         """
         found = _FIELD.match(part)
-        verls = found["verl"] if found is not None else None
-        if found is not None and verls is None and self.holds(prefix):
-            found = None  # a model wrote it
-        field = verls.decode() if verls else found and found.lastgroup
-        begins = field in ("prompt", "truth")
-        samples = self.held(step) if begins else ()
-        if begins:
+        verls = found is not None and found["verl"] is not None
+        if found is None or (not verls and self.holds(prefix)):
+            return self._further(prefix, part, step)
+        field = str(found["verl"].decode() if verls else found.lastgroup)
+        samples: Sequence[Sample] = ()
+        if field in ("prompt", "truth"):
+            samples = self.held(step)
             self.leave()
-            self._prefix, self._is_verls = prefix, verls is not None
-        elif not self._lines or prefix.strip() != self._prefix.strip():
+            self._prefix, self._is_verls = prefix, verls
+        elif not self._is_its(prefix):
             return ()
-        elif self._is_over if field else self._ends(part):
+        elif self._is_over:
             return self.held(step)
-        if field and found is not None:
-            self._validating |= field == "output"
-            self._field, part = _NAMES.get(field, field), part[found.end() :]
-        self._add(part)
+        self._validating |= field == "output"
+        self._field = _NAMES.get(field, field)
+        self._add(part[found.end() :])
         if field == "score":  # it is whole at once
             self._field = None
         return samples
+
+    def _further(
+        self, prefix: bytes, part: bytes, step: int | None
+    ) -> Sequence[Sample]:
+        """Take a line that begins no field, or that a model wrote."""
+        if not self._is_its(prefix):
+            return ()
+        if self._ends(part):
+            return self.held(step)
+        self._add(part)
+        return ()
+
+    def _is_its(self, prefix: bytes) -> bool:
+        return bool(self._lines) and prefix.strip() == self._prefix.strip()
 
     def _add(self, part: bytes) -> None:
         """Take a line of the open field; give the sample up where there are too many."""

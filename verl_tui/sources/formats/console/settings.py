@@ -34,8 +34,8 @@ WORDS = words_of("settings")
 _MAY_BEGIN = any_of(WORDS)
 _EXPECTED_WITHIN = 5000
 """Lines after a start in which settings are looked for, which is slow."""
-_LONGEST = 3000
-"""Lines after which an unfinished block is given up."""
+_LONGEST = 2**17
+"""Bytes after which an unfinished block is given up."""
 _LEAST = 3
 """Fewest settings of a training's command (heuristic)."""
 _CUT = "the printed configuration is cut, or other output cuts into it: it is not read"
@@ -128,7 +128,7 @@ class SettingsReader:
     def _add(self, part: bytes) -> Sequence[Record]:
         """Take a line of the block; return the settings with its last one."""
         self._lines.append(part)
-        if len(self._lines) > _LONGEST:
+        if sum(map(len, self._lines)) > _LONGEST:
             return self.end()
         found = None
         if self._form.ends.search(part) is not None:

@@ -27,7 +27,8 @@ _FRAME = pattern(
 _OF_OTHERS = pattern(rb"[/-]packages/|/lib/python\d|<")
 """Files that users did not write."""
 _REMOTE = pattern(
-    rb"\bray::(?P<actor>\w{1,60}\b\.)?(?:(?:actor_rollout_ref|actor_rollout|rollout|actor|critic|ref)_)?"
+    rb"\bray::(?P<actor>\w{1,60}\b\.)?"
+    rb"(?:(?:actor_rollout_ref|actor_rollout|rollout|actor|critic|ref)_)?"
     rb"(?P<name>\w+)\((?:\) \((?P<place>pid=\d+(?:, ip=[\d.]+)?))?"
 )
 """Ray's name for a call of another process; verl puts the worker's roles before the function."""
