@@ -29,6 +29,7 @@ from verl_tui.sources.discovery.found import (
 from verl_tui.sources.discovery.grouping import named_runs
 from verl_tui.sources.discovery.passed_over import PassedOver, sentences
 from verl_tui.sources.discovery.probing import (
+    MOST_ODD,
     NoLogError,
     Probe,
     list_entries,
