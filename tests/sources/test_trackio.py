@@ -19,6 +19,7 @@ from verl_tui.sources.formats.trackio import TrackioSource
 
 if TYPE_CHECKING:
     from pathlib import Path
+
     from verl_tui.records import Record
 
 SCHEMA = """
