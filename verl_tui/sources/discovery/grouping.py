@@ -161,7 +161,7 @@ def assigned(
         logs = [owner] if owner else list(chain.from_iterable(found))
         if len(logs) == 1:
             merge_into(logs[0], [copy])
-        elif not units or _stated_titles(copy):
+        elif not (units and _kept(copy)) or _stated_titles(copy):
             left.append(copy)
     return left
 

@@ -98,7 +98,7 @@ class StepFolder(PolledSource):
         return dict(sorted(found.items(), reverse=True))
 
     def _changed(self, step: int) -> Iterator[Stamp | None]:
-        """Yield what a step's file has become, None where it is gone; nothing if it is unchanged."""
+        """Yield what a step's file has become, None if it is gone; nothing if it is as before."""
         there = step in self._names
         status = status_at(self.step_path(step)) if there else None
         stamp = status and Stamp(status.st_size, status.st_mtime_ns, status.st_ino)
