@@ -110,23 +110,26 @@ def joined_starts(here: Folder, runs: list[Folder], young: set[Path]) -> list[Fo
     """
     logs = list(chain.from_iterable(map(consoles, (here, *runs))))
     copies = {run.wandb: run for run in runs if run.wandb}
-    several = len(copies) > 1 or len(set(map(log_name, logs))) > 1
-    gone: list[Folder] = []
-    if logs and several:
-        gone = list(filterfalse(_has_steps, copies.values()))
+    if not copies or not logs:
+        return runs
+    gone: set[Folder] = set()
+    if len(copies) > 1 or len(set(map(log_name, logs))) > 1:
+        gone = set(filterfalse(_has_steps, copies.values()))
         young.update(*map(_kept, gone))
-    left = [run for run in runs if run not in gone]
     for log in logs:
-        _note_one_log(log, {run.wandb: run for run in left})
-    return left
+        _note_one_log(log, copies, gone)
+    return [run for run in runs if run not in gone]
 
 
-def _note_one_log(log: FoundFile, copies: Mapping[str, Folder]) -> None:
+def _note_one_log(
+    log: FoundFile, copies: Mapping[str, Folder], gone: set[Folder]
+) -> None:
     """Note which of the starts that a console names are one log: those that are called alike."""
     firsts: dict[tuple[str, ...], str] = {}
-    for id in filter(copies.__contains__, reports(log)):
-        alike = tuple(titles(copies[id]))
-        note_log(copies[id], firsts.setdefault(alike, f"{WANDB}/{id}"))
+    starts = (copies[id] for id in reports(log) if id in copies)
+    for start in filterfalse(gone.__contains__, starts):
+        own = f"{WANDB}/{start.wandb}"
+        note_log(start, firsts.setdefault(tuple(titles(start)), own))
 
 
 def _has_steps(copy: Folder) -> bool:
