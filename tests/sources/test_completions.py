@@ -6,14 +6,13 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from log_reading import drain, read_run, values
 
-from verl_tui.records import Sample, Unreadable
+from verl_tui.records import Sample
 from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.formats.tables import completions, parquet, wandb_tables
@@ -126,21 +125,6 @@ def table(path: Path, names: list[str], rows: list[list[Any]]) -> Path:
     return path
 
 
-def test_completion_tables_of_trl_at_wandb(tmp_path: Path) -> None:
-    (tmp_path / "files").mkdir()
-    (tmp_path / "files" / "config.yaml").write_text(
-        "reward_weights:\n  value: [1.0, 2.0]\n"
-    )
-    names = ["step", "prompt", "completion", "says_a", "is_short", "advantage"]
-    path = table(
-        tmp_path / "files/media/table/completions_4_abc.table.json",
-        names,
-        [["3", "p", "c", 1.0, 0.5, 0.1]],
-    )
-    (sample,) = samples_in(path, wandb_tables)
-    assert (sample.step, sample.score) == (3, 2.0)
-
-
 def test_a_table_logged_twice_counts_once_and_one_that_grows_tells_its_new_rows(
     tmp_path: Path,
 ) -> None:
@@ -180,31 +164,6 @@ def test_trls_parquet(tmp_path: Path) -> None:
     (path.parent.parent / "train.jsonl").write_text('{"step": 10, "loss": 0.5}\n')
     run = read_run(tmp_path)
     assert values(run, "samples/score") == {10: 0.625}
-
-
-def test_without_pyarrow_one_sentence_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "completions_00010.parquet"
-    path.write_bytes(b"PAR1" + bytes(40) + b"PAR1")
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    source = FileSource(path, parquet)
-    assert drain(source) == []
-    assert (
-        source.status().note
-        == "needs pyarrow to be read: pip install 'verl-tui[parquet]'"
-    )
-
-
-def test_a_parquet_file_that_is_not_whole_is_said_once(tmp_path: Path) -> None:
-    path = tmp_path / "completions_00010.parquet"
-    data = write_parquet(path, columns(10))
-    path.write_bytes(data[:-5])
-    source = FileSource(path, parquet)
-    assert drain(source) == []
-    (stated,) = source.finish()
-    assert isinstance(stated, Unreadable)
-    assert stated.reason == "not complete: still being written, or cut off"
 
 
 @pytest.mark.skipif(not MADE.exists(), reason=f"no {MADE}")

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 EACH = settings(
-    deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
 

@@ -20,10 +20,6 @@ from verl_tui.runs.views.state import State, is_evaluation, state
 from verl_tui.sources.formats import sample_records
 from verl_tui.sources.formats.catalog import FORMATS
 
-LOGS = Path(
-    os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")
-)
-REAL = sorted(LOGS.glob("HappynessI__verl-for-AgentGym/**/eval_results_*.jsonl"))
 ASKED = {"role": "user", "content": "q"}
 RECORDS: list[dict[str, Any]] = [
     {
@@ -124,13 +120,3 @@ def test_a_reward_for_each_token_is_summed(tmp_path: Path, scores: str) -> None:
 )
 def test_a_data_set_is_no_evaluation(text: str) -> None:
     assert not sample_records.matches(Path("train.json"), text.encode())
-
-
-@pytest.mark.skipif(not REAL, reason=f"no evaluation in {LOGS}")
-def test_a_real_one() -> None:
-    run = read_run(REAL[0])
-    rewards = [json.loads(line)["reward"] for line in REAL[0].read_text().splitlines()]
-    assert values(run, "val_samples/score") == {
-        0: pytest.approx(sum(rewards) / len(rewards))
-    }
-    assert is_evaluation(run)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import queue
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -139,57 +138,6 @@ def test_steps_that_go_back_in_one_file_are_a_restart(log):
 
 
 # -- everything behind a path, in a thread ---------------------------------------------------------
-
-
-class Live:
-    """A feed that follows in a thread, and what it delivered."""
-
-    def __init__(self, *specs: object) -> None:
-        self.news: queue.Queue[Batch | Discovery] = queue.Queue()
-        self.runs: dict[str, Run] = {}
-        self.waiting: tuple[str, ...] = ()
-        self.stop = threading.Event()
-        feed = Feed([str(spec) for spec in specs])
-        self.thread = threading.Thread(
-            target=feed.follow, args=(self.stop, self.news.put, time.time), daemon=True
-        )
-
-    def __enter__(self) -> Live:
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop.set()
-        self.thread.join(10)
-        assert not self.thread.is_alive(), "following ends when it is told to"
-
-    def until(self, condition) -> None:
-        """Take in news until a condition holds; fail after a quarter of a minute without any."""
-        while not condition():
-            news = self.news.get(timeout=15)
-            if isinstance(news, Batch):
-                self.runs.setdefault(news.run, Run(news.run)).apply(news, NOW)
-            else:
-                self.waiting = news.waiting
-
-    def step(self, name: str) -> int | None:
-        return self.runs[name].step if name in self.runs else None
-
-
-def test_a_source_that_fails_costs_its_neighbour_nothing(tmp_path):
-    good = tmp_path / "train.log"
-    bad = tmp_path / "p" / "e.jsonl"
-    bad.parent.mkdir()
-    good.write_text("step:1 - a:1\n")
-    bad.write_text(line(1) + "garbage\n")
-    with Live(tmp_path) as live:
-        name = tmp_path.name
-        live.until(lambda: name in live.runs and len(live.runs[name].sources) == 3)
-        bad.unlink()
-        append(good, "step:2 - a:2\n")
-        live.until(lambda: live.step(name) == 2)
-        live.until(lambda: live.runs[name].sources[str(bad)].status.problem is not None)
-        assert values(live.runs[name], "a") == {1: 0.5, 2: 2.0}
 
 
 def test_what_a_search_raises_is_reported_and_ends_nothing(tmp_path, monkeypatch):

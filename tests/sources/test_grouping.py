@@ -149,6 +149,20 @@ SEVERAL = {
         },
         [[ABC]],
     ),
+    "copies of consoles that no log names": (
+        {
+            "a.log": CONSOLE,
+            "b.log": CONSOLE,
+            f"{ABC.rpartition('/')[0]}/files/output.log": CONSOLE,
+            f"{DEF.rpartition('/')[0]}/files/output.log": CONSOLE,
+        },
+        [
+            ["a.log"],
+            ["b.log"],
+            [f"{ABC.rpartition('/')[0]}/files/output.log"],
+            [f"{DEF.rpartition('/')[0]}/files/output.log"],
+        ],
+    ),
     "the newest one's copy": (
         copy("latest-run", "abc"),
         [["latest-run/files/output.log", "latest-run/run-abc.wandb"]],

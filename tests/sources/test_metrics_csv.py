@@ -4,9 +4,7 @@ survived.
 
 from __future__ import annotations
 
-import csv
 import math
-import os
 from pathlib import Path
 
 import pytest
@@ -14,14 +12,6 @@ from log_reading import read_run, read_runs, values
 
 from verl_tui.exporters.csv import export
 from verl_tui.sources.formats import metrics_csv
-
-LOGS = Path(
-    os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")
-)
-DAPO = (
-    LOGS
-    / "HappynessI__verl-for-AgentGym/results/training/babyai/dapo/training_metrics_dapo.csv"
-)
 
 
 @pytest.mark.parametrize(
@@ -93,25 +83,6 @@ def test_what_we_export_we_read(tmp_path: Path) -> None:
 CSV = b"step,a,b\n" + b"".join(
     f"{n},{n / 3!r},{'' if n % 3 else n}\n".encode() for n in range(1, 40)
 )
-
-
-@pytest.mark.skipif(not DAPO.exists(), reason=f"no {DAPO}")
-def test_a_real_one_value_for_value() -> None:
-    run = read_run(DAPO)
-    with DAPO.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert (run.step, len(rows)) == (2000, 2000)
-    assert "critic/score/mean" in run.keys
-    assert run.dialect == "verl"
-    for column in rows[0]:
-        truth = {
-            int(float(row["step"])): float(row[column])
-            for row in rows
-            if row[column] not in ("", None)
-        }
-        key = metrics_csv.slashed(column)
-        if column != "step":
-            assert values(run, key) == truth, column
 
 
 def test_a_chart_saved_at_wandb_has_the_metrics_own_names(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +10,6 @@ import pytest
 from log_reading import read_run, values
 
 from verl_tui.sources.formats.catalog import FORMATS
-
-LOGS = Path(
-    os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")
-)
-LLAMA_FACTORY = LOGS / "hykun1989__360-LLaMA-Factory-grpo/trainer_log.jsonl"
 
 
 def written(path: Path, records: list[dict[str, Any]]) -> Path:
@@ -105,13 +99,3 @@ def test_records_without_any_step_are_not_put_on_one(tmp_path: Path) -> None:
 )
 def test_what_is_no_log_of_metrics(name: str, text: str) -> None:
     assert not any(format.matches(Path(name), text.encode()) for format in FORMATS)
-
-
-@pytest.mark.skipif(not LLAMA_FACTORY.exists(), reason=f"no {LLAMA_FACTORY}")
-def test_a_real_log_of_current_steps() -> None:
-    run = read_run(LLAMA_FACTORY)
-    truth = [json.loads(line) for line in LLAMA_FACTORY.read_text().splitlines()]
-    assert (len(truth), run.step, run.total_steps) == (202, 202, 5100)
-    assert values(run, "loss") == {
-        record["current_steps"]: record["loss"] for record in truth
-    }

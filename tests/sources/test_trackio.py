@@ -6,13 +6,10 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from log_reading import read_run, read_runs, values
@@ -21,14 +18,10 @@ from verl_tui.records import MetricRows, Sample
 from verl_tui.sources.formats.trackio import TrackioSource
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from verl_tui.records import Record
 
-MADE = (
-    Path(
-        os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")
-    ).parent
-    / "made"
-)
 SCHEMA = """
 CREATE TABLE metrics (id INTEGER PRIMARY KEY AUTOINCREMENT, run_id TEXT, timestamp TEXT, run_name TEXT, step INTEGER,
                       metrics TEXT);
@@ -234,15 +227,6 @@ def test_any_damage_does_no_harm(tmp_path: Path, data: bytes, at: int) -> None:
     read_runs(path)
     path.write_bytes(whole[:at])
     drained(TrackioSource(path / "tiny"))
-
-
-@pytest.mark.skipif(not MADE.exists(), reason=f"no {MADE}")
-def test_a_real_one_against_its_console() -> None:
-    run = read_run(MADE / "t116_trackio_live/trackio")
-    assert list(values(run, "train/loss")) == list(range(1, 45))
-    assert values(run, "train/global_step") == {
-        step: float(step) for step in range(1, 45)
-    }
 
 
 MLFLOWS = """

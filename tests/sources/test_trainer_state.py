@@ -18,10 +18,6 @@ from verl_tui.runs.run import Run
 from verl_tui.sources.formats.trainer_logs import trainer_state
 from verl_tui.sources.source import FileSource
 
-LOGS = Path(
-    os.environ.get("VERL_TUI_LOGS") or Path(__file__).parents[3] / "shared" / "logs"
-)
-
 
 def document(last: int, *, ends: bool = False, shift: float = 0.0) -> dict[str, Any]:
     """Return a trainer's state after so many steps, one of four an evaluation too."""
@@ -212,25 +208,3 @@ def test_a_checkpoint_that_makes_way_for_a_newer_one(tmp_path: Path) -> None:
     (tmp_path / "checkpoint-8" / "trainer_state.json").unlink()
     assert drain(source) == []
     assert source.status().problem == "no such file or directory"
-
-
-@pytest.mark.skipif(not LOGS.is_dir(), reason="no real logs here")
-def test_a_real_one() -> None:
-    path = LOGS / "IMJONEZZ__UnslothGRPO/outputs/checkpoint-250/trainer_state.json"
-    expected = {
-        entry["step"]: entry for entry in json.loads(path.read_bytes())["log_history"]
-    }
-    for run in (read_run(path), read_run(LOGS / "IMJONEZZ__UnslothGRPO")):
-        assert (run.step, run.total_steps, run.dialect) == (250, 250, "other")
-        for key in run.keys:
-            assert values(run, key) == {
-                step: entry[key] for step, entry in expected.items() if key in entry
-            }, key
-        assert run.indicators == {
-            "reward": "reward",
-            "reward_std": "reward_std",
-            "reference_kl": "kl",
-            "policy_loss": "loss",
-            "grad_norm": "grad_norm",
-            "response_length": "completion_length",
-        }

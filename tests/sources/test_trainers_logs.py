@@ -125,24 +125,6 @@ def test_the_closing_record_takes_no_place_of_the_last_steps(tmp_path: Path) -> 
     assert {source.status.note for source in run.sources.values()} == {None}
 
 
-def test_a_resumed_training_appends(tmp_path: Path) -> None:
-    path = tmp_path / "logging.jsonl"
-    path.write_bytes(
-        lines(
-            [
-                *SWIFT,
-                {
-                    "loss": 0.125,
-                    "kl": 0.5,
-                    "epoch": 0.02,
-                    "global_step/max_steps": "2/40",
-                },
-            ]
-        )
-    )
-    assert values(read_run(path), "loss") == {1: 0.5, 2: 0.125}
-
-
 def test_what_llama_factory_writes(tmp_path: Path) -> None:
     path = tmp_path / "trainer_log.jsonl"
     path.write_bytes(lines(FACTORY))

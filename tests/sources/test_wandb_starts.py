@@ -124,20 +124,11 @@ def found(top) -> list[list[str]]:
             "55ahqe14",
         ),
         (
-            "wandb: Run data is saved locally in wandb/run-20250612_081149-my_run.7",
-            "my_run.7",
-        ),
-        (
             "wandb: Find logs at: ./wandb/offline-run-20261122_235944-55ahqe14/logs",
             "55ahqe14",
         ),
         (r"wandb: Find logs at: .\wandb\run-20261122_235944-55ahqe14\logs", "55ahqe14"),
-        ("wandb: wandb sync /a/wandb/offline-run-20261122_235944-55ahqe14", "55ahqe14"),
         ("wandb: 🚀 View run at https://wandb.ai/me/letters/runs/7if6fk7f", "7if6fk7f"),
-        (
-            "wandb: 🚀 View run big batch at: https://wandb.ai/me/letters/runs/7if6fk7f",
-            "7if6fk7f",
-        ),
         (
             "wandb: 🚀 View run at: https://wandb.ai/me/letters/runs/7if6fk7f?nw=nwuser",
             "7if6fk7f",
@@ -148,8 +139,6 @@ def found(top) -> list[list[str]]:
             None,
         ),
         ("wandb: ⭐️ View project at https://wandb.ai/me/letters", None),
-        ("wandb: 🧹 View sweep at https://wandb.ai/me/letters/sweeps/7if6fk7f", None),
-        ("wandb: Run data is saved locally in /a/wandb", None),
         ("wandb sync /a/wandb/offline-run-20261122_235944-55ahqe14", None),
     ],
 )
@@ -228,16 +217,6 @@ def test_trainings_of_several_names_one_after_the_other_in_one_log_stay_apart(tr
         place = f"wandb/{directory(run, n)}/run-{run}.wandb"
         files[place] = log(range(1, 7), name=f"lr-{n}")
     assert found(tree(files)) == [["abc"], ["def"], ["ghi"], ["log"]]
-
-
-def test_a_log_that_only_reads_another_run_has_none_of_it(tree):
-    restored = f"wandb: Restoring run {PLACE}{directory('abc')}\n"
-    files = {
-        "a.log": restored + starts("def", 1, range(5, 9)),
-        **kept("abc", 0, range(1, 7)),
-        **kept("def", 1, range(5, 9)),
-    }
-    assert found(tree(files)) == [["abc"], ["log", "def"]]
 
 
 def test_an_old_run_is_not_that_of_a_log_that_names_another(tree):

@@ -40,7 +40,7 @@ from verl_tui.sources.formats.trainer_logs import in_checkpoints, trainer_state
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.sources.discovery.probing import Probe
 
@@ -97,10 +97,8 @@ class DirectoryWalk:
         names = {entry.name: entry for entry in entries}
         wandb = wandb_id(Path(directory.name), names) or wandb
         here = Folder(directory, extras_in(directory, names, self._probe), wandb=wandb)
-        layout = rollouts.layout_in(directory, names) if here.files else None
-        plain = directory.name == HYDRA or layout in (None, rollouts.VERL)
-        if depth and here.files and plain:
-            return [here]  # of settings or dumps and nothing else, as verl's are
+        if depth and here.files and _holds_no_log(directory, names):
+            return [here]
         self.walked.add(directory)
         self.homes += [directory] * is_home(entries)
         if names.keys() >= _MLFLOWS:
@@ -182,15 +180,23 @@ class DirectoryWalk:
         sure = [file for file in here.anchors if file.sure and file.format is console]
         alike = set().union(*map(_log_names, sure))
         for folder in (here, *below) if sure else ():
-            worse = [
-                one
-                for one in folder.anchors
-                if not one.sure and _log_names(one).isdisjoint(alike)
-            ]
-            folder.files = [one for one in folder.files if one not in worse]
+            worse = _take_worse(folder, alike)
             if not folder.wandb:  # whose copy of the console repeats the console
-                paths = (one.path for one in worse)
-                self.unknown |= dict.fromkeys(paths, passed_over.UNSURE)
+                self.unknown |= dict.fromkeys(worse, passed_over.UNSURE)
+
+
+def _take_worse(folder: Folder, better: set[str]) -> list[Path]:
+    """Take the logs without a step from a folder that are called as none of the better ones is."""
+    unsure = (one for one in folder.anchors if not one.sure)
+    worse = [one for one in unsure if _log_names(one).isdisjoint(better)]
+    folder.files = [one for one in folder.files if one not in worse]
+    return [one.path for one in worse]
+
+
+def _holds_no_log(directory: Path, names: Iterable[str]) -> bool:
+    """Return whether a directory of settings or dumps is one of nothing else, as verl's are."""
+    layout = rollouts.layout_in(directory, names)
+    return directory.name == HYDRA or layout in (None, rollouts.VERL)
 
 
 def _is_of_step(name: str, dumps: Sequence[FoundFile]) -> bool:
@@ -216,16 +222,17 @@ def extras_in(directory: Path, names: Iterable[str], probe: Probe) -> list[Found
     if directory.name == HYDRA:
         paths = (directory / name for name in ("overrides.yaml", "config.yaml"))
         return [settings_file(path) for path in filter(is_file, paths)]
-    layout = rollouts.layout_in(directory, names)
-    steps = filter(layout.name.fullmatch if layout else None, names if layout else ())
-    dumps = (
-        path
-        for name in steps
-        for path in rollouts.files_of(directory / name, layout or rollouts.VERL)
-    )
     tables = (directory / one for one in names if table_step(one) is not None)
-    some = ((rollouts, dumps), (parquet, tables))
+    some = ((rollouts, _dumps(directory, names)), (parquet, tables))
     return [FoundFile(directory, one) for one, files in some if probe.any(files, one)]
+
+
+def _dumps(directory: Path, names: Iterable[str]) -> Iterator[Path]:
+    """Yield what may be files of dumps in a directory with some entries."""
+    layout = rollouts.layout_in(directory, names)
+    for name in names if layout is not None else ():
+        if layout is not None and layout.name.fullmatch(name):
+            yield from rollouts.files_of(directory / name, layout)
 
 
 def error_logs(here: Folder) -> list[FoundFile]:

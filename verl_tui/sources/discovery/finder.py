@@ -49,7 +49,7 @@ from verl_tui.sources.folders.setting_files import is_settings
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.sources.discovery.found import FoundRun
     from verl_tui.sources.http.addresses import Unreached
@@ -93,22 +93,33 @@ def with_checkpoints(
     """The runs with files at or below each directory."""
     for at, run in enumerate(runs):
         own = {run.directory, *(file.path.parent for file in run.files)}
-        for place in {place for one in own for place in (one, *one.parents)}:
+        for place in own.union(*(one.parents for one in own)):
             below.setdefault(place, []).append(at)
     owned: list[list[Path]] = [[] for _ in runs]
     for home, given in found.items() if runs else ():
-        top = Path(home.anchor) if given else home
-        nearest = next(one for one in (top, *top.parents) if one in below)
-        near = below[nearest]
-        common = set.intersection(*(names[at] for at in near)) if len(near) > 1 else ()
-        path = set(home.parts[len(nearest.parts) :])
-        named = [at for at in near if names[at].difference(common) & path]
-        for at in named or (near if len(near) == 1 or not given else ()):
+        for at in _owners(home, names, below, given=given):
             owned[at].append(home)
     return [
         run._replace(checkpoints=tuple(mine))
         for run, mine in zip(runs, owned, strict=True)
     ]
+
+
+def _owners(
+    home: Path,
+    names: Sequence[set[str]],
+    below: Mapping[Path, Sequence[int]],
+    *,
+    given: bool,
+) -> Sequence[int]:
+    """Return the runs that checkpoints belong to."""
+    top = Path(home.anchor) if given else home
+    nearest = next(filter(below.__contains__, (top, *top.parents)))
+    near = below[nearest]
+    common = set.intersection(*(names[at] for at in near)) if len(near) > 1 else ()
+    path = set(home.parts[len(nearest.parts) :])
+    named = [at for at in near if names[at].difference(common) & path]
+    return named or (near if len(near) == 1 or not given else ())
 
 
 def _names(run: FoundRun) -> set[str]:
@@ -256,41 +267,40 @@ class Finder:
             folder.top = path
             folder.alone = len(found) == 1
         self._folders.extend(found)
-        if any(file.format for folder in found for file in folder.files):
+        if any(map(Folder.has_logs, found)):
             self._homes |= dict.fromkeys(walk.homes, False)
             if naming.is_generic(path.resolve().name):
                 self._homes |= homes_around(path)
         elif reason is None:
             self._add_bare_homes(path, walk)
-        crowded = sorted(self._probe.crowded & walk.walked)
-        runs = [folder for folder in found if folder.anchors]
-        logs = [file.path for folder in runs for file in folder.files if file.format]
-        directories = {folder.directory for folder in runs}
-        bare = passed_over.folders(walk.walked, directories, logs, path)
         self._pass_over(walk.unknown.items())
-        self._pass_over((each, _CROWDED) for each in crowded)
-        self._pass_over((each, passed_over.NO_LOG) for each in bare)
+        crowded = sorted(self._probe.crowded & walk.walked)
+        self._pass_over(dict.fromkeys(crowded, _CROWDED).items())
+        bare = _bare(walk, [folder for folder in found if folder.anchors])
+        self._pass_over(dict.fromkeys(bare, passed_over.NO_LOG).items())
 
     def _add_bare_homes(self, path: Path, walk: DirectoryWalk) -> None:
-        """Add the checkpoints in a directory without logs: their run may lie at another path. Say
-        which of its files were opened where there are none.
-        """
+        """Add the checkpoints in a directory without logs: their run may lie at another path."""
         found = walk.homes
         if path.name in HOMES or checkpoint_step(path.name) is not None:
             home = path if path.name in HOMES else path.parent
             found = [*found, *homes(home)]
         self._homes = dict.fromkeys(found, True) | self._homes
-        if found and len(self.specs) > 1:
-            return
+        if not found or len(self.specs) == 1:
+            self._waiting.append(f"{one_line(str(path))}: {self._no_log(walk)}")
+
+    def _no_log(self, walk: DirectoryWalk) -> str:
+        """Return a sentence that a directory holds no log yet, and which of its files were
+        opened.
+        """
         opened = (
-            PassedOver(one_line(str(each.relative_to(path))), why)
+            PassedOver(one_line(str(each.relative_to(walk.top))), why)
             for each, why in walk.silent.items()
         )
         why = "; ".join(sentences(opened))
         if not (why or walk.unknown or self._probe.closed):
             why = "looking for *.jsonl, *.log, *.out, *.txt, *.csv"
-        said = f"{one_line(str(path))}: no log in this directory yet"
-        self._waiting.append(f"{said}: {why}" if why else said)
+        return "no log in this directory yet" + (f": {why}" if why else "")
 
     def _pass_over(self, found: Iterable[tuple[Path, str]]) -> None:
         for path, reason in found:
@@ -313,6 +323,13 @@ class Finder:
                 settings.append(settings_file(path))
         self.directories.update(one.path for one in dumps)
         return [*settings, *(dumps if logs == 1 else ())]
+
+
+def _bare(walk: DirectoryWalk, runs: Sequence[Folder]) -> Iterator[Path]:
+    """Return the folders that look like the runs beside them and hold no log."""
+    logs = [file.path for run in runs for file in run.files if file.format]
+    directories = {run.directory for run in runs}
+    return passed_over.folders(walk.walked, directories, logs, walk.top)
 
 
 def _entries(directory: Path) -> list[os.DirEntry[str]]:

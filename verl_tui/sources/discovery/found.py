@@ -95,6 +95,10 @@ class Folder:
         """Its logs."""
         return [file for file in self.files if file.is_log]
 
+    def has_logs(self) -> bool:
+        """Return whether it holds anything besides settings."""
+        return any(file.format for file in self.files)
+
     @property
     def extras(self) -> list[FoundFile]:
         """Its other files."""

@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections import defaultdict
 from contextlib import suppress
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, filterfalse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -110,20 +110,31 @@ def joined_starts(here: Folder, runs: list[Folder], young: set[Path]) -> list[Fo
     """
     logs = list(chain.from_iterable(map(consoles, (here, *runs))))
     copies = {run.wandb: run for run in runs if run.wandb}
+    if not copies or not logs:
+        return runs
     gone: set[Folder] = set()
-    if logs and copies and (len(copies) > 1 or len(set(map(log_name, logs))) > 1):
-        for copy in copies.values():
-            kept = _kept(copy)
-            if kept and not any(_has_step(path, file_size(path)) for path in kept):
-                gone.add(copy)
-                young.update(kept)
+    if len(copies) > 1 or len(set(map(log_name, logs))) > 1:
+        gone = set(filterfalse(_has_steps, copies.values()))
+        young.update(*map(_kept, gone))
     for log in logs:
-        firsts: dict[tuple[str, ...], str] = {}
-        for id in reports(log):
-            if (start := copies.get(id)) is not None and start not in gone:
-                alike = tuple(titles(start))
-                note_log(start, firsts.setdefault(alike, f"{WANDB}/{id}"))
+        _note_one_log(log, copies, gone)
     return [run for run in runs if run not in gone]
+
+
+def _note_one_log(
+    log: FoundFile, copies: Mapping[str, Folder], gone: set[Folder]
+) -> None:
+    """Note which of the starts that a console names are one log: those that are called alike."""
+    firsts: dict[tuple[str, ...], str] = {}
+    starts = (copies[id] for id in reports(log) if id in copies)
+    for start in filterfalse(gone.__contains__, starts):
+        own = f"{WANDB}/{start.wandb}"
+        note_log(start, firsts.setdefault(tuple(titles(start)), own))
+
+
+def _has_steps(copy: Folder) -> bool:
+    kept = _kept(copy)
+    return not kept or any(_has_step(path, file_size(path)) for path in kept)
 
 
 def assigned(
@@ -144,25 +155,36 @@ def assigned(
         named: The logs by all that they are called.
         is_one: Whether the place is one run's.
     """
-    said = {
-        unit: {one for file in consoles(unit) for one in reports(file)}
-        for unit in units
-    }
+    said = {unit: _named_by(unit) for unit in units}
     there = set[str]().union(*map(_ids, (*units, *kept)))
-    alone = is_one and len(units) == len(kept) == 1
     left = [*units]
     for copy in kept:
-        ids = _ids(copy)
-        logs = [unit for unit in units if set() < said[unit] & there <= ids]
-        if alone and not (said[units[0]] and said[units[0]].isdisjoint(ids)):
-            logs = units
-        if len(logs) != 1:
-            logs = [unit for title in titles(copy) for unit in named.get(title, ())]
+        owner = _by_id(copy, said, there, alone=is_one and len(kept) == 1)
+        found = filter(None, map(named.get, titles(copy)))
+        logs = [owner] if owner else list(chain.from_iterable(found))
         if len(logs) == 1:
             merge_into(logs[0], [copy])
-        elif not units or not _kept(copy) or _stated_titles(copy):
+        elif not (units and _kept(copy)) or _stated_titles(copy):
             left.append(copy)
     return left
+
+
+def _by_id(
+    copy: Folder, said: Mapping[Folder, set[str]], there: set[str], *, alone: bool
+) -> Folder | None:
+    """Return the only log that names a run of W&B's, and none of the others that are there; where
+    both are alone, the log unless it names another.
+    """
+    ids = _ids(copy)
+    logs = [unit for unit, named in said.items() if set() < named & there <= ids]
+    if alone and len(said) == 1:
+        logs = [unit for unit, named in said.items() if not named or named & ids]
+    return logs[0] if len(logs) == 1 else None
+
+
+def _named_by(log: Folder) -> set[str]:
+    """Return the ids of all runs that a log reports to."""
+    return {one for file in consoles(log) for one in reports(file)}
 
 
 def titles(copy: Folder) -> list[str]:
@@ -217,11 +239,10 @@ def grouped_runs(here: Folder, below: list[Folder], young: set[Path]) -> list[Fo
     """
     runs = [folder for folder in below if folder.anchors]
     runs = _join_logs(here, joined_starts(here, runs, young))
-    for folder in below:
-        if not folder.anchors and folder.wandb in ("", here.wandb):
-            here.files += folder.files
-    kept = [run for run in runs if run.wandb not in ("", here.wandb)]
-    own = _join_same_names([run for run in runs if run not in kept])
+    nobodys = ("", here.wandb)
+    _take_extras(here, below)
+    kept = [run for run in runs if run.wandb not in nobodys]
+    own = _join_same_names([run for run in runs if run.wandb in nobodys])
     is_one = _is_one_run(here, own, runs)
     units = [*_split(here), *own]
     if is_one:
@@ -229,6 +250,13 @@ def grouped_runs(here: Folder, below: list[Folder], young: set[Path]) -> list[Fo
     if kept:
         units = assigned(units, kept, _all_names(units), is_one=is_one)
     return _with_extras(here, units)
+
+
+def _take_extras(here: Folder, below: Iterable[Folder]) -> None:
+    """Add the samples and settings of folders without a log to the run here."""
+    for folder in below:
+        if not folder.anchors and folder.wandb in ("", here.wandb):
+            here.files += folder.files
 
 
 def _is_one_run(here: Folder, own: list[Folder], runs: list[Folder]) -> bool:
@@ -275,19 +303,24 @@ def _continued_log(here: Folder, run: Folder) -> str:
     """
     place = run.directory
     if _VERSION.fullmatch(place.name):
-        for _ in range(_MOST_STARTS):
-            status = status_at(place / "args.json")
-            resumed = _resumed(place, status.st_mtime_ns) if status else ""
-            if not resumed or not is_folder(place.parent / resumed):
-                break
-            place = place.parent / resumed
-        return str(place)
+        return str(_first_version(place))
     if place.parent != here.directory / "runs" or not _START.match(place.name):
         return ""
     if any(file.format is trainer_state for file in here.anchors):
         return str(place.parent)
     name = run.anchors[0].title
     return f"{place.parent}/{name}" if name else ""
+
+
+def _first_version(place: Path) -> Path:
+    """Return the directory of the first of the starts of ms-swift that one goes on from."""
+    for _ in range(_MOST_STARTS):
+        status = status_at(place / "args.json")
+        resumed = _resumed(place, status.st_mtime_ns) if status else ""
+        if not resumed or not is_folder(place.parent / resumed):
+            break
+        place = place.parent / resumed
+    return place
 
 
 @lru_cache(maxsize=1024)  # changed at another time it has another content

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
@@ -153,11 +154,11 @@ def _differences(places: Sequence[Sequence[str]]) -> list[str]:
     """Return the part in which paths differ, where a single one of them tells, else all of it."""
     rests = [[*place] for place in places]
     for _ in range(2):  # what all begin with, and what all end with
-        columns = enumerate(zip(*rests, strict=False))
-        others = (at for at, parts in columns if len({*parts}) > 1)
-        same = next(others, min(map(len, rests)))
-        rests = [rest[same:][::-1] for rest in rests]
+        same = list(
+            takewhile(lambda parts: len({*parts}) == 1, zip(*rests, strict=False))
+        )
+        rests = [rest[len(same) :][::-1] for rest in rests]
     firsts = [rest[0] if rest else "" for rest in rests]
-    if "" not in firsts and len({*firsts}) == len(firsts):
+    if all(firsts) and len({*firsts}) == len(firsts):
         rests = [[first] for first in firsts]
     return [_DATE.sub("", "/".join(rest)) for rest in rests]

@@ -253,6 +253,17 @@ class _Look(NamedTuple):
         sure = self.known is not None and self.known.sure
         return self.binary or (sure and self.begun)
 
+    def remains(self, status: os.stat_result, begin: bytes) -> FoundFile | None:
+        """Return what the file still is where it shows no format any more.
+
+        What was taken for a log by the little that was there may be none; what was rewritten, or
+        has zeros in its place, remains the log that it was until it shows more.
+        """
+        same = status.st_ino == self.inode and begin.startswith(self.first)
+        doubted = self.known is None or (self.known.sure and not self.begun)
+        continued = same and status.st_size >= self.size
+        return None if continued and doubted else self.known
+
     def is_current(self, status: os.stat_result, called: NameClass) -> bool:
         """Return whether another look would tell nothing: a file is read again often while it is
         short, later seldom.
@@ -370,29 +381,29 @@ class Probe:
             return _Look()
         if path in self._looks and before.is_current(status, called):
             return before
-        data, begun = head(part, _START), False
-        first, whole = data[:_FIRST], len(data) < _START
-        binary = is_binary(data) and not whole
-        if not (whole or binary):
-            data, begun = beginning(part)
-        known = _by_beginning(part, data, called)
-        named = called is NameClass.LOG and suffix_of(part.name) in _TEXTS
-        if known is None and named and not binary:
-            known = _as_console(part, status.st_size)
-        if known is None:
-            # What was taken for a log by the little that was there may be none; what was rewritten,
-            # or has zeros in its place, remains the log that it was until it shows more.
-            same = status.st_ino == before.inode and data.startswith(before.first)
-            doubted = before.known and before.known.sure and not before.begun
-            continued = same and status.st_size >= before.size
-            known = None if continued and doubted else before.known
-        why = "" if known else why_none(data) or why_unread(data) or UNKNOWN
-        look = _Look(status.st_size, status.st_ino, first, known, begun, binary, why)
-        self._looks[path] = look
+        look = self._looks[path] = _looked(part, before, status, called)
         was = before.known.format if before.known else None
-        if was is not None and (known is None or known.format is not was):
+        if was is not None and (look.known is None or look.known.format is not was):
             self.changed.add(path)
         return look
+
+
+def _looked(
+    part: Path, before: _Look, status: os.stat_result, called: NameClass
+) -> _Look:
+    """Return what is known of a file after another look."""
+    data, begun = head(part, _START), False
+    first, whole = data[:_FIRST], len(data) < _START
+    binary = is_binary(data) and not whole
+    if not (whole or binary):
+        data, begun = beginning(part)
+    found = _by_beginning(part, data, called)
+    named = called is NameClass.LOG and suffix_of(part.name) in _TEXTS
+    if found is None and named and not binary:
+        found = _as_console(part, status.st_size)
+    known = found or before.remains(status, data)
+    why = "" if known else _why_none(data)
+    return _Look(status.st_size, status.st_ino, first, known, begun, binary, why)
 
 
 def title_in(path: Path) -> str:
@@ -405,6 +416,10 @@ def title_in(path: Path) -> str:
 @lru_cache(maxsize=2**15)
 def _title_in(path: Path, _changed: int) -> str:
     return naming.experiment_name(head(path, HEAD))
+
+
+def _why_none(begin: bytes) -> str:
+    return why_none(begin) or why_unread(begin) or UNKNOWN
 
 
 def _by_beginning(path: Path, begin: bytes, called: NameClass) -> FoundFile | None:

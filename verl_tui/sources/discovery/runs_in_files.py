@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import suppress
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from verl_tui.sources.discovery import naming
@@ -84,11 +85,9 @@ class RunsInFiles:
                 name = named or name
             elif not parts:
                 files.append(file)
-            for part, called in parts.items():
-                one = file._replace(path=file.path / part)
-                others.append(FoundRun(called or run.name, one.path, (one,)))
-        if any(file.format for file in files):
-            several = sum(file.is_log for file in files) > 1
+            others += _runs_of(file, parts, run.name)
+        if any(map(attrgetter("format"), files)):
+            several = sum(map(attrgetter("is_log"), files)) > 1
             named = run.name if several else name
             yield run._replace(name=named, files=tuple(files))
         yield from others
@@ -107,6 +106,13 @@ class RunsInFiles:
                 self._stamps[path] = stamp
         parts = self._known.get(path, {})
         return dict([*parts.items()][:_MOST_RUNS]) if table else parts
+
+
+def _runs_of(file: FoundFile, parts: RunParts, called: str) -> Iterator[FoundRun]:
+    """Yield runs in a file, named by that where they have no name."""
+    for part, name in parts.items():
+        one = file._replace(path=file.path / part)
+        yield FoundRun(name or called, one.path, (one,))
 
 
 def _in_database(path: Path) -> RunParts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.records import Record, SourceStatus
+from verl_tui.records import Record, SourceStatus, Unreadable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,6 +37,12 @@ class PolledSource:
     def finish(self) -> tuple[Record, ...]:
         """Return nothing: nothing waits for its end."""
         return ()
+
+    def counted(self, records: tuple[Record, ...]) -> tuple[Record, ...]:
+        """Count records that were read; return them."""
+        self._unreadable += sum(isinstance(one, Unreadable) for one in records)
+        self._records += sum(len(getattr(one, "steps", (0,))) for one in records)
+        return records
 
     def status(self) -> SourceStatus:
         """Return how the source is doing."""

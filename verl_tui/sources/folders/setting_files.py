@@ -18,6 +18,7 @@ from verl_tui.sources.formats.console.settings import of_command
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 _METADATA = "wandb-metadata.json"
@@ -81,15 +82,17 @@ class SettingsSource(PolledSource):
             self._unreadable += 1
             return (values,), False
         self._records += 1
-        origin = str(self.path)
-        if self.path.name != _METADATA:
-            return (Settings(values, origin),), False
-        # what tells one run from another, and the command that started it
+        if self.path.name == _METADATA:
+            return tuple(self._of_metadata(values, text)), False
+        return (Settings(values, str(self.path)),), False
+
+    def _of_metadata(self, values: dict[str, Any], text: bytes) -> Iterator[Settings]:
+        """Yield what tells one run from another, and the command that started it."""
         kept = {f"wandb.{key}": values[key] for key in values if _IDENTITY.match(key)}
+        yield Settings(kept, str(self.path))
         arguments = load_yaml(text).get("args")
-        launch = of_command(arguments if isinstance(arguments, list) else [])
-        stated = (Settings(launch, LAUNCH),) if launch else ()
-        return (Settings(kept, origin), *stated), False
+        if launch := of_command(arguments if isinstance(arguments, list) else []):
+            yield Settings(launch, LAUNCH)
 
 
 def read_settings(text: bytes) -> dict[str, Any] | Unreadable:
@@ -100,20 +103,25 @@ def read_settings(text: bytes) -> dict[str, Any] | Unreadable:
 
     line = 1
     try:
-        loaded = load_yaml(text)
-        if isinstance(loaded, list):
-            pairs = (str(entry).lstrip("+~").partition("=") for entry in loaded)
-            return {name: scalar(value) for name, equals, value in pairs if equals}
-        if isinstance(loaded, dict):
-            return flatten_settings(_values_of_wandb(loaded) or loaded)
+        found = _flat(load_yaml(text))
         reason = "neither settings nor overrides"
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark else 1
         reason = f"not YAML: {getattr(error, 'problem', None) or 'unreadable'}"
+        found = None
     except (ValueError, RecursionError) as error:
-        reason = f"not YAML: {error}"
-    return unreadable(text[:200], line, one_line(reason))
+        reason, found = f"not YAML: {error}", None
+    return unreadable(text[:200], line, one_line(reason)) if found is None else found
+
+
+def _flat(loaded: object) -> dict[str, Any] | None:
+    if isinstance(loaded, list):
+        pairs = (str(entry).lstrip("+~").partition("=") for entry in loaded)
+        return {name: scalar(value) for name, equals, value in pairs if equals}
+    if not isinstance(loaded, dict):
+        return None
+    return flatten_settings(_values_of_wandb(loaded) or loaded)
 
 
 def _values_of_wandb(loaded: dict[Any, Any]) -> dict[Any, Any]:

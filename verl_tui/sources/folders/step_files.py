@@ -94,17 +94,19 @@ class StepFolder(PolledSource):
         self._turn = self._turn + _OTHERS if at + _OTHERS < len(known) else 0
         looked_at = {*known[:NEWEST], *known[at : at + _OTHERS]}
         looked_at |= self._names.keys() ^ self.stamps.keys()  # come and gone
-        found: dict[int, Stamp | None] = {}
-        for step in looked_at:
-            there = step in self._names
-            status = status_at(self.step_path(step)) if there else None
-            stamp = status and Stamp(status.st_size, status.st_mtime_ns, status.st_ino)
-            if stamp != self.stamps.pop(step, None):
-                found[step] = stamp
-            if stamp is not None:
-                self.stamps[step] = stamp
-                self._modified = max(self._modified or 0.0, stamp.modified / 1e9)
+        found = {step: stamp for step in looked_at for stamp in self._changed(step)}
         return dict(sorted(found.items(), reverse=True))
+
+    def _changed(self, step: int) -> Iterator[Stamp | None]:
+        """Yield what a step's file has become, None if it is gone; nothing if it is as before."""
+        there = step in self._names
+        status = status_at(self.step_path(step)) if there else None
+        stamp = status and Stamp(status.st_size, status.st_mtime_ns, status.st_ino)
+        if stamp != self.stamps.pop(step, None):
+            yield stamp
+        if stamp is not None:
+            self.stamps[step] = stamp
+            self._modified = max(self._modified or 0.0, stamp.modified / 1e9)
 
     def _wait_for(self, steps: Iterable[int]) -> None:
         """Have files read, unless they are gone."""

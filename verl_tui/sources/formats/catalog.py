@@ -69,14 +69,20 @@ def why_none(head: bytes) -> str | None:
     """Return what a file of JSON is that no format recognises, None where it may become a log."""
     records = metrics_json.first_records(head, _MOST)
     certain = _certainly(head, records)
-    if certain == OWN or as_printed(head):
-        return OWN if certain == OWN else None
+    if certain == OWN:
+        return OWN
+    if as_printed(head):
+        return None
     if certain is None and _is_document(head):
         return _DOCUMENT
+    return certain or (_reason_of(records) if records else None)
+
+
+def _reason_of(records: Sequence[dict[str, Any]]) -> str | None:
+    """Return what records on lines are, None where they may be a training's."""
     thing = listed_thing(records[:_FIRST])
-    trained = thing is None and any(map(tutorial.measures, records))
-    if certain or trained or not records:
-        return certain
+    if thing is None and any(map(tutorial.measures, records)):
+        return None
     sample = read_sample(records[0])
     if sample is not None and sample.step is None and sample.score is None:
         return _SAMPLES

@@ -29,6 +29,7 @@ from verl_tui.sources.formats.tutorial import TutorialDecoder
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
@@ -197,19 +198,27 @@ def _header(fields: Sequence[str], run: str | None = None) -> _Header:
     columns = list(filter(None, map(_OF_RUN.fullmatch, fields[1:])))
     bounded = any(one["bound"] for one in columns)
     runs = list(dict.fromkeys(one["run"] for one in columns))
-    splits = not _SPLITS.isdisjoint(map(str.lower, runs))
-    charted = bounded or (is_sure_name("".join(fields[:1])) and not splits)
-    if not charted or not columns or len(columns) < len(fields) - 1:
+    if len(columns) < max(1, len(fields) - 1) or not _is_chart(
+        fields[0], runs, bounded
+    ):
         return _Header(list(map(_plain, fields)), [], bounded=False)
     shown = next((one for one in runs if escaped(one) == run), runs[0])
-    own = (
-        one["key"] if one["run"] == shown and not one["bound"] else ""
-        for one in columns
-    )
-    names = list(map(_plain, (fields[0], *own)))
-    steps = step_fields(names).steps
-    others = {names[0], *_WANDBS} - {*steps}
+    names = [_plain(fields[0]), *(_own(one, shown) for one in columns)]
+    others = {names[0], *_WANDBS}.difference(step_fields(names).steps)
     return _Header(["" if one in others else one for one in names], runs, bounded)
+
+
+def _own(column: re.Match[str], run: str) -> str:
+    """Return the metric of a column, nothing for another run's and for bounds."""
+    return _plain(column["key"]) if column.group("run", "bound") == (run, None) else ""
+
+
+def _is_chart(first: str, runs: Sequence[str], bounded: bool) -> bool:
+    """Return whether columns are those of a chart: with least or greatest values, or behind steps
+    and of no splits.
+    """
+    splits = not _SPLITS.isdisjoint(map(str.lower, runs))
+    return bounded or (is_sure_name(first) and not splits)
 
 
 def _plain(field: str) -> str:

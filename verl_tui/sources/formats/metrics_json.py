@@ -210,9 +210,14 @@ def _records(values: Sequence[Any]) -> tuple[list[dict[str, Any]], list[str]]:
     document = values[0] if len(values) == 1 else values
     if not isinstance(document, dict):
         return list(_dicts(document if isinstance(document, list) else ())), []
-    if None not in map(integer, document):
-        own = ((key, one) for key, one in document.items() if isinstance(one, dict))
-        return [{"step": integer(key), **one} for key, one in own], []
+    if None in map(integer, document):
+        return _below(document)
+    own = ((key, one) for key, one in document.items() if isinstance(one, dict))
+    return [{"step": integer(key), **one} for key, one in own], []
+
+
+def _below(document: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the first records of steps below the names of a document, or in its columns."""
     below = {"": _columns(document)}
     below |= {name: _records([value])[0] for name, value in document.items()}
     telling = [name for name in below if _are_of_steps(below[name][:_FIRST])]
@@ -223,13 +228,14 @@ def _columns(document: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the records of a document with a list for each metric, none if it has no such; null
     stands where a metric was not logged.
     """
-    lists = {
-        key: value
-        for key, value in document.items()
-        if isinstance(value, list) and value
-        if not any(isinstance(one, list | dict) for one in value)
-    }
+    lists = {key: value for key, value in document.items() if _is_column(value)}
     if not _are_telling([*lists]):
         return []
     rows = (zip(lists, row, strict=True) for row in zip_longest(*lists.values()))
     return [{key: one for key, one in row if one is not None} for row in rows]
+
+
+def _is_column(value: object) -> bool:
+    if not isinstance(value, list) or not value:
+        return False
+    return not any(isinstance(one, list | dict) for one in value)

@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
-from verl_tui.records import Event, EventKind, Record, Restart, Settings, Unreadable
+from verl_tui.records import Event, EventKind, Record, Restart, Settings
 from verl_tui.sources.fields.jsonl import integer, unreadable, written_number
 from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher
 from verl_tui.sources.fields.setting_values import flatten_settings, scalar
@@ -88,14 +88,14 @@ class MlflowRun(PolledSource):
             self._problem = None
         except OSError as error:
             self._problem = why(error)
-        records = self._batcher.take()
-        self._records += sum(len(getattr(record, "steps", (0,))) for record in records)
-        self._unreadable += sum(isinstance(one, Unreadable) for one in records)
-        tails = [one.tail for one in self._metrics.values()]
+        records = self.counted(self._batcher.take())
+        self._measure([one.tail for one in self._metrics.values()])
+        return records, self._pending > 0
+
+    def _measure(self, tails: list[Tail]) -> None:
         self._bytes = sum(one.offset for one in tails)
         self._pending = sum(one.size for one in tails) - self._bytes
         self._modified = max((one.modified or 0.0 for one in tails), default=0) or None
-        return records, self._pending > 0
 
     def _settings(self, folder: Path) -> Iterator[Settings]:
         """Yield the parameters, whenever there are others than before."""

@@ -202,8 +202,8 @@ class TrackioSource(PolledSource):
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return the records of the next rows, and True if more rows wait."""
-        states = map(status_at, (self._database, log_of(self._database)))
-        stamp = [(one.st_size, one.st_mtime_ns) for one in states if one is not None]
+        states = filter(None, map(status_at, (self._database, log_of(self._database))))
+        stamp = [(one.st_size, one.st_mtime_ns) for one in states]
         if stamp == self._stamp:
             return (), False
         self._modified = self._modified or stamp[0][1] / 1e9
@@ -217,9 +217,7 @@ class TrackioSource(PolledSource):
         self._stamp = [] if self._more or self._problem else stamp
         size = sum(size for size, _ in stamp)
         self._bytes, self._pending = (0, size) if self._more else (size, 0)
-        records = self._batcher.take()
-        self._unreadable += sum(isinstance(record, Unreadable) for record in records)
-        self._records += sum(len(getattr(record, "steps", (0,))) for record in records)
+        records = self.counted(self._batcher.take())
         return self._figures.complete(records), self._more
 
     def _read(self, database: sqlite3.Connection) -> Iterator[MetricRow | Record]:
@@ -244,12 +242,7 @@ class TrackioSource(PolledSource):
             self._more = len(rows) == _ROWS
             for id, time, step, text in rows:
                 self._last[table] = id
-                record = None
-                with suppress(ValueError, AttributeError):
-                    written = isinstance(text, str)
-                    record = loads(
-                        text.encode("utf-8", "surrogatepass") if written else text
-                    )
+                record = _value(text)
                 if isinstance(record, dict):
                     for found in read(parse_time(time), step, record):
                         yield _flaw(id, found) if isinstance(found, str) else found
@@ -260,22 +253,19 @@ class TrackioSource(PolledSource):
         self, time: float | None, own: object, record: dict[str, Any]
     ) -> Iterator[MetricRow | Record | str]:
         """Yield the records of a row of metrics, and what is wrong with it."""
-        tables = {key: value for key, value in record.items() if _is_table(value)}
-        flat = flatten({key: record[key] for key in record if key not in tables})
+        tables = _taken_tables(record)
+        flat = flatten(record)
         measured = not self._reach(flat, own, time)
         if self._step is None:
             yield "a row of metrics without a step"
             return
-        words = {key: _WORDS.get(one) for key, one in flat.items() if type(one) is str}
-        parts = split(
-            flat | {key: one for key, one in words.items() if one is not None}
-        )
+        parts = split({key: _plain(value) for key, value in flat.items()})
         yield from histograms(parts.found, self._step, mean=measured)
         yield from (flaw.reason for flaw in parts.flaws)
         if numbers := parts.numbers():
             yield MetricRow.of(self._step, numbers, time=time, mean=measured)
-        for key, table in tables.items():
-            yield from self._samples(key, table.get("_value"))
+        for key, rows in tables.items():
+            yield from self._samples(key, rows)
 
     def _settings(
         self, _time: float | None, _own: object, record: dict[str, Any]
@@ -339,8 +329,26 @@ def _flaw(id: int, reason: str) -> Unreadable:
     return Unreadable(id, one_line(reason), "")
 
 
-def _is_table(value: object) -> bool:
-    return isinstance(value, dict) and value.get("_type") == "trackio.table"
+def _value(text: object) -> Any:
+    """Return what the JSON in a cell says, None for something else."""
+    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    with suppress(ValueError):
+        return loads(data) if isinstance(data, bytes) else None
+    return None
+
+
+def _plain(value: object) -> object:
+    """Return the number that trackio wrote as a word, else the value."""
+    return _WORDS.get(value, value) if isinstance(value, str) else value
+
+
+def _taken_tables(record: dict[str, Any]) -> dict[str, Any]:
+    """Take the tables out of a row; return their rows."""
+    tables = {}
+    for key, value in [*record.items()]:
+        if isinstance(value, dict) and value.get("_type") == "trackio.table":
+            tables[key] = record.pop(key).get("_value")
+    return tables
 
 
 def _why(error: Exception) -> str:

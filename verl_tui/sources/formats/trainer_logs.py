@@ -208,13 +208,18 @@ class TrainerStateReader(HistoryReader):
         self._from_zero = None
         if entries and entries[0].keys() == FROM_ZERO | {"step"}:
             self._from_zero = FROM_ZERO_NOTE
-            for entry in entries:
-                step = integer(entry.get("step"))
-                entry["step"] = None if step is None else step + 1
+            entries = [{**one, "step": _next(one.get("step"))} for one in entries]
+        yield from self._about(document)
+        yield from self.added(entries, _EntryDecoder())
+        best = document.get("best_model_checkpoint")
+        if best != self._best:
+            self._best = best
+            yield from best_checkpoint(best)
+
+    def _about(self, document: dict[str, Any]) -> Iterator[Record]:
         total = integer(document.get("max_steps"))
-        yield Progress(
-            integer(document.get("global_step")), total if total and total > 0 else None
-        )
+        step = integer(document.get("global_step"))
+        yield Progress(step, total if total and total > 0 else None)
         kept = {key: document[key] for key in _SETTINGS if key in document}
         settings = {
             key: one for key, one in kept.items() if isinstance(one, int | float)
@@ -222,11 +227,11 @@ class TrainerStateReader(HistoryReader):
         if settings != self._settings:
             self._settings = settings
             yield Settings(settings, self._origin)
-        yield from self.added(entries, _EntryDecoder())
-        best = document.get("best_model_checkpoint")
-        if best != self._best:
-            self._best = best
-            yield from best_checkpoint(best)
+
+
+def _next(step: object) -> int | None:
+    found = integer(step)
+    return None if found is None else found + 1
 
 
 trainer_state = FileFormat(

@@ -182,8 +182,7 @@ class TutorialDecoder(TracksSteps, JsonDecoder):
         return records if self._place.known else ()  # no record has stated its step
 
     def _read(self, record: dict[str, Any]) -> Iterator[MetricRow | Record]:
-        stated = record.get("scope")
-        scope = stated if isinstance(stated, str) else ""
+        scope = _scope(record)
         flat = unquoted(flatten(_opened(record)))
         fields, about, named = _schema(tuple(flat))
         of = worker(flat) if named else None
@@ -195,10 +194,7 @@ class TutorialDecoder(TracksSteps, JsonDecoder):
         prefix = f"{safe(scope, 100)}/" if scope else ""
         keys = tuple([prefix + safe(one, 300) for one in numbers])
         step = self._place.of(flat, fields, keys=None if mean else keys or None)
-        elapsed = parse_elapsed(record.get("elapsed_time"))
-        if self._place.total != self._total or elapsed is not None:
-            self._total = self._place.total
-            yield Progress(None if elapsed is None else step, self._total, elapsed)
+        yield from self._progress(step, parse_elapsed(record.get("elapsed_time")))
         yield from parts.flaws
         if not measured:
             yield from self._restarts(of, keys, step)
@@ -207,8 +203,13 @@ class TutorialDecoder(TracksSteps, JsonDecoder):
         if numbers:
             values = tuple(numbers.values())
             yield MetricRow(step, keys, values, time, mean, of_worker=of_worker)
-        if not measured or scope == "sample":
-            yield from filter(None, [read_sample(record, step)])
+        yield from _samples(scope, record, step)
+
+    def _progress(self, step: int, elapsed: float | None) -> Iterator[Progress]:
+        """Yield the total of steps where it has changed, and the elapsed time of a step."""
+        if self._place.total != self._total or elapsed is not None:
+            self._total = self._place.total
+            yield Progress(None if elapsed is None else step, self._total, elapsed)
 
     def _one_of_many(self, of: RankAndDevice | None) -> bool:
         """Return True if several ranks or devices write records, which are then averaged."""
@@ -234,6 +235,11 @@ class TutorialDecoder(TracksSteps, JsonDecoder):
         self._reached[of, keys] = step
 
 
+def _scope(record: dict[str, Any]) -> str:
+    stated = record.get("scope")
+    return stated if isinstance(stated, str) else ""
+
+
 @lru_cache(_MOST_SCHEMAS)
 def _schema(present: tuple[str, ...]) -> _Schema:
     fields = step_fields(present)
@@ -248,6 +254,12 @@ def _opened(record: dict[str, Any]) -> dict[str, Any]:
         return record
     others = {key: value for key, value in record.items() if key != holder}
     return {**record[holder], **others}
+
+
+def _samples(scope: str, record: dict[str, Any], step: int) -> Iterator[Record]:
+    """Yield the sample in a record, if there is one."""
+    if scope not in _MEASURED or scope == "sample":
+        yield from filter(None, [read_sample(record, step)])
 
 
 parts = Parts(line_begin, lambda *_: LineReader(TutorialDecoder(skipped=True)), cut=2)

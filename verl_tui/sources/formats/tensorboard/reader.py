@@ -247,8 +247,15 @@ class EventsReader(Reader):
             return
         if abs(event.step) >= STEPS:
             raise ValueError(f"the step is {event.step}")
+        self._add_all(data, event)
+
+    def _add_all(self, data: bytes, event: LoggedEvent) -> None:
         values = event.values
-        if len(values) == 1 and (number := values[0].part(SIMPLE)) is not None:
+        if (
+            len(values) == 1
+            and event.summary
+            and (number := values[0].part(SIMPLE)) is not None
+        ):
             self._known.learn(data, event.summary, number, values[0].text(TAG))
         for value in values:
             tag = value.text(TAG)

@@ -19,7 +19,7 @@ from verl_tui.sources.fields.setting_values import flatten_settings
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 _SUFFIX = "/text_summary"
 """Suffix that torch and tensorboardX append to the tag of a text."""
@@ -143,14 +143,7 @@ def _divided(text: str) -> dict[str, Any] | None:
     if "response" not in fields[first:]:
         return None
     second = fields.index("response", first)
-    record: dict[str, Any] = {}
-    end = len(text)
-    for label in reversed(labels[second + 1 :]):
-        value = text[label.end() : end].strip(" \t\n*_|,;")
-        if label.lastgroup != "ground_truth" and not _NUMBER.fullmatch(value):
-            break
-        record.setdefault(label.lastgroup or "", value)
-        end = label.start()
+    record, end = _trailing(text, labels[second + 1 :])
     for at in range(second, first - 1, -1):
         if at in (first, second) or fields[at] == "ground_truth":
             record[fields[at]] = text[labels[at].end() : end].strip()
@@ -158,3 +151,16 @@ def _divided(text: str) -> dict[str, Any] | None:
     record.pop("step", None)  # the event states it
     score = written_number(record.pop("score", ""))
     return record if score is None else {**record, "score": score}
+
+
+def _trailing(text: str, labels: Sequence[re.Match[str]]) -> tuple[dict[str, Any], int]:
+    """Return the fields that follow a response, and where it ends."""
+    record: dict[str, Any] = {}
+    end = len(text)
+    for label in reversed(labels):
+        value = text[label.end() : end].strip(" \t\n*_|,;")
+        if label.lastgroup != "ground_truth" and not _NUMBER.fullmatch(value):
+            break
+        record.setdefault(label.lastgroup or "", value)
+        end = label.start()
+    return record, end

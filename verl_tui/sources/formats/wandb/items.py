@@ -113,11 +113,15 @@ def values_of(values: Mapping[NamePath, bytes]) -> tuple[dict[str, float], Field
         elif len(path) > 1 or value[:1] in (b"{", b"["):
             found = json_value(value) if known is None else known
             members |= _flat(".".join(path), found)
+    parts = split(_measured(members), ".")
+    return numbers | parts.numbers(), parts
+
+
+def _measured(members: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members of objects without those of pictures, tables and the like."""
     typed = (key for key in members if key.endswith("._type"))
     others = tuple(key[:-5] for key in typed if members[key] != "histogram")
-    kept = {key: one for key, one in members.items() if not key.startswith(others)}
-    parts = split(kept, ".")
-    return numbers | parts.numbers(), parts
+    return {key: one for key, one in members.items() if not key.startswith(others)}
 
 
 def _flat(name: str, value: object, depth: int = 0) -> Iterator[tuple[str, Any]]:
