@@ -37,7 +37,7 @@ from verl_tui.times import dated
 from verl_tui.trainers import differences
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.records import GpuReading, SourceStatus
     from verl_tui.runs.series import Series
@@ -207,10 +207,9 @@ class Run(LoggedMetrics):
         state = self._source(batch, now)
         arrival = now if batch.live else None
         newest = batch.newest()
-        for record in batch.records:
+        for record in _with_differences(batch.records):
             if isinstance(record, MetricRows):
-                rows = _with_difference(record)
-                self._apply_rows(state, rows, arrival, newest.get(rows.progress))
+                self._apply_rows(state, record, arrival, newest.get(record.progress))
             elif isinstance(record, Pulse):
                 state.life.pulse(record)
             else:
@@ -408,15 +407,41 @@ class Run(LoggedMetrics):
             self.checkpoints[step] = event.text
 
 
-def _with_difference(rows: MetricRows) -> MetricRows:
-    """Return rows with what a trainer logs only as the difference of two metrics in one record."""
-    found = differences(rows.keys)
-    if not found:
-        return rows
-    columns = rows.columns
-    made = [[*map(sub, columns[more], columns[less])] for _, more, less in found]
-    names = [name for name, _, _ in found]
-    return rows._replace(keys=(*rows.keys, *names), columns=(*columns, *made))
+def _with_differences(records: Iterable[Record]) -> Iterator[Record]:
+    """Yield records with what a trainer logs only as the difference of two metrics: both in one
+    record, or each in rows of its own, as in event files.
+    """
+    alone: dict[str, MetricRows] = {}
+    for record in records:
+        if not isinstance(record, MetricRows):
+            yield record
+            continue
+        keys, columns = record.keys, record.columns
+        found = differences(keys)
+        made = [[*map(sub, columns[more], columns[less])] for _, more, less in found]
+        names = [name for name, _, _ in found]
+        yield record._replace(keys=(*keys, *names), columns=(*columns, *made))
+        if len(keys) == 1:
+            alone[keys[0]] = record
+    of = tuple(alone)
+    for name, more, less in differences(of):
+        yield from _difference(name, alone[of[more]], alone[of[less]])
+
+
+def _difference(name: str, rows: MetricRows, less: MetricRows) -> Iterator[MetricRows]:
+    """Yield the difference of two metrics at the steps that both have."""
+    taken = dict(zip(less.steps, less.columns[0], strict=True))
+    at = [place for place, step in enumerate(rows.steps) if step in taken]
+    steps = [rows.steps[place] for place in at]
+    if steps:
+        yield MetricRows(
+            (name,),
+            steps,
+            ([rows.columns[0][place] - taken[rows.steps[place]] for place in at],),
+            [rows.orders[place] for place in at],
+            [rows.times[place] for place in at] if rows.times else (),
+            progress=False,
+        )
 
 
 def _precedence(state: SourceState, *, estimated: bool = False) -> int:

@@ -149,7 +149,7 @@ def number(value: object) -> float | None:
         try:
             return float(value)
         except OverflowError:
-            return math.copysign(math.inf, value)
+            return math.inf if value > 0 else -math.inf
     return float("nan") if value is None else None
 
 
