@@ -113,3 +113,11 @@ def test_values_of_any_form_and_within_each_other(tmp_path: Path) -> None:
         "ok": {2: 1.0},
         "epoch": {2: 1.0},
     }
+
+
+def test_a_line_that_wandb_cut_loses_its_last_metric(tmp_path: Path) -> None:
+    line = "step:2 - " + " - ".join(f"a/m{at}:{at}.5" for at in range(900))
+    run = read(tmp_path, verl(1), line[:4096])
+    assert values(run, "a/m286") == {2: 286.5}
+    assert "a/m287" not in run.keys
+    assert "1 step line was cut where W&B kept it" in notes(run)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from verl_tui.records import MetricRows
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from verl_tui.records import Histogram
 
 MOST = 20_000
@@ -31,12 +33,7 @@ class KeptMetrics:
     def of(self, record: MetricRows | Histogram) -> MetricRows | Histogram | None:
         """Return a record with the metrics in it that are kept, None for another's histogram."""
         keys = record.keys if isinstance(record, MetricRows) else (record.key,)
-        if not self._kept.issuperset(keys):
-            new = [key for key in keys if key not in self._kept]
-            room = MOST - len(self._kept)
-            self._kept.update(new[:room])
-            self._is_full |= len(new) > room
-        if self._kept.issuperset(keys):
+        if self._kept.issuperset(keys) or self._learns(keys):
             return record
         if not isinstance(record, MetricRows):
             return None
@@ -45,3 +42,11 @@ class KeptMetrics:
             keys=tuple([keys[at] for at in places]),
             columns=tuple([record.columns[at] for at in places]),
         )
+
+    def _learns(self, keys: Sequence[str]) -> bool:
+        """Keep new metrics as far as there is room; return whether there is for all."""
+        new = [key for key in keys if key not in self._kept]
+        room = MOST - len(self._kept)
+        self._kept.update(new[:room])
+        self._is_full |= len(new) > room
+        return len(new) <= room

@@ -26,7 +26,7 @@ from verl_tui.sources.formats.console.prefixes import TimestampReader, parted
 from verl_tui.sources.formats.console.printed_tables import PrintedTables
 from verl_tui.sources.formats.console.samples import SampleReader
 from verl_tui.sources.formats.console.settings import SettingsReader
-from verl_tui.sources.formats.console.step_lines import STEP, StepLineReader, is_cut
+from verl_tui.sources.formats.console.step_lines import STEP, StepLineReader, uncut
 from verl_tui.sources.formats.console.unknown import NOTE, UnknownTrainer
 from verl_tui.text import strip_ansi
 from verl_tui.words import counted
@@ -210,8 +210,9 @@ class ConsoleDecoder:
 
     def _read_line(self, line: bytes, number: int) -> None:
         """Read the parts of a line between its carriage returns: each overwrote the one before."""
-        # a crash leaves gigabytes of zeros
-        line = strip_ansi(self._uncut(line)).lstrip(b"\0")
+        whole = uncut(line)
+        self._cut += len(whole) < len(line)
+        line = strip_ansi(whole).lstrip(b"\0")  # a crash leaves gigabytes of zeros
         behind = number == self._number
         self._number = number
         if not self._sample.begun:
@@ -226,13 +227,6 @@ class ConsoleDecoder:
                 self._added, self._prefix, text = parted(part, added=not is_bare)
             if self._overwrites(text) or (not at and self._sample.is_busy):
                 self._read_part(self._prefix, text)
-
-    def _uncut(self, line: bytes) -> bytes:
-        """Return a line; metrics that W&B cut without the last, which may have lost digits."""
-        if not is_cut(line) or (found := STEP.search(line)) is None:
-            return line
-        self._cut += 1
-        return line[: max(line.rfind(b" - "), found.start(2))]
 
     def _overwrites(self, part: bytes) -> bool:
         """Return True for text between two carriage returns; note where bars are cleared."""

@@ -5,7 +5,6 @@ checkpoints, stages and normal ends, and numbers of steps.
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
@@ -15,7 +14,7 @@ from verl_tui.text import one_line
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
 _ORDER = "zqjxkvbywgp?mfu,.c:d_lhrsnioate "
 """Letters by how well they are searched for: those that are rare in English text and in logs, yet
@@ -67,13 +66,11 @@ WORDS, STATED = words_of("event"), words_of("stated")
 _MAY_STATE, _STATED = any_of(STATED), form_of("", "stated")
 
 
-@cache
-def _turning_points() -> Sequence[tuple[re.Pattern[bytes], EventKind]]:
-    return [
-        (pattern(entry["match"].encode()), EventKind(entry["kind"]))
-        for entry in TABLE["event"]
-        if "words" in entry
-    ]
+_TURNING_POINTS = [
+    (pattern(entry["match"].encode()), EventKind(entry["kind"]))
+    for entry in TABLE["event"]
+    if "words" in entry
+]
 
 
 def turning_point(part: bytes, number: int) -> Event | None:
@@ -83,7 +80,7 @@ def turning_point(part: bytes, number: int) -> Event | None:
         part: The line without the prefix of a process.
         number: Its number.
     """
-    for form, kind in _turning_points():
+    for form, kind in _TURNING_POINTS:
         if found := form.search(part):
             groups = found.groupdict()
             step = groups.get("step")

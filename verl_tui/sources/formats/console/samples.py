@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Sample
+from verl_tui.sources.fields.jsonl import written_number
 from verl_tui.sources.fields.sample import LONGEST_TEXT
 from verl_tui.text import safe
 
@@ -238,7 +239,4 @@ def _parted(text: str) -> tuple[str, str]:
 
 
 def _float(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return {"True": 1.0, "False": 0.0}.get(text.strip())
+    return {"True": 1.0, "False": 0.0}.get(text.strip(), written_number(text))

@@ -149,10 +149,19 @@ class StepLineReader:
         return any(piece.partition(":")[0].strip() in self._known for piece in pieces)
 
 
-def is_cut(line: bytes) -> bool:
-    """Return whether a line of a console is as long as W&B lets lines become."""
-    is_long = len(line) >= KEPT_BY_WANDB
-    return is_long and len(line.decode("utf-8", "replace")) == KEPT_BY_WANDB
+def uncut(line: bytes) -> bytes:
+    """Return a line; a step line that is as long as W&B lets lines become without its last metric,
+    which may have lost digits.
+    """
+    if (
+        len(line) < KEPT_BY_WANDB
+        or len(line.decode("utf-8", "replace")) != KEPT_BY_WANDB
+    ):
+        return line
+    found = STEP.search(line)
+    return (
+        line[: max(line.rfind(b" - "), found.start(2))] if found is not None else line
+    )
 
 
 def _by_json(rest: bytes) -> _Numbers | None:

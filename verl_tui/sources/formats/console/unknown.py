@@ -64,10 +64,8 @@ class UnknownTrainer:
     def __init__(self) -> None:
         self.lines: deque[bytes] = deque(maxlen=_MOST_LINES)
         """The last ones since the first that may state a step."""
-        self._count = 0
-        """Lines with metrics in no known form."""
         self._last = ""
-        """The last one, with its number."""
+        """The last of many lines with metrics in no known form, with its number."""
         self._steps: dict[bytes, list[int]] = {}
         """What lines begin with -> the steps that they state."""
         self._alike: dict[tuple[bytes, ...], tuple[int, tuple[bytes, ...]]] = {}
@@ -77,16 +75,14 @@ class UnknownTrainer:
     @property
     def watches(self) -> bool:
         """True while lines may be such."""
-        return self._count > 0 or self._seen < _WATCHED
+        return bool(self._last) or self._seen < _WATCHED
 
     @property
     def words(self) -> str:
         """Say how many lines have metrics; empty if none."""
-        if not self._count:
-            return ""
-        return (
-            f"{self._count:,} lines with metrics are in no known form, as {self._last}"
-        )
+        many = sum(times for times, _ in self._alike.values() if times >= _ALIKE)
+        said = f"{many:,} lines with metrics are in no known form, as {self._last}"
+        return said if many else ""
 
     def read(self, part: bytes, number: int) -> Form | None:
         """Take a line that nothing else could read; return how steps are stated, once that is
@@ -113,9 +109,9 @@ class UnknownTrainer:
             return
         self._alike[names] = times + 1, numbers
         if times + 1 >= _ALIKE:
-            self._count += _ALIKE if times + 1 == _ALIKE else 1
-            shown = one_line(part.decode("utf-8", "replace"), 80)
-            self._last = f"line {number}: {shown}"
+            self._last = (
+                f"line {number}: {one_line(part.decode('utf-8', 'replace'), 80)}"
+            )
 
     def _form(self, part: bytes, found: re.Match[bytes]) -> Form | None:
         """Return how a line states its step, where enough lines do so."""
