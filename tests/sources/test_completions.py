@@ -5,9 +5,7 @@ total stands.
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from log_reading import drain, read_run, values
@@ -18,12 +16,8 @@ from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.formats.tables import completions, parquet, wandb_tables
 from verl_tui.sources.source import FileSource
 
-MADE = (
-    Path(
-        os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")
-    ).parent
-    / "made"
-)
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def columns(step: int, **more: list[Any]) -> dict[str, list[Any]]:
@@ -164,15 +158,3 @@ def test_trls_parquet(tmp_path: Path) -> None:
     (path.parent.parent / "train.jsonl").write_text('{"step": 10, "loss": 0.5}\n')
     run = read_run(tmp_path)
     assert values(run, "samples/score") == {10: 0.625}
-
-
-@pytest.mark.skipif(not MADE.exists(), reason=f"no {MADE}")
-def test_real_completions_have_the_trainers_reward() -> None:
-    run = read_run(MADE / "swift_resume/out/completions.jsonl")
-    history = json.loads(
-        (MADE / "swift_resume/out/checkpoint-80/trainer_state.json").read_text()
-    )["log_history"]
-    truth = {entry["step"]: entry["reward"] for entry in history if "reward" in entry}
-    assert values(run, "samples/score") == {
-        step: pytest.approx(reward, abs=1e-5) for step, reward in truth.items()
-    }

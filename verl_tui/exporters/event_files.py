@@ -1,7 +1,7 @@
 """TensorBoard's event files: writes them, and reads back those written before.
 
 The formats are those of `verl_tui.sources.formats.tensorboard.frames` (records) and
-`verl_tui.sources.formats.tensorboard.values` (their content). All scalars of a step go into
+`verl_tui.sources.formats.tensorboard.reader` (their content). All scalars of a step go into
 one event: TensorBoard reads them as well, and a record's overhead is paid once a step instead of
 once a metric.
 """
@@ -21,7 +21,7 @@ import numpy as np
 
 from verl_tui.sources.fields.protobuf import BYTES
 from verl_tui.sources.formats.tensorboard.frames import RecordSplitter, checksum, sound
-from verl_tui.sources.formats.tensorboard.values import (
+from verl_tui.sources.formats.tensorboard.reader import (
     SIMPLE,
     TAG,
     read_event,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
 from verl_tui.records import SAMPLES
-from verl_tui.sources.fields.jsonl import JsonDecoder, first_object, values_of
+from verl_tui.sources.fields.jsonl import JsonDecoder, first_object, loads
 from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.fields.sample import plain_record
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Record, Sample
     from verl_tui.sources.fields.row_batcher import MetricRow
-    from verl_tui.sources.formats.format import Reader
 
 name = SAMPLES
 rank = 7  # the figures of all samples go before those of the few that trainers show
 anchor = False
 
-_LISTS = "results samples data predictions responses outputs records examples logs"
 _LIST = pattern(
-    rf'\s*(?:\{{.{{0,4000}}?"(?:{_LISTS.replace(" ", "|")})"\s*:\s*)?\[\s*(?=\{{)',
+    r"\s*(?:\{.{0,4000}?"
+    r'"(?:results|samples|data|predictions|responses|outputs|records|examples|logs)"'
+    r"\s*:\s*)?\[\s*(?=\{)",
     re.DOTALL,
 )
 """The beginning of a document with a list of records, at its top or below the facts on the
@@ -62,41 +62,53 @@ def matches(path: Path, head: bytes) -> bool:
     return path.suffix.lower() == ".json" and _begins_document(head)
 
 
-def reader(path: Path) -> Reader:
-    """Return a reader for one file."""
-    if path.suffix.lower() == ".json":
-        return DocumentReader(path)
-    return LineReader(SampleDecoder(path))
-
-
-class DocumentReader(WholeReader):
-    """Reads a document as a whole; such as are called so and hold lines, too."""
+class SamplesReader(WholeReader):
+    """Reads lines, or a document as a whole, depending on the first bytes."""
 
     once = False
 
     def __init__(self, path: Path) -> None:
         super().__init__(_LARGEST)
         self._decoder = SampleDecoder(path)
+        self._lines = LineReader(self._decoder)
+        self._may_be_document = path.suffix.lower() == ".json"
 
     @property
     def note(self) -> str | None:
         """Return that it is an evaluation, and how rewards were added."""
         return self._decoder.note
 
+    def feed(self, data: bytes) -> tuple[Record, ...]:
+        """Return the samples that these bytes complete."""
+        return super().feed(data) if self._may_be_document else self._lines.feed(data)
+
     def parse(self, data: bytes) -> Iterator[Sample]:
         """Yield the samples of a document: of its list, or of the first list in it."""
-        for document in values_of(data):
-            found = document if isinstance(document, list) else [document]
-            if isinstance(document, dict):
-                lists = (document.get(name) for name in _LISTS.split())
-                found = next((one for one in lists if isinstance(one, list)), found)
-            records = (plain_record(one) for one in found if isinstance(one, dict))
-            yield from filter(None, map(self._decoder.sample, records))
+        document = loads(data)
+        if isinstance(document, dict):
+            lists = (one for one in document.values() if isinstance(one, list) and one)
+            of_records = (one for one in lists if isinstance(one[0], dict))
+            document = next(of_records, [document])
+        found = document if isinstance(document, list) else []
+        records = (plain_record(one) for one in found if isinstance(one, dict))
+        yield from filter(None, map(self._decoder.sample, records))
+
+    def finish(self) -> tuple[Record, ...]:
+        """Return what only waits for its end, where that was no document also its lines."""
+        data = bytes(self._held)
+        if _begins_document(data):
+            return super().finish()
+        self._may_be_document = self._may_be_document and not data.strip()
+        self._held.clear()
+        return (*self._lines.feed(data), *self._lines.finish())
 
     def restart(self, reason: str) -> tuple[Record, ...]:
         """Forget everything, the file starts anew."""
-        self._decoder.restart()
-        return super().restart(reason)
+        super().restart(reason)
+        return self._lines.restart(reason)
+
+
+reader = SamplesReader
 
 
 class SampleDecoder(JsonDecoder):
