@@ -258,11 +258,11 @@ def test_config_prints_where_and_what(
         ("refrsh = 1", "unknown key `refrsh`; did you mean `refresh`?"),
         (
             "[guide.rules.kl-high]\nthreshold = 'x'",
-            "rule `kl-high`, field `threshold`: must be a number, not 'x'",
+            '`guide.rules.kl-high.threshold` must be a number, not "x"',
         ),
         (
             "[guide]\nsilence = ['nonsense']",
-            "health settings, field `silence`: there is no rule `nonsense`",
+            "`guide.silence` must name rules: there is no nonsense",
         ),
     ],
 )
