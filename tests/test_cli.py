@@ -235,7 +235,7 @@ def test_config_prints_where_and_what(
         ("refrsh = 1", "unknown key `refrsh`; did you mean `refresh`?"),
         (
             "[guide.rules.kl-high]\nthreshold = 'x'",
-            "`guide.rules.kl-high.threshold` must be a number, not \"x\"",
+            '`guide.rules.kl-high.threshold` must be a number, not "x"',
         ),
         (
             "[guide]\nsilence = ['nonsense']",

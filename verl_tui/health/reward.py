@@ -234,15 +234,18 @@ def has_gained(context: RuleContext, key: str) -> str | None:
     if reward is None:
         return None
     values, kl = reward.values, context.finite(key, _SCORES)
-    if len(values) < 2 * _SCORES and sum(kl) <= _FAR * len(kl):
+    is_far = sum(kl) > _FAR * len(kl)
+    if len(values) < 2 * _SCORES and not is_far:
         return f"needs {2 * _SCORES} points of {reward.key}, has {len(values)}"
     size = min(_SCORES, len(values)) // 2
     then, now = _finite(values[:size]), _finite(values[-size:])
     if min(len(then), len(now)) < 2:
         return None
     gain, error, most = _gain(then, now)
-    has_risen = gain + error > _LEAST * most
-    return "the reward has risen since the beginning" if has_risen else None
+    least = max(0.0, _LEAST * most - error)
+    if is_far:  # it must surely have risen, else likely
+        least = max(_LEAST * most, _SURE * error)
+    return "the reward has risen since the beginning" if gain > least else None
 
 
 def _gain(then: Numbers, now: Numbers) -> tuple[float, float, float]:
