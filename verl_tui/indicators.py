@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from functools import cache, lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from verl_tui import trainers
 from verl_tui.distributions import one_each, spreads
@@ -37,41 +37,18 @@ class Indicator(NamedTuple):
     group: Group
 
 
-# A data set's own name may hold slashes. Where a log has no score of its own validation, auxiliary
-# ones must do.
-_SCORE = r"(?:acc|accuracy|reward|rewards|score|scores|avg_reward|success|success_rate|pass@\d+)"
-_NO_SCORE = (
-    # TRL's PPO, RLOO and online DPO call figures of the value function and of responses `val/…`.
-    r"(?!val/(?:ratio|ratio_var|clipfrac_avg|num_eos_tokens|(?:model_|ref_)?contain_eos_token)$)"
-    r"(?!.*(?<![a-z])(?:loss|runtime|per_second|lengths?|len|kl|entropy|logps?|logits|chosen"
-    r"|rejected|clip|clipped|truncated|cancelled|frac|time|timing|epoch|perplexity|ppl|nll|errors?"
-    r"|steps?|turns|tokens|samples|count|norm|lr|std)(?![a-z])"
-    r"|validation/(?:off_policy|filter_groups|rollout_failure)/)"
-)
-_CORE: tuple[NamePattern, ...] = tuple(
-    NamePattern(form)
-    for form in (
-        r"val-core/.+/acc/mean@\d+",
-        r"val-core/.+/(?:reward|score)/mean@\d+",
-        r"val-core/.+/mean@\d+",
-        r"val-core/.+",
-        r"(?!val_samples/)(?:eval|evaluation|evaluator|validation|val)[/_]"
-        rf"(?:.+/)?{_SCORE}(?:/mean)?",
-        r"(?:eval|validation)[/_]rewards/accuracies",  # of preferences, by TRL
-        rf"{_NO_SCORE}(?:eval|evaluation|evaluator|validation|val)/.+",
-    )
-)
-_AUXILIARY: tuple[NamePattern, ...] = tuple(
-    NamePattern(form)
-    for form in (
-        r"val-aux/.+/(?:acc|reward|score)/mean@\d+",
-        rf"{_NO_SCORE}val-aux/.+",
-        rf"{_NO_SCORE}eval_.+",
-        r"val_samples/(?:acc|accuracy)",
-        r"val_samples/score",
-    )
-)
+_VALIDATIONS: dict[str, Any] = toml_table(__file__, "validations.toml")
 
+
+def _validation_part(named: re.Match[str]) -> str:
+    return str(_VALIDATIONS[named[1]]).replace("\n", "")
+
+
+_SCORES_OF = [
+    NamePattern(re.sub(r"<(\w*score)>", _validation_part, form))
+    for form in (*_VALIDATIONS["core"], *_VALIDATIONS["auxiliary"])
+]
+"""Forms of validation scores, the best first."""
 TUTORIALS = "verl's tutorials"
 _TABLE: dict[str, dict[str, str]] = toml_table(__file__, "indicators.toml")
 _MEANS = ("{}", "mean_{}", "avg_{}", "average_{}", "{}_mean", "{}_avg")
@@ -254,7 +231,7 @@ def _validation_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
     _, others = _of_trainers(keys)
     own = _own_keys(one_each([key for key in keys if key not in others]))
     ranked = sorted((rank, name) for name in own if (rank := _rank(name)) is not None)
-    core = [(rank, name) for rank, name in ranked if rank < len(_CORE)]
+    core = [(rank, name) for rank, name in ranked if rank < len(_VALIDATIONS["core"])]
     return tuple(own[name] for _, name in core or ranked)
 
 
@@ -293,7 +270,7 @@ def _of_distributions(keys: Collection[str]) -> dict[str, str]:
 @cache
 def _rank(name: str) -> int | None:
     """Return how good a validation score a name is, 0 for the best, None for what is no score."""
-    ranks = enumerate((*_CORE, *_AUXILIARY))
+    ranks = enumerate(_SCORES_OF)
     return next((rank for rank, form in ranks if form.fullmatch(name)), None)
 
 

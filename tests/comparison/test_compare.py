@@ -205,11 +205,14 @@ def test_less_is_better_of_times_and_neither_of_lengths() -> None:
     assert of(found, "response_length", "two").verdict == "higher"
 
 
-def test_the_first_lines_say_which_reached_most() -> None:
+def test_the_first_lines_say_which_reached_most_and_whether_that_is_certain() -> None:
     base = seeds("base", (0.50, 0.52, 0.51), 1e-6)
     up = seeds("up", (0.70, 0.72, 0.71), 2e-6)
     first = as_text(comparison(*base, *up)).splitlines()[1]  # type: ignore[arg-type]
     assert first.startswith("highest final reward: up, 0.7")
+    assert first.endswith(" (better)")
+    turned = as_text(comparison(*up, *base)).splitlines()[1]  # type: ignore[arg-type]
+    assert turned.endswith(" (the baseline)")
 
 
 # -- what does not mean the same -------------------------------------------------------------------

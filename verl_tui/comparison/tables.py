@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from verl_tui.comparison.compare import ComparedRun, Comparison
     from verl_tui.comparison.correlations import Correlation
     from verl_tui.comparison.differences import Difference
-    from verl_tui.comparison.outcomes import Figure
+    from verl_tui.comparison.outcomes import Figure, FigureKind
     from verl_tui.comparison.settings import DifferingSetting, RunGroup
 
 UNKNOWN = "–"
@@ -76,23 +76,29 @@ def caption(comparison: Comparison) -> str:
 
 
 def headlines(comparison: Comparison) -> Iterator[str]:
-    """Yield a sentence on which runs reached most, for each outcome that can be compared."""
+    """Yield a sentence on which runs reached most, and whether that is certain, for each outcome
+    that can be compared.
+    """
     runs = [one.measured for one in comparison.runs]
-    if len(comparison.groups) < 2:
-        return
-    for kind in map(
-        KINDS.__getitem__, ("final_reward", "final_loss", "last_validation")
-    ):
-        known = [
-            (figure.value, one.name)
-            for one in comparison.groups
-            if (figure := one.figures[kind.id]).value is not None
-        ]
-        if known and not incomparable(kind, runs):
-            up = direction(kind, runs) > 0
-            value, name = max(known) if up else min(known)
-            word = "highest" if up else "lowest"
-            yield f"{word} {kind.label}: {one_line(name)}, {number(value)}"
+    outcomes = ("final_reward", "final_loss", "last_validation")
+    for kind in map(KINDS.__getitem__, outcomes) if len(comparison.groups) > 1 else ():
+        if not incomparable(kind, runs):
+            yield from _headline(kind, comparison, up=direction(kind, runs) > 0)
+
+
+def _headline(kind: FigureKind, comparison: Comparison, *, up: bool) -> Iterator[str]:
+    figures = [(one.figures[kind.id].value, one.name) for one in comparison.groups]
+    known = [(value, name) for value, name in figures if value is not None]
+    verdicts = {
+        one.group: one.verdict or "no interval"
+        for one in comparison.differences
+        if one.figure == kind.id
+    }
+    if known:
+        value, name = max(known) if up else min(known)
+        said = verdicts.get(name, "the baseline")
+        word = "highest" if up else "lowest"
+        yield f"{word} {kind.label}: {one_line(name)}, {number(value)} ({said})"
 
 
 def tables(comparison: Comparison) -> Iterator[TextTable]:

@@ -28,7 +28,6 @@ from verl_tui.runs.life import Life
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from verl_tui.records import Event
     from verl_tui.runs.table import Table
 
 
