@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from verl_tui.rendering.arrange import Room
 from verl_tui.rendering.charts.page import (
     ChartFilter,
     ChartPage,
-    ChartPlace,
     empty_chart,
     list_charts,
     page_content,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.charts.plan import PlannedChart
     from verl_tui.rendering.session.snapshot import View
 
-_Placed = tuple[tuple[int, int], list[ChartPlace], int]
+_Placed = tuple[tuple[int, int], list[Room], int]
 """What the last layout has placed: a room, where its charts are, and how many charts there were;
 further ones may be on their way.
 """
@@ -184,7 +184,7 @@ class ChartsPanel(Panel):
             self.call_later(self._tiles.have, slots)
         if view is not None and self._placed != before:
             self._fill(view, in_layout=True)
-        return [tile[1:] for tile in self._placed[1]]
+        return [tile[:4] for tile in self._placed[1]]
 
     def _placing(self, room: tuple[int, int]) -> _Placed:
         """Return what a layout places of the page in a room."""
