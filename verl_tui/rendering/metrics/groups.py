@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from verl_tui.means import clamp
@@ -94,15 +95,17 @@ def rows_apart(
     """Return groups with the metrics that are rows of text in a last one of their own; as they are
     where all of them would be.
     """
-    rows = tuple(key for group in groups for key in group.keys if key in in_rows)
-    kept = (
-        replace(group, keys=tuple(key for key in group.keys if key not in in_rows))
-        for group in groups
-    )
+    keys = chain.from_iterable(group.keys for group in groups)
+    rows = tuple(key for key in keys if key in in_rows)
+    kept = [_without(group, in_rows) for group in groups]
     found = tuple(group for group in kept if group.keys)
     if not rows or not found:
         return tuple(groups)
     return (*found, MetricGroup(IN_ROWS, rows, in_rows=True))
+
+
+def _without(group: MetricGroup, in_rows: Container[str]) -> MetricGroup:
+    return replace(group, keys=tuple(key for key in group.keys if key not in in_rows))
 
 
 def shelves(
