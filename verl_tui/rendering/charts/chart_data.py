@@ -85,7 +85,8 @@ class Mark(NamedTuple):
     """Something that happened at a step."""
 
     step: int
-    role: Literal["breach", "restart", "checkpoint"]
+    role: str
+    """A name of `Symbols`: `breach`, `restart` or `checkpoint`."""
     severity: AlarmRole = "critical"
     """For a breach: the severity of the finding that began."""
 

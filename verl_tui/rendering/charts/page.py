@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.metrics import counts
+from verl_tui.rendering.arrange import Room
 from verl_tui.rendering.charts.chart_data import ChartData, lined_up
 from verl_tui.rendering.charts.plan import plan_charts
 from verl_tui.rendering.charts.planned_data import chart_data, counterpart
@@ -49,16 +50,6 @@ class ChartFilter(NamedTuple):
     """True if a text that no chart contains is meant for something else, so that all charts
     stay.
     """
-
-
-class ChartPlace(NamedTuple):
-    """The place of a chart: the number of its column, and cells."""
-
-    column: int
-    x: int
-    y: int
-    width: int
-    height: int
 
 
 def page_content(
@@ -161,7 +152,7 @@ class ChartPage(NamedTuple):
         page = bisect_right(starts, self.first if at is None else at) - 1
         return ChartPage(self.listed, starts[page], columns, across, tuple(starts))
 
-    def tiles(self, width: int, height: int) -> list[ChartPlace]:
+    def tiles(self, width: int, height: int) -> list[Room]:
         """Return where the charts of the page stand in so many cells: in columns of one width, a
         column apart, and below them those in a row each.
         """
@@ -263,7 +254,7 @@ def _columns(most: int, rows: int, varying: int, width: int, height: int) -> int
 
 def _placed(
     count: int, columns: int, width: int, tops: Sequence[int]
-) -> Iterator[ChartPlace]:
+) -> Iterator[Room]:
     """Yield so many tiles from left to right and down; each row of them begins at its top, and ends
     where the next begins.
     """
@@ -273,7 +264,7 @@ def _placed(
         left = edges[column]
         right = edges[column + 1] - 1
         top = tops[row]
-        yield ChartPlace(column, left, top, right - left, tops[row + 1] - top)
+        yield Room(left, top, right - left, tops[row + 1] - top)
 
 
 # -- what needs no chart ---------------------------------------------------------------------------

@@ -96,17 +96,16 @@ def rows_apart(
     where all of them would be.
     """
     keys = chain.from_iterable(group.keys for group in groups)
-    rows = [key for key in keys if key in in_rows]
-    found = tuple(filter(None, (_without(group, in_rows) for group in groups)))
+    rows = tuple(key for key in keys if key in in_rows)
+    kept = [_without(group, in_rows) for group in groups]
+    found = tuple(group for group in kept if group.keys)
     if not rows or not found:
         return tuple(groups)
-    return (*found, MetricGroup(IN_ROWS, tuple(rows), in_rows=True))
+    return (*found, MetricGroup(IN_ROWS, rows, in_rows=True))
 
 
-def _without(group: MetricGroup, in_rows: Container[str]) -> MetricGroup | None:
-    """Return a group without the metrics that are rows of text, None where all of them are."""
-    keys = tuple(key for key in group.keys if key not in in_rows)
-    return replace(group, keys=keys) if keys else None
+def _without(group: MetricGroup, in_rows: Container[str]) -> MetricGroup:
+    return replace(group, keys=tuple(key for key in group.keys if key not in in_rows))
 
 
 def shelves(

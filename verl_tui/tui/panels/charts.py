@@ -147,7 +147,7 @@ class ChartsPanel(Panel):
     def _places(self, size: Size) -> list[tuple[int, int, int, int]]:
         """Return where the charts of the page stand."""
         self._page = self._page.fitted(*size, self._revealed)
-        return [tile[1:] for tile in self._page.tiles(*size)]
+        return [tile[:4] for tile in self._page.tiles(*size)]
 
     def _data(self, size: Size) -> list[ChartData]:
         """Return what the charts of the page show, and say below them how they are drawn."""
