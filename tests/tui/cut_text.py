@@ -88,8 +88,7 @@ def cut_rows(app: App[Any]) -> Iterator[str]:
     for rows in app.screen.query(Rows):
         top = rows.scroll_offset.y
         for at in range(
-            top,
-            min(top + rows.size.height, len(rows.rows)) if rows.region.area else 0,
+            top, min(top + rows.size.height, len(rows.rows)) if rows.region.area else 0
         ):
             text = text_of(rows.rows[at]).rstrip()
             if cell_len(text) > rows.width:

@@ -59,8 +59,7 @@ async def test_what_people_say_finds_what_they_mean(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "size",
-    [pytest.param((140, 45), marks=pytest.mark.thorough), (80, 24), (40, 20)],
+    "size", [pytest.param((140, 45), marks=pytest.mark.thorough), (80, 24), (40, 20)]
 )
 async def test_the_palette_has_a_row_for_a_command_with_its_key_at_the_right(
     tmp_path: Path, size: tuple[int, int]

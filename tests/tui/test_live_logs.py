@@ -9,16 +9,7 @@ from threading import enumerate as threads
 from typing import TYPE_CHECKING
 
 from inside_textual import notices
-from watching import (
-    check_layout,
-    lines,
-    press,
-    records,
-    settle,
-    text,
-    until,
-    write_run,
-)
+from watching import check_layout, lines, press, records, settle, text, until, write_run
 
 from verl_tui.config import Config
 from verl_tui.tui.app import VerlApp

@@ -6,16 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from inside_textual import notices
-from watching import (
-    dashboard,
-    lines,
-    loaded,
-    press,
-    settle,
-    text,
-    until,
-    write_run,
-)
+from watching import dashboard, lines, loaded, press, settle, text, until, write_run
 
 from verl_tui import debug_log
 from verl_tui.rendering.health_layout import FindingList
@@ -156,9 +147,7 @@ async def test_the_report_has_the_traceback_and_no_secret(
     assert app.failures.sentence().startswith("1 error of verl-tui's own ")
 
 
-async def test_errors_that_leave_nothing_else_end_the_app(
-    app: VerlApp,
-) -> None:
+async def test_errors_that_leave_nothing_else_end_the_app(app: VerlApp) -> None:
     async def fail() -> None:
         broken()
 

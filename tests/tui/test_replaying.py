@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from inside_textual import count_frames
-from watching import (
-    lines,
-    press,
-    settle,
-    text,
-    until,
-    write_run,
-)
+from watching import lines, press, settle, text, until, write_run
 
 from verl_tui.config import Config
 from verl_tui.replay import Playback, Recording

@@ -6,9 +6,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 from verl_tui.rendering.session.run_order import ORDERS, matching, ordered
-from verl_tui.rendering.session.selection import (
-    Selection,
-)
+from verl_tui.rendering.session.selection import Selection
 
 if TYPE_CHECKING:
     from verl_tui.runs.run import Run

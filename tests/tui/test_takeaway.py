@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from inside_textual import notices
-from watching import (
-    loaded,
-    press,
-    sample,
-    settle,
-    showing,
-    text,
-    until,
-    write_run,
-)
+from watching import loaded, press, sample, settle, showing, text, until, write_run
 
 from verl_tui.tui.export import clipping
 from verl_tui.tui.frame import screen_text

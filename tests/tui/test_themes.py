@@ -179,10 +179,7 @@ def texts_of(
 
 @pytest.mark.parametrize(
     ("theme", "shown"),
-    [
-        *((theme, exactly) for theme in ALL),
-        *((theme, of_256) for theme in MOST_USED),
-    ],
+    [*((theme, exactly) for theme in ALL), *((theme, of_256) for theme in MOST_USED)],
 )
 def test_everything_can_be_read_in_every_theme(
     theme: Theme, shown: Callable[[Color], Color]
@@ -200,10 +197,7 @@ def test_everything_can_be_read_in_every_theme(
         texts = texts_of(theme, ground, shown)
         for role, look in texts.items():
             for below in (ground, *rows):
-                assert contrast(look, below) >= LEAST_OF_TEXT, (
-                    role,
-                    below,
-                )
+                assert contrast(look, below) >= LEAST_OF_TEXT, (role, below)
     frame = seen(known["panel-lighten-2"], grounds[0])
     assert contrast(shown(frame), grounds[0]) >= LEAST_OF_FRAMES
     below = shown(base + Color.parse(known["block-cursor-background"]))

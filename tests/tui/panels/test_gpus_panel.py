@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Any
 from panel_host import Host
 from run_views import NOW, make_run, make_view
 
-from verl_tui.records import (
-    Batch,
-    Gpu,
-    GpuProcess,
-    GpuReading,
-    SourceStatus,
-    Writer,
-)
+from verl_tui.records import Batch, Gpu, GpuProcess, GpuReading, SourceStatus, Writer
 from verl_tui.tui.panels.gpus import GpusPanel
 
 if TYPE_CHECKING:

@@ -63,7 +63,7 @@ async def test_one_row_each_where_there_is_room() -> None:
             "ETA",
             "last",
             "findings",
-        ),
+        )
     ]
     assert first[1:].split()[:7] == [
         "1",

@@ -122,24 +122,7 @@ async def test_walks_through_samples_and_steps() -> None:
     app = Host(view_of(steps_of_three(10, 20, 30)))
     async with app.run_test(size=(100, 14)) as pilot:
         seen = []
-        for key in [
-            "n",
-            "n",
-            "n",
-            "n",
-            "p",
-            "p",
-            "N",
-            "N",
-            "N",
-            "n",
-            "P",
-            "P",
-            "P",
-            "p",
-            "p",
-            "p",
-        ]:
+        for key in "nnnnppNNNnPPPppp":
             await pilot.press(key)
             seen.append(app.shown)
         assert seen == [

@@ -22,11 +22,7 @@ from verl_tui.rendering.compare_rows import (
 )
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.runs.run import Run
-from verl_tui.runs.time.step_clocks import (
-    Alignment,
-    Stop,
-    stops,
-)
+from verl_tui.runs.time.step_clocks import Alignment, Stop, stops
 from verl_tui.tui.screens.compare import CompareScreen
 
 if TYPE_CHECKING:

@@ -6,15 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from inside_textual import notices
-from watching import (
-    NOW,
-    check_layout,
-    dashboard,
-    press,
-    settle,
-    showing,
-    text,
-)
+from watching import NOW, check_layout, dashboard, press, settle, showing, text
 
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.widgets.chart import Chart

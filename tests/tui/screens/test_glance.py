@@ -6,10 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from rich.cells import cell_len
-from watching import (
-    NOW,
-    showing,
-)
+from watching import NOW, showing
 
 from verl_tui.records import Gpu, GpuReading
 from verl_tui.rendering.status_line import one_row

@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from inside_textual import notices
 from sample_dumps import at, row, screen, start, type_filter, write, write_dumped_run
-from watching import (
-    NOW,
-    lines,
-    loaded,
-    press,
-    text,
-    until,
-)
+from watching import NOW, lines, loaded, press, text, until
 
 from verl_tui.config import Config
 from verl_tui.monitor import load

@@ -8,16 +8,7 @@ import pytest
 from inside_textual import count_frames, notices
 from sample_dumps import at, row, screen, start, type_filter, write, write_dumped_run
 from textual.widgets import Input
-from watching import (
-    check_layout,
-    dashboard,
-    lines,
-    loaded,
-    press,
-    settle,
-    text,
-    until,
-)
+from watching import check_layout, dashboard, lines, loaded, press, settle, text, until
 
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.samples import SamplesScreen

@@ -39,7 +39,6 @@ async def test_a_screen_opens_as_it_would_be_drawn_again(
             await press(pilot, key)
             screen, opened = app.screen, lines(app)
             assert isinstance(screen, BufferedScreen), key
-            screen.fit(app.size)
             screen.redraw()
             await settle(pilot)
             assert lines(app) == opened, key

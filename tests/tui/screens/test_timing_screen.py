@@ -148,14 +148,8 @@ def test_progress_with_the_pace_of_each_kind_and_the_end() -> None:
             ),
             "The log times single calls (profiling/…), no parts of a step.",
         ),
-        (
-            timed({"step_time": [9.0] * 9}),
-            "no ETA: the number of steps is unknown",
-        ),
-        (
-            timed({"reward": [0.5] * 9}, 10),
-            "no ETA: the time of a step is unknown",
-        ),
+        (timed({"step_time": [9.0] * 9}), "no ETA: the number of steps is unknown"),
+        (timed({"reward": [0.5] * 9}, 10), "no ETA: the time of a step is unknown"),
         (timed({"step_time": [9.0] * 9}, 9), "finished: nothing to wait for"),
     ],
 )

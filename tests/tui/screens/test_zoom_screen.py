@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from textual.widgets import Input
-from watching import (
-    NOW,
-    Typed,
-    dashboard,
-    loaded,
-    press,
-    sample,
-    settle,
-)
+from watching import NOW, Typed, dashboard, loaded, press, sample, settle
 
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.samples import SamplesPanel

@@ -26,9 +26,7 @@ def wave(count=400, **spikes):
 def chart_of(points, **changes):
     return ChartData(
         "actor/loss", "loss", lines=(ChartLine(points, label="loss"),)
-    )._replace(
-        **changes,
-    )
+    )._replace(**changes)
 
 
 def rows(data, width=80, height=16, **more):

@@ -39,7 +39,6 @@ class View:
     """Seconds since the epoch."""
     cursor: int | None = None
     """Step under the charts' cursor, None without a cursor."""
-    """True for terminals without block and braille characters."""
     loading: bool = False
     """True while the logs found at the start are being read."""
     paused: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
@@ -37,12 +38,11 @@ class HealthPanel(TextPanel):
         act("v", "not_judged", "health.not_judged", "Why rules gave no verdict"),
     ]
 
+    @dataclass
     class Followed(Message):
         """The user chose a finding to be shown in the charts."""
 
-        def __init__(self, finding: Finding) -> None:
-            self.finding = finding
-            super().__init__()
+        finding: Finding
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.content import Content
@@ -48,12 +49,11 @@ class RunsPanel(TextPanel):
         act("s", "sort", "runs.sort", "Sort: as found, state, name, reward, activity"),
     ]
 
+    @dataclass
     class Picked(Message):
         """The user chose a run."""
 
-        def __init__(self, name: str) -> None:
-            self.name = name
-            super().__init__()
+        name: str
 
     class Relisted(Message):
         """The user sorted the list, or selected a run to be compared: others say so, too."""

@@ -9,7 +9,9 @@ from textual.message import Message
 from textual.message_pump import MessagePump
 
 from verl_tui.rendering.arrange import TALL
+from verl_tui.rendering.last_result import LastResult
 from verl_tui.rendering.samples.browse import Browse
+from verl_tui.rendering.samples.document import Document
 from verl_tui.rendering.samples.export import whole
 from verl_tui.rendering.samples.words import caption, header, short_row, why_none
 from verl_tui.runs.views.state import is_evaluation
@@ -26,8 +28,8 @@ if TYPE_CHECKING:
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.samples import Place
 
-_ROWS = 12
-"""Rows that a sample asks for beside charts: these must not jump with each step."""
+_MOST, _LEAST = 12, 3
+"""Most rows that a sample asks for beside charts, and those kept for one that is not read yet."""
 _FOLDED = frozenset({"prompt", "response"})
 MOVES: list[BindingType] = [
     act("n", "go('to_sample', 1)", "samples.next", "Next sample"),
@@ -106,6 +108,7 @@ class SamplesPanel(SampleMoves, Panel):
         """True while samples are shown whole."""
         self._drawn: tuple[Place, int] | None = None
         """The sample that was drawn last."""
+        self._needed: LastResult[int] = LastResult()
         self._wanted: int | None = None
         """Step to go to in the next drawing."""
 
@@ -119,15 +122,30 @@ class SamplesPanel(SampleMoves, Panel):
         self.watch(self._body, "scroll_y", self._scrolled, init=False)
 
     def needed(self, view: View, width: int, height: int) -> int:
-        """Return the rows of a sample; all for an evaluation, which has no charts; one on a low
+        """Return the rows of the shown sample, as far as they are worth their room; one on a low
         screen, and where the run has no sample.
         """
         run = view.run
         if run is None or not run.samples.places:
             return 1
-        if is_evaluation(run):
-            return height
-        return _ROWS if self.screen.size.height >= TALL else 1
+        alone = is_evaluation(run)  # then no chart wants the room
+        if not alone and self.screen.size.height < TALL:
+            return 1
+        self._view = view
+        self._settle(view)
+        sample, most = self.browse.sample, height if alone else _MOST
+        if sample is None:
+            return _LEAST
+        key = view.keys["samples.unfold"]
+
+        def rows() -> int:
+            document = Document(
+                sample, width - 1, most - 1, folded=_FOLDED, unfolds=key
+            )
+            document.grow(most)
+            return min(most, len(document) + 1)
+
+        return self._needed.of((sample, width, most), rows)
 
     def show(self, view: View) -> None:
         """Draw the chosen sample of the shown run."""

@@ -56,7 +56,7 @@ class Dashboard(ChartActions, DashboardLayout):
             "a",
             "acknowledge",
             "finding.acknowledge",
-            "Acknowledge for this session",
+            "Acknowledge finding (this session)",
             WHY,
         ),
         *KEYS,

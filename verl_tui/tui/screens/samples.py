@@ -29,7 +29,6 @@ from verl_tui.tui.widgets.rows import Rows
 if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
-    from textual.geometry import Size
 
     from verl_tui.on_demand.samples import SamplePage
     from verl_tui.rendering.samples.browse import Browse
@@ -154,6 +153,8 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
         self._compared: LastResult[list[Pieces]] = LastResult()
         self._bar = FilterBar(query.HINT)
         self._export: Export | None = None
+        # the sentence has the room of the list where there is nothing to list
+        self.set_class(view.run is None or not view.run.samples.places, "-nothing")
 
     @property
     def browse(self) -> Browse:
@@ -213,11 +214,6 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
         if self._export is not None and self._export.done:
             self._say(self._export.words())
             self._export = None
-
-    def fit(self, size: Size) -> None:
-        """Give the sentence the room of the list where there is nothing to list."""
-        run = self._view.run
-        self.set_class(run is None or not run.samples.places, "-nothing")
 
     def _draw_list(self, page: SamplePage) -> None:
         browse, rows = self._browse, self._list

@@ -148,13 +148,7 @@ class ZoomScreen(ChartActions, BufferedScreen[ChartLook]):
         if not self._reading.is_attached:
             # numbers and sizes may come before the rows are there, and when they are gone
             return
-        run = self.view.run
-        of = run, run.revision if run is not None else 0, self._plan.key, self._look
-        if of != self._origin_of:  # it takes as long as the chart
-            self._origin_of = of
-            pieces = enumerate(self._origin_pieces())
-            dots = ((f" · {text}" if at else text, role) for at, (text, role) in pieces)
-            self._origin.show(dots)
+        self._write_origin()
         at = self._chart.cursor
         if at is not None:
             at = step_at(self.view.run, self._plan.key, self._look, at)
@@ -164,6 +158,16 @@ class ZoomScreen(ChartActions, BufferedScreen[ChartLook]):
         rows = rows_of(read, self._reading.room, most) if most else []
         self._reading.show([[(row, "")] for row in rows])
         self._histogram.show([[(row, "")] for row in self._histogram_rows(at)])
+
+    def _write_origin(self) -> None:
+        """Write how the chart is drawn and where its numbers come from, if either has changed."""
+        run = self.view.run
+        of = run, run.revision if run is not None else 0, self._plan.key, self._look
+        if of != self._origin_of:  # it takes as long as the chart
+            self._origin_of = of
+            pieces = enumerate(self._origin_pieces())
+            dots = ((f" · {text}" if at else text, role) for at, (text, role) in pieces)
+            self._origin.show(dots)
 
     def _data(self) -> ChartData:
         data = chart_data(self._plan, self.view, self._look)

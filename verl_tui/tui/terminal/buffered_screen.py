@@ -30,17 +30,12 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
 
     _seen = False
     """True while what is drawn is of this size, and may be painted."""
-    _fitted_to: Size | None = None
-    """The size that `fit` was called with last."""
+    _classed_for: Size | None = None
+    """The size that the classes of the breakpoints are of."""
     drawn_at: Size | None = None
     """The size at which the screen was drawn last."""
     _previous_map: Any = None
     """Textual's map of all widgets after the last layout."""
-
-    # -- hooks for subclasses ----------------------------------------------------------------------
-
-    def fit(self, size: Size) -> None:
-        """Prepare for a size; called before styling and composing, and for each new size."""
 
     def redraw(self) -> None:
         """Draw at the current size; called before the first paint and when all may have changed."""
@@ -49,13 +44,13 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
 
     def _post_register(self, app: App[object]) -> None:
         super()._post_register(app)
-        self._fit_to(app.size)  # Textual applies the stylesheet next
+        self._set_classes(app.size)  # Textual applies the stylesheet next
 
-    def _fit_to(self, size: Size) -> None:
-        """Set the classes of the breakpoints before Textual does, then call `fit`."""
-        if size == self._fitted_to:
+    def _set_classes(self, size: Size) -> None:
+        """Set the classes of the breakpoints before Textual does."""
+        if size == self._classed_for:
             return
-        self._fitted_to = size
+        self._classed_for = size
         own = self.HORIZONTAL_BREAKPOINTS, self.VERTICAL_BREAKPOINTS
         usual = self.app.HORIZONTAL_BREAKPOINTS, self.app.VERTICAL_BREAKPOINTS
         for length, ours, apps in zip(size, own, usual, strict=True):
@@ -63,7 +58,6 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
             reached = self._get_breakpoint_classes(length, breakpoints)
             for _, name in breakpoints:
                 self.set_class(name in reached, name, update=False)
-        self.attempt(self.fit, size, otherwise=None)
         if self.is_attached:
             self.app.stylesheet.update(self)
 
@@ -78,7 +72,7 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
         # A new screen has the styles that it was composed with.
         event.refresh_styles = self._seen and event.refresh_styles
         # Textual sends no resize to a screen far behind the front one
-        self._fit_to(self.app.size)
+        self._set_classes(self.app.size)
         self.call_next(self._reveal)
 
     def _reveal(self) -> None:
@@ -105,7 +99,7 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
                 self.post_message(Resize(size, size))
         elif size != self.drawn_at:
             self.drawn_at = size
-            self._fit_to(size)
+            self._set_classes(size)
             self.call_after_refresh(self._redraw_resized)
 
     def _redraw_resized(self) -> None:

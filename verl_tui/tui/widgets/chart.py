@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.geometry import Region, Size
@@ -34,14 +35,13 @@ READING = (
 """Keys that move the cursor."""
 
 
+@dataclass
 class MoveCursor(Message):
     """All parts of the screen are to show another step, the newest for None: charts, samples and
     logs are read at one.
     """
 
-    def __init__(self, step: int | None) -> None:
-        self.step = step
-        super().__init__()
+    step: int | None
 
 
 class Chart(RoleStyled, can_focus=True):
@@ -90,14 +90,13 @@ class Chart(RoleStyled, can_focus=True):
     _late = False
     """True while a slow drawing is left to a later frame."""
 
+    @dataclass
     class CursorMoved(Message):
         """The reader moved the cursor, or took it away."""
 
-        def __init__(self, chart: Chart, step: int | None) -> None:
-            super().__init__()
-            self.chart = chart
-            self.step = step
-            """Step that the cursor is at, None without a cursor."""
+        chart: Chart
+        step: int | None
+        """Step that the cursor is at, None without a cursor."""
 
     def __init__(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
@@ -69,12 +70,11 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
         act("G,end", "end(1)", "list.last", "last"),
     ]
 
+    @dataclass
     class Chosen(Message):
         """The user chose the entry that begins at a row."""
 
-        def __init__(self, index: int) -> None:
-            self.index = index
-            super().__init__()
+        index: int
 
     chosen: var[int | None] = var(None, init=False)
     """The row that the chosen entry begins at; None while none is."""
@@ -226,12 +226,11 @@ class Entries(Rows):
         act("enter", "open", "entries.open", "Open")
     ]
 
+    @dataclass
     class Opened(Message):
         """The user pressed enter on the chosen entry, or clicked it twice."""
 
-        def __init__(self, entry: int) -> None:
-            self.entry = entry
-            super().__init__()
+        entry: int
 
     def action_open(self) -> None:
         """Open the chosen entry, else the first; without entries leave the key to others."""

@@ -26,7 +26,7 @@ from verl_tui.sources.formats.console.prefixes import TimestampReader, parted
 from verl_tui.sources.formats.console.printed_tables import PrintedTables
 from verl_tui.sources.formats.console.samples import SampleReader
 from verl_tui.sources.formats.console.settings import SettingsReader
-from verl_tui.sources.formats.console.step_lines import STEP, StepLineReader, uncut
+from verl_tui.sources.formats.console.step_lines import StepLineReader, uncut
 from verl_tui.sources.formats.console.unknown import NOTE, UnknownTrainer
 from verl_tui.text import strip_ansi
 from verl_tui.words import counted
@@ -121,10 +121,12 @@ class ConsoleDecoder:
     # -- lines -------------------------------------------------------------------------------------
 
     def last(self, line: bytes, number: int) -> Iterable[MetricRow | Record] | None:
-        """Return the records of a line without an end; metrics may be cut."""
+        """Return the records of a line without an end; a step line only if it has all the keys of
+        one before, as far as there was any.
+        """
         line = strip_ansi(line)
         is_cut = b"{'" in line and not line.rstrip().endswith(b"}")
-        if is_cut or STEP.search(line) is not None:
+        if is_cut or not self._step_lines.is_whole(line):
             return None
         return self.decode(line, number)
 

@@ -88,6 +88,17 @@ class StepLineReader:
             known = self._learn(keys)
         return MetricRow(step, known, values)
 
+    def is_whole(self, line: bytes) -> bool:
+        """Return whether a line without an end may be read: a step line that has all the keys of
+        one before, as far as there was any, or none.
+        """
+        known = set(self._schemas.values())
+        found = STEP.search(line)
+        row = self.row(found, sure=False) if found is not None else None
+        if row is None:
+            return found is None
+        return not known or row.keys in known
+
     def _first(self, rest: bytes) -> bytes:
         """Return what belongs to the first of several step lines; keep what is behind it."""
         self.behind = b""

@@ -21,10 +21,5 @@ class NotesScreen(RowsScreen[None]):
 
 
 SCREEN = ScreenSpec(
-    "notes",
-    "B",
-    "notes.open",
-    "Notes about the run",
-    NotesScreen.opened,
-    short="Notes",
+    "notes", "B", "notes.open", "Notes about the run", NotesScreen.opened, short="Notes"
 )
