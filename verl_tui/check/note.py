@@ -105,7 +105,7 @@ def _summary(verdicts: Sequence[str | None]) -> Text:
     return Text(f"{len(verdicts)} runs: ") + Text(", ").join(parts)
 
 
-def _gate_lines(against: Described) -> Iterator[_NoteLine]:
+def gate_lines(against: Described) -> Iterator[_NoteLine]:
     """Yield the lines on a run compared with a baseline: a heading, then a line for each breach."""
     figures = against["figures"]
     breaches = [one for one in figures if one["breach"]]
@@ -161,7 +161,7 @@ def _run_lines(
 ) -> Iterator[_NoteLine]:
     """Yield what stands below the opening."""
     if "against" in described:
-        yield from _gate_lines(described["against"])
+        yield from gate_lines(described["against"])
     if described["state"] == State.NO_TRAINING.value:
         # what has no size is a directory, in which nothing was found either
         read = run.sources
