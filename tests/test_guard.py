@@ -325,21 +325,13 @@ def test_one_command_at_a_time_and_the_newest_best_next(tmp_path: Path) -> None:
     ]
 
 
-def test_with_bests_a_finding_is_reported_and_runs_nothing(tmp_path: Path) -> None:
+def test_with_bests_findings_and_archives_run_nothing(tmp_path: Path) -> None:
+    orders, start = Orders(command=("keep",), best=BestBy()), Started()
     path = write(tmp_path / "verl_logs.jsonl", BROKEN)
-    start = Started()
-    guard, events = watched(path, Orders(command=("keep",), best=BestBy()), start)
+    guard, events = watched(path, orders, start)
     assert kinds(events) == ["watching", "state", "tripped", "best"]
-    assert start.calls == []
     assert guard.tripped
-
-
-def test_a_best_of_an_archive_runs_nothing(tmp_path: Path) -> None:
-    path = rewards(tmp_path / "verl_logs.jsonl", [1.0, 2.0])
-    start = Started()
-    _, events = watched(
-        path, Orders(command=("keep",), best=BestBy()), start, NOW + 100_000
-    )
+    _, events = watched(rewards(path, [1.0, 2.0]), orders, start, NOW + 100_000)
     assert kinds(events) == ["watching", "state", "ended", "best"]
     assert start.calls == []
 

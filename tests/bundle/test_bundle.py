@@ -162,39 +162,23 @@ def test_on_a_terminal_it_asks_first(
     assert "[y/N]" in err.getvalue()
 
 
-def test_nothing_is_overwritten(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "out.zip"
-    out.write_bytes(b"mine")
-    assert main(["bundle", str(_log(tmp_path)), "-o", str(out), "--yes"]) == 73
-    assert "exists already" in capsys.readouterr().err
-    assert out.read_bytes() == b"mine"
-
-
 def test_what_cannot_be_done_gets_a_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    log = str(_log(tmp_path))
-    out = str(tmp_path / "out.zip")
+    log, out, there = str(_log(tmp_path)), str(tmp_path / "out.zip"), tmp_path / "x.zip"
+    there.write_bytes(b"mine")
     cases = [
-        (["bundle", log], 64, "name the file to make"),
-        (["bundle", log, "-o", str(tmp_path / "x.tar")], 64, "must end in .zip"),
-        (["bundle", "-", "-o", out], 64, "standard input is kept nowhere"),
-        (
-            ["bundle", str(tmp_path / "none"), "-o", out],
-            3,
-            "no run to gather evidence on",
-        ),
-        (
-            ["bundle", log, "-o", str(tmp_path / "no" / "x.zip")],
-            73,
-            "no such file or directory",
-        ),
+        ([log], 64, "name the file to make"),
+        ([log, "-o", str(tmp_path / "x.tar")], 64, "must end in .zip"),
+        (["-", "-o", out], 64, "standard input is kept nowhere"),
+        ([str(tmp_path / "none"), "-o", out], 3, "no run to gather evidence on"),
+        ([log, "-o", str(tmp_path / "no" / "x.zip")], 73, "no such file or directory"),
+        ([log, "-o", str(there), "--yes"], 73, "exists already"),
     ]
     for words, code, sentence in cases:
-        assert main(words) == code
+        assert main(["bundle", *words]) == code
         assert sentence in capsys.readouterr().err
+    assert there.read_bytes() == b"mine"
 
 
 CONTEXTS = [

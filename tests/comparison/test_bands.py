@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_compare_command import write
 
-from verl_tui.check.data import against_data, gate_code, gate_lines
+from verl_tui.check.data import against_data, gate_code
+from verl_tui.check.note import gate_lines
 from verl_tui.cli import main
 from verl_tui.comparison.bands import WIDTHS, Against, BaselineError, Held, Width, hold
 from verl_tui.health.guide_settings import load_guide
@@ -116,7 +117,7 @@ def test_any_values_give_data_and_lines(
     found = against_data(held(*seeds))
     json.dumps(found, allow_nan=False)
     assert gate_code(found) in (0, 1, 2, 3)
-    assert next(gate_lines(found))[0].startswith("against s1, s2")
+    assert next(gate_lines(found))[1].plain.startswith("against s1, s2")
 
 
 # -- the command -----------------------------------------------------------------------------------

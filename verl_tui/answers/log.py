@@ -87,13 +87,20 @@ def log_of(
     shown = [line.text for line in lines]
     if mask is not None:
         shown, answer = mask.lines(shown), mask.data(answer)
-    described = []
-    for line, text in zip(lines, shown, strict=True):
-        cut = text if full else text[:SHOWN]
-        one: dict[str, Any] = {"byte": line.start, "text": cut}
-        one |= {"length": len(text)} if len(cut) < len(text) else {}
-        described.append(one | ({"mark": True} if line.start == mark else {}))
+    described = [
+        _described(line.start, text, None if full else SHOWN, mark)
+        for line, text in zip(lines, shown, strict=True)
+    ]
     return {**answer, "lines": described}
+
+
+def _described(
+    start: int, text: str, most: int | None, mark: int | None
+) -> dict[str, Any]:
+    described: dict[str, Any] = {"byte": start, "text": text[:most]}
+    if len(described["text"]) < len(text):
+        described["length"] = len(text)
+    return described | ({"mark": True} if start == mark else {})
 
 
 def _path(reading: Reading, place: LogPlace) -> Path:

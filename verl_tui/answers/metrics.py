@@ -107,14 +107,16 @@ def points_of(
         "steps_estimated": has_estimated_steps(run),
         "total": total,
         "left_out": None if total is None else total - len(shown),
-        "points": [
-            {
-                "step": series.steps[at],
-                **value_fields(series.values[at], times),
-                "time": None if math.isnan(series.times[at]) else series.times[at],
-            }
-            for at in shown
-        ],
+        "points": [_point(series, at, times) for at in shown],
+    }
+
+
+def _point(series: Series, at: int, times: float) -> dict[str, Any]:
+    time = series.times[at]
+    return {
+        "step": series.steps[at],
+        **value_fields(series.values[at], times),
+        "time": None if math.isnan(time) else time,
     }
 
 

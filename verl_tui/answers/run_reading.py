@@ -180,18 +180,22 @@ def read_run(
     for batch in feed.update_writers(now) if alive else ():
         run.apply(batch, now)
     partial = [end for end in ends if end.start and str(end.path) in run.sources]
-    costs = {path: state.status.bytes_read for path, state in run.sources.items()}
-    costs |= {str(end.path): end.cost for end in partial}
     return Reading(
         run,
         _complete_from(partial),
         any(end.needs_beginning for end in partial),
         not partial,
-        spent + sum(costs.values()),
+        spent + _cost(run, partial),
         said,
         {str(end.path): end.start for end in partial},
         wanted,
     )
+
+
+def _cost(run: Run, partial: Sequence[EndSource]) -> int:
+    """Return the bytes read of all sources."""
+    costs = {path: state.status.bytes_read for path, state in run.sources.items()}
+    return sum((costs | {str(end.path): end.cost for end in partial}).values())
 
 
 def _complete_from(ends: Sequence[EndSource]) -> int | None:
@@ -207,16 +211,19 @@ def _meant(known: Sequence[str], name: str | None, said: Sequence[str]) -> str:
     """Return the run that is asked for by its name or a part of it, else the only one."""
     meant: Sequence[str] = known
     if name is not None:
-        in_part = [one for one in known if name in one]
-        meant = [name] if name in known else in_part
-    elif not known:
-        raise NothingError("; ".join(said) or "no run found")
+        meant = [name] if name in known else [one for one in known if name in one]
     if len(meant) == 1:
         return meant[0]
-    shown = [one_line(one, 80) for one in (meant or known)[:_NAMED]]
-    left = len(meant or known) - _NAMED
-    listed = ", ".join([*shown, *[f"and {left} more"] * (left > 0)]) or "there is none"
-    if name is None:
-        raise RunError(f"{len(known)} runs: {listed}; name one with --run")
-    words = "in the names of several runs" if meant else "none of the runs"
-    raise RunError(f"--run {one_line(name)}: {words}: {listed}")
+    listed = _listed(meant or known)
+    if name is not None:
+        words = ("none of the runs", "in the names of several runs")[bool(meant)]
+        raise RunError(f"--run {one_line(name)}: {words}: {listed}")
+    if not known:
+        raise NothingError("; ".join(said) or "no run found")
+    raise RunError(f"{len(known)} runs: {listed}; name one with --run")
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = [one_line(one, 80) for one in names[:_NAMED]]
+    more = [f"and {len(names) - _NAMED} more"] if len(names) > _NAMED else []
+    return ", ".join([*shown, *more]) or "there is none"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.answers.run_reading import NothingError
 from verl_tui.on_demand.samples import StepSamples
+from verl_tui.plain_data import plain
 from verl_tui.records import Sample
 from verl_tui.sources.files.paths import why
 from verl_tui.text import one_line
@@ -53,19 +54,9 @@ def samples_of(
     samples = reading.run.samples
     known = _places(reading, validation, newest=around is None)
     if not known:
-        if reading.searched is not None and (reading.whole or not samples.places):
-            kind = {None: "", True: "validation ", False: "training "}[validation]
-            of, where = one_line(reading.run.name), reading.searched
-            raise NothingError(f"{of} has no {kind}samples{where}")
+        _refuse(reading, validation)
         return None
-    places = known[::-1]
-    if around is not None:
-        places = [
-            min(
-                known,
-                key=lambda one: (abs(one.step - around), -one.step, one.validation),
-            )
-        ]
+    places = known[::-1] if around is None else [_nearest(known, around)]
     chosen = _chosen(samples, places, count, order)
     newest = chosen[-1][0] if chosen else _opened(samples, places[0])
     fewer = order == "last" and len(chosen) < count
@@ -82,6 +73,20 @@ def samples_of(
         "left_out": len(newest) - shown,
         "samples": [_described(one, index, full=full) for one, index in chosen],
     }
+
+
+def _refuse(reading: Reading, validation: bool | None) -> None:
+    """Raise NothingError if enough was read to be sure that there are no samples."""
+    where = reading.searched
+    if where is not None and (reading.whole or not reading.run.samples.places):
+        kind = {None: "", True: "validation ", False: "training "}[validation]
+        raise NothingError(f"{one_line(reading.run.name)} has no {kind}samples{where}")
+
+
+def _nearest(places: Sequence[Place], step: int) -> Place:
+    return min(
+        places, key=lambda one: (abs(one.step - step), -one.step, one.validation)
+    )
 
 
 def _chosen(
@@ -142,9 +147,7 @@ def _described(step: StepSamples, index: int, *, full: bool) -> dict[str, Any]:
     if not isinstance(sample, Sample):
         return {**at, "unreadable": True}
     most = None if full else SHOWN
-    score = sample.score
-    finite = score is not None and math.isfinite(score)
-    described: dict[str, Any] = {**at, "score": score if finite else None}
+    described: dict[str, Any] = {**at, "score": plain(sample.score)}
     for name in _TEXTS:
         text = getattr(sample, name)
         described[name] = None if text is None else text[:most]
@@ -152,8 +155,7 @@ def _described(step: StepSamples, index: int, *, full: bool) -> dict[str, Any]:
     extras = {
         name: value[:most] if isinstance(value, str) else value
         for name, value in sample.extras.items()
-        if isinstance(value, str | int)
-        or (isinstance(value, float) and math.isfinite(value))
+        if isinstance(value, str | int | float) and plain(value) is not None
     }
     return {**described, "extras": extras}
 

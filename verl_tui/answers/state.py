@@ -44,7 +44,7 @@ def state_of(reading: Reading, guide: Guide, now: float) -> dict[str, Any] | Non
         "step": step,
         "total_steps": total,
         "steps_estimated": has_estimated_steps(run),
-        "progress": min(1.0, step / total) if step is not None and total else None,
+        "progress": _progress(step, total),
         "remaining_s": known["remaining_s"],
         "last_record_age_s": known["last_record_age_s"],
         "last_record_by": known["last_record_by"],
@@ -53,6 +53,10 @@ def state_of(reading: Reading, guide: Guide, now: float) -> dict[str, Any] | Non
         "findings": len(findings) if reading.whole else None,
         "phase": known["phase"] if reading.whole or not staged else None,
     }
+
+
+def _progress(step: int | None, total: int | None) -> float | None:
+    return min(1.0, step / total) if step is not None and total else None
 
 
 def state_line(found: Mapping[str, Any]) -> str:
@@ -69,12 +73,15 @@ def state_line(found: Mapping[str, Any]) -> str:
     if found["last_record_age_s"] is not None:
         ago = age(found["last_record_age_s"])
         parts.append(f"last record {'just now' if ago == 'now' else f'{ago} ago'}")
-    worst = f" ({found['finding']})" if found["finding"] else ""
-    judged = f"{found['verdict'] or 'no verdict yet'}{worst}"
-    if found["read"] == "end":
-        judged = "not judged (only the end was read: --whole)"
-    parts += filter(None, (judged, found["phase"]))
+    parts += filter(None, (_judged(found), found["phase"]))
     return f"{one_line(found['run'])}: {', '.join(parts)}"
+
+
+def _judged(found: Mapping[str, Any]) -> str:
+    if found["read"] == "end":
+        return "not judged (only the end was read: --whole)"
+    worst = f" ({found['finding']})" if found["finding"] else ""
+    return f"{found['verdict'] or 'no verdict yet'}{worst}"
 
 
 def findings_of(

@@ -196,25 +196,29 @@ def _summary(of: _Evidence) -> str:
     """Return the verdict, versions, the first finding and the last error as Markdown."""
     (run,) = of.checked["runs"]
     here = versions.installed()
-    stated = (one[:2] for one in of.stated if one.package in _NAMED)
-    formats = Counter(one["program"] or one["format"] for one in run["sources"])
-    sources = ", ".join(f"{count} × {name}" for name, count in formats.items())
-    unreadable = sum(one["unreadable"] for one in run["sources"])
+    stated = (" ".join(one[:2]) for one in of.stated if one.package in _NAMED)
     parts = [
         f"### Training run\n{fenced(chr(10).join(of.note.splitlines()[:_OPENING]))}",
-        f"- versions that the run states: {', '.join(map(' '.join, stated)) or 'none'}",
+        f"- versions that the run states: {', '.join(stated) or 'none'}",
         f"- seen by: verl-tui {here['verl-tui']}, Python {here['python']}, {here['platform']}",
-        f"- sources: {sources}; unreadable lines: {unreadable}",
+        f"- sources: {_formats(run['sources'])}",
     ]
     for first in run["findings"][:1]:
         words = f"{first['severity']} {first['id']}: {first['message']}"
         finding = fenced("\n".join((words, *first["evidence"])))
         parts.append(f"\n**First finding**\n\n{finding}")
-    errors = [end.tracebacks[-1] for end in of.logs.values() if end.tracebacks]
-    for error in errors[:1]:
+    error = next((end.tracebacks[-1] for end in of.logs.values() if end.tracebacks), "")
+    if error:
         last = fenced("\n".join(error.splitlines()[-_ERROR_LINES:]))
         parts.append(f"\n**Last error**\n\n{last}")
     return "\n".join(parts) + "\n"
+
+
+def _formats(sources: Sequence[Mapping[str, Any]]) -> str:
+    counts = Counter(one["program"] or one["format"] for one in sources)
+    unreadable = sum(one["unreadable"] for one in sources)
+    words = ", ".join(f"{count} × {name}" for name, count in counts.items())
+    return f"{words}; unreadable lines: {unreadable}"
 
 
 def _log_pieces(of: _Evidence) -> Iterator[BundledFile]:

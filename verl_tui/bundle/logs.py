@@ -180,7 +180,8 @@ def without_samples(lines: Sequence[str]) -> list[str]:
     reward managers, TRL's tables of completions, and long texts in lines of JSON. Samples that a
     training prints in another way stay.
     """
-    return [_json_without(line) for line in _without_printed(lines[_cut_off(lines) :])]
+    printed = _without_blocks(_without_tables(lines[_cut_off(lines) :]))
+    return list(map(_json_without, printed))
 
 
 def _cut_off(lines: Sequence[str]) -> int:
@@ -193,25 +194,29 @@ def _cut_off(lines: Sequence[str]) -> int:
     return 0
 
 
-def _without_printed(lines: Iterable[str]) -> Iterator[str]:
-    """Yield lines without tables, and without those from a prompt to its score, of one process."""
+def _without_tables(lines: Iterable[str]) -> Iterator[str]:
+    inside = False
+    for line in lines:
+        inside = inside and line[:1] in ("│", "├", "╰")
+        if not inside:
+            inside = _TABLE.match(line) is not None
+            yield LEFT_OUT if inside else line
+
+
+def _without_blocks(lines: Iterable[str]) -> Iterator[str]:
+    """Yield lines without those from a prompt to its score, of one process."""
     of: str | None = None
     """The prefix of the open sample's process, None outside of one."""
-    table, count = False, 0
+    count = 0
     for line in lines:
         count += 1
-        table = table and line[:1] in ("│", "├", "╰")
-        if table:
-            continue
-        field = _FIELD.match(line)
-        table = _TABLE.match(line) is not None
-        if table or (field and of is None):
-            yield LEFT_OUT
-        if field:
+        if field := _FIELD.match(line):
+            yield from () if of is not None else (LEFT_OUT,)
             of, count = None if field["name"] == "score" else field["prefix"], 0
-        elif _NEXT_STEP.match(line) or count > _LONGEST:
+            continue
+        if _NEXT_STEP.match(line) or count > _LONGEST:
             of = None
-        if not (table or field or (of is not None and line.startswith(of))):
+        if of is None or not line.startswith(of):
             yield line
 
 

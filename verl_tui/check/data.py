@@ -143,7 +143,7 @@ def run_data(
         by: The metric that the best checkpoint is chosen by.
         wanted: The user's targets.
     """
-    left, quiet = remaining(run, now), silence(run, now)
+    left = remaining(run, now)
     current = state(run, now)
     described = {
         "name": run.name,
@@ -153,8 +153,7 @@ def run_data(
         "state": current.value,
         "step": run.step,
         "total_steps": run.total_steps,
-        "last_record_age_s": None if quiet is None else round(quiet, 3),
-        "last_record_by": None if quiet is None else _DATED_BY[run.dated_by_file],
+        **_age(run, now),
         "indicators": _indicators(run),
         "findings": [finding.as_data() for finding in verdict.findings],
         "not_judged": [
@@ -172,7 +171,13 @@ def run_data(
     return {**described, **judgement(described, run, guide)}
 
 
-_DATED_BY = ("record", "file")
+def _age(run: Run, now: float) -> dict[str, Any]:
+    quiet = silence(run, now)
+    by = "file" if run.dated_by_file else "record"
+    return {
+        "last_record_age_s": None if quiet is None else round(quiet, 3),
+        "last_record_by": None if quiet is None else by,
+    }
 
 
 def _episode(episode: Episode) -> dict[str, Any]:

@@ -105,20 +105,11 @@ def _summary(verdicts: Sequence[str | None]) -> Text:
     return Text(f"{len(verdicts)} runs: ") + Text(", ").join(parts)
 
 
-def _gate_lines(against: Described) -> Iterator[_NoteLine]:
+def gate_lines(against: Described) -> Iterator[_NoteLine]:
     """Yield the lines on a run compared with a baseline: a heading, then a line for each breach."""
     figures = against["figures"]
-    names = [one_line(name) for name in against["baseline"]]
-    if len(names) > _NAMED:
-        names[_NAMED:] = [f"{len(names) - _NAMED} more"]
-    step = "" if against["step"] is None else f" at step {against['step']}"
     breaches = [one for one in figures if one["breach"]]
-    said = f"{len(breaches)} of {len(figures)} figures outside their bands"
-    if gate_code(against) == NOTHING_READABLE:
-        said = "there is no figure that both have"
-    elif not breaches:
-        said = "within all bands"
-    yield 2, Text(f"against {', '.join(names)}{step}: {said}")
+    yield 2, Text(_gate_heading(against, len(breaches)))
     for one in breaches:
         style = STYLES["critical" if one["breach"] == "worse" else "warning"]
         yield 4, Text(_breach(one), style)
@@ -136,6 +127,19 @@ def _gate_lines(against: Described) -> Iterator[_NoteLine]:
     for reason, labels in reasons.items():
         why = one_line(reason, 1000)
         yield 4, Text(f"not compared: {', '.join(labels)} ({why})")
+
+
+def _gate_heading(against: Described, breaches: int) -> str:
+    names = [one_line(name) for name in against["baseline"]]
+    if len(names) > _NAMED:
+        names[_NAMED:] = [f"{len(names) - _NAMED} more"]
+    step = "" if against["step"] is None else f" at step {against['step']}"
+    said = f"{breaches} of {len(against['figures'])} figures outside their bands"
+    if gate_code(against) == NOTHING_READABLE:
+        said = "there is no figure that both have"
+    elif not breaches:
+        said = "within all bands"
+    return f"against {', '.join(names)}{step}: {said}"
 
 
 def _band(one: Mapping[str, Any]) -> str:
@@ -157,7 +161,7 @@ def _run_lines(
 ) -> Iterator[_NoteLine]:
     """Yield what stands below the opening."""
     if "against" in described:
-        yield from _gate_lines(described["against"])
+        yield from gate_lines(described["against"])
     if described["state"] == State.NO_TRAINING.value:
         # what has no size is a directory, in which nothing was found either
         read = run.sources

@@ -141,22 +141,20 @@ def _limited(options: argparse.Namespace) -> Config:
 
     config = configuration(options)
     known = {rule.id for rule in load_guide(config.guide).rules}
-    for id in options.on or ():
-        if id not in known:
-            near = difflib.get_close_matches(id, known, 3, 0.3) or sorted(known)
-            raise CommandError(
-                f"--on {id}: no such finding; did you mean {', '.join(near)}?"
-            )
+    for id in {*(options.on or ())} - known:
+        near = difflib.get_close_matches(id, known, 3, 0.3) or sorted(known)
+        raise CommandError(
+            f"--on {id}: no such finding; did you mean {', '.join(near)}?"
+        )
     rules = {name: dict(rule) for name, rule in config.guide.get("rules", {}).items()}
     thresholds = {
         "circuit-breaker-kl": options.kl,
         "circuit-breaker-reward": options.reward_drop,
     }
     for name, threshold in thresholds.items():
-        limits = {"threshold": threshold, "count": options.count}
-        given = {field: value for field, value in limits.items() if value is not None}
-        if given:
-            rules[name] = rules.get(name, {}) | given
+        for field, value in (("threshold", threshold), ("count", options.count)):
+            if value is not None:
+                rules.setdefault(name, {})[field] = value
     return replace(config, guide={**config.guide, "rules": rules}) if rules else config
 
 

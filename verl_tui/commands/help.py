@@ -70,11 +70,7 @@ def manual(words: Sequence[str], program: CommandParser, config: Config) -> str:
         return command.format_help()
     name = " ".join(words)
     if name in TOPICS:
-        from verl_tui.pages import as_text
-
-        pager = _pager()
-        styled = colour() and (not pager or _is_less(pager))
-        return as_text(TOPICS[name][1](config), _width(), styled=styled)
+        return _topic(TOPICS[name][1](config))
     if name in finding_ids():
         from verl_tui.exporters.guide.as_text import describe
         from verl_tui.health.guide_settings import load_guide
@@ -86,6 +82,14 @@ def manual(words: Sequence[str], program: CommandParser, config: Config) -> str:
     near = " or ".join(get_close_matches(name, known, 3, 0.5))
     meant = f"did you mean {near}?" if near else f"the topics are {', '.join(TOPICS)}"
     raise CommandError(f"help {name}: there is no such topic; {meant}")
+
+
+def _topic(markdown: str) -> str:
+    from verl_tui.pages import as_text
+
+    pager = _pager()
+    styled = colour() and (not pager or _is_less(pager))
+    return as_text(markdown, _width(), styled=styled)
 
 
 def _topics(program: CommandParser) -> str:

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import replace
 from itertools import chain
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,19 +42,13 @@ class RecordedRun:
 
     def __init__(self, name: str, batches: Sequence[Batch]) -> None:
         run = Run(name)
-        by_source: dict[str, list[Batch]] = {}
+        by_source: dict[str, list[Batch]] = defaultdict(list)
         for batch in batches:
             run.apply(batch, 0.0)
-            by_source.setdefault(batch.status.path, []).append(batch)
+            by_source[batch.status.path].append(batch)
         usual = pace(run)
         self._usual = min(usual.seconds, _LONGEST) if usual else 1.0
-        records = chain.from_iterable(batch.records for batch in batches)
-        last = run.step or max(
-            (getattr(one, "step", None) or 0 for one in records), default=0
-        )
-        end = run.modified or 0.0
-        paced = Clock("", (0, last), (end - last * self._usual, end), estimated=True)
-        self._clock = next(iter(clocks(run)), paced)
+        self._clock = next(iter(clocks(run)), None) or self._paced(run, batches)
         self.estimated = self._clock.estimated
         """True if the times of the steps are estimated."""
         self.pace: str | None = None
@@ -68,10 +63,21 @@ class RecordedRun:
         """Moments at which the run reached further steps."""
         self.steps = list(marks.values())
         """These steps."""
-        dated = np.concatenate([[], *(one.moments for one in self.sources)])
+        dated = np.concatenate([[], *map(attrgetter("moments"), self.sources)])
         dated = dated[np.isfinite(dated)]
         self.span = (dated.min(), dated.max()) if len(dated) else None
         """First and last moment of the run, None without steps."""
+
+    def _paced(self, run: Run, batches: Iterable[Batch]) -> Clock:
+        """Return the times of steps that took as long as usual, counted back from the last change
+        of a file.
+        """
+        records = chain.from_iterable(batch.records for batch in batches)
+        steps = (getattr(one, "step", None) or 0 for one in records)
+        last = run.step or max(steps, default=0)
+        end = run.modified or 0.0
+        times = (end - last * self._usual, end)
+        return Clock("", (0, last), times, estimated=True)
 
     def _at(self, steps: Any) -> Any:
         """Return the times of an array of steps, nan if unknown."""
@@ -123,18 +129,25 @@ class Recording:
             by_run[batch.run].append(batch)
         self.runs = {name: RecordedRun(name, own) for name, own in by_run.items()}
         """Runs by name, in the order found."""
-        going = [one for one in self.runs.values() if one.moments]
+        going = [*filter(attrgetter("moments"), self.runs.values())]
         self.together = _at_once(going)
         """True if runs are replayed at their true times, else all start at once."""
-        spans = [one.span for one in going if one.span is not None]
+        begin, end = self._set_times(going)
+        self._sources = [
+            *chain.from_iterable(map(attrgetter("sources"), self.runs.values()))
+        ]
+        self.start = min((recorded.moments[0] for recorded in going), default=begin)
+        lasts = (one.moments[-1] for one in self._sources if len(one.moments))
+        self.end = max(lasts, default=end)
+
+    def _set_times(self, going: Sequence[RecordedRun]) -> tuple[float, float]:
+        """Set the moments of all records; return the latest beginning and end of a run."""
+        spans = [*filter(None, map(attrgetter("span"), going))]
         begin, end = map(max, zip(*spans, strict=True)) if spans else (0.0, 0.0)
         for recorded in self.runs.values():
             span = recorded.span or (begin, end)
             recorded.set_times(span, 0.0 if self.together else begin - span[0])
-        self._sources = [one for run in self.runs.values() for one in run.sources]
-        self.start = min((recorded.moments[0] for recorded in going), default=begin)
-        lasts = [one.moments[-1] for one in self._sources if len(one.moments)]
-        self.end = max(lasts, default=end)
+        return begin, end
 
     @classmethod
     def read(

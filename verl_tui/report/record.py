@@ -9,6 +9,7 @@ from verl_tui.check.data import report as check_report
 from verl_tui.check.note import FOLDED, finding_lines, source_lines
 from verl_tui.check.opening import no_verdict, opening
 from verl_tui.comparison.compare import Comparison, compare
+from verl_tui.patterns import pattern
 from verl_tui.report.reported_samples import excerpts_of
 from verl_tui.report.run_charts import COLOURED, ChartMaker, drawn_runs
 from verl_tui.runs.views.checkpoints import best
@@ -16,7 +17,9 @@ from verl_tui.text import one_line
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from rich.text import Text
 
     from verl_tui.monitor import Monitor
     from verl_tui.report.reported_samples import ReportedSamples
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
     from verl_tui.runs.views.checkpoints import Best
 
+_BESTS = ("reward", "validation")
+_NOTED = pattern(r"^(?:- |read )")
 MOST_DETAILED = 20
 """Runs whose findings are written out: the worst of many."""
 _ORDER = ("critical", "warning", "healthy", "no warning", None)
@@ -60,7 +65,7 @@ class ReportedRun(NamedTuple):
     """Lines on its findings as `check` writes them, each with its indentation; none where they are
     not written out.
     """
-    read: tuple[str, ...]
+    read: tuple[tuple[int, str], ...]
     """The same on the files read."""
 
 
@@ -99,27 +104,21 @@ def make_report(
     drawn = drawn_runs(runs, _finals(comparison))
     described = {one["name"]: one for one in check_report(monitor, now)["runs"]}
     worst = sorted(runs, key=lambda run: _ORDER.index(described[run.name]["verdict"]))
-    detailed = {run.name for run in worst[:MOST_DETAILED]}
-    bests = ((best(run, metric) for metric in ("reward", "validation")) for run in runs)
+    detailed = worst[:MOST_DETAILED]
     reported = [
         ReportedRun(
             name=run.name,
             place=drawn.place(run),
             condition=_condition(described[run.name], run, now),
             described=described[run.name],
-            bests=tuple(one for one in found if one is not None),
+            bests=tuple(filter(None, (best(run, metric) for metric in _BESTS))),
             excerpts=excerpts_of(run) if run in drawn.coloured else None,
-            findings=tuple(
-                (indent, text.plain.removeprefix("- ").replace(FOLDED, ""))
-                for indent, text in finding_lines(described[run.name])
-                if run.name in detailed
-            ),
-            read=tuple(
-                text.plain.removeprefix("read ")
-                for _, text in source_lines(described[run.name]["sources"], run)
-            ),
+            findings=_lines(finding_lines(described[run.name]))
+            if run in detailed
+            else (),
+            read=_lines(source_lines(described[run.name]["sources"], run)),
         )
-        for run, found in zip(runs, bests, strict=True)
+        for run in runs
     ]
     return Report(
         title=_title(runs),
@@ -129,6 +128,14 @@ def make_report(
         drawn=drawn,
         left_out=(*_without_training(monitor, runs), *_left_out(reported, drawn)),
         origin=origin,
+    )
+
+
+def _lines(noted: Iterable[tuple[int, Text]]) -> tuple[tuple[int, str], ...]:
+    """Return lines of `check` without what only it needs."""
+    return tuple(
+        (indent, _NOTED.sub("", text.plain).replace(FOLDED, ""))
+        for indent, text in noted
     )
 
 

@@ -6,6 +6,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.comparison.outcomes import weighty
+from verl_tui.health.finding import Verdict
 from verl_tui.indicators import INDICATORS
 from verl_tui.rendering.charts.plan import ChartLook, plan_charts, single_metric
 from verl_tui.rendering.charts.planned_data import chart_data, counterpart
@@ -162,18 +163,18 @@ class ChartMaker:
             if family == "loss":
                 losses = filter(None, (run.loss_alone for run in self._runs.all))
                 yield from self._of_keys(family, losses, 1)
-        verdicts = self._monitor.verdicts
-        primary = chain.from_iterable(
-            weighty(verdicts[run.name].primary)
-            for run in self._runs.coloured
-            if run.name in verdicts
-        )
-        named = filter(None, (finding.key for finding in primary))
-        yield from self._of_keys(OF_FINDINGS, named, _MOST_OF_FINDINGS)
+        yield from self._of_keys(OF_FINDINGS, self._named(), _MOST_OF_FINDINGS)
         if not self._drawn:
             own = [plan.key for plan in self._plans]
             own += chain.from_iterable(run.keys for run in self._runs.coloured)
             yield from self._of_keys(OTHERS, own, _MOST_OTHERS)
+
+    def _named(self) -> Iterator[str]:
+        """Yield the metrics that warnings and worse are about."""
+        for run in self._runs.coloured:
+            verdict = self._monitor.verdicts.get(run.name, Verdict())
+            for finding in weighty(verdict.primary):
+                yield from () if finding.key is None else (finding.key,)
 
     def _of_keys(
         self, family: str, keys: Iterable[str], most: int
@@ -217,15 +218,8 @@ class ChartMaker:
             by_key.setdefault(data.key, []).append(run.name)
         self._drawn.update(by_key)
         without = [run.name for run, key in named if key is None]
-        said = {
-            "not logged by": without,
-            "counted in another way, so not drawn:": otherwise,
-        }
-        notes = (
-            _keys_in_words(by_key),
-            *(f"joined points: {one_line(key)}" for key in planned.points),
-            *(f"{words} {_named(runs)}" for words, runs in said.items() if runs),
-        )
+        beside = (f"joined points: {one_line(key)}" for key in planned.points)
+        notes = (_keys_in_words(by_key), *beside, *_lacking(without, otherwise))
         words = (planned.label, planned.unit, planned.indicator)
         yield ReportChart(family, *words, tuple(curves), notes, self._alone)
 
@@ -237,6 +231,13 @@ class ChartMaker:
             return single._replace(spread=None)
         named = (one for one in self._plans if indicator in (None, one.indicator))
         return next((one for one in named if one.key == key), single)
+
+
+def _lacking(without: Sequence[str], otherwise: Sequence[str]) -> Iterator[str]:
+    if without:
+        yield f"not logged by {_named(without)}"
+    if otherwise:
+        yield f"counted in another way, so not drawn: {_named(otherwise)}"
 
 
 def _keys_in_words(by_key: Mapping[str, Sequence[str]]) -> str:

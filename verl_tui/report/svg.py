@@ -217,21 +217,13 @@ def _signs(drawing: ChartDrawing) -> Iterator[str]:
     picture, scale = drawing.picture, drawing.scale
     last = picture.window.columns - 1
     for mark in picture.marks:
-        if mark.role == "target" and mark.value is not None:
-            if not scale.beyond(mark.value):
-                y = _y(scale.fraction(mark.value))
-                yield _path("target", f"M{_LEFT} {y:.1f}H{_RIGHT}")
-        elif mark.column is not None and 0 <= mark.column <= last:
-            yield _path("restart", f"M{_x(mark.column / last):.1f} {_TOP}V{_BOTTOM}")
-    for event in drawing.data.marks:
-        share = picture.window.column(event.step) / last
-        x = f"{_x(share):.1f}"
-        if not 0 <= share <= 1 or event.role == "restart":
-            continue
-        if event.role == "checkpoint":
-            yield _path("mark checkpoint", f"M{x} {_BOTTOM - 4}l3 4-3 4-3-4z")
-        else:
-            yield _path(f"mark {event.style}", f"M{x} {_BOTTOM - 9}l5 9h-10z")
+        if mark.role == "target" and not scale.beyond(mark.value or 0.0):
+            y = _y(scale.fraction(mark.value or 0.0))
+            yield _path("target", f"M{_LEFT} {y:.1f}H{_RIGHT}")
+        elif mark.column in range(last + 1):
+            x = _x((mark.column or 0) / last)
+            yield _path("restart", f"M{x:.1f} {_TOP}V{_BOTTOM}")
+    yield from _marks(drawing)
     if picture.best is not None:
         column, value = picture.best
         y = _y(scale.fraction(value)) - 3
@@ -242,23 +234,36 @@ def _signs(drawing: ChartDrawing) -> Iterator[str]:
         yield _text(_x(share), _BOTTOM - 3, "✗", kind="odd")
 
 
+def _marks(drawing: ChartDrawing) -> Iterator[str]:
+    """Yield what stands on the x axis: checkpoints, and where findings begin."""
+    window = drawing.picture.window
+    for event in drawing.data.marks:
+        share = window.column(event.step) / (window.columns - 1)
+        if 0 <= share <= 1 and event.role != "restart":
+            kind, way = _MARKS.get(event.role, (event.style, f"{_BOTTOM - 9}l5 9h-10z"))
+            yield _path(f"mark {kind}", f"M{_x(share):.1f} {way}")
+
+
+_MARKS = {"checkpoint": ("checkpoint", f"{_BOTTOM - 4}l3 4-3 4-3-4z")}
+"""Roles of marks that have a form of their own: class and path; others are triangles."""
+
+
 def _letters(drawing: ChartDrawing) -> Iterator[str]:
-    """Yield the letters of the runs at the ends of their curves, each at the nearest place apart
-    from the others.
-    """
+    """Yield the letters of the runs at the ends of their curves."""
     last = drawing.picture.window.columns - 1
     placed: list[tuple[float, float]] = []
     for one in reversed(drawing.picture.lines):
-        if one.end is None or not one.sign or one.role == OTHER_RUN:
-            continue
-        x = _x(one.end[0] / last) + 6
-        y = _y(one.scale.fraction(one.end[1])) + 4
-        taken = [b for a, b in placed if abs(a - x) < _LETTER]
-        shifts = (way * at * _LETTER for at in range(len(taken) + 2) for way in (1, -1))
-        free = (
-            y + shift
-            for shift in shifts
-            if all(abs(y + shift - other) >= _LETTER for other in taken)
-        )
-        placed.append((x, next((at for at in free if _TOP <= at <= _BOTTOM + 4), y)))
-        yield _text(*placed[-1], one.sign, "start", f"end {one.role}")
+        if one.end is not None and one.sign and one.role != OTHER_RUN:
+            x = _x(one.end[0] / last) + 6
+            y = _y(one.scale.fraction(one.end[1])) + 4
+            near = [other for at, other in placed if abs(at - x) < _LETTER]
+            placed.append((x, _beside(y, near)))
+            yield _text(*placed[-1], one.sign, "start", f"end {one.role}")
+
+
+def _beside(y: float, taken: Sequence[float]) -> float:
+    """Return the nearest place apart from those that are taken."""
+    shifts = [way * at * _LETTER for at in range(len(taken) + 2) for way in (1, -1)]
+    places = (y + shift for shift in shifts if _TOP <= y + shift <= _BOTTOM + 4)
+    apart = (at for at in places if all(abs(at - one) >= _LETTER for one in taken))
+    return next(apart, y)
