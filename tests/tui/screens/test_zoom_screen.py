@@ -151,9 +151,7 @@ async def test_any_metric_can_be_the_second(log: Path) -> None:
         await press(pilot, "a", Typed("not there"), "enter", "escape")
         assert right(app) == ["policy loss"]
         await press(pilot, "a", "enter")
-        assert right(app) == ["policy KL"], (
-            "what goes with the reward comes first"
-        )
+        assert right(app) == ["policy KL"], "what goes with the reward comes first"
         await press(pilot, "0")
         assert right(app) == []
         # It is taken once, however often enter is heard.
