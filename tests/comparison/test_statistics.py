@@ -69,6 +69,12 @@ def test_deviations(values: list[float]) -> None:
         assert spread == 0
 
 
+def test_numbers_of_any_size_have_a_mean_and_an_error() -> None:
+    found = of_one_run([1.7e308, *[-3e307] * 29])
+    assert found is not None
+    assert found.error > 0
+
+
 def walk(rng: random.Random, count: int, alike: float) -> list[float]:
     """Return noise in which each value keeps a share of the one before."""
     value, found = 0.0, []

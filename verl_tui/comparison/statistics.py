@@ -71,8 +71,9 @@ def of_one_run(values: Sequence[float]) -> Spread | None:
         return None
     if not spread or not math.isfinite(spread):
         return Spread(centre, spread, count - 1)
-    scaled = (np.array(values) - centre) / spread
-    alike = float(scaled[1:] @ scaled[:-1] / (scaled @ scaled))
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = (np.array(values) - centre) / spread
+        alike = float(scaled[1:] @ scaled[:-1] / (scaled @ scaled))
     alike = clamp(alike + (1 + 3 * alike) / count, 0.0, 1.0)
     effective = max(2.0, count * (1 - alike) / (1 + alike))
     return Spread(centre, spread / math.sqrt(effective), effective - 1)
