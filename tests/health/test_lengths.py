@@ -119,3 +119,13 @@ def test_a_run_of_few_points_or_without_scores_is_not_judged() -> None:
         reason(judged({REWARD: FALLS}), "length-collapse")
         == "the log has no response length"
     )
+
+
+def test_an_explosion_is_told_where_no_share_of_cut_responses_is_logged() -> None:
+    columns = {
+        "response_length/mean": [*[300.0] * 100, *[300 + 6.5 * i for i in range(100)]],
+        "critic/score/mean": [*[0.6] * 100, *[0.6 - 0.004 * i for i in range(100)]],
+    }
+    run = planted(columns, VERL, {"data.max_response_length": 1024})
+    (one,) = [one for one in judge(run).findings if one.id == "length-explosion"]
+    assert "of 1,024 tokens" in one.message

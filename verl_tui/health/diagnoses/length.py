@@ -158,14 +158,17 @@ def _find_explosion(blocks: Blocks, of: InBlocks) -> Shown:
         start = int(np.searchsorted(blocks.last, since))
         first, last = int(blocks.last[start]), int(blocks.last[at])
         begun, now = blocks.known[:, start].tolist(), blocks.known[:, at].tolist()
-        way = f", truncated share from {number(begun[2])} to {number(now[2])}"
+        shares = ""
+        if of.keys[2]:
+            way = f"{number(begun[2])} to {number(now[2])}"
+            shares = f", truncated share from {way}"
         known = zip(of.keys, begun, now, strict=True)
         return Told(
             {
                 "begun": begun[0],
                 "now": now[0],
                 "limit": f" of {number(limit)}" if of.of else "",
-                "shares": way if of.keys[2] else "",
+                "shares": shares,
                 "best": float(np.fmax.reduce(reward[start : at + 1])),
                 "reward": now[1],
             },

@@ -177,10 +177,10 @@ def one_phase(context: RuleContext, rule: Rule) -> Told | str | None:
     if not long or found.whole < rule.floor:
         return None
     part = long[-1]  # of phases within each other the innermost
-    each = f", {number(part.each)} s in each of {part.times} steps"
-    rare = each if part.times < count else ""
+    is_rare = part.times < count
+    each = f", {number(part.each)} s in each of {part.times} steps" if is_rare else ""
     return Told(
-        {**part._asdict(), "whole": found.whole, "rare": rare},
+        {**part._asdict(), "whole": found.whole, "rare": each},
         [
             f"{one.key}: {number(one.seconds)} s, {one.share:.0%} "
             f"(mean of steps {found.steps[0]}–{found.steps[-1]})"
