@@ -6,6 +6,7 @@ these become visible symbols, so that no other code has to handle them.
 
 from __future__ import annotations
 
+from os import fsencode
 from shlex import quote
 from typing import TYPE_CHECKING
 
@@ -125,9 +126,24 @@ def fenced(text: str) -> str:
 
 def shell_words(words: Iterable[str]) -> str:
     """Return words for a command line. Whoever pastes them is not to paste what a terminal obeys,
-    or what hides or reorders others: such characters are replaced.
+    or what hides or reorders others: bash and zsh read such characters as numbers between `$'` and
+    `'`.
     """
-    return " ".join(quote(safe(word).replace("\n", "␊")) for word in words)
+    return " ".join(
+        quote(word) if word.isprintable() else _escaped(word) for word in words
+    )
+
+
+def _escaped(word: str) -> str:
+    return f"$'{''.join(map(_escaped_sign, word))}'"
+
+
+def _escaped_sign(sign: str) -> str:
+    if sign in "\\'":
+        return f"\\{sign}"
+    if sign.isprintable():
+        return sign
+    return "".join(f"\\x{byte:02x}" for byte in fsencode(sign))
 
 
 def cell(text: str) -> str:
