@@ -111,6 +111,7 @@ def asked(command: str, path: Path, run: Path, scratch: Path) -> Answer:
 @contextmanager
 def _looking_once() -> Iterator[None]:
     """Have a guard end once it has looked at all that is there."""
+    followed = watcher.follow
 
     def follow(
         *orders: Any, stop: Event, looked: Callable[[Monitor, float], None], **more: Any
@@ -122,7 +123,7 @@ def _looking_once() -> Iterator[None]:
         too_long = Timer(_PATIENCE, stop.set)
         too_long.start()
         try:
-            return watcher.follow(*orders, stop=stop, looked=look, **more)
+            return followed(*orders, stop=stop, looked=look, **more)
         finally:
             too_long.cancel()
 

@@ -74,7 +74,7 @@ class Device(NamedTuple):
     gpu: Gpu
     node: str = ""
     """Name of its host where there are several."""
-    history: Sequence[float] = ()
+    history: tuple[float, ...] = ()
     """Utilisation, oldest first; nan where it is unknown."""
     lately: float | None = None
     """Mean utilisation over the last readings, None where it is unknown."""
@@ -263,7 +263,7 @@ def _logged(
         last.get("enforcedPowerLimitWatts"),
     )
     lately = _mean(history[-_LATELY_LOGGED:])
-    return Device(gpu, node, history, lately, worked=not never_worked(run, key))
+    return Device(gpu, node, tuple(history), lately, worked=not never_worked(run, key))
 
 
 def _percents(key: str, values: Sequence[float]) -> Sequence[float]:
