@@ -32,7 +32,7 @@ app.VerlApp.new_reading = lambda app: Reading(app)
 main(sys.argv[1:])
 """
 LATER = [
-    *("verl_tui.sources.feed", "verl_tui.sources.preview", "verl_tui.sources.workers"),
+    *("verl_tui.sources.feed", "verl_tui.sources.preview", "verl_tui.sources.pool"),
     *("verl_tui.health.guide", "verl_tui.health.judge", "verl_tui.health.diagnoses"),
     *("verl_tui.comparison", "verl_tui.replay", "verl_tui.report", "verl_tui.bundle"),
     *("verl_tui.notify.notifier", "plotext"),
