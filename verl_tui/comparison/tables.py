@@ -96,9 +96,12 @@ def _headline(kind: FigureKind, comparison: Comparison, *, up: bool) -> Iterator
     }
     if known:
         value, name = max(known) if up else min(known)
-        said = verdicts.get(name, "the baseline")
+        said = verdicts.get(name)
+        if name == comparison.groups[0].name:
+            said = "the baseline"
         word = "highest" if up else "lowest"
-        yield f"{word} {kind.label}: {one_line(name)}, {number(value)} ({said})"
+        held = f" ({said})" if said else ""
+        yield f"{word} {kind.label}: {one_line(name)}, {number(value)}{held}"
 
 
 def tables(comparison: Comparison) -> Iterator[TextTable]:
