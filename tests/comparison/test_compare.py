@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from math import inf, nan
 from typing import TYPE_CHECKING
 
@@ -279,6 +280,14 @@ def test_which_setting_goes_with_the_reward() -> None:
         if one.settings == (BATCH,) and one.figure == "final_reward"
     )
     assert not weak.beyond_chance
+
+
+def test_how_many_of_many_pairs_chance_alone_explains_is_said() -> None:
+    few = sweep(8)
+    assert "beyond it by chance alone" not in as_text(few)
+    found = [*few.association.found] * 20
+    many = replace(few, association=few.association._replace(found=found))
+    assert f"Of {len(found)} pairs, about {len(found) // 20} would" in as_text(many)
 
 
 def test_a_switch_is_ranked_by_its_two_levels_and_names_are_not_ranked() -> None:
