@@ -215,7 +215,7 @@ def test_the_first_lines_say_which_reached_most_and_whether_that_is_certain() ->
     turned = as_text(comparison(*up, *base)).splitlines()[1]  # type: ignore[arg-type]
     assert turned.endswith(" (the baseline)")
     bare = run_of("bare", [], more={LENGTH: [10.0] * 40})
-    without = as_text(comparison(bare, *up)).splitlines()[1]
+    without = as_text(comparison(bare, *up)).splitlines()[1]  # type: ignore[arg-type]
     assert "up" in without
     assert not without.endswith("baseline)"), "one without the figure is not it"
 
