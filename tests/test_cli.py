@@ -191,9 +191,8 @@ def test_export_of_several_runs(
     log(0.02, name="a")
     log(0.03, name="b")
     assert main(["export", "csv", str(tmp_path / "logs")]) == 64
-    assert (
-        complaint(capsys) == "2 runs cannot go into one file: name a directory with -o"
-    )
+    said = "2 runs (a, b) cannot go into one file: name a directory with -o"
+    assert complaint(capsys) == said
     assert (
         main(["export", "csv", str(tmp_path / "logs"), "-o", str(tmp_path / "out")])
         == 0

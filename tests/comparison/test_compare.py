@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from math import inf, nan
 from typing import TYPE_CHECKING
 
@@ -213,6 +214,10 @@ def test_the_first_lines_say_which_reached_most_and_whether_that_is_certain() ->
     assert first.endswith(" (better)")
     turned = as_text(comparison(*up, *base)).splitlines()[1]  # type: ignore[arg-type]
     assert turned.endswith(" (the baseline)")
+    bare = run_of("bare", [], more={LENGTH: [10.0] * 40})
+    without = as_text(comparison(bare, *up)).splitlines()[1]  # type: ignore[arg-type]
+    assert "up" in without
+    assert not without.endswith("baseline)"), "one without the figure is not it"
 
 
 # -- what does not mean the same -------------------------------------------------------------------
@@ -275,6 +280,14 @@ def test_which_setting_goes_with_the_reward() -> None:
         if one.settings == (BATCH,) and one.figure == "final_reward"
     )
     assert not weak.beyond_chance
+
+
+def test_how_many_of_many_pairs_chance_alone_explains_is_said() -> None:
+    few = sweep(8)
+    assert "beyond it by chance alone" not in as_text(few)
+    found = [*few.association.found] * 20
+    many = replace(few, association=few.association._replace(found=found))
+    assert f"Of {len(found)} pairs, about {len(found) // 20} would" in as_text(many)
 
 
 def test_a_switch_is_ranked_by_its_two_levels_and_names_are_not_ranked() -> None:

@@ -31,6 +31,14 @@ def test_a_step_line_that_is_cut_gives_no_value_that_may_be_cut(tmp_path: Path) 
     assert SAID in note
 
 
+def test_a_whole_step_line_counts_though_a_dict_is_printed_on_it(
+    tmp_path: Path,
+) -> None:
+    last = "{'seed': 1}\rstep:3 - critic/score/mean:0.7 - actor/pg_loss:0.4 - timing_s/step:13.5"
+    (tmp_path / "train.log").write_text(STEPS + last, encoding="utf-8")
+    assert values(read_run(tmp_path), "actor/pg_loss") == {1: 0.25, 2: 0.25, 3: 0.4}
+
+
 @pytest.mark.parametrize(
     ("decoder", "text"), [(ConsoleDecoder, STEPS + CUT), (FileLoggerDecoder, OBJECTS)]
 )

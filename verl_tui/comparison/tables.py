@@ -96,9 +96,12 @@ def _headline(kind: FigureKind, comparison: Comparison, *, up: bool) -> Iterator
     }
     if known:
         value, name = max(known) if up else min(known)
-        said = verdicts.get(name, "the baseline")
+        said = verdicts.get(name)
+        if name == comparison.groups[0].name:
+            said = "the baseline"
         word = "highest" if up else "lowest"
-        yield f"{word} {kind.label}: {one_line(name)}, {number(value)} ({said})"
+        held = f" ({said})" if said else ""
+        yield f"{word} {kind.label}: {one_line(name)}, {number(value)}{held}"
 
 
 def tables(comparison: Comparison) -> Iterator[TextTable]:
@@ -257,6 +260,9 @@ def _differences(comparison: Comparison) -> TextTable:
             by_reason.setdefault(one.reason, {})[KINDS[one.figure].label] = None
     for reason, labels in by_reason.items():
         notes.append(f"No interval for {', '.join(labels)}: {reason}.")
+    if lucky := len(found) // 20:
+        said = f"about {lucky} would exclude zero by chance alone"
+        notes.append(f"Of {len(found)} intervals, {said}.")
     columns = (
         *("figure", "of", "baseline", "value", "difference", "interval"),
         *("from", "verdict"),
@@ -294,6 +300,11 @@ def _correlations(comparison: Comparison) -> TextTable:
     if shown:
         notes.append(
             "1 or -1: the outcome always rises or falls with the setting; 0: it does not."
+        )
+    count = len(association.found)
+    if lucky := count // 20:
+        notes.append(
+            f"Of {count} pairs, about {lucky} would be beyond it by chance alone."
         )
     keys = set(chain.from_iterable(one.settings for one in shown))
     notes += [

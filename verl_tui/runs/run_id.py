@@ -68,8 +68,11 @@ def find_run(runs: Sequence[Run], word: str) -> Run:
     found = all_meant(runs, word)
     if len(found) == 1:
         return found[0]
-    listed = f"{word} may be {_names(found)}" if word else f"runs: {_names(found)}"
-    raise UnknownRunError(f"{listed}: name one of them in full")
+    if not word:
+        raise UnknownRunError(
+            f"there are {len(found)} runs: choose one with --run: {_names(found)}"
+        )
+    raise UnknownRunError(f"{word} may be {_names(found)}: name one of them in full")
 
 
 def all_meant(runs: Sequence[Run], word: str) -> list[Run]:

@@ -95,7 +95,9 @@ def objects(line: bytes) -> list[dict[str, Any]]:
         found = list(values_in(line.decode("utf-8", "replace")))
     for value in found:
         if not isinstance(value, dict):
-            raise ValueError(f"a JSON {type(value).__name__}, not an object")
+            kinds: dict[type, str] = {list: "list", str: "string"}
+            kind = kinds.get(type(value), "value")
+            raise ValueError(f"a JSON {kind}, not an object")
     _check_depth(found, line)
     return found
 

@@ -125,10 +125,7 @@ class ConsoleDecoder:
         one before, as far as there was any.
         """
         line = strip_ansi(line)
-        is_cut = b"{'" in line and not line.rstrip().endswith(b"}")
-        if is_cut or not self._step_lines.is_whole(line):
-            return None
-        return self.decode(line, number)
+        return self.decode(line, number) if self._step_lines.is_whole(line) else None
 
     def early(self, line: bytes) -> int:
         """Return how many bytes of an unfinished line can be decoded: those up to its last bar."""

@@ -90,14 +90,14 @@ class StepLineReader:
 
     def is_whole(self, line: bytes) -> bool:
         """Return whether a line without an end may be read: a step line that has all the keys of
-        one before, as far as there was any, or none.
+        one before, as far as there was any, or none and no dict that is cut.
         """
-        known = set(self._schemas.values())
         found = STEP.search(line)
-        row = self.row(found, sure=False) if found is not None else None
-        if row is None:
-            return found is None
-        return not known or row.keys in known
+        if found is None:
+            return b"{'" not in line or line.rstrip().endswith(b"}")
+        known = set(self._schemas.values())
+        row = self.row(found, sure=False)
+        return row is not None and (not known or row.keys in known)
 
     def _first(self, rest: bytes) -> bytes:
         """Return what belongs to the first of several step lines; keep what is behind it."""
