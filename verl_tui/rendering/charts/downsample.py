@@ -27,6 +27,8 @@ _NEWEST = 5
 """Number of newest values whose median is held against older ones: one alone turns nothing."""
 _CLEAR = 1.2
 """How many times as much as neighbours usually differ is a trend."""
+_BACK = 2.0
+"""How many times, where values are back where they were."""
 _SEEN = 0.03
 """Least share of a chart's range that a trend takes: about a dot of a curve eight rows high
 (heuristic).
@@ -243,8 +245,9 @@ def turn(
     floor = max(max(map(abs, values)) * 2e-6, (greatest - least) * _SEEN)
     clear = max(noise * _CLEAR, floor)
     older, newer = median(values[:half]), median(values[half:])
-    begin = next((one for one in (older, newer) if abs(newest - one) > clear), newest)
-    return begin, newest
+    if abs(newest - older) > clear:
+        return older, newest
+    return newer if abs(newest - newer) > max(noise * _BACK, floor) else newest, newest
 
 
 def weight_for(values: Sequence[float]) -> float:
