@@ -14,3 +14,4 @@ def test_no_arrow_tells_of_a_change_that_the_chart_cannot_show() -> None:
     assert trend([0.7] * 20 + [0.5] * 20, (0.0, 4.7)) == -1
     assert trend([0.7] * 34 + [0.1] * 6) == -1, "a collapse at the end"
     assert trend([0.7] * 39 + [0.1]) == 0, "one value turns nothing"
+    assert trend([0.0] * 15 + [0.2] * 9 + [0.0] * 6) == -1, "it rose, and fell to 0"

@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 TREND_POINTS = 40
 """Values that a trend is of."""
 _NEWEST = 5
-"""Number of newest values whose median is held against the older half: one alone turns nothing."""
-_CLEAR = 1.5
+"""Number of newest values whose median is held against older ones: one alone turns nothing."""
+_CLEAR = 1.2
 """How many times as much as neighbours usually differ is a trend."""
+_BACK = 2.0
+"""How many times, where values are back where they were."""
 _SEEN = 0.03
 """Least share of a chart's range that a trend takes: about a dot of a curve eight rows high
 (heuristic).
@@ -226,6 +228,7 @@ def turn(
 
     Compares the median of the newest values and that of the older half of the last `TREND_POINTS`
     with how much neighbours differ, so that neither one outlier nor ordinary noise turns the arrow.
+    Values that are back where they were are held against the newer half: they rose and fell.
 
     Args:
         values: A series.
@@ -236,12 +239,15 @@ def turn(
     if len(values) < 4:
         return None
     half = len(values) // 2
-    older, newest = median(values[:half]), median(values[-min(half, _NEWEST) :])
+    newest = median(values[-min(half, _NEWEST) :])
     noise = median(abs(b - a) for a, b in pairwise(values))
     least, greatest = drawn or (0.0, 0.0)
     floor = max(max(map(abs, values)) * 2e-6, (greatest - least) * _SEEN)
-    clear = abs(newest - older) > max(noise * _CLEAR, floor)
-    return older, newest if clear else older
+    clear = max(noise * _CLEAR, floor)
+    older, newer = median(values[:half]), median(values[half:])
+    if abs(newest - older) > clear:
+        return older, newest
+    return newer if abs(newest - newer) > max(noise * _BACK, floor) else newest, newest
 
 
 def weight_for(values: Sequence[float]) -> float:
