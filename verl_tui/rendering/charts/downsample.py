@@ -9,6 +9,7 @@ from bisect import bisect_left, bisect_right
 from functools import partial
 from itertools import pairwise
 from math import inf, isfinite, nan
+from operator import sub
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,12 +24,8 @@ if TYPE_CHECKING:
 
 TREND_POINTS = 40
 """Values that a trend is of."""
-_NEWEST = 5
-"""Number of newest values whose median is held against older ones: one alone turns nothing."""
-_CLEAR = 1.2
-"""How many times as much as neighbours usually differ is a trend."""
-_BACK = 2.0
-"""How many times, where values are back where they were."""
+_NEWEST = 3
+"""Number of newest values that can turn a trend, which one alone cannot."""
 _SEEN = 0.03
 """Least share of a chart's range that a trend takes: about a dot of a curve eight rows high
 (heuristic).
@@ -214,40 +211,72 @@ def trend(
     values: Sequence[float], drawn: tuple[float, float] | None = None
 ) -> int | None:
     """Return 1 where the last values rise, -1 where they fall, 0 where that may be noise or is too
-    little to be seen, None if they are too few; see `turn`.
+    little to be seen, None if they are too few.
+
+    Args:
+        values: A series.
+        drawn: The least and the greatest value of the chart that shows the trend, None if the
+            smallest change counts.
     """
     ends = turn(values, drawn)
-    return None if ends is None else (ends[1] > ends[0]) - (ends[1] < ends[0])
+    if ends is None:
+        return None
+    return (ends[1] > ends[0]) - (ends[1] < ends[0])
 
 
 def turn(
     values: Sequence[float], drawn: tuple[float, float] | None = None
 ) -> tuple[float, float] | None:
-    """Return from where to where the last values went; twice the same where that may be noise or is
-    too little to be seen, None if they are too few.
+    """Return from where to where the last values went, a quarter of each; twice the same where that
+    may be noise or is too little to be seen, None if they are too few.
 
-    Compares the median of the newest values and that of the older half of the last `TREND_POINTS`
-    with how much neighbours differ, so that neither one outlier nor ordinary noise turns the arrow.
-    Values that are back where they were are held against the newer half: they rose and fell.
+    Compares the medians of the newer and the older half of the last `TREND_POINTS` values with how
+    much neighbours differ, so that neither one outlier nor ordinary noise turns the arrow. The very
+    last values count instead where they lie clearly on the other side of the older half, or much
+    farther off than the newer one, or have gone back to it: that holds what was before a collapse. If only the last one has, no
+    trend is reported, since the arrow stands beside that value.
 
     Args:
         values: A series.
-        drawn: The least and the greatest value of the chart that shows the trend, None if the
-            smallest change beyond rounding counts.
+        drawn: As for `trend`.
     """
-    values = [v for v in values[-TREND_POINTS:] if isfinite(v)]
+    # Sums and differences of the largest numbers would overflow.
+    values = [v / 4 for v in values[-TREND_POINTS:] if isfinite(v)]
     if len(values) < 4:
         return None
     half = len(values) // 2
-    newest = median(values[-min(half, _NEWEST) :])
-    noise = median(abs(b - a) for a, b in pairwise(values))
+    older = median(values[:half])
+    change = median(values[half:]) - older
+    since = median(values[-_NEWEST:]) - older
+    noise = median(map(abs, map(sub, values[1:], values)))
+    floor = _least_change(values, drawn)
+    start, end = _decisive(
+        change, since, values[-1] - older, clear=max(noise * 2, floor)
+    )
+    if abs(end - start) <= max(noise * 0.7, floor):
+        end = start
+    return older + start, older + end
+
+
+def _decisive(
+    change: float, since: float, last: float, *, clear: float
+) -> tuple[float, float]:
+    """Return the two differences from the older half that decide the trend: that of the newer half,
+    or of the very last values if these clearly differ from it; zero if only the last one does.
+    """
+    turned = change * since <= 0 or abs(change) < abs(since) / 4
+    if turned and abs(since) > clear and since * last > 0:
+        return 0.0, since
+    if abs(since) < abs(change) / 4 and abs(since - change) > clear:
+        return change, since
+    belied = change * last < 0 or abs(last) < abs(change) / 4
+    return 0.0, (0.0 if belied and abs(last - change) > clear else change)
+
+
+def _least_change(quarters: list[float], drawn: tuple[float, float] | None) -> float:
+    """Return the least change that counts: one beyond rounding, and one that can be seen."""
     least, greatest = drawn or (0.0, 0.0)
-    floor = max(max(map(abs, values)) * 2e-6, (greatest - least) * _SEEN)
-    clear = max(noise * _CLEAR, floor)
-    older, newer = median(values[:half]), median(values[half:])
-    if abs(newest - older) > clear:
-        return older, newest
-    return newer if abs(newest - newer) > max(noise * _BACK, floor) else newest, newest
+    return max(max(map(abs, quarters)) * 2e-6, (greatest / 4 - least / 4) * _SEEN)
 
 
 def weight_for(values: Sequence[float]) -> float:
