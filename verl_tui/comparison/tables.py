@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.comparison.compare import ComparedRun, Comparison
-    from verl_tui.comparison.correlations import Correlation
+    from verl_tui.comparison.correlations import Association, Correlation
     from verl_tui.comparison.differences import Difference
     from verl_tui.comparison.outcomes import Figure, FigureKind
     from verl_tui.comparison.settings import DifferingSetting, RunGroup
@@ -89,16 +89,12 @@ def headlines(comparison: Comparison) -> Iterator[str]:
 def _headline(kind: FigureKind, comparison: Comparison, *, up: bool) -> Iterator[str]:
     figures = [(one.figures[kind.id].value, one.name) for one in comparison.groups]
     known = [(value, name) for value, name in figures if value is not None]
-    verdicts = {
-        one.group: one.verdict or "no interval"
-        for one in comparison.differences
-        if one.figure == kind.id
-    }
+    held_against = [one for one in comparison.differences if one.figure == kind.id]
+    verdicts = {one.group: one.verdict or "no interval" for one in held_against}
+    verdicts[comparison.groups[0].name] = "the baseline"
     if known:
         value, name = max(known) if up else min(known)
         said = verdicts.get(name)
-        if name == comparison.groups[0].name:
-            said = "the baseline"
         word = "highest" if up else "lowest"
         held = f" ({said})" if said else ""
         yield f"{word} {kind.label}: {one_line(name)}, {number(value)}{held}"
@@ -296,28 +292,27 @@ def _correlations(comparison: Comparison) -> TextTable:
     association = comparison.association
     clear = [one for one in association.found if one.beyond_chance]
     shown = clear or association.found[:_MOST_WEAK]
-    notes = [association.reason and f"{association.reason}."]
+    columns = ("setting", "outcome", "rank correlation", "groups", "beyond chance")
+    note = " ".join(_notes(association, shown))
+    return TextTable(heading, columns, list(map(_correlation, shown)), note)
+
+
+def _notes(association: Association, shown: Sequence[Correlation]) -> Iterator[str]:
+    """Yield what is to be known of correlations."""
+    if association.reason:
+        yield f"{association.reason}."
     if shown:
-        notes.append(
-            "1 or -1: the outcome always rises or falls with the setting; 0: it does not."
-        )
+        yield "1 or -1: the outcome always rises or falls with the setting; 0: it does not."
     count = len(association.found)
     if lucky := count // 20:
-        notes.append(
-            f"Of {count} pairs, about {lucky} would be beyond it by chance alone."
-        )
+        yield f"Of {count} pairs, about {lucky} would be beyond it by chance alone."
     keys = set(chain.from_iterable(one.settings for one in shown))
-    notes += [
-        f"{_listed(together)} change together: their effects cannot be told apart."
-        for together in association.confounded
-        if keys.intersection(together)
-    ]
+    for together in association.confounded:
+        if keys.intersection(together):
+            yield f"{_listed(together)} change together: their effects cannot be told apart."
     if association.unranked:
         listed = _listed(association.unranked)
-        notes.append(f"Not ranked, as more than two values have no order: {listed}.")
-    note = " ".join(filter(None, notes))
-    columns = ("setting", "outcome", "rank correlation", "groups", "beyond chance")
-    return TextTable(heading, columns, list(map(_correlation, shown)), note)
+        yield f"Not ranked, as more than two values have no order: {listed}."
 
 
 def _correlation(one: Correlation) -> Sequence[str]:

@@ -63,16 +63,18 @@ def export(runs: Sequence[Run], target: str) -> Exported:
     if target != "-" and (is_folder_name or may_become_one):
         return _into_directory(runs, path)
     if len(runs) > 1:
-        names = ", ".join(run.name for run in runs[:3]) + (
-            " …" if len(runs) > 3 else ""
-        )
         why = "cannot go into one file: name a directory with -o"
-        raise ExportError(f"{len(runs)} runs ({names}) {why}")
+        raise ExportError(f"{len(runs)} runs ({_names(runs)}) {why}")
     if target == "-":
         write_csv(runs[0], sys.stdout)
         return Exported([])
     _write(runs[0], path)
     return Exported([path])
+
+
+def _names(runs: Sequence[Run]) -> str:
+    """Name the first few runs."""
+    return ", ".join(run.name for run in runs[:3]) + " …" * (len(runs) > 3)
 
 
 def write_csv(run: Run, file: TextIO) -> None:

@@ -233,8 +233,8 @@ def turn(
     Compares the medians of the newer and the older half of the last `TREND_POINTS` values with how
     much neighbours differ, so that neither one outlier nor ordinary noise turns the arrow. The very
     last values count instead where they lie clearly on the other side of the older half, or much
-    farther off than the newer one, or have gone back to it: that holds what was before a collapse. If only the last one has, no
-    trend is reported, since the arrow stands beside that value.
+    farther off than the newer one, or have gone back to it: that holds what was before a collapse.
+    If only the last one has, no trend is reported, since the arrow stands beside that value.
 
     Args:
         values: A series.
