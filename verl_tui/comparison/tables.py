@@ -89,15 +89,19 @@ def headlines(comparison: Comparison) -> Iterator[str]:
 def _headline(kind: FigureKind, comparison: Comparison, *, up: bool) -> Iterator[str]:
     figures = [(one.figures[kind.id].value, one.name) for one in comparison.groups]
     known = [(value, name) for value, name in figures if value is not None]
-    held_against = [one for one in comparison.differences if one.figure == kind.id]
-    verdicts = {one.group: one.verdict or "no interval" for one in held_against}
-    verdicts[comparison.groups[0].name] = "the baseline"
     if known:
         value, name = max(known) if up else min(known)
-        said = verdicts.get(name)
+        said = _verdicts(kind, comparison).get(name)
         word = "highest" if up else "lowest"
         held = f" ({said})" if said else ""
         yield f"{word} {kind.label}: {one_line(name)}, {number(value)}{held}"
+
+
+def _verdicts(kind: FigureKind, comparison: Comparison) -> dict[str, str]:
+    """Return how each group's figure stands against the baseline's."""
+    held = (one for one in comparison.differences if one.figure == kind.id)
+    verdicts = {one.group: one.verdict or "no interval" for one in held}
+    return {**verdicts, comparison.groups[0].name: "the baseline"}
 
 
 def tables(comparison: Comparison) -> Iterator[TextTable]:
