@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 LOGS = Path(
     os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[2] / "shared" / "logs")
 )
+pytestmark = pytest.mark.skipif(
+    not LOGS.is_dir(), reason=f"no real logs at {LOGS}: set VERL_TUI_LOGS"
+)
 
 AGENT = "HappynessI__verl-for-AgentGym/Verl-Data/outputs"
 QWEN = "diqiuzhuanzhuan__verldata/run_logs/qwen2-7b_math.log"
