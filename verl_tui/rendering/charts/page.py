@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.metrics import counts
@@ -127,12 +126,6 @@ class ChartPage(NamedTuple):
         """The charts of the page."""
         at = bisect_right(self.starts, self.first)
         return self.listed[self.first : (*self.starts, len(self.listed))[at]]
-
-    @property
-    def slots(self) -> int:
-        """The most charts on a page."""
-        ends = pairwise((*self.starts, len(self.listed)))
-        return max(1, *(stop - start for start, stop in ends))
 
     def fitted(self, width: int, height: int, key: str | None) -> ChartPage:
         """Return the page for a size in cells: the one that shows a metric, if one is named, else
