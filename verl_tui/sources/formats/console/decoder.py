@@ -141,7 +141,7 @@ class ConsoleDecoder:
         return self._taken()
 
     def decode_all(self, text: bytes, number: int) -> Iterable[MetricRow | Record]:
-        """Return the records of complete lines."""
+        """Return the records of complete lines; those within a sample are taken at once."""
         at = 0
         while at < len(text):
             if self._is_idle(number):
@@ -151,9 +151,14 @@ class ConsoleDecoder:
             end = text.find(b"\n", at)
             if end < 0:
                 break
-            self._take(text[at:end], number)
+            line = text[at:end]
+            self._take(line, number)
             at = end + 1
             number += 1
+            if self._sample.holds(self._prefix) and not (self._blank or self._added):
+                passed = self._sample.take(text, at, line)
+                number += text.count(b"\n", at, passed)
+                at = passed
         return self._taken()
 
     def decode(self, line: bytes, number: int) -> Iterable[MetricRow | Record]:
