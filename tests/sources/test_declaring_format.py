@@ -70,7 +70,7 @@ PARTS = """
 import pickle
 from pathlib import Path
 from verl_tui.sources.formats import diary
-from verl_tui.sources.parts import EndSource
+from verl_tui.sources.ends import EndSource
 from verl_tui.sources.pool import Pool
 from verl_tui.sources.source import FileSource
 path = Path("logs/my.diary")

@@ -15,11 +15,11 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from verl_tui import debug_log
+from verl_tui.sources.ends import LONG
 from verl_tui.sources.files.compressed import is_compressed
 from verl_tui.sources.files.paths import file_size
 from verl_tui.sources.host.processes import usable_cores
 from verl_tui.sources.pool import Pool
-from verl_tui.sources.preview import LONG
 from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:

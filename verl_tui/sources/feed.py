@@ -10,13 +10,13 @@ from verl_tui.records import Reread
 from verl_tui.sources.ahead import in_turn
 from verl_tui.sources.discovery.finder import Discovery, Finder
 from verl_tui.sources.discovery.found import FileOwners
+from verl_tui.sources.ends import previews
 from verl_tui.sources.files.paths import is_folder
 from verl_tui.sources.folders.checkpoint_folders import CheckpointSource
 from verl_tui.sources.host.writers import Writers
 from verl_tui.sources.http import addresses
 from verl_tui.sources.http.served import Served
 from verl_tui.sources.pipe import PipeSource
-from verl_tui.sources.preview import PreviewedFile, previews
 from verl_tui.sources.source_reader import SourceReader, source_of
 from verl_tui.text import one_line
 
@@ -85,7 +85,7 @@ class Feed:
         """By the name of the run, and by the place of the source."""
         self._owners = FileOwners()
         self._watch = watch or Writers()
-        self._fresh: dict[str, list[PreviewedFile]] = {}
+        self._fresh: dict[str, list[tuple[FoundFile, int]]] = {}
         """By run, the files that have not been read yet."""
         self.discovery = Discovery((), (), ())
         """Result of the last search."""
@@ -330,7 +330,7 @@ class Feed:
         count = sum(1 for name, _ in self._readers if name == run)
         ordinal = self._owners.ordinal(run, file, count)
         source = self._source_of(file, ordinal)
-        self._fresh.setdefault(run, []).append(PreviewedFile(file, ordinal))
+        self._fresh.setdefault(run, []).append((file, ordinal))
         format = _kind(file)
         reader = SourceReader(run, source, self._watch)
         self._readers[run, _key(file)] = reader
