@@ -71,17 +71,15 @@ import pickle
 from pathlib import Path
 from verl_tui.sources.formats import diary
 from verl_tui.sources.ends import EndSource
-from verl_tui.sources.pool import Pool
+from verl_tui.sources import ahead
 from verl_tui.sources.source import FileSource
 path = Path("logs/my.diary")
 end = EndSource(path, diary, 0, 1000)
 end.read()
 print(end.complete_from > 3900)
-pool = Pool(1)
-copied = pool.submit(FileSource.read, FileSource(path, diary))
-print(len(copied.result()[0]) > 0)
-print(pickle.loads(pickle.dumps(FileSource(path, diary))).status().format)
-pool.end()
+copied = pickle.loads(pickle.dumps(FileSource(path, diary)))
+print(len(copied.read()[0]) > 0)
+print(copied.status().format)
 """
 
 

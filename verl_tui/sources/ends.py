@@ -78,7 +78,7 @@ class EndSource(FileSource):
         """
         self._end = Tail(path)
         super().__init__(path, format, ordinal, tail=self._end)
-        self._parts = format.parts
+        self.parts = format.parts
         self._wanted = wanted
         self._read_before = 0
         """Bytes read before its end."""
@@ -107,7 +107,7 @@ class EndSource(FileSource):
     def complete_from(self) -> int | None:
         """The first step that is complete in the part that is read, None if unknown."""
         steps = list(dict.fromkeys(step for _, step in sorted(self._rows)))
-        cut = self._parts.cut
+        cut = self.parts.cut
         return max(steps[: cut + 1]) if len(steps) > cut else None
 
     @property
@@ -135,7 +135,7 @@ class EndSource(FileSource):
         Raises:
             OSError: The log cannot be read.
         """
-        start = self._parts.begin(self._bytes, at, stop) if at else 0
+        start = self.parts.begin(self._bytes, at, stop) if at else 0
         if start is None:
             return []
         reader = self._reader_at(start)
@@ -149,7 +149,7 @@ class EndSource(FileSource):
         is shorter than one. Orders that are times stay.
         """
         for record in records:
-            if isinstance(record, MetricRows) and not self._parts.by_time:
+            if isinstance(record, MetricRows) and not self.parts.by_time:
                 yield record._replace(orders=[at + start for at in record.orders])
             else:
                 yield record
@@ -161,7 +161,7 @@ class EndSource(FileSource):
         if not self._end.size:
             size = self.path.stat().st_size
             at = size - self._wanted
-            start = self._parts.begin(self._bytes, at, size) if at > 0 else 0
+            start = self.parts.begin(self._bytes, at, size) if at > 0 else 0
             self.start = self._end.offset = size if start is None else start
             if self.start:
                 self._open()
@@ -182,7 +182,7 @@ class EndSource(FileSource):
         """Return a reader of the bytes from a place on, at which a record begins."""
         if not start or self._first is None:
             return self.format.reader(self.path)
-        return self._parts.later(self._first, start)
+        return self.parts.later(self._first, start)
 
     def _bytes(self, at: int, count: int) -> bytes:
         with opened(self.path) as file:
@@ -267,7 +267,7 @@ def _previews(run: str, files: Sequence[tuple[FoundFile, int]]) -> Iterator[Prev
             end = Batch(run, status, tuple(source.placed(end.records, source.start)))
             later.append((source, end))
         ends.append(end)
-    if sum(source.format.parts.by_time for source, _ in later) > 1:
+    if sum(source.parts.by_time for source, _ in later) > 1:
         return
     yield Preview(run, tuple(ends))
     between = [end._replace(records=_between(source)) for source, end in later]
