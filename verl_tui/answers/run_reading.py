@@ -9,9 +9,9 @@ from verl_tui.given_files import UsageError
 from verl_tui.runs.run import Run
 from verl_tui.runs.run_id import run_id
 from verl_tui.sources.discovery.passed_over import sentences
+from verl_tui.sources.ends import EndSource, has_parts
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.files.paths import file_size
-from verl_tui.sources.ends import EndSource, has_parts
 from verl_tui.sources.source_reader import source_of
 from verl_tui.text import one_line
 

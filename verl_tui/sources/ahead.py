@@ -89,13 +89,9 @@ def in_turn(
     try:
         for number in count(1):
             first = shown() if number % _ROUNDS else None
-            # What workers send meanwhile of others would have to be kept.
-            own = [
-                one
-                for one in waiting
-                if one.run == first and not isinstance(one.source, _AheadSource)
-            ]
-            for reader in own or [*waiting]:
+            for reader in [one for one in waiting if _is_here(one, first)] or [
+                *waiting
+            ]:
                 batch, more = read(reader)
                 if not more:
                     waiting.remove(reader)
@@ -106,6 +102,13 @@ def in_turn(
         for process in processes:
             with process:
                 process.kill()
+
+
+def _is_here(reader: SourceReader, run: str | None) -> bool:
+    """Return whether a source is of a run and read here: what workers send meanwhile of others
+    would have to be kept.
+    """
+    return reader.run == run and not isinstance(reader.source, _AheadSource)
 
 
 def _read_ahead(
@@ -121,12 +124,10 @@ def _read_ahead(
     """
     sizes = {one: size for one in readers if (size := _size(one, shown)) >= _WORTH}
     total = sum(sizes.values())
-    if most is None:
-        cores = usable_cores()
-        most = min(cores, _MOST) if cores > 1 else 0
-    workers = min(most, total // _SHARE, len(sizes)) if total >= LEAST else 0
-    if not workers or len(sizes) < 2:  # a single one is here as soon without
+    if total < LEAST or len(sizes) < 2:  # a single one is here as soon without
         return []
+    most = _usual() if most is None else most
+    workers = min(most, total // _SHARE, len(sizes))
     debug_log.note("workers", started=workers, sources=len(sizes))
     dealt = sorted(sizes, key=sizes.__getitem__, reverse=True)
     processes = []
@@ -137,6 +138,12 @@ def _read_ahead(
     except Exception as error:  # noqa: BLE001 - what no worker reads is read here
         debug_log.note_error("starting a worker", error)
     return processes
+
+
+def _usual() -> int:
+    """Return how many workers suit the machine."""
+    cores = usable_cores()
+    return min(cores, _MOST) if cores > 1 else 0
 
 
 def _size(reader: SourceReader, shown: str | None) -> int:
