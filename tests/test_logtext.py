@@ -13,15 +13,16 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from verl_tui.on_demand.log import Log, LogReader, log_blocks
-from verl_tui.on_demand.log import log_reader as log_module
+from verl_tui.on_demand import log_blocks
+from verl_tui.on_demand import log_reader as log_module
+from verl_tui.on_demand.log_reader import Log, LogReader
 from verl_tui.text import safe, strip_ansi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from verl_tui.on_demand.log import LogBlock, LogLine
+    from verl_tui.on_demand.log_blocks import LogBlock, LogLine
 
 SMALL, SHORT = 16, 24
 BYTES = st.lists(
