@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from verl_tui.on_demand import samples as samples_module
 from verl_tui.on_demand import worker
-from verl_tui.on_demand.samples import Hits, SampleBrowser, SamplePage, dump_page
+from verl_tui.on_demand.samples import Hits, SampleBrowser, SamplePage
 from verl_tui.records import Dump, Sample
 from verl_tui.rendering.samples.query import SampleQuery
 from verl_tui.rendering.text.search import Search
@@ -214,7 +215,7 @@ def test_what_is_seen_comes_before_what_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker, "PAUSE", 0.0)
-    monkeypatch.setattr(dump_page, "SLICE", 100)
+    monkeypatch.setattr(samples_module, "SLICE", 100)
     looks: list[tuple[bool, int]] = []
 
     class Looking(Screen):
