@@ -74,18 +74,18 @@ class RotatedTail:
         self.modified: float | None = None
         """Time of the last change of the file that is read."""
         self._tails: list[Tail | CompressedTail] = []
-        """Of the parts, the oldest first, and of the file that is written."""
-        self._at = 0
-        """Which of them is read."""
+        """Of the parts that are left, the oldest first, and of the file that is written."""
+        self._parts = 0
+        """Parts that have been read."""
         self._before = 0
-        """Bytes of the parts that have been read."""
+        """Their bytes."""
 
     @property
     def note(self) -> str | None:
         """Say how many older parts of the log there were."""
-        if not self._at:
+        if not self._parts:
             return None
-        parts = "older part" if self._at == 1 else f"{self._at} older parts"
+        parts = "older part" if self._parts == 1 else f"{self._parts} older parts"
         return f"read with its {parts}"
 
     def read(self, limit: int = CHUNK) -> Chunk:
@@ -100,44 +100,42 @@ class RotatedTail:
         try:
             return self._next(limit)
         finally:
-            tail, *waiting = self._tails[self._at :]
+            tail, *waiting = self._tails
             self.offset = self._before + tail.offset
             ahead = sum(file_size(one.path) for one in waiting)
             self.size = self._before + tail.size + ahead
             self.modified = tail.modified or self.modified
 
     def _next(self, limit: int) -> Chunk:
-        tail = self._tails[self._at]
-        written = tail is self._tails[-1]
+        tail, *waiting = self._tails
         try:
             chunk = tail.read(limit)
         except OSError as error:
-            if written and self._before and isinstance(error, FileNotFoundError):
+            if waiting:
+                chunk = Chunk(b"", lost=f"{tail.path.name}: {why(error)}")
+            elif self._before and isinstance(error, FileNotFoundError):
                 return Chunk(b"")  # renamed, and nothing has been written since
-            if written:
+            else:
                 raise
-            chunk = Chunk(b"", lost=f"{tail.path.name}: {why(error)}")
-        if not written and not chunk.more:
+        if waiting and not chunk.more:
             self._before += tail.size
-            self._at += 1
-            further = self._at < len(self._tails) - 1 or self.path.exists()
-            chunk.more = further
+            self._parts += 1
+            self._tails = waiting
+            chunk.more = len(waiting) > 1 or self.path.exists()
         return chunk
 
     def _follow(self) -> None:
         """Turn to the part that the file has become, where it was renamed, copied away or
         compressed since.
         """
-        tail = self._tails[self._at]
-        followed = tail is self._tails[-1] and isinstance(tail, Tail) and tail.identity
-        if not followed or not isinstance(tail, Tail) or tail.is_there():
+        tail, *waiting = self._tails
+        if waiting or not isinstance(tail, Tail) or tail.is_there():
             return
         older = parts(self.path)
         for at in reversed(range(len(older))):
             found = _continued(tail, older[at])
             if found is not None:
-                later = map(_tail_of, older[at + 1 :])
-                self._tails[-1:] = [found, *later, Tail(self.path)]
+                self._tails = [found, *map(_tail_of, older[at + 1 :]), Tail(self.path)]
                 return
 
 
@@ -167,7 +165,8 @@ def _skipped(tail: Tail, packed: CompressedTail) -> CompressedTail | None:
     last, left, more = b"", tail.offset, True
     while left > 0 and more:
         chunk = packed.read(min(left, CHUNK))
+        more = chunk.more
         last = (last + chunk.data)[-CHUNK:]
-        left, more = left - len(chunk.data), chunk.more
+        left -= len(chunk.data)
     same = tail.offset and not left and last.endswith(tail.last)
     return packed if same else None

@@ -117,13 +117,13 @@ class Tail:
         return Chunk(data, restarted, more=bool(data) and self.offset < known.st_size)
 
     def is_there(self) -> bool:
-        """Return whether the file that has been read is still in its place, as far as this shows
-        without opening it.
+        """Return whether the file that has been read, if any, is still in its place, as far as
+        this shows without opening it.
         """
         known = status_at(self.path)
-        if known is None or _identity(known) != self.identity:
-            return False
-        return known.st_size >= self.offset
+        if self.identity is None or known is None:
+            return self.identity is None
+        return _identity(known) == self.identity and known.st_size >= self.offset
 
     def is_continued_by(self, path: Path) -> bool:
         """Return whether another file is the one that has been read, or a copy of it.
