@@ -5,8 +5,7 @@ from __future__ import annotations
 import struct
 import zlib
 
-from verl_tui.sources.formats import record_log
-from verl_tui.sources.formats.wandb import reader as wandb
+from verl_tui.sources.formats import record_log, wandb
 
 
 def varint(value: int) -> bytes:

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from log_writing import event_log, wandb_log
 
 from verl_tui.answers import run_reading
 from verl_tui.answers.metrics import points_of
@@ -60,13 +59,6 @@ def console(steps: list[int]) -> str:
             f"critic/rewards/mean:{at / 3} - perf/throughput:{at}.5\n"
         )
     return "".join(lines)
-
-
-BINARY = {
-    "events": ("events.out.tfevents.1.host", event_log),
-    "W&B": ("run-x.wandb", wandb_log),
-}
-"""Name and writer of a log, by its format."""
 
 
 def from_end(path: Path, answer: Any, first: int = 400) -> Any:
@@ -129,38 +121,6 @@ def test_points_from_the_end_are_those_of_the_whole_log(
             assert same(from_end(path, answer, first)) == same(answer(everything))
 
 
-@given(
-    steps=steps_of_a_run(),
-    kind=st.sampled_from(sorted(BINARY)),
-    count=st.integers(1, 25),
-    around=st.none() | st.integers(0, 120),
-    first=st.integers(1, 20_000),
-)
-def test_points_from_the_end_of_events_wandb_and_csv_are_those_of_the_whole_log(
-    steps: list[int], kind: str, count: int, around: int | None, first: int
-) -> None:
-    name, write = BINARY[kind]
-    if kind == "events":
-        steps = sorted(set(steps))  # a run that is resumed begins another file
-    with TemporaryDirectory() as directory:
-        path = Path(directory) / name
-        path.write_bytes(write([4 * step for step in steps]))
-        everything = run_reading.read_run([str(path)], None, NOW)
-        for key in filter(everything.run.present, everything.run.keys):
-            answer = partial(points_of, metric=key, count=count, around=around)
-            assert same(from_end(path, answer, first)) == same(answer(everything))
-
-
-@pytest.mark.parametrize("back", [20, 1980], ids=["at the beginning", "at the end"])
-def test_events_whose_steps_go_back_are_read_whole(tmp_path: Path, back: int) -> None:
-    path = tmp_path / "events.out.tfevents.1.host"
-    path.write_bytes(event_log([*range(1, back), *range(back - 10, 2000)]))
-    answer = partial(points_of, metric="actor/entropy", count=3)
-    found = from_end(path, answer, first=10_000)
-    assert found["read"] == "whole"
-    assert same(found) == same(whole(path, answer))
-
-
 def test_few_bytes_are_read_for_the_last_points(tmp_path: Path) -> None:
     path = tmp_path / "verl.jsonl"
     path.write_text(
@@ -213,28 +173,6 @@ def test_the_state_from_the_end_has_the_length_from_the_beginning_and_no_verdict
     for name in ("state", "step", "total_steps", "last_record_age_s", "last_record_by"):
         assert found[name] == all_of_it[name]
     assert found["bytes_read"] < path.stat().st_size / 2
-
-
-@pytest.mark.parametrize("kind", BINARY)
-def test_the_state_of_events_and_wandb_is_that_of_the_whole_log(
-    kind: str, tmp_path: Path
-) -> None:
-    name, write = BINARY[kind]
-    path = tmp_path / name
-    path.write_bytes(write(list(range(1, 1500))))
-    answer = partial(state_of, guide=GUIDE, now=NOW)
-    found = from_end(path, answer, first=20_000)
-    all_of_it = whole(path, answer)
-    assert (found["read"], found["step"]) == ("end", 1499)
-    for name in (
-        "state",
-        "step",
-        "total_steps",
-        "remaining_s",
-        "last_record_age_s",
-        "phase",
-    ):
-        assert found[name] == all_of_it[name]
 
 
 @pytest.mark.parametrize("count", [1, 4, 30])

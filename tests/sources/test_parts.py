@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import os
 import random
 from itertools import accumulate
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,15 +13,12 @@ from hypothesis import strategies as st
 from log_reading import drain
 from log_writing import (
     console_log,
-    event_log,
     file_log,
     llama_factory_log,
     swift_log,
     tutorial_log,
-    wandb_log,
 )
 from property_examples import examples
-from wandb_writing import field, history, written
 
 from verl_tui.records import MetricRows, Progress, Restart, Settings, Unreadable
 from verl_tui.sources.ends import EndSource
@@ -32,23 +27,13 @@ from verl_tui.sources.formats import (
     tutorial,
 )
 from verl_tui.sources.formats.console import reader as console
-from verl_tui.sources.formats.tensorboard import reader as tensorboard
 from verl_tui.sources.formats.trainer_logs import llama_factory, swift
-from verl_tui.sources.formats.wandb import reader as wandb
 from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
-SHARED = Path(
-    os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")
-)
-REAL = [
-    (
-        wandb,
-        "JOY-SWang__R1-AQA-Omni/wandb/run-20250612_083819-asc2sncx/run-asc2sncx.wandb",
-    ),
-]
 Cell = tuple[str, int, str, str]
 """Key, step, value, time."""
 
@@ -71,14 +56,6 @@ LOGS: dict[str, tuple[Any, str, Any]] = {
     "ms-swift": (swift, "logging.jsonl", swift_log),
     "LLaMA-Factory": (llama_factory, "trainer_log.jsonl", llama_factory_log),
     "console": (console, "train.log", console_log),
-    "events": (tensorboard, "events.out.tfevents.1.host", event_log),
-    "W&B": (wandb, "run-x.wandb", wandb_log),
-    "W&B, trainer's steps": (wandb, "run-x.wandb", lambda steps: wandb_log(steps, 1)),
-    "W&B, trainer's steps now and then": (
-        wandb,
-        "run-x.wandb",
-        lambda steps: wandb_log(steps, 5),
-    ),
 }
 
 
@@ -135,46 +112,7 @@ def test_a_block_gives_records_of_the_whole_log_only(
     assert not set(cells(records)) - set(cells(log.whole))
 
 
-# -- what leans on the beginning, and what looks like a record -------------------------------------
-
-
 def end_of(path: Path, format_: Any, size: int) -> tuple[EndSource, list[Any]]:
     """Return the end of a log that begins within a number of bytes, and its records."""
     end = EndSource(path, format_, 0, size)
     return end, [one for one in drain(end) if not isinstance(one, Settings | Progress)]
-
-
-def test_steps_of_wandb_count_as_the_beginning_of_the_history_counts_them(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "run-x.wandb"
-    printed = [field(17, field(8, "x" * 30_000)) for _ in range(30)]
-    numbers = {"loss": "1", "note": f'"{"x" * 500}"'}
-    own = [history(step, numbers) for step in range(1, 1000)]
-    path.write_bytes(written([*printed, *own]))
-    end, records = end_of(path, wandb, 70_000)
-    assert not end.needs_beginning
-    assert [cell[1] for cell in cells(records, 990)] == [*range(990, 1000)]
-
-    stated = [
-        history(step, {**numbers, "train/global_step": str(step // 4)})
-        for step in range(1000, 1005)
-    ]
-    path.write_bytes(written([*printed, *own, *stated]))
-    assert end_of(path, wandb, 70_000)[0].needs_beginning
-
-
-# -- real logs -------------------------------------------------------------------------------------
-
-
-@pytest.mark.skipif(
-    not SHARED.is_dir(), reason="no logs of others here: set VERL_TUI_LOGS"
-)
-@pytest.mark.parametrize(("format_", "name"), REAL)
-def test_parts_of_real_logs_are_those_of_the_whole(format_: Any, name: str) -> None:
-    path = SHARED / name
-    end, records = end_of(path, format_, path.stat().st_size // 3)
-    assert end.complete_from is not None
-    assert not end.needs_beginning
-    whole = drain(FileSource(path, format_))
-    assert cells(records, end.complete_from) == cells(whole, end.complete_from)

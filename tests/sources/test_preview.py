@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
-from log_writing import event_log
 
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor
@@ -16,7 +14,6 @@ from verl_tui.sources.discovery.found import FoundFile
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.formats import filelogger
 from verl_tui.sources.formats.console import reader as console
-from verl_tui.sources.formats.tensorboard import reader as events
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -123,31 +120,6 @@ def test_a_preview_has_the_end_and_the_shape_until_all_is_read(
         [mark.step for mark in run.restarts]
         == [mark.step for mark in plain.restarts]
         != []
-    )
-
-
-def test_event_files_are_previewed_though_each_number_is_a_record_of_its_own(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "events.out.tfevents.1700000000.host"
-    path.write_bytes(event_log([*range(1, 10_000)]))
-    feed, monitor = Feed([str(path)]), Monitor(Config())
-    monitor.apply(feed.scan(), NOW)
-    for found in previewed(FoundFile(path, events), run=feed.names[0]):
-        monitor.apply(found, NOW)
-    (shown,) = monitor.runs.values()
-    early = _points(shown, "actor/ppo_kl")
-    assert shown.step == 9_999
-    assert len(early) < 8_000, "a part"
-    assert max(later - earlier for earlier, later in pairwise(sorted(early))) < 200
-    run = _read(monitor, feed)
-    assert early.items() <= _points(run, "actor/ppo_kl").items()
-
-    resumed = tmp_path / "events.out.tfevents.1700009999.host"
-    resumed.write_bytes(path.read_bytes())
-    both = FoundFile(path, events), FoundFile(resumed, events)
-    assert not list(previewed(*both)), (
-        "which of both holds at a step only all of them tell"
     )
 
 

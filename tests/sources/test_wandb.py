@@ -15,7 +15,7 @@ from verl_tui.runs.views.state import State, state
 
 def test_numbers_as_wandb_writes_them(tmp_path):
     numbers = {
-        "loss": "-0", "nan": "NaN", "inf": "Infinity", "low": "-Infinity", "word": '"NaN"', "flag": "true",
+        "loss": "-0.0", "nan": "NaN", "inf": "Infinity", "low": "-Infinity", "word": '"NaN"', "flag": "true",
         "none": "null", "big": "1e+20", "text": '"abc"', "list": "[1,2]", ("a", "b.c"): "3", "d": '{"e": {"f": 4}}',
         "é ö": "1.5", "_runtime": "2.5", "_timestamp": "1.7e9", "_step": "7",
     }  # fmt: skip
@@ -34,7 +34,7 @@ def test_items_of_unusual_form_between_usual_ones(tmp_path):
     numbers = {
         "a": "1",
         "long " * 30: "2",
-        "b": "-0",
+        "b": "-0.0",
         "é": "3",
         "c": "4.5e-3",
         "text": '"x"',
@@ -121,7 +121,7 @@ def test_who_the_run_is_and_what_it_was_set_to(tmp_path):
             "wandb.id": "abc", "wandb.project": "proj", "wandb.group": "grp", "wandb.job_type": "train",
             "wandb.name": "nice name", "wandb.sweep": "sw", "wandb.host": "host-1",
         },
-        {"trainer.n": 8, "odd": None},
+        {"trainer.n": 8, "odd": "{broken"},
         {"wandb.program": "main.py"},
     ]  # fmt: skip
 

@@ -12,8 +12,7 @@ from wandb_reading import said, source
 from wandb_writing import history, stats, written
 
 from verl_tui.records import Unreadable
-from verl_tui.sources.formats import record_log
-from verl_tui.sources.formats.wandb import reader as wandb
+from verl_tui.sources.formats import record_log, wandb
 
 # -- damage ----------------------------------------------------------------------------------------
 

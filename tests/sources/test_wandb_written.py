@@ -17,7 +17,7 @@ from log_reading import drain_all, read_run
 from wandb_reading import said
 
 from verl_tui.runs.views.state import State, state
-from verl_tui.sources.formats.wandb import reader as wandb
+from verl_tui.sources.formats import wandb
 from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:

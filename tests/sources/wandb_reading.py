@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from verl_tui.records import MetricRows
-from verl_tui.sources.formats.wandb import reader as wandb
+from verl_tui.sources.formats import wandb
 from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from verl_tui.sources.fields.protobuf import BYTES
-from verl_tui.sources.formats.tensorboard.frames import RecordSplitter, checksum, sound
+from verl_tui.sources.formats.tensorboard.frames import FrameCutter, Frames, checksum
 from verl_tui.sources.formats.tensorboard.reader import (
     SIMPLE,
     TAG,
@@ -88,30 +88,29 @@ def read_event_files(directory: Path) -> WrittenEvents:
     for path in sorted(directory.glob(f"*{_NAME}*"), key=lambda path: path.name):
         if not path.name.endswith(SUFFIX):
             raise ValueError(path.name)
-        splitter = RecordSplitter(lambda record: _take(found, record))
+        cutter = FrameCutter()
         with path.open("rb") as file:
             while data := file.read(_BLOCK):
-                splitter.feed(data)
+                for frames in cutter.feed(data):
+                    if isinstance(frames, Frames):
+                        for begin, end in zip(frames.begins, frames.ends, strict=True):
+                            _take(found, frames.data[begin:end])
     return found
 
 
-def _take(found: WrittenEvents, record: bytes) -> bool:
-    """Add a record to the content; return whether the checksum at its end is right."""
-    if not sound(record):
-        return False
-    data = record[:-4]
+def _take(found: WrittenEvents, data: bytes) -> None:
+    """Add a record to the content."""
     event = read_event(data)
     if event.summary is None:
         if data.endswith(_STARTED):
             found.drop(event.step)
-        return True
+        return
     for value in event.values:
         simple = value.part(SIMPLE)
         if simple is not None:
             found.add(value.text(TAG), event.step, read_number(simple))
         else:
             found.note(value.text(TAG), event.step)
-    return True
 
 
 class EventFile:

@@ -1,8 +1,8 @@
 """The end of a long log, read without what lies before it: for answers, and to be shown until all
 has been read.
 
-A format's `parts` know where a record begins and how to read on from there. Only logs whose records
-state their steps can be read in this way; for others, `needs_beginning` is true after reading.
+Only logs whose lines state their steps can be read in this way; for others, `needs_beginning` is
+true after reading.
 
 The exact reading uses nothing of what was shown before: such a run ends up like any other.
 """
@@ -10,8 +10,7 @@ The exact reading uses nothing of what was shown before: such a run ends up like
 from __future__ import annotations
 
 import os
-from collections import defaultdict
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING, TypeGuard
 
 from verl_tui import debug_log
@@ -30,15 +29,11 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Record
     from verl_tui.sources.discovery.found import FoundFile
-    from verl_tui.sources.formats.format import Format, Reader
+    from verl_tui.sources.formats.format import Format
     from verl_tui.sources.source import Source
 
 LONG = 8 * 2**20
 """Bytes from which on a log is previewed: a shorter one is read in a fraction of a second."""
-LONGEST_OPENING = 4 * 2**20
-"""Bytes at the beginning of a log that are read at most to learn how to read on: the history of a
-W&B run begins behind its settings and what was printed until then.
-"""
 _END = 2**19
 """Bytes shown of the end of a long log: some hundred steps, a dozen of a wordy one."""
 _SHAPED = 4
@@ -47,6 +42,10 @@ _BLOCKS = 200
 """Most blocks read at strides: about the columns of dots in a chart of the dashboard."""
 _BLOCK_BYTES = 3 * 2**20
 """Most bytes read in all blocks of a log."""
+_CUT = 2
+"""Steps at the beginning of a part that may be incomplete."""
+_WINDOW = 16 * 1024
+"""Bytes in which the next line is looked for at once."""
 _STEPS_A_BLOCK = 2.5
 """Steps' worth of bytes in a block: one that is cut at its beginning, and one that is whole."""
 
@@ -78,12 +77,10 @@ class EndSource(FileSource):
         """
         self._end = Tail(path)
         super().__init__(path, format, ordinal, tail=self._end)
-        self.parts = format.parts
+        self._part = format.part
         self._wanted = wanted
         self._read_before = 0
         """Bytes read before its end."""
-        self._first: Reader | None = None
-        """Has read the beginning; None where the whole file is read, or not begun."""
         self._facts: list[Record] = []
         """Of the whole run, from the beginning."""
         self.start = 0
@@ -107,8 +104,7 @@ class EndSource(FileSource):
     def complete_from(self) -> int | None:
         """The first step that is complete in the part that is read, None if unknown."""
         steps = list(dict.fromkeys(step for _, step in sorted(self._rows)))
-        cut = self.parts.cut
-        return max(steps[: cut + 1]) if len(steps) > cut else None
+        return max(steps[: _CUT + 1]) if len(steps) > _CUT else None
 
     @property
     def needs_beginning(self) -> bool:
@@ -129,60 +125,39 @@ class EndSource(FileSource):
         return records
 
     def block(self, at: int, stop: int) -> list[MetricRows]:
-        """Return the rows between two places that state their steps; none where they depend on
-        those before.
+        """Return the rows between two places that state their steps; those of the end come after
+        them.
 
         Raises:
             OSError: The log cannot be read.
         """
-        start = self.parts.begin(self._bytes, at, stop) if at else 0
-        if start is None:
-            return []
-        reader = self._reader_at(start)
-        records = reader.feed(self._bytes(start, stop - start))
+        start = self._line_at(at, stop)
+        reader = self._part() if start else self.format.reader(self.path)
+        found = filter(_is_telling, reader.feed(self._bytes(start, stop - start)))
         if start and reader.needs_beginning:
             return []
-        return [*filter(_is_telling, self.placed(records, start))]
-
-    def placed(self, records: Iterable[Record], start: int) -> Iterator[Record]:
-        """Yield the records of a part with its rows' orders counted from its first byte on: no row
-        is shorter than one. Orders that are times stay.
-        """
-        for record in records:
-            if isinstance(record, MetricRows) and not self.parts.by_time:
-                yield record._replace(orders=[at + start for at in record.orders])
-            else:
-                yield record
+        return [one._replace(orders=[0] * len(one.steps)) for one in found]
 
     def _next(self) -> Chunk:
-        """Find where its end begins; nothing is read where no record begins among the bytes wanted,
-        as far as the file goes now.
-        """
+        """Find where its end begins: with a line."""
         if not self._end.size:
             size = self.path.stat().st_size
-            at = size - self._wanted
-            start = self.parts.begin(self._bytes, at, size) if at > 0 else 0
-            self.start = self._end.offset = size if start is None else start
+            self.start = self._end.offset = self._line_at(size - self._wanted, size)
             if self.start:
-                self._open()
-            self._reader = self._reader_at(self.start)
+                opening = self._reader.feed(self._bytes(0, HEAD))
+                self._facts.extend(_of_the_run(opening))
+                self._reader = self._part()
         return super()._next()
 
-    def _open(self) -> None:
-        """Read the beginning, until it tells how to read on."""
-        self._first = self.format.reader(self.path)
-        at = 0
-        while at < LONGEST_OPENING and (data := self._bytes(at, HEAD)):
-            self._facts.extend(_of_the_run(self._first.feed(data)))
+    def _line_at(self, at: int, stop: int) -> int:
+        """Return where the first line begins at a place or behind it, `stop` where none does."""
+        at -= 1
+        while 0 <= at < stop and (data := self._bytes(at, _WINDOW)):
+            found = data.find(b"\n") + 1
+            if found:
+                return min(at + found, stop)
             at += len(data)
-            if getattr(self._first, "knows_steps", True):
-                return
-
-    def _reader_at(self, start: int) -> Reader:
-        """Return a reader of the bytes from a place on, at which a record begins."""
-        if not start or self._first is None:
-            return self.format.reader(self.path)
-        return self.parts.later(self._first, start)
+        return max(0, min(at, stop))
 
     def _bytes(self, at: int, count: int) -> bytes:
         with opened(self.path) as file:
@@ -244,8 +219,7 @@ def previews(
 
 def _previews(run: str, files: Sequence[tuple[FoundFile, int]]) -> Iterator[Preview]:
     """Yield a preview of the ends of a run's logs, and one with what lies between; none if the ends
-    do not show its steps, or if it takes all rows between to decide which of several event files
-    holds at a step.
+    do not show its steps.
 
     The status of each source says how much of it has been read.
     """
@@ -263,14 +237,11 @@ def _previews(run: str, files: Sequence[tuple[FoundFile, int]]) -> Iterator[Prev
             if source.needs_beginning or source.complete_from is None:
                 return  # its steps are known only with what lies before them
             read = min(source.cost, source.start)
-            status = end.status._replace(bytes_read=read)
-            end = Batch(run, status, tuple(source.placed(end.records, source.start)))
+            end = end._replace(status=end.status._replace(bytes_read=read))
             later.append((source, end))
         ends.append(end)
-    if sum(source.parts.by_time for source, _ in later) > 1:
-        return
     yield Preview(run, tuple(ends))
-    between = [end._replace(records=_between(source)) for source, end in later]
+    between = [end._replace(records=tuple(_between(source))) for source, end in later]
     yield Preview(run, tuple(ends), tuple(between))
 
 
@@ -284,7 +255,7 @@ def _read(run: str, source: Source) -> Batch:
     return Batch(run, source.status(), (*records, *source.finish()))
 
 
-def _between(source: EndSource) -> tuple[MetricRows, ...]:
+def _between(source: EndSource) -> list[MetricRows]:
     """Return rows at strides over what lies before the end of a log, without those of steps that
     were made once more after a restart.
 
@@ -295,7 +266,7 @@ def _between(source: EndSource) -> tuple[MetricRows, ...]:
     size = int(_STEPS_A_BLOCK * (source.status().size - start) / len(source.steps))
     count = min(_BLOCKS, _BLOCK_BYTES // size)
     stride = max(size, start // (count + 1))
-    alike: dict[tuple[str, ...], list[MetricRows]] = defaultdict(list)
+    kept: list[MetricRows] = []
     widest, went_back = 0, False
     for at in reversed(range(0, min(count * stride, start), stride)):
         rows = source.block(at, min(at + size, start))
@@ -303,23 +274,7 @@ def _between(source: EndSource) -> tuple[MetricRows, ...]:
         if last < first:
             widest, went_back = max(widest, first - last), False
             first = min(min(one.steps) for one in rows)
-            for one in rows:
-                alike[one.keys].append(one)
+            kept += rows
         elif rows and not went_back:
             first, went_back = first - widest, True
-    return tuple(map(_joined, alike.values()))
-
-
-def _joined(parts: Sequence[MetricRows]) -> MetricRows:
-    """Return rows with the same keys as one record: event files have one for each tag in each
-    block.
-    """
-    chained = chain.from_iterable
-    steps, orders, times = (
-        [*chained(getattr(one, name) for one in parts)]
-        for name in ("steps", "orders", "times")
-    )
-    columns = [
-        [*chained(each)] for each in zip(*(one.columns for one in parts), strict=True)
-    ]
-    return MetricRows(parts[0].keys, steps, columns, orders, times)
+    return kept[::-1]

@@ -14,12 +14,11 @@ from verl_tui.sources.files.paths import file_and_part, is_folder
 from verl_tui.sources.folders.dumps import DumpSource
 from verl_tui.sources.folders.setting_files import SettingsSource
 from verl_tui.sources.folders.step_files import TableFolder
-from verl_tui.sources.formats import filelogger, mlflow_files, rollouts
+from verl_tui.sources.formats import filelogger, mlflow_files, rollouts, wandb
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.mlflow_files import MlflowRun
 from verl_tui.sources.formats.tables import parquet
 from verl_tui.sources.formats.trackio import TrackioSource
-from verl_tui.sources.formats.wandb import reader as wandb
 from verl_tui.sources.http.address_run import AddressRun
 from verl_tui.sources.pipe import PipeSource
 from verl_tui.sources.source import FileSource, Source, follower

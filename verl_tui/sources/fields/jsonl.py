@@ -12,7 +12,7 @@ from verl_tui.records import Unreadable
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.records import Record
     from verl_tui.sources.fields.row_batcher import MetricRow
@@ -163,6 +163,14 @@ def written_number(text: str | bytes) -> float | None:
         return None
 
 
+_WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
+def worded_number(value: object) -> object:
+    """Return the number that W&B or trackio wrote as a word that JSON knows, else the value."""
+    return _WORDS.get(value, value) if isinstance(value, str) else value
+
+
 def integer(value: object) -> int | None:
     """Return a step: an integer, or what was written in its place (`120.0`, `"120"`); None for
     anything else.
@@ -178,15 +186,17 @@ def integer(value: object) -> int | None:
     return None
 
 
-def flatten(data: dict[str, Any], prefix: str = "", depth: int = 0) -> dict[str, Any]:
-    """Return nested objects as one level with `/` between the names."""
+def flatten(
+    data: Mapping[str, Any], joint: str = "/", depth: int = 0
+) -> dict[str, Any]:
+    """Return nested objects as one level with a `/`, or another sign, between the names."""
     flat: dict[str, Any] = {}
     for key, value in data.items():
-        name = f"{prefix}/{key}" if prefix else str(key)
         if isinstance(value, dict) and depth < _DEEPEST:
-            flat.update(flatten(value, name, depth + 1))
+            below = flatten(value, joint, depth + 1)
+            flat.update({f"{key}{joint}{name}": one for name, one in below.items()})
         else:
-            flat[name] = value
+            flat[str(key)] = value
     return flat
 
 

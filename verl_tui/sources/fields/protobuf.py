@@ -93,3 +93,9 @@ def _size(data: bytes, at: int, wire: int) -> tuple[int, int]:
     if wire not in _FIXED:
         raise ValueError(f"wire type {wire} is unknown")
     return _FIXED[wire], at
+
+
+def seconds(timestamp: bytes) -> float:
+    """Return the seconds since the epoch of a `google.protobuf.Timestamp`."""
+    found = message(timestamp)
+    return found.integer(1) + found.integer(2) / 1e9

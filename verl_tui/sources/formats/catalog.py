@@ -24,6 +24,7 @@ from verl_tui.sources.formats import (
     swanlab,
     trackio,
     tutorial,
+    wandb,
 )
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.console.kept import as_printed
@@ -32,7 +33,6 @@ from verl_tui.sources.formats.sample_records import generations
 from verl_tui.sources.formats.tables import completions, parquet, wandb_tables
 from verl_tui.sources.formats.tensorboard import reader as tensorboard
 from verl_tui.sources.formats.trainer_logs import llama_factory, swift, trainer_state
-from verl_tui.sources.formats.wandb import reader as wandb
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:

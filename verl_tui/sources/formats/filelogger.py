@@ -19,8 +19,7 @@ from verl_tui.sources.fields.jsonl import (
 )
 from verl_tui.sources.fields.lists import histograms, split
 from verl_tui.sources.fields.row_batcher import MetricRow, packed
-from verl_tui.sources.formats.format import Parts
-from verl_tui.sources.formats.lines import LineReader, line_begin
+from verl_tui.sources.formats.lines import LineReader
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
@@ -45,6 +44,11 @@ def matches(path: Path, head: bytes) -> bool:
 
 def reader(path: Path) -> LineReader:
     """Return a reader for one file."""
+    return part()
+
+
+def part() -> LineReader:
+    """Return a reader of later lines."""
     return LineReader(FileLoggerDecoder())
 
 
@@ -90,6 +94,3 @@ def _names(keys: tuple[str, ...]) -> tuple[str, ...] | None:
     """Return the names of metrics, None where two become one; they hardly ever change."""
     names = tuple(map(safe, keys))
     return names if len(set(names)) == len(keys) else None
-
-
-parts = Parts(line_begin, lambda *_: LineReader(FileLoggerDecoder()))

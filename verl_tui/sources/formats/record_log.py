@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Record
     from verl_tui.sources.fields.row_batcher import MetricRow
-    from verl_tui.sources.formats.format import ReadAt
 
 BLOCK = 32 * 1024
-CHUNK = Struct("<IHB")
+_CHUNK = Struct("<IHB")
 """Checksum, length and type."""
 FULL, FIRST, MIDDLE, LAST = 1, 2, 3, 4
 
@@ -35,10 +34,9 @@ class RecordLog(Reader):
     header: bytes
     """What the file begins with."""
 
-    def __init__(self, at: int = 0) -> None:
-        """Begin to read a file at a place."""
+    def __init__(self) -> None:
         self._batcher = RowBatcher()
-        self._begin(at)
+        self._begin()
 
     def decode(self, record: bytes, number: int) -> Iterable[MetricRow | Record]:
         """Return what a record says; raises ValueError where it is none.
@@ -52,15 +50,16 @@ class RecordLog(Reader):
     def lose(self) -> None:
         """Go on behind a part of the log that is lost; most need do nothing."""
 
-    def _begin(self, at: int = 0) -> None:
+    def _begin(self) -> None:
         self._data = b""
-        """Bytes that have not been read yet, from `_at` on."""
-        self._start = self._base = at
-        """Places in the file at which it begins to read, and at which `_data` begins."""
+        """Bytes that wait for more."""
+        self._place = 0
+        """Their place in the file."""
         self._at = 0
+        """Where in them, or behind them, the next chunk begins."""
         self._parts: list[bytes] | None = None
         """Chunks of a record whose last one is to come."""
-        self._number = 0
+        self._count = 0
         """Records so far."""
 
     @property
@@ -72,13 +71,13 @@ class RecordLog(Reader):
         """Return the records that these bytes complete."""
         done = min(self._at, len(self._data))
         self._data = self._data[done:] + data
-        self._base += done
+        self._place += done
         self._at -= done
-        if not self._base + self._at and len(self._data) >= len(self.header):
+        if not self._place + self._at and len(self._data) >= len(self.header):
             if not self._data.startswith(self.header):
                 self._odd("not the header of such a log, or of an unknown version")
             self._at = len(self.header)
-        while self._base + self._at and self._chunk():
+        while self._place + self._at and self._chunk():
             pass
         return self._batcher.take()
 
@@ -91,16 +90,16 @@ class RecordLog(Reader):
     def _chunk(self) -> bool:
         """Read the next chunk; false while it is not there."""
         data, at = self._data, self._at
-        left = BLOCK - (self._base + at) % BLOCK
-        begin = at + CHUNK.size
-        if left < CHUNK.size:  # too little for a chunk: filled with zeros
+        left = BLOCK - (self._place + at) % BLOCK
+        begin = at + _CHUNK.size
+        if left < _CHUNK.size:  # too little for a chunk: filled with zeros
             self._at += left
             return True
         if begin > len(data):
             return False
-        checksum, length, kind = CHUNK.unpack_from(data, at)
+        checksum, length, kind = _CHUNK.unpack_from(data, at)
         end = begin + length
-        if length <= left - CHUNK.size:
+        if length <= left - _CHUNK.size:
             if end > len(data):
                 return False
             body = data[begin - 1 : end]
@@ -129,30 +128,12 @@ class RecordLog(Reader):
         if kind in (FULL, LAST):
             record, self._parts = b"".join(self._parts), None
             try:
-                self._batcher.add(self.decode(record, self._number + 1))
+                self._batcher.add(self.decode(record, self._count + 1))
             except (ValueError, RecursionError) as error:
                 self._odd(str(error))
                 self.lose()
-            self._number += 1
+            self._count += 1
 
     def _odd(self, reason: str) -> None:
-        where = f"{reason} at byte {self._base + self._at:,}"
-        self._batcher.add((Unreadable(self._number + 1, where, ""),))
-
-
-def first_record(read: ReadAt, at: int, stop: int, header: int) -> int | None:
-    """Return where the first record begins, by the chunks of its block, None where none does before
-    `stop` or damage; behind the header, which has so many bytes.
-    """
-    for block in range(at // BLOCK * BLOCK, stop, BLOCK):
-        data, begin = read(block, BLOCK), 0 if block else header
-        while begin + CHUNK.size <= len(data):
-            checksum, length, kind = CHUNK.unpack_from(data, begin)
-            end = begin + CHUNK.size + length
-            whole = end <= len(data)
-            if not whole or zlib.crc32(data[begin + CHUNK.size - 1 : end]) != checksum:
-                break
-            if block + begin >= at and kind in (FULL, FIRST):
-                return block + begin if block + begin < stop else None
-            begin = end
-    return None
+        where = f"{reason} at byte {self._place + self._at:,}"
+        self._batcher.add((Unreadable(self._count + 1, where, ""),))

@@ -11,7 +11,7 @@ from struct import unpack
 from typing import TYPE_CHECKING
 
 from verl_tui.records import Event, EventKind, Settings
-from verl_tui.sources.fields.protobuf import message
+from verl_tui.sources.fields.protobuf import message, seconds
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.record_log import RecordLog
 from verl_tui.text import one_line, safe
@@ -98,13 +98,12 @@ def _scalar(found: MessageFields) -> MetricRow:
     key = safe(found.text(_KEY), 300)
     own = key.removeprefix(_MACHINE)
     trained = own == key
-    time = message(found.part(_TIME) or b"")
     value = message(found.part(_VALUE) or b"").part(1)
     return MetricRow(
         found.integer(_STEP),
         (key if trained else f"system/{own}",),
         (unpack("<d", value)[0] if value else 0.0,),
-        time.integer(1) + time.integer(2) / 1e9 or None,
+        seconds(found.part(_TIME) or b"") or None,
         mean=not trained,
         progress=trained,
     )

@@ -24,7 +24,7 @@ from urllib.parse import quote
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Record, Sample, Settings, SourceStatus, Unreadable
-from verl_tui.sources.fields.jsonl import flatten, integer, loads, number
+from verl_tui.sources.fields.jsonl import flatten, integer, loads, number, worded_number
 from verl_tui.sources.fields.lists import histograms, split
 from verl_tui.sources.fields.rewards import RewardSum, weights_of
 from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined_notes
@@ -76,8 +76,6 @@ _BUSY = 0.2
 """Seconds to wait for a writer that holds the database alone; in WAL mode none does."""
 _ROWS = 1000
 """Rows of one read."""
-_WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-"""How trackio writes numbers that JSON does not know (trackio/utils.py, `serialize_values`)."""
 _DEVICE = pattern(r"gpu/(\d+)/(\w+)")
 _WANDB: Mapping[str, tuple[str, float]] = {
     "utilization": ("gpu", 1.0),
@@ -259,7 +257,7 @@ class TrackioSource(PolledSource):
         if self._step is None:
             yield "a row of metrics without a step"
             return
-        parts = split({key: _plain(value) for key, value in flat.items()})
+        parts = split({key: worded_number(value) for key, value in flat.items()})
         yield from histograms(parts.found, self._step, mean=measured)
         yield from (flaw.reason for flaw in parts.flaws)
         if numbers := parts.numbers():
@@ -335,11 +333,6 @@ def _value(text: object) -> Any:
     with suppress(ValueError):
         return loads(data) if isinstance(data, bytes) else None
     return None
-
-
-def _plain(value: object) -> object:
-    """Return the number that trackio wrote as a word, else the value."""
-    return _WORDS.get(value, value) if isinstance(value, str) else value
 
 
 def _taken_tables(record: dict[str, Any]) -> dict[str, Any]:

@@ -25,8 +25,8 @@ from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.fields.spellings import names
 from verl_tui.sources.files.paths import HOMES, checkpoint_step, is_file
 from verl_tui.sources.files.tail import NEWEST, is_checkpoint, newest_checkpoint_file
-from verl_tui.sources.formats.format import FileFormat, Parts
-from verl_tui.sources.formats.lines import LineReader, line_begin
+from verl_tui.sources.formats.format import FileFormat
+from verl_tui.sources.formats.lines import LineReader
 from verl_tui.sources.formats.metrics_json import HistoryReader
 from verl_tui.sources.formats.tutorial import TutorialDecoder
 from verl_tui.text import one_line
@@ -75,10 +75,9 @@ class TrainerLog:
         """Return a reader for one file."""
         return LineReader(self.decoder())
 
-    @property
-    def parts(self) -> Parts:
-        """How to read a part of it."""
-        return Parts(line_begin, lambda *_: LineReader(self.decoder(skipped=True)))
+    def part(self) -> LineReader:
+        """Return a reader of later lines."""
+        return LineReader(self.decoder(skipped=True))
 
 
 _SUMMARY = "log_history"

@@ -39,8 +39,7 @@ from verl_tui.sources.fields.steps import (
     stated_step,
     step_fields,
 )
-from verl_tui.sources.formats.format import Parts
-from verl_tui.sources.formats.lines import LineReader, line_begin
+from verl_tui.sources.formats.lines import LineReader
 from verl_tui.text import safe
 from verl_tui.times import parse_elapsed, parse_time
 
@@ -262,5 +261,6 @@ def _samples(scope: str, record: dict[str, Any], step: int) -> Iterator[Record]:
         yield from filter(None, [read_sample(record, step)])
 
 
-parts = Parts(line_begin, lambda *_: LineReader(TutorialDecoder(skipped=True)), cut=2)
-"""The figures of a step may come from several ranks, as means once two of them are known."""
+def part() -> LineReader:
+    """Return a reader of later lines."""
+    return LineReader(TutorialDecoder(skipped=True))

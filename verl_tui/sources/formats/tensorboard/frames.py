@@ -8,7 +8,8 @@ a kind.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from google_crc32c import value as crc32c
 
@@ -16,9 +17,10 @@ from verl_tui.patterns import pattern
 from verl_tui.records import Unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator, Sequence
 
-    from verl_tui.sources.formats.format import ReadAt
+    import numpy as np
+    from numpy.typing import NDArray
 
 LARGEST = 32 * 2**20
 """Largest record that is kept, in bytes: pictures may be larger, what is read is far smaller."""
@@ -27,10 +29,20 @@ _SHIFT = 0xA282EAD8
 """Added to a checksum before it is written."""
 _HEADER = 12
 """Bytes before the data of a record."""
-_WINDOW = 16 * 1024
-"""Bytes in which a record is looked for at once."""
 _PLAUSIBLE = pattern(rb"(?!\0\0\0)(?=[\s\S]{2}[\0-\x3f]\0{5})")
 """Matches the length of a record that is neither empty nor too large."""
+
+
+class Frames(NamedTuple):
+    """Records that lie one behind the other."""
+
+    data: bytes
+    begins: Sequence[int]
+    """Where in the data each one begins, without its length."""
+    ends: Sequence[int]
+    """Where each ends, without its checksum."""
+    number: int = 0
+    """That of the first one in the file, from 1."""
 
 
 def checksum(data: bytes) -> bytes:
@@ -39,125 +51,120 @@ def checksum(data: bytes) -> bytes:
     return ((crc >> 15 | crc << 17) + _SHIFT & 0xFFFFFFFF).to_bytes(4, "little")
 
 
-def sound(data: bytes) -> bool:
-    """Return True if the last four bytes are the checksum of those before."""
-    return data.endswith(checksum(data[:-4]))
-
-
+@lru_cache(4096)  # a file has few that differ
 def length(header: bytes) -> int | None:
     """Return the length of the data behind a header, None if its checksum is wrong."""
-    if len(header) == _HEADER and sound(header):
+    if len(header) == _HEADER and header[8:] == checksum(header[:8]):
         return int.from_bytes(header[:8], "little")
     return None
 
 
-def first_record(read: ReadAt, at: int, stop: int) -> int | None:
-    """Return where the first record whose checksums are right begins.
+class FrameCutter:
+    """Cuts a growing file into records; half a record waits for its rest.
 
-    Args:
-        read: Returns bytes of the file.
-        at: The place from which on it may begin.
-        stop: The place before which it has to begin.
-
-    Returns:
-        Its place; None where none is found.
-    """
-    while at < stop:
-        data = read(at, min(_WINDOW, stop + _HEADER - 1 - at))
-        for found in _PLAUSIBLE.finditer(data, 0, len(data)):
-            begin = found.start()
-            inside = length(data[begin : begin + _HEADER])
-            if inside is None:
-                continue
-            record = read(at + begin + _HEADER, inside + 4)
-            if len(record) == inside + 4 and sound(record):
-                return at + begin
-        if len(data) < _HEADER:
-            break
-        at += len(data) - _HEADER + 1
-    return None
-
-
-class RecordSplitter:
-    """Splits a growing file into records; half a record waits for its rest.
-
-    A wrong checksum is reported once; reading continues at the next complete record.
+    Damage is reported once; reading continues at the next complete record.
     """
 
-    def __init__(self, take: Callable[[bytes], bool], at: int = 0) -> None:
-        """Begin a file.
-
-        Args:
-            take: Takes the data of a record with their checksum at the end; false where that is
-                wrong.
-            at: The place in the file of the first byte that will be fed.
-        """
-        self._take = take
+    def __init__(self) -> None:
         self._data = b""
-        """The bytes that are being cut, or wait for more."""
-        self._place = at
+        """Bytes that wait for more."""
+        self._place = 0
         """Their place in the file."""
         self._skip = 0
-        """Bytes to come that belong to a record that is not read."""
-        self.number = 0
-        """Number of the record that is being read, from 1."""
+        """Bytes from there on that belong to a record that is not read."""
+        self._number = 0
+        """Records so far."""
         self._lost = False
-        self._out: list[Unreadable] = []
+        """True behind damage."""
 
-    def feed(self, data: bytes) -> list[Unreadable]:
-        """Cut these next bytes; return what was wrong with them."""
-        skipped = min(self._skip, len(data))
-        self._data += data[skipped:]
-        self._place += skipped
-        at = self._cut(self._data)
-        self._skip += max(0, at - len(self._data)) - skipped
-        self._place += min(at, len(self._data))
-        self._data = self._data[at:]
-        out = self._out
-        self._out = []
-        return out
-
-    def _cut(self, data: bytes) -> int:
-        """Take every whole record; return where what is left begins, beyond the data where more is
-        to be skipped.
-        """
-        at = 0
-        while len(header := data[at : at + _HEADER]) == _HEADER:
+    def feed(self, data: bytes) -> Iterator[Frames | Unreadable]:
+        """Yield the records that these next bytes complete, and what was wrong with others."""
+        data = self._data = self._data + data
+        at = self._skip
+        while at < len(data):
+            frames = _cut(data, at)
+            yield from self._sound(frames)
+            at = frames.ends[-1] + 4 if frames.ends else at
+            header = data[at : at + _HEADER]
             inside = length(header)
-            if inside is None:
-                self._lose(at, "the checksum of a record's length is wrong")
-                at = _next_plausible(data, at + 1)
-                continue
-            stop = at + _HEADER + inside + 4
-            if stop > len(data) and inside <= LARGEST:
+            if inside is not None and inside > LARGEST:
+                self._number += 1
+                yield self._unreadable(at, f"a record of {inside:,} bytes is not read")
+                at += _HEADER + inside + 4
+            elif inside is None and len(header) == _HEADER:
+                # the record before may lack bytes
+                behind = frames.begins[-1] if frames.begins and self._lost else at
+                yield from self._lose(at, "the checksum of a record's length is wrong")
+                found = _PLAUSIBLE.search(data, behind + 1)
+                # with none, one that more bytes may show to be
+                at = found.start() if found else max(at + 1, len(data) - 7)
+            else:
                 break
-            self.number += 1
-            if inside > LARGEST:
-                self._note(at, f"a record of {stop - at:,} bytes is not read")
-            elif not self._take(data[at + _HEADER : stop]):
-                self.number -= 1
-                self._lose(at, "the checksum of a record is wrong")
-                at = _next_plausible(data, at + 1)
-                continue
-            self._lost = False
-            at = stop
-        return at
+        done = min(at, len(data))
+        self._data = data[done:]
+        self._place += done
+        self._skip = at - done
 
-    def _lose(self, at: int, reason: str) -> None:
+    def _sound(self, frames: Frames) -> Iterator[Frames | Unreadable]:
+        """Yield those records whose checksums are right, and what is to be said of others."""
+        begin = 0
+        data, begins, ends, _ = frames
+        for end in (*_wrong(frames), len(begins)):
+            if end > begin:
+                yield Frames(data, begins[begin:end], ends[begin:end], self._number + 1)
+                self._number += end - begin
+                self._lost = False
+            if end < len(begins):
+                at = begins[end] - _HEADER
+                yield from self._lose(at, "the checksum of a record is wrong")
+            begin = end + 1
+
+    def _lose(self, at: int, reason: str) -> Iterator[Unreadable]:
         if not self._lost:
-            self.number += 1
-            self._note(at, reason)
+            self._number += 1
+            yield self._unreadable(at, reason)
         self._lost = True
 
-    def _note(self, at: int, reason: str) -> None:
+    def _unreadable(self, at: int, reason: str) -> Unreadable:
         begin = self._data[at : at + _HEADER].hex(" ")
         where = f"{reason}, at byte {self._place + at:,}"
-        self._out.append(Unreadable(self.number, where, begin))
+        return Unreadable(self._number, where, begin)
 
 
-def _next_plausible(data: bytes, at: int) -> int:
-    """Return the next place at which a header may begin; where there is none, one that more bytes
-    may show to be.
+def _cut(data: bytes, at: int) -> Frames:
+    """Return the records from a place on as far as their lengths are right and they are all
+    there.
     """
-    found = _PLAUSIBLE.search(data, at)
-    return found.start() if found else max(at, len(data) - 7)
+    begins, ends = [], []
+    begin = at + _HEADER
+    last = len(data) - 4
+    while (inside := length(data[at:begin])) is not None:
+        end = begin + inside
+        if end > last or inside > LARGEST:
+            break
+        begins.append(begin)
+        ends.append(end)
+        at = end + 4
+        begin = at + _HEADER
+    return Frames(data, begins, ends)
+
+
+def _wrong(frames: Frames) -> Sequence[int]:
+    """Return which of some records have wrong checksums; all are checked at once."""
+    import numpy as np  # not before the first frame is drawn
+
+    data, begins, ends, _ = frames
+    crcs = [crc32c(data[at:end]) for at, end in zip(begins, ends, strict=True)]
+    found = np.array(crcs, np.uint32)
+    found = (found >> 15 | found << 17) + np.uint32(_SHIFT)
+    stated = numbers_at(data, np.array(ends, np.int64), "<u4")
+    wrong: list[int] = np.flatnonzero(found != stated).tolist()
+    return wrong
+
+
+def numbers_at(data: bytes, places: NDArray[np.int64], form: str) -> NDArray[Any]:
+    """Return the numbers of a form that stand at places."""
+    import numpy as np
+
+    spots = places[:, None] + np.arange(int(form[-1]))
+    return np.frombuffer(data, np.uint8).take(spots).view(form)[:, 0]

@@ -1,1 +1,0 @@
-"""W&B's transaction log and its tables."""
