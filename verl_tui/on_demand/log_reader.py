@@ -67,19 +67,17 @@ class ReplayCutoff(NamedTuple):
             after = data.find(b"\n", found.end()) + 1 + begin
             if after > begin and start >= lines[-1][1]:
                 lines.append((start, after, int(found[1] or found[2])))
-        step = -1 if self.step is None else self.step
-
-        def fit(gap: tuple[tuple[int, int, int | None], ...]) -> tuple[int, int]:
-            """Return what sorts the parts between two lines that name steps."""
-            (_, low, before), (high, _, after) = gap
-            if before == step != after:
-                worse = 0
-            else:
-                around = (before or -1) <= step and (after is None or after > step)
-                worse = 1 if around else 2
-            return worse, max(low - self.size, self.size - high)
-
-        (_, low, _), (high, *_) = min(pairwise([*lines, (stop, stop, None)]), key=fit)
+        low, high = min(
+            (
+                (low, high)
+                for (_, low, step), (high, _, after) in pairwise(
+                    [*lines, (stop, stop, None)]
+                )
+                if step == self.step != after
+            ),
+            key=lambda gap: max(gap[0] - self.size, self.size - gap[1]),
+            default=(begin, stop),
+        )
         at = clamp(self.size, low, high)
         start = data.rfind(b"\n", 0, at - begin) + 1 + begin
         return max(start, low) if start > begin else file.line_start(at)

@@ -107,14 +107,18 @@ class CompressedTail:
     whatever it holds.
     """
 
-    def __init__(self, path: Path, tail: Follower | None = None) -> None:
-        """Begin a file; `tail` gives its bytes, unless they are read from it."""
+    def __init__(
+        self, path: Path, tail: Follower | None = None, waiting: bytes = b""
+    ) -> None:
+        """Begin a file; `tail` gives its bytes, behind those that wait, unless they are read from
+        it.
+        """
         self.path = path
         self.offset = self.size = 0
         """Compressed bytes taken so far, and all there are; behind damage nothing is to be had."""
         self.modified: float | None = None
         self._tail: Follower = tail or Tail(path)
-        self._waiting = b""
+        self._waiting = waiting
         """Compressed bytes read and not yet taken."""
         self._member: zlib._Decompress | None = None
         """The member that has begun and not ended."""
