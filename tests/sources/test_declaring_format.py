@@ -58,7 +58,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
     return python
 
 
-@pytest.mark.parametrize(("path", "given"), [("logs", ""), ("-", DIARY)])
+@pytest.mark.parametrize(
+    ("path", "given"), [("logs", ""), ("-", DIARY)], ids=["file", "pipe"]
+)
 def test_it_is_found_and_read(run: Callable[..., str], path: str, given: str) -> None:
     said = run("-m", "verl_tui", "check", "--json", path, given=given)
     (found,) = json.loads(said)["runs"]

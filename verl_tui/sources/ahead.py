@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 LEAST = 32 * 2**20
 """Bytes of all sources together from which on workers read them."""
-_SHARE = 16 * 2**20
+SHARE = 16 * 2**20
 """Bytes for which one more worker is started: it takes as long to start as some megabytes take to
 read.
 """
@@ -127,7 +127,7 @@ def _read_ahead(
     if total < LEAST or len(sizes) < 2:  # a single one is here as soon without
         return []
     most = _usual() if most is None else most
-    workers = min(most, total // _SHARE, len(sizes))
+    workers = min(most, total // SHARE, len(sizes))
     debug_log.note("workers", started=workers, sources=len(sizes))
     dealt = sorted(sizes, key=sizes.__getitem__, reverse=True)
     processes = []
