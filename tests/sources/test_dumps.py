@@ -254,7 +254,7 @@ def test_figures_of_a_part_say_so(home: Path, monkeypatch: pytest.MonkeyPatch) -
     run = run_of(source)
     status = source.status()
     assert status.note == "read for figures: 0 whole, 5 in part, 4 not"
-    assert status.bytes_read == status.size <= 12_000
+    assert status.bytes_read == status.size < 13_000
     assert list(values(run, "samples/score")) == [1, 3, 5, 7, 9]
     share = values(run, "samples/read_share")
     assert all(0.3 < one < 0.8 for one in share.values())

@@ -15,7 +15,7 @@ from verl_tui.runs.samples import Place
 from verl_tui.sources.fields.jsonl import number
 from verl_tui.sources.fields.sample import group_of
 from verl_tui.sources.files.paths import why
-from verl_tui.sources.folders.dumps import DumpFile, dump_at
+from verl_tui.sources.folders.dumps import DumpFile
 
 if TYPE_CHECKING:
     import threading
@@ -30,6 +30,8 @@ _KEPT = 256
 """Rows kept in memory, more than a screen shows."""
 _WANTED = 64
 """Most rows that wait to be read; the oldest requests are dropped."""
+_FIRST = 4 * 2**20
+"""Bytes of a dump that are looked at before all others."""
 SLICE = 512 * 1024
 """Bytes read and decoded in one go, in a few milliseconds, which other requests wait for."""
 _KEPT_SLICE = 256
@@ -203,15 +205,15 @@ class DumpPage(SamplePage):
     rows: DumpFile
 
     def __init__(self, dump: Dump, wake: threading.Condition) -> None:
-        rows = dump_at(dump.path, dump.step, validation=dump.validation)
+        rows = DumpFile(dump.path, dump.step, validation=dump.validation)
         super().__init__(Place(dump.step, dump.validation), rows, wake)
         self._dump = dump
         self._read: dict[int, Sample] = {}
         """Rows in memory, the one read last at the end."""
         self._wanted: dict[int, None] = {}
         """Rows to read, the newest request last."""
-        self._grown = True
-        """True if the file may hold more rows than are known."""
+        self._is_new = self._grown = True
+        """True until it has been looked at, and if the file may hold more rows than are known."""
         self._failed = 0.0
         """Time of the last failure."""
 
@@ -291,7 +293,8 @@ class DumpPage(SamplePage):
     def _index(self) -> bool:
         """Find further rows, or all of them again if the file was rewritten."""
         before = self.count
-        more = self.rows.index()
+        self.rows.index(_FIRST if self._is_new else math.inf)
+        self._is_new = False
         rewritten = self.rows.generation != self.generation
         with self._wake:
             if rewritten:
@@ -299,9 +302,9 @@ class DumpPage(SamplePage):
                 self._read = {}
                 self.generation = self.rows.generation
                 self._search_anew()
-            self._grown = more
             self.count = self.rows.count_so_far
-            self.complete = not more
+            self.complete = self.rows.complete
+            self._grown = not self.complete
             for hits in self._searches:
                 hits.complete = hits.complete and hits.searched == self.count
         return rewritten or self.count > before or self.complete
@@ -360,7 +363,6 @@ class StepSamples:
         samples: Samples,
         place: Place,
         *,
-        rows: float = math.inf,
         size: float = math.inf,
     ) -> None:
         """Find them.
@@ -368,7 +370,6 @@ class StepSamples:
         Args:
             samples: Those of the run.
             place: The step.
-            rows: How many are enough.
             size: Bytes of a dump that are enough.
 
         Raises:
@@ -381,9 +382,8 @@ class StepSamples:
             self._found: DumpFile | KeptRows = KeptRows(kept)
             self._count, self.complete = len(kept), True
             return
-        file = dump_at(dump.path, dump.step, validation=dump.validation)
-        while file.index() and file.count_so_far < rows and file.offset < size:
-            pass
+        file = DumpFile(dump.path, dump.step, validation=dump.validation)
+        file.index(size)
         self._found = file
         self._count, self.complete = file.count_so_far, file.complete
 

@@ -38,7 +38,7 @@ class Chunk:
     """The part before them that could not be read, and why."""
 
 
-def opened(path: Path) -> BinaryIO:
+def opened(path: Path, buffering: int = 0) -> BinaryIO:
     """Open a file to be read. A pipe or a device would block, and bytes taken from it would be
     missing elsewhere.
 
@@ -48,7 +48,7 @@ def opened(path: Path) -> BinaryIO:
     mode = path.stat().st_mode
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         raise OSError("not a file; `verl-tui -` reads pipes")
-    return path.open("rb", buffering=0)
+    return path.open("rb", buffering=buffering)
 
 
 class Follower(Protocol):
