@@ -20,7 +20,7 @@ from verl_tui.sources.files.paths import file_and_part, file_size, modified_at
 from verl_tui.sources.files.tail import Chunk, Tail, opened
 from verl_tui.sources.formats import HEAD
 from verl_tui.sources.formats.format import PartedFormat
-from verl_tui.sources.source import FileSource
+from verl_tui.sources.source import FIRST, FileSource
 from verl_tui.sources.source_reader import source_of
 
 if TYPE_CHECKING:
@@ -144,8 +144,9 @@ class EndSource(FileSource):
             size = self.path.stat().st_size
             self.start = self._end.offset = self._line_at(size - self._wanted, size)
             if self.start:
-                opening = self._reader.feed(self._bytes(0, HEAD))
-                self._facts.extend(_of_the_run(opening))
+                opening = self._bytes(0, HEAD)
+                self.first = opening[:FIRST]
+                self._facts.extend(_of_the_run(self._reader.feed(opening)))
                 self._reader = self._part()
         return super()._next()
 

@@ -17,7 +17,7 @@ from verl_tui.sources.formats import HEAD
 from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.format import Reader
-from verl_tui.sources.source import FIRST, FileSource
+from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -143,8 +143,6 @@ class PipeTail:
         self.patience = 0.0
         """Seconds to wait where there is nothing; above 0, it is read to its end."""
         self.ended = False
-        self.opening = b""
-        """Its first bytes."""
 
     def read(self, limit: int = CHUNK) -> Chunk:
         """Read at most `limit` bytes.
@@ -160,7 +158,6 @@ class PipeTail:
         if data:
             self.offset = self.size = self.offset + len(data)
             self.modified = time()
-            self.opening += data[: FIRST - len(self.opening)]
         self.ended = not data
         return Chunk(data, more=bool(data))
 
@@ -186,9 +183,6 @@ class PipeSource(FileSource):
     @property
     def _place(self) -> str:
         return str(PATH)  # which leads to another place in each process
-
-    def _opening(self) -> bytes:
-        return self._pipe.opening
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return the records of the next bytes, and whether more wait."""

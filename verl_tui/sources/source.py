@@ -20,12 +20,11 @@ from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.files.compressed import (
     CompressedTail,
-    head,
     is_compressed,
     uncompressed_name,
 )
 from verl_tui.sources.files.paths import why
-from verl_tui.sources.files.rotated import RotatedTail, parts
+from verl_tui.sources.files.rotated import RotatedTail
 from verl_tui.sources.files.tail import CHUNK, Follower, Tail
 
 if TYPE_CHECKING:
@@ -96,6 +95,8 @@ class FileSource:
         self._problem: str | None = None
         self._lost: str | None = None
         """The older parts of the file that could not be read, and why."""
+        self.first = b""
+        """Its first bytes."""
         self._origin = ""
         """What it is known by, once that is certain."""
 
@@ -110,6 +111,8 @@ class FileSource:
         again: Sequence[Record] = ()
         if chunk.restarted is not None:
             again = self._reader.restart(chunk.restarted)
+            self.first = b""
+        self.first += chunk.data[: FIRST - len(self.first)]
         records = (*again, *self._reader.feed(chunk.data))
         return self.counted(records), chunk.more
 
@@ -146,34 +149,22 @@ class FileSource:
         )
 
     def _known_by(self) -> str:
-        """Return what it is known by: its place, and its first line once that is complete."""
+        """Return what it is known by: its place, and of a log to which lines are appended the first
+        one, once that is complete. Other files are written anew as they grow, or are no text.
+        """
         if self._origin:
             return self._origin
-        first = self._first_line()
-        origin = digest(self._place, first or "")
-        if first is not None:
-            self._origin = origin
+        is_text = uncompressed_name(self.path).suffix.lower() in _ROTATED
+        line, end, _ = self.first.partition(b"\n")
+        whole = bool(end) or len(self.first) == FIRST
+        line = line if is_text and whole else b""
+        origin = digest(self._place, line.decode("latin-1"))
+        self._origin = origin if whole or not is_text else ""
         return origin
 
     @property
     def _place(self) -> str:
         return os.path.realpath(uncompressed_name(self.path))
-
-    def _first_line(self) -> str | None:
-        """Return the first line of a log to which lines are appended, None before it is complete;
-        empty for files that are written anew as they grow, and for those that are no text.
-        """
-        if uncompressed_name(self.path).suffix.lower() not in _ROTATED:
-            return ""
-        try:
-            data = self._opening()
-        except OSError:
-            return None
-        line, end, _ = data.partition(b"\n")
-        return line.decode("latin-1") if end or len(data) == FIRST else None
-
-    def _opening(self) -> bytes:
-        return head((*parts(self.path), self.path)[0], FIRST)
 
     def _next(self) -> Chunk:
         """Read the next bytes; raise OSError where that cannot be done."""
