@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from itertools import pairwise
@@ -17,10 +16,9 @@ from verl_tui.on_demand.log_blocks import (
     read_block,
     search_next,
 )
-from verl_tui.on_demand.worker import Job, Worker
+from verl_tui.on_demand.worker import FileJob, Worker
 from verl_tui.patterns import pattern
 from verl_tui.sources.files.compressed import is_compressed
-from verl_tui.sources.files.paths import why
 from verl_tui.sources.files.tail import CHUNK, opened
 
 if TYPE_CHECKING:
@@ -37,8 +35,6 @@ _PRINT = 256
 """Bytes compared at the head and before the known end, which differ in a rewritten file."""
 _AT_ONCE = 4
 """Blocks searched in one go."""
-RETRY = 2.0
-"""Seconds after which an unreadable file is tried again."""
 _COMPRESSED = "a compressed log can be read from its beginning only: unpack it to look at its text"
 _STEP = pattern(rb'(?<![\w:])step:(\d{1,15}) - |"(?:global_)?step": ?(\d{1,15})\b')
 """Steps in consoles and in records of JSONL files."""
@@ -83,10 +79,11 @@ class ReplayCutoff(NamedTuple):
         return max(start, low) if start > begin else file.line_start(at)
 
 
-class Log(Job):
+class Log(FileJob):
     """One file as lines of text; the thread adds to them."""
 
     def __init__(self, path: str, wake: threading.Condition) -> None:
+        super().__init__(wake, KEPT // 2)
         self.path = Path(path)
         self.size = 0
         """Known size of the file in bytes."""
@@ -94,21 +91,15 @@ class Log(Job):
         """True once the file has been read."""
         self.generation = 0
         """Grows when the file is replaced or rewritten."""
-        self.problem: str | None = None
-        """Why the file cannot be read, None if it can."""
         self.search: SearchJob | None = None
         """The current or the last search."""
         self.cutoff: ReplayCutoff | None = None
         """End of the visible part, None for all of it."""
-        self._wake = wake
         self._stamp: tuple[object, ...] = ()
         """What changes when the file or its visible part does."""
         self._head = self._tail = b""
         self._blocks: OrderedDict[int, LogBlock] = OrderedDict()
-        self._wanted: dict[int, None] = {}
-        """Blocks to read, the newest request last."""
         self._look = True
-        self._failed = 0.0
         self._before = [0]
         """Number of lines before each block, as far as counted."""
         self._count_to = 0
@@ -119,7 +110,7 @@ class Log(Job):
     def look(self) -> None:
         """Have the thread check whether the file has grown."""
         with self._wake:
-            if self.problem is None or time.monotonic() - self._failed > RETRY:
+            if self._may_try():
                 self._look = True
                 self._wake.notify()
 
@@ -133,11 +124,7 @@ class Log(Job):
         with self._wake:
             known = self._blocks.get(number)
             if known is None or known.size < self.size:
-                self._wanted.pop(number, None)
-                self._wanted[number] = None
-                if len(self._wanted) > KEPT // 2:
-                    del self._wanted[next(iter(self._wanted))]
-                self._wake.notify()
+                self._want(number)
             return known
 
     def find(self, query: LineMatcher, origin: int, way: int) -> SearchJob:
@@ -192,30 +179,23 @@ class Log(Job):
         """Return True if a block on the screen must be read."""
         return self.problem is None and bool(self._wanted)
 
-    def read_on(self) -> bool:
+    def _read_on(self) -> bool:
         """Look at the file, then read requested blocks, then search, then count lines."""
-        try:
-            if is_compressed(self.path):
-                raise OSError(_COMPRESSED)
-            known = self.path.stat()
-            stamp = known.st_ino, known.st_size, known.st_mtime_ns, self.cutoff
-            same = stamp == self._stamp and self.problem is None
-            with self._wake:
-                self._look = False
-            if same and not self.waits():
-                return False
-            with opened(self.path) as raw:
-                file = LogFile(raw.fileno())
-                if not same:
-                    self._changed(file, stamp)
-                file.size = min(file.size, self.size)
-                return self._read_on(file)
-        except OSError as error:
-            with self._wake:
-                self.problem = why(error)
-                self._failed = time.monotonic()
-                self._look = False
-            return True
+        with self._wake:
+            self._look = False
+        if is_compressed(self.path):
+            raise OSError(_COMPRESSED)
+        known = self.path.stat()
+        stamp = known.st_ino, known.st_size, known.st_mtime_ns, self.cutoff
+        same = stamp == self._stamp and self.problem is None
+        if same and not self.waits():
+            return False
+        with opened(self.path) as raw:
+            file = LogFile(raw.fileno())
+            if not same:
+                self._changed(file, stamp)
+            file.size = min(file.size, self.size)
+            return self._read_from(file)
 
     def _changed(self, file: LogFile, stamp: tuple[object, ...]) -> None:
         """Update the state of a file that has changed."""
@@ -238,7 +218,7 @@ class Log(Job):
         self._head = file.read(0, min(_PRINT, size))
         self._tail = file.read(max(0, size - _PRINT), min(_PRINT, size))
 
-    def _read_on(self, file: LogFile) -> bool:
+    def _read_from(self, file: LogFile) -> bool:
         with self._wake:
             wanted = self._wanted.popitem()[0] if self._wanted else None
         if wanted is not None:

@@ -5,22 +5,21 @@ at once for what is written down (an answer, a report, a bundle).
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from verl_tui.on_demand.worker import Job, Worker
+from verl_tui.on_demand.worker import FileJob, Worker
 from verl_tui.records import Sample, SampleFacts
 from verl_tui.runs.samples import Place
 from verl_tui.sources.fields.jsonl import number
 from verl_tui.sources.fields.sample import group_of
-from verl_tui.sources.files.paths import why
 from verl_tui.sources.folders.dumps import DumpFile
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from verl_tui.on_demand.worker import Job
     from verl_tui.records import Dump, Unreadable
     from verl_tui.runs.samples import Samples
 
@@ -38,8 +37,6 @@ _KEPT_SLICE = 256
 """Samples in memory searched in one go."""
 _SEARCHES = 2
 """Most searches of a page at a time: a filter, and a search for the same prompt."""
-_RETRY = 2.0
-"""Seconds after which an unreadable file is tried again."""
 
 
 class TextMatcher(Protocol):
@@ -98,12 +95,13 @@ def _fact(sample: Sample, index: int) -> SampleFacts:
     )
 
 
-class SamplePage(Job):
+class SamplePage(FileJob):
     """The samples of one step as far as they are known; the browser's thread adds to them."""
 
     def __init__(
         self, place: Place, rows: DumpFile | KeptRows, wake: threading.Condition
     ) -> None:
+        super().__init__(wake, _WANTED)
         self.place = place
         self.rows = rows
         """The rows, for the browser's thread; those of a dump may raise OSError."""
@@ -113,11 +111,8 @@ class SamplePage(Job):
         """True once all rows are known."""
         self.facts: list[SampleFacts] = []
         """Facts of the rows read so far, from the first on."""
-        self.problem: str | None = None
-        """Why the file cannot be read, None if it can."""
         self.generation = 0
         """Grows when the file is rewritten, which makes all rows known before invalid."""
-        self._wake = wake
         self._searches: list[Hits] = []
         """Searches, the newest last."""
 
@@ -161,7 +156,7 @@ class SamplePage(Job):
         """Return True if there is something to read or to search."""
         return self._searching() is not None
 
-    def read_on(self) -> bool:
+    def _read_on(self) -> bool:
         """Search a little."""
         hits, rows = self._searching(), self.rows
         if hits is not None:
@@ -210,17 +205,13 @@ class DumpPage(SamplePage):
         self._dump = dump
         self._read: dict[int, Sample] = {}
         """Rows in memory, the one read last at the end."""
-        self._wanted: dict[int, None] = {}
-        """Rows to read, the newest request last."""
         self._is_new = self._grown = True
         """True until it has been looked at, and if the file may hold more rows than are known."""
-        self._failed = 0.0
-        """Time of the last failure."""
 
     def show(self, dump: Dump) -> None:
         """Update the state of the dump; one that could not be read is tried again at times."""
-        failed = self.problem is not None and time.monotonic() - self._failed > _RETRY
-        if dump != self._dump or failed:
+        failed = self.problem is not None
+        if dump != self._dump or (failed and self._may_try()):
             self._dump = dump
             self._grown = True
             self.problem = None
@@ -231,11 +222,7 @@ class DumpPage(SamplePage):
             found = self._read.get(index)
             may_be = 0 <= index < (math.inf if self._grown else self.count)
             if found is None and may_be:
-                self._wanted.pop(index, None)
-                self._wanted[index] = None
-                if len(self._wanted) > _WANTED:
-                    del self._wanted[next(iter(self._wanted))]
-                self._wake.notify()
+                self._want(index)
             return found
 
     def lines(self, indices: Iterable[int]) -> Iterator[bytes | None]:
@@ -253,16 +240,8 @@ class DumpPage(SamplePage):
             known = any(index < self.count for index in self._wanted)
             return known and self.problem is None
 
-    def read_on(self) -> bool:
-        """Read requested rows, then count rows, then read their facts, then search."""
-        try:
-            return self._read_on()
-        except OSError as error:
-            self.problem = why(error)
-            self._failed = time.monotonic()
-            return True
-
     def _read_on(self) -> bool:
+        """Read requested rows, then count rows, then read their facts, then search."""
         wanted = self._next_wanted()
         start = len(self.facts)
         if wanted is not None:
@@ -277,7 +256,7 @@ class DumpPage(SamplePage):
         elif start < self.count:
             self.facts += self.rows.facts(start, self.rows.span(start, SLICE))
         else:
-            return super().read_on()
+            return super()._read_on()
         return True
 
     def _next_wanted(self) -> int | None:
