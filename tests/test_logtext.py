@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from verl_tui.on_demand import log_blocks
 from verl_tui.on_demand import log_reader as log_module
-from verl_tui.on_demand.log_reader import Log, LogReader
+from verl_tui.on_demand.log_reader import Log
 from verl_tui.text import safe, strip_ansi
 
 if TYPE_CHECKING:
@@ -281,33 +281,6 @@ def test_truncation_replacement_and_rewriting(tmp_path: Path) -> None:
     read(log)
     assert log.generation == 3, "log shippers replace a file by a longer copy of itself"
     assert [line.text for line in forwards(log)][-1] == "and on"
-
-
-def test_reads_in_a_thread_of_its_own_and_tells(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "train.log"
-    path.write_text("one\n")
-    threads, news = set(), threading.Event()
-    read_on = Log.read_on
-
-    def noted(log: Log) -> bool:
-        threads.add(threading.current_thread().name)
-        return read_on(log)
-
-    monkeypatch.setattr(Log, "read_on", noted)
-    reader = LogReader(news.set)
-    try:
-        log = reader.log(str(path))
-        while (found := log.block(0)) is None or not found.lines:
-            assert news.wait(10)
-            news.clear()
-            log.look()
-        assert found.lines[0].text == "one"
-        assert threads == {"logs"}
-        assert reader.log(str(path)) is log
-    finally:
-        reader.stop()
 
 
 def test_a_line_that_a_collector_keeps_is_shown_as_it_was_printed(

@@ -22,8 +22,6 @@ WINDOW = 16 * 1024
 """Bytes of a line that are shown; of a longer one its beginning, or the last state of a bar."""
 STRIDE = 4 * BLOCK
 """Bytes in which lines are searched or counted in one go."""
-_FAR = 32 * 2**20
-"""Longest distance in bytes at which the end or the beginning of a line is searched."""
 
 
 class LogLine(NamedTuple):
@@ -44,7 +42,6 @@ class LogLine(NamedTuple):
 class LogBlock(NamedTuple):
     """The lines that begin in one block of the file."""
 
-    number: int
     lines: tuple[LogLine, ...]
     before: int
     """Nearest earlier block with lines, -1 for none: a long line may fill many blocks."""
@@ -69,23 +66,21 @@ class LogFile:
         return os.pread(self._descriptor, count, at) if count > 0 else b""
 
     def line_end(self, at: int) -> int:
-        """Return the end of the line at a position, with its newline, or how far is looked."""
-        stop = min(self.size, at + _FAR)
-        for start in range(at, stop, STRIDE):
+        """Return the end of the line at a position, with its newline."""
+        for start in range(at, self.size, STRIDE):
             found = self.read(start, STRIDE).find(b"\n")
             if found >= 0:
                 return start + found + 1
-        return stop
+        return self.size
 
     def line_start(self, at: int) -> int:
-        """Return the start of the line at a position, or how far is looked."""
-        stop = max(0, at - _FAR)
-        for end in range(at, stop, -STRIDE):
+        """Return the start of the line at a position."""
+        for end in range(at, 0, -STRIDE):
             start = max(0, end - STRIDE)
             found = self.read(start, end - start).rfind(b"\n")
             if found >= 0:
                 return start + found + 1
-        return stop
+        return 0
 
     def span(self, number: int) -> tuple[int, int]:
         """Return the first byte of a block, and the one behind its last."""
@@ -102,7 +97,6 @@ def read_block(file: LogFile, number: int) -> LogBlock:
     stop = lines[-1].end if lines else begin
     unended = bool(lines) and (stop >= file.size or file.read(stop - 1, 1) != b"\n")
     return LogBlock(
-        number,
         lines,
         before,
         max(number + 1, stop // BLOCK),
