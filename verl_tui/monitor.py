@@ -300,7 +300,8 @@ def load(specs: Sequence[str], config: Config, now: float) -> Monitor:
     monitor = Monitor(config)
     feed = Feed(specs, scrape_engines=config.scrape_engines, workers=config.workers)
     feed.settle()
-    monitor.apply(feed.scan(), now)
+    found = feed.scan()
+    monitor.apply(found, now)
     for read in (
         feed.read,
         feed.finish,
@@ -309,6 +310,6 @@ def load(specs: Sequence[str], config: Config, now: float) -> Monitor:
     ):
         for batch in read():
             monitor.apply(batch, now)
-    monitor.apply(replace(feed.discovery, read=True), now)
+    monitor.apply(replace(found, read=True), now)
     monitor.judge(now, once=True)
     return monitor

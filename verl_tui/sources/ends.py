@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeGuard
 from verl_tui import debug_log
 from verl_tui.records import Batch, MetricRows, Preview, Progress, Settings
 from verl_tui.sources.files.compressed import is_compressed
-from verl_tui.sources.files.paths import file_and_part, file_size, modified_at
+from verl_tui.sources.files.paths import file_size
 from verl_tui.sources.files.tail import Chunk, Tail, opened
 from verl_tui.sources.formats import HEAD
 from verl_tui.sources.formats.format import PartedFormat
@@ -51,14 +51,10 @@ _STEPS_A_BLOCK = 2.5
 
 
 def has_parts(format: Format | None, path: Path) -> TypeGuard[PartedFormat]:
-    """Return whether parts of a file can be read: its format supports it, and it is neither
-    compressed nor one of several runs in a file.
+    """Return whether parts of a file can be read: its format supports it, and it is not
+    compressed.
     """
-    return (
-        isinstance(format, PartedFormat)
-        and not is_compressed(path)
-        and file_and_part(path)[1] is None
-    )
+    return isinstance(format, PartedFormat) and not is_compressed(path)
 
 
 class EndSource(FileSource):
@@ -111,18 +107,17 @@ class EndSource(FileSource):
         """True if its steps depend on records before the part that is read."""
         return self._is_estimated or self._reader.needs_beginning
 
-    def read(self) -> tuple[tuple[Record, ...], bool]:
-        """Return the records of the next bytes, and whether more wait."""
-        records, more = super().read()
-        self._note(records)
+    def counted(self, records: Iterable[Record]) -> tuple[Record, ...]:
+        """Count records of the end, and note their steps; return them behind the facts about the
+        whole run.
+        """
+        kept = super().counted(records)
+        for record in kept:
+            if isinstance(record, MetricRows) and record.progress:
+                self._is_estimated = self._is_estimated or record.estimated
+                self._rows.update(zip(record.orders, record.steps, strict=True))
         facts, self._facts = self._facts, []
-        return (*facts, *records), more
-
-    def finish(self) -> tuple[Record, ...]:
-        """Return what only waits for its end."""
-        records = super().finish()
-        self._note(records)
-        return records
+        return (*facts, *kept)
 
     def block(self, at: int, stop: int) -> list[MetricRows]:
         """Return the rows between two places that state their steps; those of the end come after
@@ -166,13 +161,6 @@ class EndSource(FileSource):
         self._read_before += len(data)
         return data
 
-    def _note(self, records: Iterable[Record]) -> None:
-        """Note the steps of further records."""
-        for record in records:
-            if isinstance(record, MetricRows) and record.progress:
-                self._is_estimated = self._is_estimated or record.estimated
-                self._rows.update(zip(record.orders, record.steps, strict=True))
-
 
 def _of_the_run(records: Iterable[Record]) -> Iterator[Record]:
     for record in records:
@@ -195,23 +183,23 @@ def _is_telling(record: Record) -> TypeGuard[MetricRows]:
 def previews(
     fresh: Mapping[str, Sequence[tuple[FoundFile, int]]], shown: str | None = None
 ) -> Iterator[Preview]:
-    """Yield a preview of each run with a long log, the one that is shown first, then those written
-    last. A log that cannot be previewed is read as any other.
+    """Yield a preview of each run with a long log, the one that is shown first. A log that cannot
+    be previewed is read as any other.
 
     Args:
         fresh: The files that are about to be read, by run, each with its place among the run's
             sources.
         shown: The run that is shown.
     """
-    long = []
-    for run, files in fresh.items():
+    long = [
+        run
+        for run, files in fresh.items()
         if any(
             file_size(one.path) > LONG and has_parts(one.format, one.path)
             for one, _ in files
-        ):
-            newest = max(modified_at(one.path) for one, _ in files)
-            long.append((run == shown, newest, run))
-    for at, (*_, run) in enumerate(sorted(long, reverse=True)):
+        )
+    ]
+    for at, run in enumerate(sorted(long, key=lambda run: run != shown)):
         try:
             yield from islice(_previews(run, fresh[run]), 1 + (at < _SHAPED))
         except Exception as error:  # noqa: BLE001, PERF203 - a net at the border

@@ -83,8 +83,6 @@ class Feed:
         self._writers = Writers()
         self._fresh: dict[str, list[tuple[FoundFile, int]]] = {}
         """By run, the files that have not been read yet, with their indices."""
-        self.discovery = Discovery((), (), ())
-        """Result of the last search."""
         self.reread: list[Reread] = []
         """The runs whose files the last search found to have other formats; to be announced before
         anything that is read of them.
@@ -115,13 +113,12 @@ class Feed:
             self._add(run)
         self.reread = [Reread(name, name in self.names) for name in dropped]
         self._add_served()
-        self.discovery = replace(
+        return replace(
             discovery,
             problems=(*discovery.problems, *self._served.problems),
             waiting=(*discovery.waiting, *self._served.waiting),
             unreached=self._served.unreached,
         )
-        return self.discovery
 
     def _add(self, run: FoundRun) -> None:
         """Start to read the files of a run that are not read yet."""

@@ -79,11 +79,6 @@ def file_size(path: Path) -> int:
     return getattr(status_at(path), "st_size", 0)
 
 
-def modified_at(path: Path) -> float:
-    """Return the time of a file's last change, 0 where it cannot be seen."""
-    return getattr(status_at(path), "st_mtime", 0.0)
-
-
 def file_and_part(path: Path) -> tuple[Path, str | None]:
     """Return the file in which a run lies, and the part of it that is the run; the path itself
     where it names no part.
