@@ -66,9 +66,14 @@ class KeptRows:
     def __init__(self, samples: Sequence[Sample]) -> None:
         self.samples = samples
 
+    @property
+    def count_so_far(self) -> int:
+        """Rows there are."""
+        return len(self.samples)
+
     def span(self, start: int, size: int = 0) -> int:  # noqa: ARG002 - a dump's has bytes
         """Return where to stop reading from `start`."""
-        return min(start + _KEPT_SLICE, len(self.samples))
+        return min(start + _KEPT_SLICE, self.count_so_far)
 
     def row(self, index: int) -> Sample:
         """Return a sample."""
@@ -356,30 +361,23 @@ class StepSamples:
         """
         self.place = place
         dump = samples.dump(place)
-        if dump is None:
-            kept = samples.kept(place)
-            self._found: DumpFile | KeptRows = KeptRows(kept)
-            self._count, self.complete = len(kept), True
-            return
-        file = DumpFile(dump.path, dump.step, validation=dump.validation)
-        file.index(size)
-        self._found = file
-        self._count, self.complete = file.count_so_far, file.complete
+        self._rows: DumpFile | KeptRows = KeptRows(samples.kept(place))
+        self.complete = True
+        if dump is not None:
+            file = DumpFile(dump.path, dump.step, validation=dump.validation)
+            file.index(size)
+            self._rows, self.complete = file, file.complete
 
     def __len__(self) -> int:
-        return self._count
+        return self._rows.count_so_far
 
-    def scores(self) -> Iterator[float | None]:
-        """Yield the score of each sample."""
-        start = 0
-        while start < len(self):
-            stop = self._found.span(start)
-            yield from (fact.score for fact in self._found.facts(start, stop))
-            start = stop
+    def scores(self) -> list[float | None]:
+        """Return the score of each sample."""
+        return [fact.score for fact in self._rows.facts(0, len(self))]
 
     def row(self, index: int) -> Sample | Unreadable:
         """Return a sample, or why it cannot be read."""
-        return self._found.row(index)
+        return self._rows.row(index)
 
     def first(self, most: int) -> list[Sample]:
         """Return the first samples that can be read, so many at most."""
