@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.records import Unreadable
 from verl_tui.sources.files.compressed import MAGIC, CompressedTail, why_unread
-from verl_tui.sources.files.tail import CHUNK, Chunk
+from verl_tui.sources.files.tail import CHUNK, Chunk, Follower
 from verl_tui.sources.formats import HEAD
 from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.formats.console import reader as console
@@ -133,13 +133,11 @@ def _format_of(begin: bytes, names: Sequence[Path]) -> Format | None:
     return next(fits, None)
 
 
-class PipeTail:
+class PipeTail(Follower):
     """Reads the bytes of a pipe, as `Tail` reads those of a file."""
 
     def __init__(self) -> None:
-        self.offset = self.size = 0
-        self.modified: float | None = None
-        """Time of the last bytes."""
+        super().__init__(PATH)
         self.patience = 0.0
         """Seconds to wait where there is nothing; above 0, it is read to its end."""
         self.ended = False

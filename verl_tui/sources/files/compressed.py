@@ -102,7 +102,7 @@ def head(path: Path, limit: int) -> bytes:
     return found
 
 
-class CompressedTail:
+class CompressedTail(Follower):
     """Follows a gzip file as `Tail` follows any; of several members one after the other. Bounded
     whatever it holds.
     """
@@ -113,10 +113,7 @@ class CompressedTail:
         """Begin a file; `tail` gives its bytes, behind those that wait, unless they are read from
         it.
         """
-        self.path = path
-        self.offset = self.size = 0
-        """Compressed bytes taken so far, and all there are; behind damage nothing is to be had."""
-        self.modified: float | None = None
+        super().__init__(path)
         self._tail: Follower = tail or Tail(path)
         self._waiting = waiting
         """Compressed bytes read and not yet taken."""

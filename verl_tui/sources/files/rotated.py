@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from verl_tui.patterns import pattern
 from verl_tui.sources.files.compressed import SUFFIX, CompressedTail, is_compressed
 from verl_tui.sources.files.paths import file_size, why
-from verl_tui.sources.files.tail import CHUNK, Chunk, Tail
+from verl_tui.sources.files.tail import CHUNK, Chunk, Follower, Tail
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,17 +62,13 @@ def newest_part(path: Path) -> Path:
     return older[-1] if older else path
 
 
-class RotatedTail:
+class RotatedTail(Follower):
     """Reads the parts of a log one after the other, then follows the file that is written, also
     over its rotation.
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self.offset = self.size = 0
-        """Bytes read so far, and all there are, of all parts."""
-        self.modified: float | None = None
-        """Time of the last change of the file that is read."""
+        super().__init__(path)
         self._tails: list[Tail | CompressedTail] = []
         """Of the parts that are left, the oldest first, and of the file that is written."""
         self._parts = 0

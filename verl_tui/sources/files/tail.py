@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.files.paths import is_file, status_at
@@ -51,36 +51,32 @@ def opened(path: Path, buffering: int = 0) -> BinaryIO:
     return path.open("rb", buffering=buffering)
 
 
-class Follower(Protocol):
-    """Gives the bytes of something that grows, as `Tail` those of a file."""
-
-    offset: int
-    """Bytes read so far."""
-    size: int
-    """Bytes there are, counted alike."""
-    modified: float | None
-    """Time of the last change."""
-
-    def read(self, limit: int) -> Chunk:
-        """Read at most `limit` new bytes; raise OSError where that cannot be done."""
-        ...
-
-
-class Tail:
-    """Reads a file as it grows. Raises OSError where the file cannot be read; may be asked again
-    later.
-    """
+class Follower:
+    """Gives the bytes of something that grows."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.offset = 0
         """Bytes read so far."""
         self.size = 0
+        """Bytes there are, counted alike."""
         self.modified: float | None = None
+        """Time of the last change."""
+
+    def read(self, limit: int = CHUNK) -> Chunk:
+        """Read at most `limit` new bytes; raise OSError where that cannot be done."""
+        raise NotImplementedError
+
+
+class Tail(Follower):
+    """Reads a file as it grows. Raises OSError where the file cannot be read; may be asked again
+    later.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
         self.identity: tuple[int, int] | None = None
         """Device and inode of the file that was read last."""
-        self._restarted: str | None = None
-        """Why it starts over, until that has been passed on: the read that notices it may fail."""
         self._stamp: tuple[int, ...] = ()
         """Stamp of the file when it was last opened."""
         self.head = b""
@@ -106,15 +102,14 @@ class Tail:
         self._stamp = stamp
         with opened(path) as file:
             why = self._check(file.fileno(), identity, known.st_size)
-            self._restarted = why or self._restarted
+            if why is not None:
+                return Chunk(b"", why, more=True)
             data = os.pread(file.fileno(), limit, self.offset)
-        restarted = self._restarted
-        self._restarted = None
         if self.offset == len(self.head):  # both 0 at the beginning
             self.head = (self.head + data)[:_PRINT]
         self.last = (self.last + data[-_PRINT:])[-_PRINT:]
         self.offset += len(data)
-        return Chunk(data, restarted, more=bool(data) and self.offset < known.st_size)
+        return Chunk(data, more=bool(data) and self.offset < known.st_size)
 
     def is_there(self) -> bool:
         """Return whether the file that has been read, if any, is still in its place, as far as
