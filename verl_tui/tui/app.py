@@ -13,13 +13,12 @@ from verl_tui.rendering.session.run_order import RunListing, first_to_show
 from verl_tui.rendering.session.selection import Selection
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.tui.export import PICTURES, copy_here, take_picture
-from verl_tui.tui.keys.actions import TAKE, act, hint_keys
+from verl_tui.tui.keys import TAKE, act, hint_keys, modules
 from verl_tui.tui.messages import Once
 from verl_tui.tui.monitor_app import MonitorApp
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
-from verl_tui.tui.screens import ScreenContext
-from verl_tui.tui.screens.catalog import SCREENS
+from verl_tui.tui.screens import ScreenContext, ScreenSpec
 from verl_tui.tui.screens.dashboard import Dashboard
 from verl_tui.tui.terminal.net import ContainedPart
 from verl_tui.tui.widgets.chart import MoveCursor
@@ -32,6 +31,17 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from verl_tui.config import Config
+
+
+_FOUND: list[ScreenSpec] = [
+    module.SCREEN
+    for module in modules("verl_tui.tui.screens")
+    if hasattr(module, "SCREEN")
+]
+SCREENS = {
+    spec.name: spec for spec in sorted(_FOUND, key=lambda one: (one.rank, one.name))
+}
+"""The screens that a key opens over the dashboard, by name, in the order of the help."""
 
 
 class VerlApp(MonitorApp):

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from verl_tui.tui.app import VerlApp
-from verl_tui.tui.keys.actions import HelpSection, act, first_keys
+from verl_tui.tui.keys import HelpSection, act, first_keys
 
 if TYPE_CHECKING:
     from textual.binding import BindingType

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from textual import on
+
 from verl_tui.rendering.charts.page import (
     ChartFilter,
     ChartPage,
@@ -18,11 +20,12 @@ from verl_tui.rendering.charts.values import reading
 from verl_tui.rendering.filter_words import Matches
 from verl_tui.rendering.log.target import has_log
 from verl_tui.tui.export import take_chart
-from verl_tui.tui.keys.actions import LEARN, HelpSection, act
+from verl_tui.tui.keys import LEARN, HelpSection, act
+from verl_tui.tui.messages import Once
 from verl_tui.tui.panels.panel import Panel, PanelSpec
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.chart_keys import with_step_in_sight
-from verl_tui.tui.widgets.start_log import StartLog
+from verl_tui.tui.widgets.rows import Rows
 from verl_tui.tui.widgets.tiles import ChartTiles
 
 if TYPE_CHECKING:
@@ -32,7 +35,60 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.charts.chart_data import ChartData
     from verl_tui.rendering.charts.plan import PlannedChart
+    from verl_tui.rendering.log.last_lines import LogTail
     from verl_tui.rendering.session.snapshot import View
+
+
+class StartLog(Rows):
+    """Rows of a log, out of sight while there are charts."""
+
+    DEFAULT_CSS = """
+    StartLog {
+        display: none;
+        height: 1fr;
+    }
+    """
+
+    class Read(Once):
+        """More of the log has been read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._tail: LogTail | None = None
+        self._view: View | None = None
+
+    def show(self, view: View | None) -> None:
+        """Show the end of the log of the shown run; read nothing any more where there is none."""
+        self._view = view
+        run = view.run if view is not None else None
+        shown = run, run is not None and run.outcome is not None
+        if self._tail is not None and shown != (self._tail.run, self._tail.ended):
+            self.on_unmount()
+            self._tail = None
+        if self._tail is None and view is not None:
+            from verl_tui.rendering.log.last_lines import LogTail
+
+            self._tail = LogTail(view, lambda: self.post_message(self.Read()))
+        self.redraw()
+
+    @on(Read)
+    def redraw(self) -> None:
+        """Write the rows of what was shown last."""
+        width, height = self.size
+        if self._tail is None or self._view is None or not (width and height):
+            return
+        rows = self._tail.rows(self._view, width, height)
+        if rows is not None:
+            self.set(rows)
+
+    def on_resize(self) -> None:
+        """Show as many rows as fit now."""
+        self.redraw()
+
+    def on_unmount(self) -> None:
+        """Stop reading."""
+        if self._tail is not None:
+            self._tail.stop()
 
 
 class ChartsPanel(Panel):

@@ -14,7 +14,7 @@ from verl_tui.rendering.run_list.run_cells import badges, signs
 from verl_tui.rendering.session.run_order import named_like
 from verl_tui.rendering.session.selection import LETTERS
 from verl_tui.text import shell_words
-from verl_tui.tui.keys.actions import COMPARE, HelpSection, act
+from verl_tui.tui.keys import COMPARE, HelpSection, act
 from verl_tui.tui.messages import toast
 from verl_tui.tui.panels.panel import PanelSpec, TextPanel
 from verl_tui.tui.terminal.scrolling import LazyRows

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.tui.keys.actions import MOVE
+from verl_tui.tui.keys import MOVE
 
 if TYPE_CHECKING:
     from collections.abc import Callable

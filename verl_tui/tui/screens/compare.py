@@ -12,7 +12,7 @@ from verl_tui.means import clamp
 from verl_tui.rendering.choices import next_choice
 from verl_tui.rendering.text.printable import wrapped
 from verl_tui.runs.time.step_clocks import Alignment
-from verl_tui.tui.keys.actions import COMPARE, HelpSection, act, first_keys
+from verl_tui.tui.keys import COMPARE, HelpSection, act, first_keys
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 
-from verl_tui.tui.keys.actions import WHY, HelpSection, act
+from verl_tui.tui.keys import WHY, HelpSection, act
 from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
 from verl_tui.tui.widgets.rows import Entries

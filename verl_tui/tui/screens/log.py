@@ -10,15 +10,13 @@ from textual.widgets import Input
 
 from verl_tui.rendering.log.target import log_target
 from verl_tui.rendering.text.wrap import wrap
-from verl_tui.tui.keys.actions import WHY, HelpSection, act
+from verl_tui.tui.keys import WHY, HelpSection, act
 from verl_tui.tui.messages import Once, toast
 from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
-from verl_tui.tui.widgets.filter_bar import FilterBar
-from verl_tui.tui.widgets.footer import Keys
-from verl_tui.tui.widgets.line import Line
-from verl_tui.tui.widgets.rows import Rows
+from verl_tui.tui.widgets.filter_bar import FilterBar, Keys
+from verl_tui.tui.widgets.rows import Line, Rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -28,7 +28,7 @@ from verl_tui.rendering.metrics.metric_rows import ListedMetric, metric_table
 from verl_tui.rendering.text.printable import printable, wrapped
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.export import take_table
-from verl_tui.tui.keys.actions import LEARN, HelpSection, act
+from verl_tui.tui.keys import LEARN, HelpSection, act
 from verl_tui.tui.messages import toast
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.screens import ScreenSpec
@@ -38,10 +38,8 @@ from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.terminal.scrolling import LazyRows
 from verl_tui.tui.widgets.chart import READING, MoveCursor
 from verl_tui.tui.widgets.chart_keys import KEYS, ChartActions, with_step_in_sight
-from verl_tui.tui.widgets.filter_bar import FilterBar
-from verl_tui.tui.widgets.footer import Keys
-from verl_tui.tui.widgets.line import FewRows, Line
-from verl_tui.tui.widgets.rows import Rows
+from verl_tui.tui.widgets.filter_bar import FilterBar, Keys
+from verl_tui.tui.widgets.rows import FewRows, Line, Rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable

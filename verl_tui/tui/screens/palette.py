@@ -16,7 +16,7 @@ from textual.widgets import Input, OptionList
 
 from verl_tui.rendering.text.printable import printable
 from verl_tui.toml_tables import toml_table
-from verl_tui.tui.keys.actions import bindings, keys_of
+from verl_tui.tui.keys import bindings, keys_of
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.terminal.net import ContainedWidget
 from verl_tui.tui.widgets.chart import Chart

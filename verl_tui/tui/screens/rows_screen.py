@@ -13,12 +13,11 @@ from textual.widgets import Input
 from verl_tui.rendering.text.printable import printable
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.text import one_line
-from verl_tui.tui.keys.actions import act, first_keys
+from verl_tui.tui.keys import act, first_keys
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.widgets.filter_bar import FilterBar
-from verl_tui.tui.widgets.line import FewRows
-from verl_tui.tui.widgets.rows import Entries, Rows
+from verl_tui.tui.widgets.rows import Entries, FewRows, Rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

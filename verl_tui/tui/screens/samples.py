@@ -14,17 +14,14 @@ from verl_tui.rendering.samples import query, table, words
 from verl_tui.rendering.samples.changes import change_rows
 from verl_tui.rendering.samples.export import Export
 from verl_tui.tui.export import copy_text, folder
-from verl_tui.tui.keys.actions import SAMPLES, HelpSection, act
+from verl_tui.tui.keys import SAMPLES, HelpSection, act
 from verl_tui.tui.messages import toast
-from verl_tui.tui.panels.samples import MOVES, SampleMoves, SamplesPanel
+from verl_tui.tui.panels.samples import MOVES, DocumentRows, SampleMoves, SamplesPanel
 from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.terminal.scrolling import LazyRows
-from verl_tui.tui.widgets.document_rows import DocumentRows
-from verl_tui.tui.widgets.filter_bar import FilterBar
-from verl_tui.tui.widgets.footer import Keys
-from verl_tui.tui.widgets.line import Line
-from verl_tui.tui.widgets.rows import Rows
+from verl_tui.tui.widgets.filter_bar import FilterBar, Keys
+from verl_tui.tui.widgets.rows import Line, Rows
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from verl_tui.tui.keys.actions import SPEED, HelpSection, act
+from verl_tui.tui.keys import SPEED, HelpSection, act
 from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.rows_screen import SCROLLS, RowsPage, RowsScreen
 

@@ -19,7 +19,7 @@ from verl_tui.rendering.text.numbers import exact_step
 from verl_tui.rendering.text.short_names import short_names
 from verl_tui.runs.views.provenance import provenance_words
 from verl_tui.tui.export import take_chart
-from verl_tui.tui.keys.actions import LEARN, HelpSection, act
+from verl_tui.tui.keys import LEARN, HelpSection, act
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.chart_keys import (
@@ -29,8 +29,8 @@ from verl_tui.tui.widgets.chart_keys import (
     step_at,
     with_step_in_sight,
 )
-from verl_tui.tui.widgets.footer import Keys
-from verl_tui.tui.widgets.line import FewRows, Line
+from verl_tui.tui.widgets.filter_bar import Keys
+from verl_tui.tui.widgets.rows import FewRows, Line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

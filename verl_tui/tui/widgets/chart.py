@@ -13,7 +13,7 @@ from verl_tui.rendering.charts.downsample import neighbour
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.charts.values import cursor_values
 from verl_tui.rendering.text.hues import FAMILIES, HUES, with_faint
-from verl_tui.tui.keys.actions import act
+from verl_tui.tui.keys import act
 from verl_tui.tui.widgets.role_styled import RoleStyled
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from textual.message_pump import MessagePump
 from verl_tui.rendering.charts.downsample import WEIGHTS
 from verl_tui.rendering.charts.x_axes import holding, on_axis, panned, zoomed
 from verl_tui.rendering.session.snapshot import HINT_KEYS
-from verl_tui.tui.keys.actions import LEARN, TAKE, act
+from verl_tui.tui.keys import LEARN, TAKE, act
 from verl_tui.tui.messages import toast
 from verl_tui.tui.widgets.chart import MoveCursor
 

@@ -1,6 +1,6 @@
 """The weather at the machine, which is seen beside the others on the widest of screens only."""
 
-from verl_tui.tui.keys.actions import HelpSection, act
+from verl_tui.tui.keys import HelpSection, act
 from verl_tui.tui.panels.panel import PanelSpec, TextPanel
 
 

@@ -1,6 +1,6 @@
 """The notes about the shown run, over the dashboard."""
 
-from verl_tui.tui.keys.actions import HelpSection, act
+from verl_tui.tui.keys import HelpSection, act
 from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
 
