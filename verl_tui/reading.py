@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from verl_tui import debug_log
 from verl_tui.sources.discovery.finder import Discovery
-from verl_tui.sources.host.gpus import GpuSource
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -150,6 +149,10 @@ class ReadingThreads:
         )
 
     def _poll(self) -> None:
+        from verl_tui.sources.host.gpus import (
+            GpuSource,  # before the first frame it would cost
+        )
+
         GpuSource().poll(
             self._stop, self._deliver, self._config.gpu_interval, self._clock
         )

@@ -22,6 +22,7 @@ from verl_tui.tui.screens import ScreenContext, ScreenSpec
 from verl_tui.tui.screens.dashboard import Dashboard
 from verl_tui.tui.terminal.net import ContainedPart
 from verl_tui.tui.widgets.chart import MoveCursor
+from verl_tui.tui.widgets.chart_keys import with_step_in_sight
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -188,6 +189,8 @@ class VerlApp(MonitorApp):
     def _move_cursor(self, event: MoveCursor) -> None:
         if event.step != self.cursor:
             self.cursor = event.step
+            charts, run = self._dashboard.charts, self.view_at(self._shown_at).run
+            charts.look = with_step_in_sight(charts.look, run, event.step)
             if event.step is not None:
                 self._dashboard.query_one(SamplesPanel).go_to(event.step)
             self._draw(self._shown_at)

@@ -24,7 +24,6 @@ from verl_tui.tui.keys import LEARN, HelpSection, act
 from verl_tui.tui.messages import Once
 from verl_tui.tui.panels.panel import Panel, PanelSpec
 from verl_tui.tui.widgets.chart import Chart
-from verl_tui.tui.widgets.chart_keys import with_step_in_sight
 from verl_tui.tui.widgets.rows import Rows
 from verl_tui.tui.widgets.tiles import ChartTiles
 
@@ -147,14 +146,11 @@ class ChartsPanel(Panel):
 
     def show(self, view: View) -> None:
         """Draw the page's charts, if any has changed."""
-        before = self._view
         content = page_content(view, self.look, self.filter, self._revealed)
         self._show_log(view)
         if content == self._content:
             return  # a reading of the GPUs, or the clock, changes no chart
         self._view = view
-        if before is None or view.cursor != before.cursor:
-            self.look = with_step_in_sight(self.look, view.run, view.cursor)
         self._page = self._page._replace(listed=self.listed(view))
         self._draw()
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from rich.cells import cell_len
 from textual.screen import Screen
 
-from verl_tui.pages import page_table
 from verl_tui.rendering.charts.symbols import legend
 from verl_tui.rendering.filter_words import Matches
 from verl_tui.rendering.text.piece import cells_of
@@ -236,6 +235,8 @@ def all_keys(app: type[App[Any]], wanted: Mapping[str, str]) -> str:
         app: The kind of app.
         wanted: Action's name -> keys, as the configuration has them.
     """
+    from verl_tui.pages import page_table
+
     user = keymap(wanted, usual_keys())
     parts = ["# Keys", "Names are for `[keys]` in the configuration.", *user.refused]
     for section in sections(app, user.keys):

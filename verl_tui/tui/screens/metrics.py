@@ -34,10 +34,9 @@ from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.metric_grid import MetricGrid
 from verl_tui.tui.screens.zoom import ZoomScreen
-from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.terminal.scrolling import LazyRows
 from verl_tui.tui.widgets.chart import READING, MoveCursor
-from verl_tui.tui.widgets.chart_keys import KEYS, ChartActions, with_step_in_sight
+from verl_tui.tui.widgets.chart_keys import KEYS, ChartActions
 from verl_tui.tui.widgets.filter_bar import FilterBar, Keys
 from verl_tui.tui.widgets.rows import FewRows, Line, Rows
 
@@ -59,7 +58,7 @@ _OF_CHARTS = {"read", "read_end", "look", "shape"}
 """Actions that a table does not have."""
 
 
-class MetricsScreen(ChartActions, BufferedScreen[None]):
+class MetricsScreen(ChartActions):
     """All metrics, with a line about the list and one about the chosen metric."""
 
     AUTO_FOCUS = ""
@@ -138,7 +137,7 @@ class MetricsScreen(ChartActions, BufferedScreen[None]):
         """
         super().__init__()
         self.view: View = view
-        self._charts = charts
+        self.charts = charts
         self._file = state_file
         self._is_table = state_file.state.metrics_table
         """True for a table; such a screen over another may have been turned to something else."""
@@ -168,10 +167,7 @@ class MetricsScreen(ChartActions, BufferedScreen[None]):
 
     def show(self, view: View) -> None:
         """Draw the newest state."""
-        before, self.view = self.view, view
-        if view.cursor != before.cursor:
-            look = with_step_in_sight(self.look, view.run, view.cursor)
-            self._charts.take_look(look)
+        self.view = view
         self._draw()
 
     @property
@@ -198,7 +194,7 @@ class MetricsScreen(ChartActions, BufferedScreen[None]):
             return
         revision = run.revision if run is not None else 0
         state = (run, revision, view.cursor, view.verdict, view.loading)
-        drawn = (*state, *self._metrics.state, self.look, self._file.state)
+        drawn = (*state, *self._metrics.state, self.charts.look, self._file.state)
         if drawn == self._drawn:
             return
         self._drawn = drawn
@@ -217,7 +213,7 @@ class MetricsScreen(ChartActions, BufferedScreen[None]):
         if not self._is_table:
             groups = rows_apart(groups, keys_in_rows(view).difference(user.pins))
         none = metrics.if_empty(view)
-        return ListedMetrics(view, groups, metrics.order, self.look, user, none)
+        return ListedMetrics(view, groups, metrics.order, self.charts.look, user, none)
 
     def _draw_table(self) -> None:
         """Draw the rows in sight, each made when it comes there; the chosen metric among them."""
@@ -290,16 +286,6 @@ class MetricsScreen(ChartActions, BufferedScreen[None]):
         """Disable the keys of charts in the table."""
         return not (self._is_table and action in _OF_CHARTS)
 
-    @property
-    def look(self) -> ChartLook:
-        """How charts are drawn, here and on the dashboard."""
-        return self._charts.look
-
-    def take_look(self, look: ChartLook) -> None:
-        """Draw charts in this way, here and on the dashboard."""
-        self._charts.take_look(look)
-        self._draw()
-
     def action_back(self) -> None:
         """Remove the cursor, else the filter, else close."""
         typed = self._bar.display
@@ -350,13 +336,11 @@ class MetricsScreen(ChartActions, BufferedScreen[None]):
         if plan is None:
             return
         zoomed = ZoomScreen(
-            plan, self.look, self.view, lambda view: self._metrics.charts(view.run)
+            plan, self.charts, self.view, lambda view: self._metrics.charts(view.run)
         )
 
-        def left(look: ChartLook | None) -> None:
+        def left(_: object) -> None:
             self._grid.chosen = zoomed.metric
-            if look is not None:
-                self._charts.take_look(look)
             self.show(zoomed.view)
 
         self.app.push_screen(zoomed, left)
@@ -370,12 +354,12 @@ class MetricsScreen(ChartActions, BufferedScreen[None]):
     def clip(self) -> str:
         """Return the value of the chosen metric at the cursor, else the newest."""
         plan = self._plan()
-        return "" if plan is None else reading(plan, None, self.view, self.look)
+        return "" if plan is None else reading(plan, None, self.view, self.charts.look)
 
     def action_write_table(self) -> None:
         """Write the listed metrics to a file: the steps in sight, in the table all steps."""
         run = self.view.run
-        look = ChartLook() if self._is_table else self.look
+        look = ChartLook() if self._is_table else self.charts.look
         if run is not None:
             columns = listed(self._metrics.keys, self.view, look)
             take_table(self.app, named(run.name, "metrics"), columns)
@@ -391,7 +375,7 @@ class MetricsScreen(ChartActions, BufferedScreen[None]):
     def action_reset(self) -> None:
         """Reset number of charts, order, zoom, filter and cursor."""
         self._metrics.order = MetricOrder()
-        self._charts.take_look(ChartLook())
+        self.charts.take_look(ChartLook())
         self.post_message(MoveCursor(None))
         self._bar.input.value = ""
         self._close_filter()
