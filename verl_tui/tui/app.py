@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from textual import on
 from textual.app import SystemCommand
@@ -13,7 +13,7 @@ from verl_tui.rendering.session.run_order import RunListing, first_to_show
 from verl_tui.rendering.session.selection import Selection
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.tui.export import PICTURES, copy_here, take_picture
-from verl_tui.tui.keys import TAKE, act, hint_keys, modules
+from verl_tui.tui.keys import actions, hint_keys, modules
 from verl_tui.tui.messages import Once
 from verl_tui.tui.monitor_app import MonitorApp
 from verl_tui.tui.panels.runs import RunsPanel
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from textual.await_complete import AwaitComplete
-    from textual.binding import BindingType
     from textual.screen import Screen
 
     from verl_tui.config import Config
@@ -51,33 +50,27 @@ class VerlApp(MonitorApp):
     TITLE = "verl-tui"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-wide")]  # noqa: RUF012 - as Textual has it
     VERTICAL_BREAKPOINTS = [(0, "-line"), (3, "-tall")]  # noqa: RUF012
-    BINDINGS: ClassVar[list[BindingType]] = [
-        act("q", "quit", "quit", "Quit"),
-        *(
-            act(one.key, f"look_at('{one.name}')", one.id, one.words, one.task)
+    BINDINGS = actions(
+        """
+        q  quit  quit  Quit
+        """,
+        "\n".join(
+            f"{one.key}  look_at('{one.name}')  {one.id}  {one.words}  {one.task}"
             for one in SCREENS.values()
         ),
-        act("p", "pause", "pause", "Pause"),
-        act("r", "reload", "reload", "Read everything again"),
-        # These hold over every screen, whatever has the focus.
-        *(
-            act(key, does, name, words, TAKE, everywhere=True)
-            for key, does, name, words in (
-                ("ctrl+s", "picture", "picture", "Screenshot (SVG and text)"),
-                ("ctrl+y", "copy_here", "copy", "Copy what the cursor is at"),
-                (
-                    "ctrl+r",
-                    "copy_report",
-                    "report",
-                    "Copy a report of errors of verl-tui's own",
-                ),
-            )
-        ),
-        act("ctrl+l", "redraw", "redraw", "Redraw the screen"),
-        act("ctrl+z", "suspend_process", "suspend", "Suspend"),
-    ]
-    FOOTER: ClassVar[tuple[tuple[str, str], ...]] = tuple(
-        (one.id, one.short) for one in SCREENS.values() if one.short
+        """
+        p       pause        pause    Pause
+        r       reload       reload   Read everything again
+        ctrl+s  picture      picture  Screenshot (SVG and text)  TAKE  EVERYWHERE
+        ctrl+y  copy_here    copy     Copy what the cursor is at  TAKE  EVERYWHERE
+        ctrl+r  copy_report  report   Copy a report of errors of verl-tui's own  TAKE  EVERYWHERE
+        ctrl+l  redraw       redraw   Redraw the screen
+
+        ctrl+z  suspend_process  suspend  Suspend
+        """,
+    )
+    FOOTER = "\n".join(
+        f"{one.id}  {one.short}" for one in SCREENS.values() if one.short
     )
     """Keys of the other screens, for the last row."""
 

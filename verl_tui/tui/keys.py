@@ -14,11 +14,12 @@ from textual.binding import Binding
 from textual.dom import DOMNode
 from textual.keys import KEY_NAME_REPLACEMENTS, Keys, key_to_character
 
+from verl_tui.patterns import pattern
 from verl_tui.rendering.session.snapshot import HINT_KEYS
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from types import ModuleType
 
     from textual.app import App
@@ -34,6 +35,14 @@ MOVE = Binding.Group("move and look")
 
 TASKS = (LEARN, WHY, SAMPLES, COMPARE, SPEED, TAKE, MOVE)
 """What keys are for, in the order of the help."""
+_TASKS = dict(
+    zip(
+        ("LEARN", "WHY", "SAMPLES", "COMPARE", "SPEED", "TAKE", "MOVE"),
+        TASKS,
+        strict=True,
+    )
+)
+_APART = pattern("  +")
 _PLACES = ("verl_tui.tui.screens", "verl_tui.tui.panels")
 """Packages whose classes have keys, found by walking through: these import what is here."""
 _NAMES = {
@@ -70,28 +79,40 @@ class HelpSection(NamedTuple):
     """True if it shows charts: the first such section is followed by their signs."""
 
 
-def act(
-    keys: str,
-    does: str,
-    name: str | None = None,
-    words: str = "",
-    task: Binding.Group | None = None,
-    *,
-    everywhere: bool = False,
-) -> Binding:
-    """Return a row of a class's `BINDINGS`.
+def columns(table: str) -> list[list[str]]:
+    """Return the rows of a table in text, whose columns are two blanks or more apart."""
+    return [_APART.split(line.strip()) for line in table.splitlines() if line.strip()]
 
-    Args:
-        keys: Its keys, separated by commas: characters, or as Textual names them.
-        does: The method, as Textual names actions.
-        name: Its name in the configuration.
-        words: What it does; without them it is neither in the help nor in the palette.
-        task: What it is for, where its class has actions of several tasks.
-        everywhere: Whether it holds over every screen, whatever has the focus.
+
+def actions(*parts: str | Iterable[Any]) -> list[Any]:
+    """Return the `BINDINGS` of a class: those of others, and tables with a row for each action.
+
+    A row has the action's keys, separated by commas: characters, or as Textual names them; the
+    method, as Textual names actions; its name in the configuration, or a dash; what it does,
+    without which it is neither in the help nor in the palette; the name of a task, where its class
+    has actions of several tasks; and EVERYWHERE if it holds over every screen, whatever has the
+    focus.
     """
-    return Binding(
-        keys, does, words, show=False, id=name, priority=everywhere, group=task
-    )
+    found: list[Any] = []
+    for part in parts:
+        if not isinstance(part, str):
+            found += part
+            continue
+        for keys, does, *more in columns(part):
+            name, words, *marks = [*more, "", ""][: max(2, len(more))]
+            task = next((_TASKS[mark] for mark in marks if mark in _TASKS), None)
+            found.append(
+                Binding(
+                    keys,
+                    does,
+                    words,
+                    show=False,
+                    id=name.strip("-") or None,
+                    priority="EVERYWHERE" in marks,
+                    group=task,
+                )
+            )
+    return found
 
 
 def key_name(key: str) -> str:

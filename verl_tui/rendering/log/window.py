@@ -83,17 +83,13 @@ class Pager:
             self.go_end()
         if not self.log.size:
             return []
-        start, nth = self._top
-        rows = self._near(start)
-        past = bisect_right(rows, start, key=_start)
-        first = bisect_left(rows, _start(rows[max(0, past - 1)]), key=_start)
-        at = max(0, min(first + nth, past - 1)) + self._pending
+        rows, at = self._at_top()
         if self.follow and (self._fresh or at + height < len(rows)):
             rows = self._near(self.log.size)
             at = len(rows) - height + (0 if self._fresh else height // _ROOM)
             self._fresh = False
         elif not self.follow:
-            at = min(at, len(rows) - height)
+            at = min(at + self._pending, len(rows) - height)
         self._pending = 0
         at = max(0, at)
         start = _start(rows[at])
@@ -126,6 +122,16 @@ class Pager:
     def share(self, last: ScreenRow) -> int:
         """Return the position of a row in the file, in percent."""
         return min(100, 100 * last.row.end // max(1, self.log.size))
+
+    def _at_top(self) -> tuple[list[ScreenRow], int]:
+        """Return rows, and which of them is at the top."""
+        if self.follow and self._fresh:
+            return [], 0
+        start, nth = self._top
+        rows = self._near(start)
+        past = bisect_right(rows, start, key=_start)
+        first = bisect_left(rows, _start(rows[max(0, past - 1)]), key=_start)
+        return rows, max(0, min(first + nth, past - 1))
 
     def _near(self, start: int) -> list[ScreenRow]:
         """Return the rows of the block with a position, with as many before and behind as a screen

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from textual import on
 
@@ -20,7 +20,7 @@ from verl_tui.rendering.charts.values import reading
 from verl_tui.rendering.filter_words import Matches
 from verl_tui.rendering.log.target import has_log
 from verl_tui.tui.export import take_chart
-from verl_tui.tui.keys import LEARN, HelpSection, act
+from verl_tui.tui.keys import LEARN, HelpSection, actions
 from verl_tui.tui.messages import Once
 from verl_tui.tui.panels.panel import Panel, PanelSpec
 from verl_tui.tui.widgets.chart import Chart
@@ -29,7 +29,6 @@ from verl_tui.tui.widgets.tiles import ChartTiles
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
-    from textual.binding import BindingType
     from textual.geometry import Size
 
     from verl_tui.rendering.charts.chart_data import ChartData
@@ -95,23 +94,23 @@ class ChartsPanel(Panel):
 
     TITLE = "charts"
     PANEL = PanelSpec("charts", "f3", "Charts", rank=20, tab=10, share=1.0)
-    FOOTER = (
-        ("chart.read_left chart.read_right", "Read"),
-        ("chart.zoom", "Full screen"),
-        ("look.in look.out", "Zoom"),
-        ("chart.next chart.previous", "Chart"),
-    )
+    FOOTER = """
+        chart.read_left chart.read_right  Read
+        chart.zoom                        Full screen
+        look.in look.out                  Zoom
+        chart.next chart.previous         Chart
+    """
     HELP_SECTION = HelpSection(
         "charts, with the focus", LEARN, 10, parts=(Chart,), charts=True
     )
-    BINDINGS: ClassVar[list[BindingType]] = [
-        act("j,down", "step(1)", "chart.next", "Next chart"),
-        act("k,up", "step(-1)", "chart.previous", "Previous chart"),
-        act("pagedown", "page(1)", "chart.page_down", "Next page of charts"),
-        act("pageup", "page(-1)", "chart.page_up", "Previous page of charts"),
-        act("g", "jump(-1)", "chart.first", "First page of charts"),
-        act("G", "jump(1)", "chart.last", "Last page of charts"),
-    ]
+    BINDINGS = actions("""
+        j,down    step(1)   chart.next       Next chart
+        k,up      step(-1)  chart.previous   Previous chart
+        pagedown  page(1)   chart.page_down  Next page of charts
+        pageup    page(-1)  chart.page_up    Previous page of charts
+        g         jump(-1)  chart.first      First page of charts
+        G         jump(1)   chart.last       Last page of charts
+    """)
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)

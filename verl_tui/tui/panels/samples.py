@@ -15,7 +15,7 @@ from verl_tui.rendering.samples.document import Document
 from verl_tui.rendering.samples.export import whole
 from verl_tui.rendering.samples.words import caption, header, short_row, why_none
 from verl_tui.runs.views.state import is_evaluation
-from verl_tui.tui.keys import SAMPLES, HelpSection, act
+from verl_tui.tui.keys import SAMPLES, HelpSection, actions
 from verl_tui.tui.messages import toast
 from verl_tui.tui.panels.panel import Panel, PanelSpec
 from verl_tui.tui.terminal.scrolling import LazyRows
@@ -123,16 +123,16 @@ class DocumentRows(Rows):
 _MOST, _LEAST = 12, 3
 """Most rows that a sample asks for beside charts, and those kept for one that is not read yet."""
 _FOLDED = frozenset({"prompt", "response"})
-MOVES: list[BindingType] = [
-    act("n", "go('to_sample', 1)", "samples.next", "Next sample"),
-    act("p", "go('to_sample', -1)", "samples.previous", "Previous sample"),
-    act("N", "go('to_step', 1)", "samples.older", "Older step"),
-    act("P", "go('to_step', -1)", "samples.newer", "Newer step"),
-    act("b", "go('to_extreme', 1)", "samples.best", "Best sample"),
-    act("w", "go('to_extreme', -1)", "samples.worst", "Worst sample"),
-    act("v", "go('to_kind')", "samples.kind", "Training or validation"),
-    act("f", "go('follow')", "samples.follow", "Follow"),
-]
+MOVES: list[BindingType] = actions("""
+    n  go('to_sample', 1)    samples.next      Next sample
+    p  go('to_sample', -1)   samples.previous  Previous sample
+    N  go('to_step', 1)      samples.older     Older step
+    P  go('to_step', -1)     samples.newer     Newer step
+    b  go('to_extreme', 1)   samples.best      Best sample
+    w  go('to_extreme', -1)  samples.worst     Worst sample
+    v  go('to_kind')         samples.kind      Training or validation
+    f  go('follow')          samples.follow    Follow
+""")
 """Keys that lead from one sample to others, in the panel as on the screen."""
 
 
@@ -167,24 +167,26 @@ class SamplesPanel(SampleMoves, Panel):
     TITLE = "samples"
     ABRIDGED = True
     PANEL = PanelSpec("samples", "f6", "Samples", rank=50, tab=30, share=0.25)
-    FOOTER = (
-        ("samples.previous samples.next", "Sample"),
-        ("samples.older samples.newer", "Step"),
-        ("samples.best samples.worst", "Best, worst"),
-        ("samples.unfold", "Unfold"),
-        ("samples.follow", "Follow"),
-    )
+    FOOTER = """
+        samples.previous samples.next  Sample
+        samples.older samples.newer    Step
+        samples.best samples.worst     Best, worst
+        samples.unfold                 Unfold
+        samples.follow                 Follow
+    """
     DEFAULT_CSS = """
     SamplesPanel {
         & > DocumentRows { height: 1fr; scrollbar-gutter: stable; }
     }
     """
     HELP_SECTION = HelpSection("samples, with the focus", SAMPLES, 30)
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *MOVES,
-        act("u", "unfold", "samples.unfold", "Unfold"),
-        act("enter", "open", "samples.enter", "All samples"),
-    ]
+    BINDINGS = actions(
+        MOVES,
+        """
+        u      unfold  samples.unfold  Unfold
+        enter  open    samples.enter   All samples
+        """,
+    )
 
     class Opened(Message):
         """The user opened the list of all samples."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from textual import on
 from textual.widgets import Input
 
 from verl_tui.rendering.filter_words import filter_label
-from verl_tui.tui.keys import COMPARE, LEARN, WHY, act, first_keys
+from verl_tui.tui.keys import actions, first_keys
 from verl_tui.tui.messages import toast
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.health import HealthPanel
@@ -20,8 +21,6 @@ from verl_tui.tui.widgets.chart_keys import KEYS, TABLE, ChartActions
 from verl_tui.tui.widgets.filter_bar import FilterBar
 
 if TYPE_CHECKING:
-    from textual.binding import BindingType
-
     from verl_tui.health.finding import Episode, Finding
     from verl_tui.rendering.charts.plan import ChartLook
     from verl_tui.tui.widgets.chart import Chart
@@ -33,45 +32,42 @@ _FILTERED = {"runs": "runs", "charts": "metrics"}
 class Dashboard(DashboardLayout, ChartActions):
     """Everything about the shown run at a glance, and what keys do with it."""
 
-    FOOTER: ClassVar[tuple[tuple[str, str], ...]] = (
-        ("panel.next", "Panel"),
-        ("run.previous run.next", "Run"),
-        ("finding.next", "Finding"),
-        ("filter", "Filter"),
-        ("panel.zoom", "Zoom"),
-    )
+    FOOTER = """
+        panel.next             Panel
+        run.previous run.next  Run
+        finding.next           Finding
+        filter                 Filter
+        panel.zoom             Zoom
+    """
     """Keys that the last row begins with while no panel has the focus."""
-    BINDINGS: ClassVar[list[BindingType]] = [
-        act("enter", "open", "chart.zoom", "Full screen: the focused chart or panel"),
-        act("escape", "back", "back", "Back"),
-        act("[", "app.switch_run(-1)", "run.previous", "Previous run", COMPARE),
-        act("]", "app.switch_run(1)", "run.next", "Next run", COMPARE),
-        *(
-            act(str(n), f"pick_run({n})", f"run.{n}", f"Run {n}", COMPARE)
-            for n in range(1, 10)
+    BINDINGS = actions(
+        """
+        enter   open                chart.zoom    Full screen: the focused chart or panel
+        escape  back                back          Back
+        [       app.switch_run(-1)  run.previous  Previous run  COMPARE
+        ]       app.switch_run(1)   run.next      Next run  COMPARE
+        """,
+        "\n".join(
+            f"{n}  pick_run({n})  run.{n}  Run {n}  COMPARE" for n in range(1, 10)
         ),
-        act("e", "finding(1)", "finding.next", "Next finding", WHY),
-        act("E", "finding(-1)", "finding.previous", "Previous finding", WHY),
-        act(
-            "a",
-            "acknowledge",
-            "finding.acknowledge",
-            "Acknowledge finding (this session)",
-            WHY,
-        ),
-        *KEYS,
+        """
+        e  finding(1)   finding.next         Next finding  WHY
+        E  finding(-1)  finding.previous     Previous finding  WHY
+        a  acknowledge  finding.acknowledge  Acknowledge finding (this session)  WHY
+        """,
+        KEYS,
         TABLE,
-        act("0", "reset", "look.reset", "Reset the view", LEARN),
-        act("/", "filter", "filter", "Filter"),
-        # Where a panel has not the focus, or none has it, its own keys mean it all the same; the
-        # help has these once.
-        act("v", "not_judged", "health.not_judged"),
-        act("j,down", "charts('step', 1)", "chart.next"),
-        act("k,up", "charts('step', -1)", "chart.previous"),
-        act("pagedown", "charts('page', 1)", "chart.page_down"),
-        act("pageup", "charts('page', -1)", "chart.page_up"),
-        *(act(binding.key, binding.action, binding.id) for binding in READING),
-    ]
+        """
+        0         reset               look.reset         Reset the view  LEARN
+        /         filter              filter             Filter
+        v         not_judged          health.not_judged
+        j,down    charts('step', 1)   chart.next
+        k,up      charts('step', -1)  chart.previous
+        pagedown  charts('page', 1)   chart.page_down
+        pageup    charts('page', -1)  chart.page_up
+        """,
+        (replace(one, description="") for one in READING),
+    )
 
     def __init__(self) -> None:
         super().__init__()

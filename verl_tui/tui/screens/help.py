@@ -5,7 +5,7 @@ the names that `[keys]` takes, and the meaning of the signs in charts.
 from __future__ import annotations
 
 from itertools import chain, zip_longest
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.cells import cell_len
 from textual.screen import Screen
@@ -18,7 +18,7 @@ from verl_tui.tui.keys import (
     MOVE,
     TASKS,
     HelpSection,
-    act,
+    actions,
     all_kinds,
     bindings,
     keymap,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from textual.app import App
-    from textual.binding import Binding, BindingType
+    from textual.binding import Binding
     from textual.dom import DOMNode
 
     from verl_tui.rendering.session.snapshot import View
@@ -168,11 +168,14 @@ class HelpScreen(RowsScreen[None]):
 
     TITLE_WORDS = "keys: the names are for [keys] in the configuration"
     FILTER = ("search the keys: ", "", "lines")
-    BINDINGS: ClassVar[list[BindingType]] = [
-        act("escape,q,?", "back", "help.back", "Back"),
-        act("/", "filter", "help.search", "Search the keys"),
-    ]
-    FOOTER = (("help.search", "searches"), ("help.back", "closes"))
+    BINDINGS = actions("""
+        escape,q,?  back    help.back    Back
+        /           filter  help.search  Search the keys
+    """)
+    FOOTER = """
+        help.search  searches
+        help.back    closes
+    """
 
     def title_words(self, view: View) -> str:
         """Return the title: no run is shown."""

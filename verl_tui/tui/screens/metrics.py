@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from textual import on
@@ -28,7 +28,7 @@ from verl_tui.rendering.metrics.metric_rows import ListedMetric, metric_table
 from verl_tui.rendering.text.printable import printable, wrapped
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.export import take_table
-from verl_tui.tui.keys import LEARN, HelpSection, act
+from verl_tui.tui.keys import LEARN, HelpSection, actions
 from verl_tui.tui.messages import toast
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.screens import ScreenSpec
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from textual.app import ComposeResult
-    from textual.binding import BindingType
 
     from verl_tui.rendering.session.preferences import StateFile, UserState
     from verl_tui.rendering.session.snapshot import View
@@ -64,53 +63,53 @@ class MetricsScreen(ChartActions):
     AUTO_FOCUS = ""
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-half"), (80, "-wide")]  # noqa: RUF012
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (10, "-low"), (18, "-tall")]  # noqa: RUF012
-    FOOTER = (
-        ("metrics.back", "Back"),
-        ("chart.read_left chart.read_right", "Read"),
-        ("look.in look.out", "Zoom"),
-        ("metrics.zoom", "Full screen"),
-        ("metrics.more_columns metrics.fewer_columns", "Columns"),
-        ("metrics.view", "Table or charts"),
-        ("metrics.filter", "Filter"),
-        ("metrics.sort", "Sort"),
-        ("metrics.pin", "Pin"),
-    )
+    FOOTER = """
+        metrics.back                                Back
+        chart.read_left chart.read_right            Read
+        look.in look.out                            Zoom
+        metrics.zoom                                Full screen
+        metrics.more_columns metrics.fewer_columns  Columns
+        metrics.view                                Table or charts
+        metrics.filter                              Filter
+        metrics.sort                                Sort
+        metrics.pin                                 Pin
+    """
     HELP_SECTION = HelpSection("all metrics", LEARN, 30, HELP, charts=True)
-    BINDINGS: ClassVar[list[BindingType]] = [
-        act("escape", "back", "metrics.back", "Back"),
-        act("q,m", "dismiss", "metrics.close", "Close"),
-        act("v", "turn", "metrics.view", "Table or charts"),
-        act("/", "filter", "metrics.filter", "Filter"),
-        act("s", "sort", "metrics.sort", "Sort"),
-        act("S", "reverse", "metrics.reverse", "Sort the other way round"),
-        act("space", "pin", "metrics.pin", "Pin"),
-        act("enter", "zoom", "metrics.zoom", "Full screen"),
-        act(">", "shape('columns', 1)", "metrics.more_columns", "More columns"),
-        act("<", "shape('columns', -1)", "metrics.fewer_columns", "Fewer columns"),
-        act(")", "shape('rows', 1)", "metrics.more_rows", "More rows"),
-        act("(", "shape('rows', -1)", "metrics.fewer_rows", "Fewer rows"),
-        act(
-            "0", "reset", "metrics.reset", "Reset: as many as fit, all steps, no filter"
-        ),
-        *(binding for binding in KEYS if binding.key not in ("s", "S")),
-        act(
-            "W",
-            "write_table",
-            "metrics.table",
-            "Write all listed metrics to a CSV file",
-        ),
-        *READING,
-        act("h", "grid('move', -1)", "metrics.left", "Previous chart"),
-        act("l", "grid('move', 1)", "metrics.right", "Next chart"),
-        act("j,down", "grid('shelf', 1)", "metrics.down", "Row below"),
-        act("k,up", "grid('shelf', -1)", "metrics.up", "Row above"),
-        act("pagedown", "grid('page', 1)", "metrics.page_down", "Next page"),
-        act("pageup", "grid('page', -1)", "metrics.page_up", "Previous page"),
-        act("g", "grid('end', -1)", "metrics.first", "First"),
-        act("G", "grid('end', 1)", "metrics.last", "Last"),
-        act("[", "app.switch_run(-1)", "run.previous", "Previous run"),
-        act("]", "app.switch_run(1)", "run.next", "Next run"),
-    ]
+    BINDINGS = actions(
+        """
+        escape  back                  metrics.back           Back
+        q,m     dismiss               metrics.close          Close
+        v       turn                  metrics.view           Table or charts
+        /       filter                metrics.filter         Filter
+        s       sort                  metrics.sort           Sort
+        S       reverse               metrics.reverse        Sort the other way round
+        space   pin                   metrics.pin            Pin
+        enter   zoom                  metrics.zoom           Full screen
+        >       shape('columns', 1)   metrics.more_columns   More columns
+        <       shape('columns', -1)  metrics.fewer_columns  Fewer columns
+        )       shape('rows', 1)      metrics.more_rows      More rows
+        (       shape('rows', -1)     metrics.fewer_rows     Fewer rows
+
+        0  reset  metrics.reset  Reset: as many as fit, all steps, no filter
+        """,
+        (binding for binding in KEYS if binding.key not in ("s", "S")),
+        """
+        W  write_table  metrics.table  Write all listed metrics to a CSV file
+        """,
+        READING,
+        """
+        h         grid('move', -1)    metrics.left       Previous chart
+        l         grid('move', 1)     metrics.right      Next chart
+        j,down    grid('shelf', 1)    metrics.down       Row below
+        k,up      grid('shelf', -1)   metrics.up         Row above
+        pagedown  grid('page', 1)     metrics.page_down  Next page
+        pageup    grid('page', -1)    metrics.page_up    Previous page
+        g         grid('end', -1)     metrics.first      First
+        G         grid('end', 1)      metrics.last       Last
+        [         app.switch_run(-1)  run.previous       Previous run
+        ]         app.switch_run(1)   run.next           Next run
+        """,
+    )
     DEFAULT_CSS = """
     MetricsScreen {
         overflow: hidden hidden;
@@ -415,5 +414,5 @@ def _open(context: ScreenContext) -> MetricsScreen:
 
 
 SCREEN = ScreenSpec(
-    "metrics", "m", "metrics", "All metrics", _open, 30, "Metrics", LEARN
+    "metrics", "m", "metrics", "All metrics", _open, 30, "Metrics", "LEARN"
 )

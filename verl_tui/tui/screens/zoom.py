@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts.plan import (
     ChartLook,
@@ -19,7 +19,7 @@ from verl_tui.rendering.text.numbers import exact_step
 from verl_tui.rendering.text.short_names import short_names
 from verl_tui.runs.views.provenance import provenance_words
 from verl_tui.tui.export import take_chart
-from verl_tui.tui.keys import LEARN, HelpSection, act
+from verl_tui.tui.keys import LEARN, HelpSection, actions
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.chart_keys import (
     KEYS,
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from textual.app import ComposeResult
-    from textual.binding import BindingType
 
     from verl_tui.rendering.charts.chart_data import ChartData
     from verl_tui.rendering.session.snapshot import View
@@ -56,32 +55,36 @@ _LEAST_NAME = 8
 class ZoomScreen(ChartActions):
     """A chart as large as the terminal."""
 
-    FOOTER = (
-        ("zoom.back", "Back"),
-        ("run.previous run.next", "Run"),
-        ("chart.next chart.previous", "Metric"),
-        ("chart.read_left chart.read_right", "Read"),
-        ("look.in look.out", "Zoom"),
-        ("look.axis", "X axis"),
-        ("look.log", "Log"),
-        ("zoom.pair", "Second axis"),
-        ("zoom.add", "Add"),
-    )
+    FOOTER = """
+        zoom.back                         Back
+        run.previous run.next             Run
+        chart.next chart.previous         Metric
+        chart.read_left chart.read_right  Read
+        look.in look.out                  Zoom
+        look.axis                         X axis
+        look.log                          Log
+        zoom.pair                         Second axis
+        zoom.add                          Add
+    """
     HELP_SECTION = HelpSection(
         "a chart in full screen", LEARN, 10, parts=(Chart,), charts=True
     )
-    BINDINGS: ClassVar[list[BindingType]] = [
-        act("escape,enter,z,q", "dismiss", "zoom.back", "Back"),
-        act("[", "app.switch_run(-1)", "run.previous", "Same metric, previous run"),
-        act("]", "app.switch_run(1)", "run.next", "Same metric, next run"),
-        act("j,down", "step(1)", "chart.next", "Next metric"),
-        act("k,up", "step(-1)", "chart.previous", "Previous metric"),
-        *KEYS,
-        act("0", "reset", "look.reset", "Reset the view"),
-        act("2", "pair", "zoom.pair", "Second axis"),
-        act("a", "add", "zoom.add", "Add"),
+    BINDINGS = actions(
+        """
+        escape,enter,z,q  dismiss             zoom.back       Back
+        [                 app.switch_run(-1)  run.previous    Same metric, previous run
+        ]                 app.switch_run(1)   run.next        Same metric, next run
+        j,down            step(1)             chart.next      Next metric
+        k,up              step(-1)            chart.previous  Previous metric
+        """,
+        KEYS,
+        """
+        0  reset  look.reset  Reset the view
+        2  pair   zoom.pair   Second axis
+        a  add    zoom.add    Add
+        """,
         TABLE,
-    ]
+    )
 
     DEFAULT_CSS = """
     ZoomScreen {

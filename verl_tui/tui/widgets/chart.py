@@ -13,25 +13,24 @@ from verl_tui.rendering.charts.downsample import neighbour
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.charts.values import cursor_values
 from verl_tui.rendering.text.hues import FAMILIES, HUES, with_faint
-from verl_tui.tui.keys import act
+from verl_tui.tui.keys import actions
 from verl_tui.tui.widgets.role_styled import RoleStyled
 
 if TYPE_CHECKING:
     from textual import events
-    from textual.binding import BindingType
     from textual.strip import Strip
 
     from verl_tui.rendering.charts.symbols import Text
     from verl_tui.tui.widgets.role_styled import Looks
 
-READING = (
-    act("left", "read(-1)", "chart.read_left", "Move the cursor left"),
-    act("right", "read(1)", "chart.read_right", "Move the cursor right"),
-    act("ctrl+left", "read(-10)", "chart.far_left", "Move the cursor far left"),
-    act("ctrl+right", "read(10)", "chart.far_right", "Move the cursor far right"),
-    act("home", "read_end(-1)", "chart.read_first", "Cursor to the first point"),
-    act("end", "read_end(1)", "chart.read_last", "Cursor to the last point"),
-)
+READING = actions("""
+    left        read(-1)      chart.read_left   Move the cursor left
+    right       read(1)       chart.read_right  Move the cursor right
+    ctrl+left   read(-10)     chart.far_left    Move the cursor far left
+    ctrl+right  read(10)      chart.far_right   Move the cursor far right
+    home        read_end(-1)  chart.read_first  Cursor to the first point
+    end         read_end(1)   chart.read_last   Cursor to the last point
+""")
 """Keys that move the cursor."""
 
 
@@ -77,10 +76,12 @@ class Chart(RoleStyled, can_focus=True):
         "checkpoint": "$text-muted",
         **with_faint(HUES | FAMILIES),
     }
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *READING,
-        act("escape", "leave", words="Remove the cursor"),
-    ]
+    BINDINGS = actions(
+        READING,
+        """
+        escape  leave  -  Remove the cursor
+        """,
+    )
     DEFAULT_CSS = """
     Chart { height: 1fr; width: 1fr; }
     """

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from verl_tui.rendering.charts.downsample import WEIGHTS
 from verl_tui.rendering.charts.x_axes import holding, on_axis, panned, zoomed
 from verl_tui.rendering.session.snapshot import HINT_KEYS
-from verl_tui.tui.keys import LEARN, TAKE, act
+from verl_tui.tui.keys import actions
 from verl_tui.tui.messages import toast
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.widgets.chart import MoveCursor
@@ -29,23 +29,18 @@ SMOOTHINGS = (0.0, None, *WEIGHTS)
 """Weights of the past that are offered, as in TensorBoard's slider; None is chosen by the noise."""
 _LEAST_POINTS = 8
 """Nobody zooms in on fewer."""
-KEYS = tuple(
-    act(keys, f"look('{name}')", f"look.{name}", words, LEARN)
-    for keys, name, words in (
-        ("x", "axis", "X axis: step, time, relative"),
-        ("y", "log", "Log scale"),
-        ("Y", "outliers", "Y axis with or without outliers"),
-        ("s", "smoother", "Smoother"),
-        ("S", "rougher", "Less smooth, then raw values"),
-        ("+,=", "in", "Zoom in on the cursor, or the end"),
-        ("-,_", "out", "Zoom out"),
-        ("H,shift+left", "earlier", "Earlier steps, once zoomed in"),
-        ("L,shift+right", "later", "Later steps, once zoomed in"),
-    )
-)
-TABLE = act(
-    "W", "write_table", "table", "Write the points in sight to a CSV file", TAKE
-)
+KEYS = actions("""
+    x              look('axis')      look.axis      X axis: step, time, relative       LEARN
+    y              look('log')       look.log       Log scale                          LEARN
+    Y              look('outliers')  look.outliers  Y axis with or without outliers    LEARN
+    s              look('smoother')  look.smoother  Smoother                           LEARN
+    S              look('rougher')   look.rougher   Less smooth, then raw values       LEARN
+    +,=            look('in')        look.in        Zoom in on the cursor, or the end  LEARN
+    -,_            look('out')       look.out       Zoom out                           LEARN
+    H,shift+left   look('earlier')   look.earlier   Earlier steps, once zoomed in      LEARN
+    L,shift+right  look('later')     look.later     Later steps, once zoomed in        LEARN
+""")
+TABLE = actions("W  write_table  table  Write the points in sight to a CSV file  TAKE")
 
 
 class ChartActions(BufferedScreen[None]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import accumulate, chain
+from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from rich.cells import cell_len
@@ -11,7 +11,7 @@ from textual.widgets import Input
 
 from verl_tui.rendering.filter_words import filter_state
 from verl_tui.rendering.text.wrap import fit
-from verl_tui.tui.keys import key_name
+from verl_tui.tui.keys import columns, key_name
 from verl_tui.tui.terminal.net import ContainedWidget
 from verl_tui.tui.widgets.role_styled import RoleStyled
 from verl_tui.tui.widgets.rows import Line
@@ -35,7 +35,11 @@ that one or more keys have in the configuration, and what they do in a word or t
 panel with the focus come first, or else those of the screen, then those of the app.
 """
 
-_LAST = (("quit", "Quit"), ("help", "Help"), ("pause", "Pause"))
+_LAST = """
+    quit   Quit
+    help   Help
+    pause  Pause
+"""
 """Keys of the app that come last."""
 _NEEDED = "help"
 """Name of the key that there always has to be room for, since it lists all others."""
@@ -135,11 +139,12 @@ def _named_keys(screen: Screen[object]) -> Iterator[_Key]:
             yield _Key(ids, keys[0][0], display, does, all(on for _, on in keys))
 
 
-def _declared(screen: Screen[object]) -> Iterator[tuple[str, str]]:
+def _declared(screen: Screen[object]) -> list[list[str]]:
     around = (screen.focused or screen).ancestors_with_self
-    named = [getattr(one, FOOTER, ()) for one in around if one is not screen.app]
+    named = [getattr(one, FOOTER, "") for one in around if one is not screen.app]
     own = [keys for keys in named if keys]
-    return chain(*own[:1], getattr(screen.app, FOOTER, ()), *own[1:], _LAST)
+    tables = (*own[:1], getattr(screen.app, FOOTER, ""), *own[1:], _LAST)
+    return [row for table in tables for row in columns(table)]
 
 
 _TYPED = 12

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from rich.segment import Segment
 from rich.style import Style
@@ -17,7 +17,7 @@ from textual.strip import Strip
 from verl_tui.means import clamp
 from verl_tui.rendering.text.piece import cells_of, text_of
 from verl_tui.rendering.text.printable import cut
-from verl_tui.tui.keys import HelpSection, act
+from verl_tui.tui.keys import HelpSection, actions
 from verl_tui.tui.terminal.scrolling import ScrollingRows
 from verl_tui.tui.widgets.role_styled import RoleStyled
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from textual import events
-    from textual.binding import BindingType
 
     from verl_tui.rendering.text.piece import Pieces
 
@@ -63,14 +62,14 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
     }
     """
     HELP_SECTION = HelpSection("lists, with the focus", rank=1000)
-    BINDINGS: ClassVar[list[BindingType]] = [
-        act("j,down", "move(1)", "list.down", "down"),
-        act("k,up", "move(-1)", "list.up", "up"),
-        act("pagedown", "page(1)", "list.page_down", "page down"),
-        act("pageup", "page(-1)", "list.page_up", "page up"),
-        act("g,home", "end(-1)", "list.first", "first"),
-        act("G,end", "end(1)", "list.last", "last"),
-    ]
+    BINDINGS = actions("""
+        j,down    move(1)   list.down       down
+        k,up      move(-1)  list.up         up
+        pagedown  page(1)   list.page_down  page down
+        pageup    page(-1)  list.page_up    page up
+        g,home    end(-1)   list.first      first
+        G,end     end(1)    list.last       last
+    """)
 
     @dataclass
     class Chosen(Message):
@@ -224,9 +223,9 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
 class Entries(Rows):
     """A list whose entries can be opened."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        act("enter", "open", "entries.open", "Open")
-    ]
+    BINDINGS = actions("""
+        enter  open  entries.open  Open
+    """)
 
     @dataclass
     class Opened(Message):
