@@ -13,7 +13,7 @@ from verl_tui.rendering.charts.downsample import neighbour
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.charts.values import cursor_values
 from verl_tui.rendering.text.hues import FAMILIES, HUES, with_faint
-from verl_tui.tui.keys import actions
+from verl_tui.tui.keys import actions, columns
 from verl_tui.tui.widgets.role_styled import RoleStyled
 
 if TYPE_CHECKING:
@@ -43,6 +43,34 @@ class MoveCursor(Message):
     step: int | None
 
 
+_LOOKS = columns("""
+    title         bold $foreground
+    focused       bold reverse $foreground
+    trend         $text-muted
+    key           $text-disabled
+    rule          $panel-lighten-2
+    cursor        bold $foreground
+    line          $text-primary
+    line-2        $text-secondary
+    line-3        $text-success
+    line-4        $text-accent
+    right         $text-success
+    raw           $primary 60%
+    envelope      $primary 60% on $primary 15%
+    quartiles     $primary 80% on $primary 30%
+    band          $success
+    healthy       on $foreground 8%
+    target        $text-accent
+    warning       bold $text-warning
+    info          bold $text-primary
+    critical-raw  $text-error 70%
+    warning-raw   $text-warning 70%
+    info-raw      $text-primary 70%
+    restart       $text-secondary
+    checkpoint    $text-muted
+""")
+
+
 class Chart(RoleStyled, can_focus=True):
     """Draws `ChartData` at any size: a full plot, a sparkline below its title, or a single row.
 
@@ -50,30 +78,7 @@ class Chart(RoleStyled, can_focus=True):
     """
 
     LOOKS: ClassVar[Looks] = {
-        "title": "bold $foreground",
-        "focused": "bold reverse $foreground",
-        "trend": "$text-muted",
-        "key": "$text-disabled",
-        "rule": "$panel-lighten-2",
-        "cursor": "bold $foreground",
-        "line": "$text-primary",
-        "line-2": "$text-secondary",
-        "line-3": "$text-success",
-        "line-4": "$text-accent",
-        "right": "$text-success",
-        "raw": "$primary 60%",
-        "envelope": "$primary 60% on $primary 15%",
-        "quartiles": "$primary 80% on $primary 30%",
-        "band": "$success",
-        "healthy": "on $foreground 8%",
-        "target": "$text-accent",
-        "warning": "bold $text-warning",
-        "info": "bold $text-primary",
-        "critical-raw": "$text-error 70%",
-        "warning-raw": "$text-warning 70%",
-        "info-raw": "$text-primary 70%",
-        "restart": "$text-secondary",
-        "checkpoint": "$text-muted",
+        **dict(_LOOKS),
         **with_faint(HUES | FAMILIES),
     }
     BINDINGS = actions(
