@@ -7,7 +7,6 @@ import csv
 import os
 from html import unescape
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
@@ -101,8 +100,6 @@ _MOST = 74_000
 """Bytes copied at most: terminals refuse longer sequences, and this becomes 100 kB."""
 _SHORT = 200
 """Characters up to which a copied text is repeated in the message."""
-BUDGET = 0.005
-"""Seconds of writing at a stretch."""
 
 
 def clipping(text: str) -> tuple[str, str]:
@@ -200,28 +197,22 @@ def take_chart(
 
 
 async def write_table(app: App[Any], name: str, columns: Sequence[CsvColumn]) -> None:
-    """Write columns as RFC 4180 has it, some rows at a time: keys are answered in between."""
+    """Write columns as RFC 4180 has it, in a thread: keys are answered meanwhile, and the app ends
+    when the table is whole.
+    """
+
+    def write(path: Path) -> int:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            return sum(1 for _ in map(csv.writer(file).writerow, csv_rows(columns)))
+
     paths: tuple[Path, ...] = ()
-    count = -1  # the header is no step
     try:
         paths = create(Path.cwd(), name, ".csv")
-        with paths[0].open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            until = monotonic() + BUDGET
-            for row in csv_rows(columns):
-                writer.writerow(row)
-                count += 1
-                if monotonic() > until:
-                    await asyncio.sleep(0)
-                    until = monotonic() + BUDGET
+        rows = await asyncio.to_thread(write, paths[0])
     except OSError as error:
         _give_up(app, paths, error)
-    except asyncio.CancelledError:
-        # the app ends: half a table would be taken for a whole one
-        _remove(paths)
-        raise
     else:
-        _say(app, f"{counted(count, 'step')} in", paths[0])
+        _say(app, f"{counted(rows - 1, 'step')} in", paths[0])
 
 
 def folder() -> str:
@@ -233,13 +224,9 @@ def folder() -> str:
 
 
 def _give_up(app: App[Any], paths: Sequence[Path], error: OSError) -> None:
-    _remove(paths)
-    _say(app, "cannot write to", folder(), f": {error.strerror or error}")
-
-
-def _remove(paths: Sequence[Path]) -> None:
     for path in paths:
         path.unlink(missing_ok=True)
+    _say(app, "cannot write to", folder(), f": {error.strerror or error}")
 
 
 def _say(app: App[Any], sentence: str, path: Path | str, end: str = "") -> None:
