@@ -200,10 +200,6 @@ class VerlApp(MonitorApp):
         """End without waiting for threads or a slow terminal."""
         self.exit(0)
 
-    @on(SamplesPanel.Opened)
-    def _open_samples(self) -> None:
-        self.action_look_at("samples")
-
     def action_look_at(self, name: str) -> None:
         """Open a screen over the one in front, unless that is it."""
         opened = SCREENS[name].open(
@@ -211,10 +207,6 @@ class VerlApp(MonitorApp):
         )
         if not isinstance(self.screen, type(opened)):
             self.push_screen(opened)
-
-    def on_metrics_screen_pinned(self) -> None:
-        """Show the charts of the pinned metrics first."""
-        self.paint()
 
     def action_picture(self, ending: str = "") -> None:
         """Write the screen into files: as a picture, as text, or both."""

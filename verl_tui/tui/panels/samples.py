@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual.message import Message
 from textual.message_pump import MessagePump
 
 from verl_tui.rendering.arrange import TALL
@@ -183,13 +182,10 @@ class SamplesPanel(SampleMoves, Panel):
     BINDINGS = actions(
         MOVES,
         """
-        u      unfold  samples.unfold  Unfold
-        enter  open    samples.enter   All samples
+        u      unfold                  samples.unfold  Unfold
+        enter  app.look_at('samples')  samples.enter   All samples
         """,
     )
-
-    class Opened(Message):
-        """The user opened the list of all samples."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -348,7 +344,3 @@ class SamplesPanel(SampleMoves, Panel):
         """Show samples whole, or only their ends."""
         self._unfolded = not self._unfolded
         self.moved(moved=True)
-
-    def action_open(self) -> None:
-        """Show all samples of the step over the full screen."""
-        self.post_message(self.Opened())

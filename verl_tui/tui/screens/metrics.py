@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 from textual import on
-from textual.message import Message
 from textual.widgets import Input
 
 from verl_tui.exporters.file_names import named
@@ -123,9 +122,6 @@ class MetricsScreen(ChartActions):
     }
     """
 
-    class Pinned(Message):
-        """A metric was pinned or unpinned: the dashboard begins with other charts."""
-
     def __init__(self, view: View, charts: ChartsPanel, state_file: StateFile) -> None:
         """Make the screen.
 
@@ -172,11 +168,7 @@ class MetricsScreen(ChartActions):
     @property
     def chosen(self) -> str | None:
         """Key of the chosen metric."""
-        if not self._is_table:
-            return self._grid.chosen
-        at = self._table.chosen
-        keys = self._metrics.keys
-        return keys[at] if at is not None and at < len(keys) else None
+        return self._grid.chosen
 
     # -- drawing -----------------------------------------------------------------------------------
 
@@ -228,6 +220,7 @@ class MetricsScreen(ChartActions):
             said = wrapped(self._metrics.if_empty(self.view), width)
             self._table.set([[(part, "dim")] for part in said])
             self._table.choose(None)
+            self._grid.chosen = None
             return
         run, pins = self.view.run, self._file.state.pins
         named_ = {of: name for name, of in run.indicators.items()} if run else {}
@@ -241,6 +234,7 @@ class MetricsScreen(ChartActions):
 
         self._table.set(LazyRows(len(keys), row), range(len(keys)))
         at = keys.index(self._grid.chosen) if self._grid.chosen in keys else 0
+        self._grid.chosen = keys[at]
         self._table.choose(at)
         self._table.reveal(at)
 
@@ -260,8 +254,8 @@ class MetricsScreen(ChartActions):
         self._detail.show(() if key is None else metric_words(key, width))
 
     @on(Rows.Chosen)
-    def _row_chosen(self) -> None:
-        self._grid.chosen = self.chosen
+    def _row_chosen(self, event: Rows.Chosen) -> None:
+        self._grid.chosen = self._metrics.keys[event.index]
         self._draw_lines()
 
     def _show_list(self) -> None:
@@ -327,7 +321,6 @@ class MetricsScreen(ChartActions):
         key = self.chosen
         if key is not None:
             self._change(lambda user: user.with_pin(key))
-            self.post_message(self.Pinned())
 
     def action_zoom(self) -> None:
         """Draw the chosen metric over the full screen."""
@@ -366,10 +359,8 @@ class MetricsScreen(ChartActions):
     def action_shape(self, what: str, by: int) -> None:
         """Show more or fewer columns or rows of charts."""
         at = max(1, self._grid.shape[what == "rows"] + by)
-        if what == "rows":
-            self._change(lambda user: replace(user, metrics_rows=at))
-        else:
-            self._change(lambda user: replace(user, metrics_columns=at))
+        change: dict[str, Any] = {f"metrics_{what}": at}
+        self._change(lambda user: replace(user, **change))
 
     def action_reset(self) -> None:
         """Reset number of charts, order, zoom, filter and cursor."""
