@@ -16,7 +16,7 @@ from verl_tui.rendering.samples.words import caption, header, short_row, why_non
 from verl_tui.runs.views.state import is_evaluation
 from verl_tui.tui.keys import SAMPLES, HelpSection, actions
 from verl_tui.tui.messages import toast
-from verl_tui.tui.panels.panel import Panel, PanelSpec
+from verl_tui.tui.panels.panel import PanelSpec, TextPanel
 from verl_tui.tui.terminal.scrolling import LazyRows
 from verl_tui.tui.widgets.rows import Line, Rows
 
@@ -160,7 +160,7 @@ class SampleMoves(MessagePump):
         self.moved(moved)
 
 
-class SamplesPanel(SampleMoves, Panel):
+class SamplesPanel(SampleMoves, TextPanel):
     """One sample, of the newest step until the user moves to others."""
 
     TITLE = "samples"
@@ -173,11 +173,7 @@ class SamplesPanel(SampleMoves, Panel):
         samples.unfold                 Unfold
         samples.follow                 Follow
     """
-    DEFAULT_CSS = """
-    SamplesPanel {
-        & > DocumentRows { height: 1fr; scrollbar-gutter: stable; }
-    }
-    """
+    DEFAULT_CSS = "SamplesPanel > DocumentRows { scrollbar-gutter: stable; }"
     HELP_SECTION = HelpSection("samples, with the focus", SAMPLES, 30)
     BINDINGS = actions(
         MOVES,
@@ -190,8 +186,7 @@ class SamplesPanel(SampleMoves, Panel):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._header = Line()
-        self._body = DocumentRows(unfold=self._read_on)
-        self._view: View | None = None
+        self._rows = self._body = DocumentRows(unfold=self._read_on)
         self._browses: dict[str, Browse] = {}
         """By run: each is shown as it was left."""
         self._unfolded = False
@@ -237,15 +232,6 @@ class SamplesPanel(SampleMoves, Panel):
 
         return self._needed.of((sample, width, most), rows)
 
-    def show(self, view: View) -> None:
-        """Draw the chosen sample of the shown run."""
-        self._view = view
-        self._draw()
-
-    def on_resize(self) -> None:
-        """Wrap the sample for the new width."""
-        self._draw()
-
     def go_to(self, step: int) -> None:
         """Show the samples of the nearest step that has some, once a run is shown."""
         self._wanted = step
@@ -274,7 +260,8 @@ class SamplesPanel(SampleMoves, Panel):
                 self.browse.go_to(nearest)
             self.browse.settle(samples, view.browser, view.run.end)
 
-    def _draw(self) -> None:
+    def redraw(self) -> None:
+        """Draw the chosen sample of the shown run."""
         view = self._view
         if view is None:
             return
@@ -322,7 +309,7 @@ class SamplesPanel(SampleMoves, Panel):
     def moved(self, moved: bool) -> None:
         """Show the sample from its beginning if it is another one."""
         if moved:
-            self._draw()
+            self.redraw()
             self._to_top()
 
     def _scrolled(self, y: float) -> None:
