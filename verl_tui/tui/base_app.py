@@ -18,8 +18,7 @@ from verl_tui.toml_tables import toml_table
 from verl_tui.tui.export import copy_text
 from verl_tui.tui.keys import bindings, first_keys, keymap, usual_keys
 from verl_tui.tui.messages import toast
-from verl_tui.tui.terminal.key_queue import KeyQueue
-from verl_tui.tui.terminal.net import ContainedPart
+from verl_tui.tui.terminal.net import ContainedApp, ContainedPart
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -86,7 +85,7 @@ def _action_search() -> type[Provider]:
     return ActionSearch
 
 
-class TerminalApp(KeyQueue[int]):
+class TerminalApp(ContainedApp[int]):
     """An app in a user's terminal, with the user's colours, keys and habits."""
 
     COMMANDS = {_action_search}  # noqa: RUF012 - as Textual declares it
