@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from textual import on
@@ -73,6 +73,9 @@ class VerlApp(MonitorApp):
         f"{one.id}  {one.short}" for one in SCREENS.values() if one.short
     )
     """Keys of the other screens, for the last row."""
+
+    _hints = cached_property(hint_keys)
+    """Keys that sentences name; those of the user are known before anything is drawn."""
 
     class Read(Once):
         """Samples that a screen or a panel shows have been read."""
@@ -161,7 +164,7 @@ class VerlApp(MonitorApp):
             cursor=self.cursor,
             loading=self._loading,
             paused=self._paused,
-            keys=hint_keys(self),
+            keys=self._hints,
             pins=self.state_file.state.pins,
             acknowledgements=self._attention,
             browser=self.browser,
