@@ -30,9 +30,9 @@ from verl_tui.monitor import Monitor, load
 from verl_tui.records import Gpu, GpuReading
 from verl_tui.replay import Playback, Recording
 from verl_tui.tui.app import VerlApp
-from verl_tui.tui.frame import screen_svg, settled
+from verl_tui.tui.base_app import PLAIN
+from verl_tui.tui.export import screen_svg, settled
 from verl_tui.tui.replay_app import ReplayApp
-from verl_tui.tui.terminal.themes import PLAIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

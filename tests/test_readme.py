@@ -20,8 +20,8 @@ from verl_tui.indicators import INDICATORS
 from verl_tui.runs.views.state import State
 from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.tui import screens
-from verl_tui.tui.panels.catalog import PANELS
-from verl_tui.tui.screens.catalog import SCREENS
+from verl_tui.tui.app import SCREENS
+from verl_tui.tui.screens.dashboard_layout import PANELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

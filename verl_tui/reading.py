@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from verl_tui import debug_log
 from verl_tui.sources.discovery.finder import Discovery
-from verl_tui.sources.host.gpus import GpuSource
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -122,6 +121,10 @@ class ReadingThreads:
                 self._stop.wait(_AFTER_ERROR)
 
     def _poll(self) -> None:
+        from verl_tui.sources.host.gpus import (
+            GpuSource,  # before the first frame it would cost
+        )
+
         GpuSource().poll(self._stop, self._deliver, self._gpu_interval, self._clock)
 
     def _deliver(self, news: News) -> None:

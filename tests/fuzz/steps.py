@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 from fuzz.worlds import TEXTS
 
-from verl_tui.tui.keys.actions import all_kinds, bindings
-from verl_tui.tui.screens.catalog import SCREENS
+from verl_tui.tui.app import SCREENS
+from verl_tui.tui.keys import all_kinds, bindings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -7,7 +7,7 @@ import pytest
 from verl_tui.config import Config
 from verl_tui.health.finding import Episode, Finding, Severity
 from verl_tui.rendering.session.acknowledgements import Acknowledgements, Occurrence
-from verl_tui.tui.notifications import notices
+from verl_tui.tui.monitor_app import notices
 
 
 def finding(

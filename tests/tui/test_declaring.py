@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import verl_tui
-from verl_tui.tui.panels.catalog import PANELS
-from verl_tui.tui.screens.catalog import SCREENS
+from verl_tui.tui.app import SCREENS
+from verl_tui.tui.screens.dashboard_layout import PANELS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from textual.widgets import Input
 from watching import dashboard, press, settle, showing, text, until
 
 from verl_tui.text import safe
-from verl_tui.tui.terminal.key_queue import KeyQueue
+from verl_tui.tui.terminal.net import ContainedApp
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -34,7 +34,7 @@ def type_in(app: App[int], *keys: str | Paste) -> None:
 async def together(pilot: Pilot[int], *keys: str | Paste) -> None:
     """Have all keys come at once, and wait until each has done its work."""
     app = pilot.app
-    assert isinstance(app, KeyQueue)
+    assert isinstance(app, ContainedApp)
     type_in(app, *keys)
     await pilot.pause()
     await until(pilot, lambda: not app.handles_key)

@@ -13,8 +13,7 @@ from watching import NOW, loaded, press, text, write_run
 
 from verl_tui.config import Config
 from verl_tui.rendering.session.snapshot import HINT_KEYS
-from verl_tui.tui.keys.actions import key_name, usual_keys
-from verl_tui.tui.keys.keymap import keymap
+from verl_tui.tui.keys import key_name, keymap, usual_keys
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -41,7 +41,7 @@ def test_devices_that_go_and_come_back_and_a_driver_that_fails(tmp_path: Path) -
         )
         faults.write_text("")
         terminal.until("41°C", gone="fell off the bus")
-        faults.write_text("GetCount:999,Init:9")
+        faults.write_text("GetCount:9")
         terminal.until("the NVIDIA driver is installed but not loaded", gone="H100")
         _write(log, 2)
         terminal.until("step 2")

@@ -9,8 +9,7 @@ import pytest
 from inside_textual import notices
 from watching import loaded, press, sample, settle, showing, text, until, write_run
 
-from verl_tui.tui.export import clipping
-from verl_tui.tui.frame import screen_text
+from verl_tui.tui.export import clipping, screen_text
 
 if TYPE_CHECKING:
     from pathlib import Path

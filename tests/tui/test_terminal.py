@@ -29,12 +29,11 @@ from watching import (
 from verl_tui.config import Config
 from verl_tui.replay import Playback, Recording
 from verl_tui.tui import base_app, replay, watch
-from verl_tui.tui.app import VerlApp
-from verl_tui.tui.keys.actions import bindings
+from verl_tui.tui import base_app as themes
+from verl_tui.tui.app import SCREENS, VerlApp
+from verl_tui.tui.keys import bindings
 from verl_tui.tui.panels.panel import Panel
-from verl_tui.tui.screens.catalog import SCREENS
 from verl_tui.tui.screens.dashboard import Dashboard
-from verl_tui.tui.terminal import themes
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.rows import Rows
 

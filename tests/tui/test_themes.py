@@ -16,7 +16,7 @@ from watching import press, settle, showing
 from verl_tui.config import Config
 from verl_tui.rendering.session.preferences import StateFile, UserState
 from verl_tui.rendering.text import hues as run_hues
-from verl_tui.tui.terminal import themes
+from verl_tui.tui import base_app as themes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -123,9 +123,10 @@ def _page(folder: str) -> str:
 
 
 def _keys(config: Config) -> str:
-    from verl_tui.tui.all_keys import all_keys
+    from verl_tui.tui.app import VerlApp
+    from verl_tui.tui.screens.help import all_keys
 
-    return all_keys(config.keys)
+    return all_keys(VerlApp, config.keys)
 
 
 def _configuration(_: Config) -> str:

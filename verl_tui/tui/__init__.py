@@ -123,7 +123,7 @@ def _draw(
     from verl_tui.monitor import load
     from verl_tui.sources.host.gpus import read_once
     from verl_tui.tui.app import VerlApp
-    from verl_tui.tui.frame import screen_svg, screen_text, settled
+    from verl_tui.tui.export import screen_svg, screen_text, settled
     from verl_tui.whole_file import replacing
 
     now = time()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 from textual import on
 from textual.app import SystemCommand
@@ -13,25 +13,35 @@ from verl_tui.rendering.session.run_order import RunListing, first_to_show
 from verl_tui.rendering.session.selection import Selection
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.tui.export import PICTURES, copy_here, take_picture
-from verl_tui.tui.keys.actions import TAKE, act, hint_keys
+from verl_tui.tui.keys import actions, hint_keys, modules
 from verl_tui.tui.messages import Once
 from verl_tui.tui.monitor_app import MonitorApp
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
-from verl_tui.tui.screens import ScreenContext
-from verl_tui.tui.screens.catalog import SCREENS
+from verl_tui.tui.screens import ScreenContext, ScreenSpec
 from verl_tui.tui.screens.dashboard import Dashboard
 from verl_tui.tui.terminal.net import ContainedPart
 from verl_tui.tui.widgets.chart import MoveCursor
+from verl_tui.tui.widgets.chart_keys import with_step_in_sight
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from textual.await_complete import AwaitComplete
-    from textual.binding import BindingType
     from textual.screen import Screen
 
     from verl_tui.config import Config
+
+
+_FOUND: list[ScreenSpec] = [
+    module.SCREEN
+    for module in modules("verl_tui.tui.screens")
+    if hasattr(module, "SCREEN")
+]
+SCREENS = {
+    spec.name: spec for spec in sorted(_FOUND, key=lambda one: (one.rank, one.name))
+}
+"""The screens that a key opens over the dashboard, by name, in the order of the help."""
 
 
 class VerlApp(MonitorApp):
@@ -40,35 +50,32 @@ class VerlApp(MonitorApp):
     TITLE = "verl-tui"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-wide")]  # noqa: RUF012 - as Textual has it
     VERTICAL_BREAKPOINTS = [(0, "-line"), (3, "-tall")]  # noqa: RUF012
-    BINDINGS: ClassVar[list[BindingType]] = [
-        act("q", "quit", "quit", "Quit"),
-        *(
-            act(one.key, f"look_at('{one.name}')", one.id, one.words, one.task)
+    BINDINGS = actions(
+        """
+        q  quit  quit  Quit
+        """,
+        "\n".join(
+            f"{one.key}  look_at('{one.name}')  {one.id}  {one.words}  {one.task}"
             for one in SCREENS.values()
         ),
-        act("p", "pause", "pause", "Pause"),
-        act("r", "reload", "reload", "Read everything again"),
-        # These hold over every screen, whatever has the focus.
-        *(
-            act(key, does, name, words, TAKE, everywhere=True)
-            for key, does, name, words in (
-                ("ctrl+s", "picture", "picture", "Screenshot (SVG and text)"),
-                ("ctrl+y", "copy_here", "copy", "Copy what the cursor is at"),
-                (
-                    "ctrl+r",
-                    "copy_report",
-                    "report",
-                    "Copy a report of errors of verl-tui's own",
-                ),
-            )
-        ),
-        act("ctrl+l", "redraw", "redraw", "Redraw the screen"),
-        act("ctrl+z", "suspend_process", "suspend", "Suspend"),
-    ]
-    FOOTER: ClassVar[tuple[tuple[str, str], ...]] = tuple(
-        (one.id, one.short) for one in SCREENS.values() if one.short
+        """
+        p       pause        pause    Pause
+        r       reload       reload   Read everything again
+        ctrl+s  picture      picture  Screenshot (SVG and text)  TAKE  EVERYWHERE
+        ctrl+y  copy_here    copy     Copy what the cursor is at  TAKE  EVERYWHERE
+        ctrl+r  copy_report  report   Copy a report of errors of verl-tui's own  TAKE  EVERYWHERE
+        ctrl+l  redraw       redraw   Redraw the screen
+
+        ctrl+z  suspend_process  suspend  Suspend
+        """,
+    )
+    FOOTER = "\n".join(
+        f"{one.id}  {one.short}" for one in SCREENS.values() if one.short
     )
     """Keys of the other screens, for the last row."""
+
+    _hints = cached_property(hint_keys)
+    """Keys that sentences name; those of the user are known before anything is drawn."""
 
     class Read(Once):
         """Samples that a screen or a panel shows have been read."""
@@ -157,7 +164,7 @@ class VerlApp(MonitorApp):
             cursor=self.cursor,
             loading=self._loading,
             paused=self._paused,
-            keys=hint_keys(self),
+            keys=self._hints,
             pins=self.state_file.state.pins,
             acknowledgements=self._attention,
             browser=self.browser,
@@ -178,6 +185,8 @@ class VerlApp(MonitorApp):
     def _move_cursor(self, event: MoveCursor) -> None:
         if event.step != self.cursor:
             self.cursor = event.step
+            charts, run = self._dashboard.charts, self.view_at(self._shown_at).run
+            charts.look = with_step_in_sight(charts.look, run, event.step)
             if event.step is not None:
                 self._dashboard.query_one(SamplesPanel).go_to(event.step)
             self._draw(self._shown_at)
@@ -194,10 +203,6 @@ class VerlApp(MonitorApp):
         """End without waiting for threads or a slow terminal."""
         self.exit(0)
 
-    @on(SamplesPanel.Opened)
-    def _open_samples(self) -> None:
-        self.action_look_at("samples")
-
     def action_look_at(self, name: str) -> None:
         """Open a screen over the one in front, unless that is it."""
         opened = SCREENS[name].open(
@@ -205,10 +210,6 @@ class VerlApp(MonitorApp):
         )
         if not isinstance(self.screen, type(opened)):
             self.push_screen(opened)
-
-    def on_metrics_screen_pinned(self) -> None:
-        """Show the charts of the pinned metrics first."""
-        self.paint()
 
     def action_picture(self, ending: str = "") -> None:
         """Write the screen into files: as a picture, as text, or both."""

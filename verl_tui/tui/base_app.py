@@ -8,21 +8,20 @@ from typing import TYPE_CHECKING
 
 from textual.app import SystemCommand
 from textual.screen import Screen
+from textual.theme import Theme
 
 from verl_tui.rendering.session.preferences import StateFile
 from verl_tui.rendering.session.snapshot import AppTrouble
 from verl_tui.secrets import own_mask
 from verl_tui.text import one_line
+from verl_tui.toml_tables import toml_table
 from verl_tui.tui.export import copy_text
-from verl_tui.tui.keys.actions import bindings, first_keys, usual_keys
-from verl_tui.tui.keys.keymap import keymap
+from verl_tui.tui.keys import bindings, first_keys, keymap, usual_keys
 from verl_tui.tui.messages import toast
-from verl_tui.tui.terminal import themes
-from verl_tui.tui.terminal.key_queue import KeyQueue
-from verl_tui.tui.terminal.net import ContainedPart
+from verl_tui.tui.terminal.net import ContainedApp, ContainedPart
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
     from textual import events
     from textual.command import Provider
@@ -31,7 +30,47 @@ if TYPE_CHECKING:
 
     from verl_tui.config import Config
     from verl_tui.failures import Failure
+    from verl_tui.rendering.session.preferences import UserState
     from verl_tui.tui.screens.palette import Command
+
+
+_TABLE = toml_table(__file__, "themes.toml")
+OURS = tuple(
+    Theme(name, **row["colours"]) for name, row in _TABLE.items() if "colours" in row
+)
+PLAIN = "sixteen-colours"
+"""The theme for terminals of so many: others' colours would become those that happen to be nearest,
+white mostly. Its ground is its own, as the terminal's may be light. Without colours it does as
+well: what is chosen is reversed.
+"""
+
+
+def readable(
+    variables: Mapping[str, str], theme: str, *, few: bool = False
+) -> dict[str, str]:
+    """Return a theme's variables with those in their place that make all of it readable.
+
+    Args:
+        variables: What Textual makes of the theme.
+        theme: Its name.
+        few: Whether the terminal shows 256 colours.
+    """
+    row = _TABLE.get(theme, {})
+    return {**variables, **row.get("all", {}), **(row.get("in_256", {}) if few else {})}
+
+
+def in_force(configured: str, state: UserState, available: Collection[str]) -> str:
+    """Return the theme to begin with: the one chosen in the app last, until the configuration names
+    another.
+
+    Args:
+        configured: The theme in the configuration now.
+        state: What is remembered of the user.
+        available: Names of all themes there are.
+    """
+    remembered = state.theme if state.theme_instead_of == configured else ""
+    return remembered if remembered in available else configured
+
 
 _TEXTUALS = {"Theme": "other colours"}
 """Textual's own commands that are offered: help, zoom, pictures and quitting are ours."""
@@ -46,7 +85,7 @@ def _action_search() -> type[Provider]:
     return ActionSearch
 
 
-class TerminalApp(KeyQueue[int]):
+class TerminalApp(ContainedApp[int]):
     """An app in a user's terminal, with the user's colours, keys and habits."""
 
     COMMANDS = {_action_search}  # noqa: RUF012 - as Textual declares it
@@ -86,7 +125,7 @@ class TerminalApp(KeyQueue[int]):
         self.state_file = state_file if state_file is not None else StateFile()
         self.user_keys: dict[str, str] = {}
         """Keys that the user has given to actions, by their names."""
-        for theme in themes.OURS:
+        for theme in OURS:
             self.register_theme(theme)
         self._known_theme = ""
         self._repaint: Timer | None = None
@@ -107,7 +146,7 @@ class TerminalApp(KeyQueue[int]):
     def on_mount(self) -> None:
         """Take the user's colours and keys."""
         known = self.available_themes
-        theme = themes.in_force(self.config.theme, self.state_file.state, known)
+        theme = in_force(self.config.theme, self.state_file.state, known)
         if theme not in known:
             there_are = ", ".join(sorted(known))
             self.notify(
@@ -116,7 +155,7 @@ class TerminalApp(KeyQueue[int]):
             )
         else:
             plain = self._few_colours and not known[theme].ansi
-            self.theme = themes.PLAIN if plain else theme
+            self.theme = PLAIN if plain else theme
         self._known_theme = self.theme
         self.theme_changed_signal.subscribe(self, lambda _: self._remember_theme())
         # the shell had the terminal
@@ -142,7 +181,7 @@ class TerminalApp(KeyQueue[int]):
     def get_css_variables(self) -> dict[str, str]:
         """Return the theme's colours, changed where text would be hard to read."""
         few = not self.is_headless and self.console.color_system == "256"
-        self.theme_variables = themes.readable(
+        self.theme_variables = readable(
             super().get_css_variables(), self.theme, few=few
         )
         return self.theme_variables

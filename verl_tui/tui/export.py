@@ -5,27 +5,94 @@ from __future__ import annotations
 import asyncio
 import csv
 import os
+from html import unescape
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Any
+
+from rich.cells import cell_len
+from rich.terminal_theme import SVG_EXPORT_THEME
+from textual.color import Color
 
 from verl_tui.exporters.csv import csv_rows
 from verl_tui.exporters.file_names import create, named
+from verl_tui.patterns import pattern
 from verl_tui.rendering.charts.values import in_sight
 from verl_tui.rendering.text.printable import middle
-from verl_tui.tui.frame import screen_svg, screen_text
 from verl_tui.tui.messages import toast
+from verl_tui.tui.terminal.output import screen_rows
 from verl_tui.tui.widgets.rows import Rows
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Sequence
 
     from textual.app import App
+    from textual.pilot import Pilot
 
     from verl_tui.exporters.csv import CsvColumn
+    from verl_tui.on_demand.samples import SampleBrowser
     from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
     from verl_tui.rendering.session.snapshot import View
+
+
+_COLOUR = pattern("#[0-9a-f]{6}")
+_SIXTEEN = (
+    *("#000000", "#e05561", "#4ec96f", "#d7a03c", "#5c8dff", "#c678dd", "#35b5c5"),
+    *("#d9d9d9", "#808080", "#ff7b72", "#7ee787", "#f2cc60", "#79a8ff", "#e5a3ff"),
+    *("#6fe3f5", "#ffffff"),
+)
+"""The colours of a terminal of sixteen in pictures, dark and bright: each can be read on black.
+Those that Rich draws with cannot.
+"""
+_BRAILLE = pattern("[\u2801-\u28ff]")
+_PATIENCE = 100
+_TEXT = pattern(r'(<text [^<>]*?textLength=")([\d.]+)("[^<>]*>)([^<]*)(</text>)')
+
+
+async def settled(pilot: Pilot[Any], browser: SampleBrowser) -> None:
+    """Wait until everything in sight has been read and drawn, five seconds at most."""
+    for _ in range(_PATIENCE):
+        await pilot.pause()
+        if browser.idle:
+            break
+        await pilot.pause(0.05)
+    # The last message comes a moment after the last reading, and is drawn a moment after that.
+    await pilot.pause(0.1)
+    await pilot.pause()
+
+
+def screen_text(app: App[Any]) -> str:
+    """Return the rows of the screen without colours, trailing blanks cut."""
+    return "\n".join(row.rstrip() for row in screen_rows(app)) + "\n"
+
+
+def screen_svg(app: App[Any], title: str) -> str:
+    """Return the screen as an SVG picture.
+
+    Rich gives every character the width of one cell; Chinese text would be squeezed to half its
+    width.
+    """
+    svg = _TEXT.sub(_widened, app.export_screenshot(title=title))
+    if app.current_theme.ansi:
+        colours = (SVG_EXPORT_THEME.ansi_colors[at] for at in range(len(_SIXTEEN)))
+        drawn = (Color(*one).hex.lower() for one in colours)
+        inks = dict(zip(drawn, _SIXTEEN, strict=False))
+        svg = _COLOUR.sub(lambda found: inks.get(found[0], found[0]), svg)
+    return svg
+
+
+def _widened(found: re.Match[str]) -> str:
+    """Return a text of the picture as wide as its cells."""
+    text, shown = unescape(found[4]), found[4]
+    if _BRAILLE.search(text):
+        # Fonts rarely give blanks and dots the same width: the columns of a plot would drift.
+        shown = shown.replace("&#160;", "\u2800")
+    elif not text or cell_len(text) == len(text):
+        return found[0]
+    length = float(found[2]) / len(text) * cell_len(text)
+    return f"{found[1]}{length:.1f}{found[3]}{shown}{found[5]}"
+
 
 PICTURES = (".svg", ".txt")
 """Kinds of screenshots."""
@@ -33,8 +100,6 @@ _MOST = 74_000
 """Bytes copied at most: terminals refuse longer sequences, and this becomes 100 kB."""
 _SHORT = 200
 """Characters up to which a copied text is repeated in the message."""
-BUDGET = 0.005
-"""Seconds of writing at a stretch."""
 
 
 def clipping(text: str) -> tuple[str, str]:
@@ -132,28 +197,22 @@ def take_chart(
 
 
 async def write_table(app: App[Any], name: str, columns: Sequence[CsvColumn]) -> None:
-    """Write columns as RFC 4180 has it, some rows at a time: keys are answered in between."""
+    """Write columns as RFC 4180 has it, in a thread: keys are answered meanwhile, and the app ends
+    when the table is whole.
+    """
+
+    def write(path: Path) -> int:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            return sum(1 for _ in map(csv.writer(file).writerow, csv_rows(columns)))
+
     paths: tuple[Path, ...] = ()
-    count = -1  # the header is no step
     try:
         paths = create(Path.cwd(), name, ".csv")
-        with paths[0].open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            until = monotonic() + BUDGET
-            for row in csv_rows(columns):
-                writer.writerow(row)
-                count += 1
-                if monotonic() > until:
-                    await asyncio.sleep(0)
-                    until = monotonic() + BUDGET
+        rows = await asyncio.to_thread(write, paths[0])
     except OSError as error:
         _give_up(app, paths, error)
-    except asyncio.CancelledError:
-        # the app ends: half a table would be taken for a whole one
-        _remove(paths)
-        raise
     else:
-        _say(app, f"{counted(count, 'step')} in", paths[0])
+        _say(app, f"{counted(rows - 1, 'step')} in", paths[0])
 
 
 def folder() -> str:
@@ -165,13 +224,9 @@ def folder() -> str:
 
 
 def _give_up(app: App[Any], paths: Sequence[Path], error: OSError) -> None:
-    _remove(paths)
-    _say(app, "cannot write to", folder(), f": {error.strerror or error}")
-
-
-def _remove(paths: Sequence[Path]) -> None:
     for path in paths:
         path.unlink(missing_ok=True)
+    _say(app, "cannot write to", folder(), f": {error.strerror or error}")
 
 
 def _say(app: App[Any], sentence: str, path: Path | str, end: str = "") -> None:

@@ -11,32 +11,76 @@ from typing import TYPE_CHECKING
 from textual import on
 
 from verl_tui import debug_log
+from verl_tui.health.finding import Severity
 from verl_tui.monitor import Monitor
 from verl_tui.reading import ReadingThreads
 from verl_tui.records import Batch, GpuReading, Preview
 from verl_tui.rendering.charts.plan import unknown_charts
 from verl_tui.rendering.session.acknowledgements import Acknowledgements
 from verl_tui.rendering.session.snapshot import AppTrouble
+from verl_tui.rendering.text.printable import printable
 from verl_tui.runs.views.state import State, state
 from verl_tui.sources import pipe
 from verl_tui.text import one_line
 from verl_tui.tui.base_app import TerminalApp
 from verl_tui.tui.messages import Once
-from verl_tui.tui.notifications import notices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from textual.timer import Timer
 
     from verl_tui.config import Config
     from verl_tui.notify.notifier import Notifier
     from verl_tui.reading import NewsSource
+    from verl_tui.rendering.session.acknowledgements import Occurrence
     from verl_tui.rendering.session.preferences import StateFile
+
+
+_LONGEST = 200
+"""Characters of a notification: terminals and desktops cut longer ones, each in its own way."""
+_MOST = 4
+"""Notifications at a time: a run that collapses breaks many rules at once."""
+_BELL = "\a"
+_FORMS = {"osc9": "\x1b]9;{}\a", "osc777": "\x1b]777;notify;verl-tui;{}\a"}
+
+
+def notices(
+    news: Sequence[Occurrence], config: Config, environment: Mapping[str, str]
+) -> str:
+    """Return the escape sequences that notify of news; empty if the user wants none.
+
+    Args:
+        news: Findings from the severity that the user wants on are notified, and every finished
+            run.
+        config: The user's configuration: severity, bell and kind of notifications.
+        environment: The process's environment variables: in tmux sequences must be wrapped.
+    """
+    least = Severity[config.desktop_from.upper()]
+    wanted = [one for one in news if one.severity is None or one.severity >= least]
+    if not wanted:
+        return ""
+    texts = [": ".join(filter(None, one[:3])) for one in wanted]
+    if len(texts) > _MOST:
+        more = len(texts) - _MOST + 1
+        texts[_MOST - 1 :] = [f"{more} more, the first of them {texts[_MOST - 1]}"]
+    form = _FORMS.get(config.desktop, "")
+    # Semicolons separate fields in 777, and make a progress bar in some terminals' 9.
+    said = [printable(one_line(text, _LONGEST)).replace(";", ",") for text in texts]
+    sequences = [*map(form.format, said)]
+    if environment.get("TMUX"):
+        sequences = [*map(_through_tmux, sequences)]
+    return "".join([_BELL * config.bell, *sequences])
+
+
+def _through_tmux(sequence: str) -> str:
+    """Wrap a sequence so that tmux passes it on, if its `allow-passthrough` is on."""
+    return "\x1bPtmux;" + sequence.replace("\x1b", "\x1b\x1b") + "\x1b\\"
+
 
 _BUDGET = 0.005
 """Seconds of taking in records at a stretch: the screen answers in between."""
-JUDGING = 0.05
+JUDGING = 0.02
 """Seconds of judging runs for the first time before the screen answers."""
 _LEAST_WAIT = 0.01
 """Seconds of the shortest wait: Textual drops a timer that is due before its task has begun."""
@@ -98,6 +142,8 @@ class MonitorApp(TerminalApp):
         """Monotonic seconds of the last drawing of new records."""
         self._shown_at = clock()
         self._paint_later: Timer | None = None
+        self._judge_later: Timer | None = None
+        """Judges the next runs that have not been judged at all."""
 
     def on_mount(self) -> None:
         """Begin to read."""
@@ -255,12 +301,12 @@ class MonitorApp(TerminalApp):
 
     def _judge(self, now: float) -> None:
         """Judge the runs, and notify the user of news outside the app where that is wanted."""
-        if self._loading:
+        if self._loading or self._judge_later is not None:
             return
         monitor = self.monitor
         self._awake(now)
         if not monitor.judge(now, monotonic() + JUDGING):
-            self.set_timer(_LEAST_WAIT, self.tick)
+            self._judge_later = self.set_timer(_LEAST_WAIT, self._judge_on)
             return
         found = {name: verdict.primary for name, verdict in monitor.verdicts.items()}
         finished = {
@@ -274,6 +320,18 @@ class MonitorApp(TerminalApp):
             self.write_sequence(sequences)
         if self._notifier is not None:
             self._send(self._notifier, now)
+
+    def _judge_on(self) -> None:
+        """Judge further runs, while no key is at work: of many each takes its time."""
+        self._judge_later = None
+        if self.handles_key:
+            self._judge_later = self.set_timer(_LEAST_WAIT, self._judge_on)
+            return
+        self.attempt(self._judge, self._clock(), otherwise=None)
+        if self._judge_later is None:
+            self.tick()
+        else:
+            self._soon()
 
     def _send(self, notifier: Notifier, now: float) -> None:
         """Have notifications sent of what is new, and say which could not be."""

@@ -6,14 +6,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from time import monotonic
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from verl_tui.tui.app import VerlApp
-from verl_tui.tui.keys.actions import HelpSection, act, first_keys
+from verl_tui.tui.keys import HelpSection, actions, first_keys
 
 if TYPE_CHECKING:
-    from textual.binding import BindingType
-
     from verl_tui.config import Config
     from verl_tui.reading import NewsSource
     from verl_tui.rendering.session.snapshot import View
@@ -30,36 +28,27 @@ class ReplayApp(VerlApp):
 
     HELP_SECTION = HelpSection("in a replay", rank=1000)
     FOOTER = (
-        ("pause", "Pause"),
-        ("replay.previous replay.next", "Step"),
-        ("replay.slower replay.faster", "Speed"),
-        *VerlApp.FOOTER,
+        """
+        pause                        Pause
+        replay.previous replay.next  Step
+        replay.slower replay.faster  Speed
+    """
+        + VerlApp.FOOTER
     )
-    BINDINGS: ClassVar[list[BindingType]] = [
-        act("p", "pause", "pause", "Pause the replay"),
-        act(".", "go_steps(1)", "replay.next", "Next step"),
-        act("comma", "go_steps(-1)", "replay.previous", "Previous step"),
-        act(">", "faster", "replay.faster", "Faster"),
-        act("<", "slower", "replay.slower", "Slower"),
-        act("}", "go_share(0.1)", "replay.forward", "Forward by a tenth"),
-        act("{", "go_share(-0.1)", "replay.back", "Back by a tenth"),
-        act(";", "go_cursor", "replay.cursor", "Go to the step at the charts' cursor"),
-        act("r", "reload", "reload", "Play from the beginning"),
-        *(
-            act(
-                key,
-                does,
-                f"replay.{key}",
-                f"{words}, over every screen",
-                everywhere=True,
-            )
-            for key, does, words in (
-                ("f7", "go_steps(-1)", "Previous step"),
-                ("f8", "pause", "Pause the replay"),
-                ("f9", "go_steps(1)", "Next step"),
-            )
-        ),
-    ]
+    BINDINGS = actions("""
+        p      pause           pause            Pause the replay
+        .      go_steps(1)     replay.next      Next step
+        comma  go_steps(-1)    replay.previous  Previous step
+        >      faster          replay.faster    Faster
+        <      slower          replay.slower    Slower
+        }      go_share(0.1)   replay.forward   Forward by a tenth
+        {      go_share(-0.1)  replay.back      Back by a tenth
+        ;      go_cursor       replay.cursor    Go to the step at the charts' cursor
+        r      reload          reload           Play from the beginning
+        f7     go_steps(-1)    replay.f7        Previous step, over every screen  EVERYWHERE
+        f8     pause           replay.f8        Pause the replay, over every screen  EVERYWHERE
+        f9     go_steps(1)     replay.f9        Next step, over every screen  EVERYWHERE
+    """)
 
     def __init__(self, playback: Playback, config: Config, **options: Any) -> None:
         """Make the app.

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.records import Sample
+from verl_tui.rendering.samples.browse import History
 from verl_tui.rendering.samples.export import Export
-from verl_tui.rendering.samples.history import History
 from verl_tui.rendering.samples.table import excerpt
 from verl_tui.runs.samples import Place, Samples
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from verl_tui.records import Sample, SampleFacts
 from verl_tui.rendering.samples.browse import SampleChoice, place_of
-from verl_tui.rendering.samples.scores import summarise
+from verl_tui.rendering.samples.listing import summarise
 from verl_tui.runs.samples import Place, Samples
 
 

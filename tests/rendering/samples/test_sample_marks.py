@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from verl_tui.rendering.samples import signs
-from verl_tui.rendering.samples.signs import repeated, special
+from verl_tui.rendering.samples.speakers import REPEATED, TAG, repeated, special
 
 if TYPE_CHECKING:
     from verl_tui.rendering.text.piece import MarkedSpan
@@ -35,7 +34,7 @@ def test_special_tokens_and_tags() -> None:
         ),
         "<tool_call>",
     ]
-    assert [text[a:b] for a, b, role in found if role == signs.TAG] == [
+    assert [text[a:b] for a, b, role in found if role == TAG] == [
         "<think>",
         "</think>",
         "<tool_call>",
@@ -45,7 +44,7 @@ def test_special_tokens_and_tags() -> None:
 def test_a_loop_is_marked_from_its_second_round_on() -> None:
     text = "So it is. the answer is 42, the answer is 42, the answer is 42, the answer is 42. Done here now."
     ((start, end, role),) = repeated(text)
-    assert role == signs.REPEATED
+    assert role == REPEATED
     assert text[start:end] == "the answer is 42, the answer is 42, the answer is 42"
     assert text[:start].endswith("the answer is 42, ")
 

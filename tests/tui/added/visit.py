@@ -10,7 +10,7 @@ from pathlib import Path
 from inside_textual import quick_pilots
 from watching import in_sight, loaded, press, settle, text, write_run
 
-from verl_tui.tui.keys.actions import usual_keys
+from verl_tui.tui.keys import usual_keys
 from verl_tui.tui.screens.dashboard import Dashboard
 from verl_tui.tui.screens.palette import ActionSearch
 from verl_tui.tui.widgets.rows import Rows

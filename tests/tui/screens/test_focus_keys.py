@@ -16,8 +16,8 @@ from watching import (
     showing,
 )
 
+from verl_tui.tui.app import SCREENS
 from verl_tui.tui.panels.charts import ChartsPanel
-from verl_tui.tui.screens.catalog import SCREENS
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.widgets.chart import Chart
 

@@ -10,9 +10,8 @@ from sample_dumps import at, row, screen, start, type_filter, write, write_dumpe
 from textual.widgets import Input
 from watching import check_layout, dashboard, lines, loaded, press, settle, text, until
 
-from verl_tui.tui.panels.samples import SamplesPanel
+from verl_tui.tui.panels.samples import DocumentRows, SamplesPanel
 from verl_tui.tui.screens.samples import SamplesScreen
-from verl_tui.tui.widgets.document_rows import DocumentRows
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.widgets.chart import Chart
-from verl_tui.tui.widgets.line import FewRows
+from verl_tui.tui.widgets.rows import FewRows
 
 if TYPE_CHECKING:
     from pathlib import Path

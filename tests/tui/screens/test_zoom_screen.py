@@ -16,7 +16,7 @@ from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.palette import Palette
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.widgets.chart import Chart
-from verl_tui.tui.widgets.line import FewRows
+from verl_tui.tui.widgets.rows import FewRows
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,7 @@ from rich.style import Style
 from textual.geometry import Region
 from textual.strip import Strip
 
-from verl_tui.tui.terminal.cell_diff import Cells
+from verl_tui.tui.terminal.output import Cells
 
 WIDTH, HEIGHT = 24, 4
 CONSOLE = Console(force_terminal=True, color_system="truecolor")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections import OrderedDict
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from verl_tui.on_demand import log_blocks
 from verl_tui.on_demand.log_reader import LogReader, ReplayCutoff
 from verl_tui.rendering.filter_words import Matches
 from verl_tui.rendering.log.line_kinds import Alarms, StepLine, TextQuery
-from verl_tui.rendering.log.line_rows import LogLayout, row_pieces
-from verl_tui.rendering.log.pager import NotReadYet, Pager
+from verl_tui.rendering.log.line_rows import LogLayout, row_pieces, rows, screen_rows
 from verl_tui.rendering.log.target import texts
 from verl_tui.rendering.text.printable import middle, wrapped
 from verl_tui.rendering.text.search import Search
@@ -17,7 +19,7 @@ from verl_tui.rendering.text.search import Search
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from verl_tui.on_demand.log_blocks import SearchJob
+    from verl_tui.on_demand.log_blocks import LogBlock, SearchJob
     from verl_tui.on_demand.log_reader import Log
     from verl_tui.records import SourceStatus
     from verl_tui.rendering.log.line_rows import LogRow, ScreenRow
@@ -32,6 +34,156 @@ ROOMY = 60
 """Least width of rows with the numbers of lines and with names in full."""
 _SHORTEST = 8
 """Bytes that the lines of a log have at least on average."""
+_KEPT = 24
+"""Blocks whose rows are kept."""
+_ROOM = 4
+"""Inverse share of rows left free when a followed log has filled the screen, so that the next lines
+change their own rows only.
+"""
+
+
+class NotReadYet(Exception):  # noqa: N818 - no error: it is read meanwhile
+    """Rows in sight have not been read yet."""
+
+
+class Pager:
+    """The rows of a log in sight, and moves among blocks that are read as they are reached.
+
+    A position is the start of a line in the file: it stays valid when the file grows, the terminal
+    is resized, or rows are folded differently.
+    """
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self.follow = True
+        """True to keep the newest line in sight."""
+        self._fresh = True
+        """True to fill the screen up to the newest line."""
+        self.height = 1
+        self._layout = LogLayout(1)
+        self._top = (0, 0)
+        """Start of the line at the top, and the index of its screen row there."""
+        self._pending = 0
+        """Rows to move by once they are read."""
+        self._laid: OrderedDict[int, tuple[LogBlock, LogLayout, list[ScreenRow]]]
+        self._laid = OrderedDict()
+        self._generation = log.generation
+
+    def lines(self, layout: LogLayout, height: int) -> list[ScreenRow]:
+        """Return the rows of the screen, fewer at the end of the log.
+
+        Raises:
+            NotReadYet: Some are not read yet; ask again after the next notice.
+        """
+        self._fresh |= self.follow and (layout, height) != (self._layout, self.height)
+        self._layout = layout
+        self.height = height = max(1, height)
+        if self._generation != self.log.generation:
+            self._generation = self.log.generation
+            self._pending = 0
+            self._laid.clear()
+            self.go_end()
+        if not self.log.size:
+            return []
+        rows, at = self._at_top()
+        if self.follow and (self._fresh or at + height < len(rows)):
+            rows = self._near(self.log.size)
+            at = len(rows) - height + (0 if self._fresh else height // _ROOM)
+            self._fresh = False
+        elif not self.follow:
+            at = min(at + self._pending, len(rows) - height)
+        self._pending = 0
+        at = max(0, at)
+        start = _start(rows[at])
+        self._top = start, at - bisect_left(rows, start, key=_start)
+        self._read_ahead()
+        return rows[at : at + height]
+
+    def move(self, by: int) -> None:
+        """Move down by rows, or up if negative."""
+        self.follow = False
+        self._pending += by
+
+    def page(self, by: int) -> None:
+        """Move down by screens, or up; one row stays in sight."""
+        self.move(by * max(1, self.height - 1))
+
+    def go_to(self, start: int, above: int | None = None) -> None:
+        """Show a line, with so many rows before it, by default a third of the screen."""
+        self.follow = False
+        self._top = (start, 0)
+        self._pending = -(self.height // 3 if above is None else above)
+
+    def go_end(self, way: int = 1) -> None:
+        """Show the newest line, and follow; or (-1) the beginning."""
+        if way < 0:
+            self.go_to(0, 0)
+        else:
+            self.follow = self._fresh = True
+
+    def share(self, last: ScreenRow) -> int:
+        """Return the position of a row in the file, in percent."""
+        return min(100, 100 * last.row.end // max(1, self.log.size))
+
+    def _at_top(self) -> tuple[list[ScreenRow], int]:
+        """Return rows, and which of them is at the top."""
+        if self.follow and self._fresh:
+            return [], 0
+        start, nth = self._top
+        rows = self._near(start)
+        past = bisect_right(rows, start, key=_start)
+        first = bisect_left(rows, _start(rows[max(0, past - 1)]), key=_start)
+        return rows, max(0, min(first + nth, past - 1))
+
+    def _near(self, start: int) -> list[ScreenRow]:
+        """Return the rows of the block with a position, with as many before and behind as a screen
+        and the moves can need.
+        """
+        number = min(start // log_blocks.BLOCK, self.log.last)
+        need = self.height + abs(self._pending)
+        rows = self._lay(number)
+        before, above = self._block(number).before, 0
+        while before >= 0 and above < need:
+            laid = self._lay(before)
+            rows, above = laid + rows, above + len(laid)
+            before = self._block(before).before
+        after, below = self._block(number).after, 0
+        while after <= self.log.last and below < need:
+            laid = self._lay(after)
+            rows, below = rows + laid, below + len(laid)
+            after = self._block(after).after
+        return rows
+
+    def _block(self, number: int) -> LogBlock:
+        block = self.log.block(number)
+        if block is None:
+            raise NotReadYet
+        return block
+
+    def _lay(self, number: int) -> list[ScreenRow]:
+        """Return the screen rows of a block."""
+        block = self._block(number)
+        known = self._laid.get(number)
+        if known is None or known[0] is not block or known[1] != self._layout:
+            folded = rows(block.lines, fold=self._layout.fold, apart=self._layout.apart)
+            made = [one for row in folded for one in screen_rows(row, self._layout)]
+            known = self._laid[number] = block, self._layout, made
+            while len(self._laid) > _KEPT:
+                self._laid.popitem(last=False)
+        self._laid.move_to_end(number)
+        return known[2]
+
+    def _read_ahead(self) -> None:
+        """Request the blocks next to the one at the top."""
+        number = self._top[0] // log_blocks.BLOCK
+        for beside in (number + 1, number - 1):
+            if 0 <= beside <= self.log.last:
+                self.log.block(beside)
+
+
+def _start(row: ScreenRow) -> int:
+    """Return where a row's line begins in the file."""
+    return row.row.start
 
 
 class LogWindow:
@@ -205,19 +357,8 @@ class LogWindow:
         elif self.lines and not pager.follow:
             first, last = self.lines[0].row, self.lines[-1].row
             origin = first.start if way > 0 else last.end
-        self._begin(pager, query, origin, way)
-
-    def _begin(
-        self,
-        pager: Pager,
-        query: LogQuery,
-        origin: int,
-        way: int,
-        *,
-        again: bool = False,
-    ) -> None:
+        self._again = False
         self.search = pager.log.find(query, origin, way)
-        self._again = again
 
     @property
     def progress(self) -> str:
@@ -243,7 +384,8 @@ class LogWindow:
             else:
                 self._go(pager, start)
         elif target.step is not None:
-            self._begin(pager, StepLine(target.step), pager.log.size, -1, again=True)
+            self._again = True
+            self.search = pager.log.find(StepLine(target.step), pager.log.size, -1)
         self.target = None
 
     def _go(self, pager: Pager, start: int) -> None:
@@ -267,7 +409,8 @@ class LogWindow:
             self._say(f"no {query.words} in {log.path.name}")
         else:
             origin = 0 if search.way > 0 else log.size
-            self._begin(pager, query, origin, search.way, again=True)
+            self._again = True
+            self.search = log.find(query, origin, search.way)
 
 
 def _words(words: str, width: int) -> list[Pieces]:

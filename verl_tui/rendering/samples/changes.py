@@ -8,7 +8,7 @@ from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
-from verl_tui.rendering.samples.signs import over, special
+from verl_tui.rendering.samples.speakers import over, special
 from verl_tui.rendering.text.piece import cells_of, pieces
 from verl_tui.rendering.text.printable import cut
 from verl_tui.rendering.text.wrap import spans

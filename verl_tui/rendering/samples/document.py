@@ -13,8 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.means import clamp
 from verl_tui.rendering.samples.answers import find_answers, truth_text
-from verl_tui.rendering.samples.signs import REPEATED, over, repeated, special
-from verl_tui.rendering.samples.speakers import parse_both, turn_words
+from verl_tui.rendering.samples.speakers import (
+    REPEATED,
+    over,
+    parse_both,
+    repeated,
+    special,
+    turn_words,
+)
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.piece import pieces
 from verl_tui.rendering.text.printable import cut

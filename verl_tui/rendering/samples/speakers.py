@@ -1,21 +1,229 @@
 """A prompt or response cut into chunks by speaker and kind: thoughts, tool calls, results, code.
 
-The chunks joined are the text, whatever it is. Takes linear time.
+The chunks joined are the text, whatever it is. Takes linear time. They are told by tokens of chat
+templates, tags of thinking, tools and answers, and code fences: ChatML (Qwen, Phi-4), Llama 2 to 4,
+Mistral, Gemma, DeepSeek, GLM, Phi-3, gpt-oss, and the plain forms that remain after a tokenizer has
+skipped special tokens: `user` on a line of its own (Qwen), `…assistant` before an empty line
+(Llama 3), `user:` at the beginning of a line.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
-from verl_tui.rendering.samples.signs import signs
+from verl_tui.patterns import pattern
 from verl_tui.rendering.text.numbers import compact
+from verl_tui.repetition import TOKEN, runs
+from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from verl_tui.rendering.samples.signs import Sign
+    from verl_tui.rendering.text.piece import MarkedSpan
+
+
+_TABLE = toml_table(__file__, "signs.toml")
+_BY_NAME: dict[str, str] = {
+    name: one for one, said in _TABLE["speakers"].items() for name in said.split()
+}
+_KINDS = {
+    name: kind for kind, said in _TABLE["blocks"].items() for name in said.split()
+}
+_TAGS = "|".join(sorted((*_KINDS, *_TABLE["markers"].split()), key=len, reverse=True))
+_DOES = [row["does"] for row in _TABLE["forms"]]
+
+
+def _form(at: int, form: str) -> str:
+    """Return a form of the table with its number in the names of all groups."""
+    form = form.replace("CHANNEL", _TABLE["channel"]).replace("TAGS", _TAGS)
+    numbered = re.sub(r"\?P<(\w+)>", rf"?P<\g<1>{at}>", form)
+    return f"(?P<form{at}>{numbered})"
+
+
+_FORMS = (_form(at, row["form"]) for at, row in enumerate(_TABLE["forms"]))
+_SIGNS = pattern("|".join(_FORMS), re.MULTILINE)
+_ROLE = (
+    "system|developer|user|human|assistant|model|gpt|tool|ipython|observation|function"
+)
+_OWN_LINE = pattern(rf"^(?P<role>{_ROLE})$", re.MULTILINE)
+_GLUED = pattern(
+    r"(?:^|(?<=[^\s\w]))(?P<role>user)(?=\n\n)|(?<=\S)(?P<model>assistant)(?=\n\n)"
+)
+_BEFORE_COLON = pattern(
+    rf"^(?P<role>{_ROLE}|environment)(?: [\w.-]{{1,60}})?:(?!/)",
+    re.MULTILINE | re.IGNORECASE,
+)
+
+
+class Sign(NamedTuple):
+    """A token, tag or fence."""
+
+    start: int
+    end: int
+    does: str
+    """`turn`, `open`, `close`, `end` (of a turn), `fence` or `other`."""
+    name: str = ""
+    """The speaker of a turn; the name of a block, by which it is closed."""
+    kind: str = "text"
+    """Kind of the block that it opens or closes, or that the turn begins with."""
+
+
+def signs(text: str, speaker: str) -> Iterator[Sign]:
+    """Yield the signs of a text, ascending and disjoint, in linear time.
+
+    Args:
+        text: A prompt or a response.
+        speaker: Who speaks at its beginning.
+    """
+    found = template_signs(text)
+    if not any(sign.does == "turn" for sign in found):
+        found += _plain_turns(text, speaker)
+    end = 0
+    for sign in sorted(found):
+        if sign.start >= end:
+            yield sign
+            end = sign.end
+
+
+def template_signs(text: str) -> list[Sign]:
+    """Return the tokens, tags and fences of a text, without turns that only words mark."""
+    return [_sign(found) for found in _SIGNS.finditer(text)]
+
+
+def _sign(found: re.Match[str]) -> Sign:
+    at = (found.lastgroup or "").removeprefix("form")
+    does = _DOES[int(at)]
+    groups = found.groupdict()
+    name = groups.get(f"name{at}") or ""
+    if does in ("user", "assistant", "system"):
+        return Sign(*found.span(), "turn", does)
+    if does == "turn":
+        kind = _TABLE["channels"].get(groups.get(f"kind{at}", ""), "text")
+        return Sign(*found.span(), "turn", _speaker(name), kind)
+    name = name.lower().replace("▁", "_")
+    if does == "block":
+        does = "close" if groups.get(f"close{at}") else "open"
+    if does != "end" and name not in _KINDS:
+        does, name = "other", ""
+    return Sign(*found.span(), does, name, _KINDS.get(name, "text"))
+
+
+def _speaker(name: str) -> str:
+    return _BY_NAME.get(name.strip().lower(), "assistant")
+
+
+def _plain_turns(text: str, speaker: str) -> list[Sign]:
+    """Return turns that only words mark; as that is a heuristic, a single word does not count."""
+    turns = list(_OWN_LINE.finditer(text))
+    if not _converse(text, turns, speaker):
+        turns = list(_BEFORE_COLON.finditer(text))
+        if not _converse(text, turns, speaker):
+            return []
+    elif text.startswith(f"{turns[0]['role']}\n\n"):  # Llama 3's form
+        turns += (found for found in _GLUED.finditer(text) if found.start())
+    return [
+        Sign(*one.span(), "turn", _speaker(one.groupdict().get("model") or one["role"]))
+        for one in turns
+    ]
+
+
+def _converse(text: str, turns: list[re.Match[str]], speaker: str) -> bool:
+    """Return whether words that name speakers are the turns of a conversation."""
+    if not turns:
+        return False
+    speakers = {_speaker(found["role"]) for found in turns}
+    begins = not text[: turns[0].start()].strip()
+    return begins or (
+        "assistant" in speakers and (len(speakers) > 1 or speaker != "assistant")
+    )
+
+
+TAG = "tag"
+TOKEN_ROLE = "token"  # noqa: S105 - a role, no password
+REPEATED = "repeated"
+
+_N = 3
+"""Number of consecutive words that must repeat."""
+_LONG = 12
+"""Words of a passage that is marked when repeated once; a shorter one must be repeated twice."""
+
+
+def special(text: str) -> list[MarkedSpan]:
+    """Return the tokens of chat templates, and the tags of thinking, answers and tools."""
+    return [
+        (sign.start, sign.end, TAG if sign.does in ("open", "close") else TOKEN_ROLE)
+        for sign in template_signs(text)
+        if sign.does != "fence"
+    ]
+
+
+def repeated(text: str) -> list[MarkedSpan]:
+    """Return repetitions: loops from their second round on, and runs of one character.
+
+    A loop is a passage that repeats word by word; signs between the words may differ.
+    """
+    words = list(TOKEN.finditer(text))
+    spans = [
+        (words[first].start(), words[last - 1].end(), REPEATED)
+        for first, last in _loops(words)
+    ]
+    return over(spans, [(start, end, REPEATED) for start, end in runs(text)])
+
+
+def _loops(words: Sequence[re.Match[str]]) -> Iterator[tuple[int, int]]:
+    """Yield first and last word (exclusive) of the repetitions in loops.
+
+    A passage of `period` words repeats if enough consecutive words equal those `period` earlier.
+    """
+    texts = [word.group().lower() for word in words]
+    seen: dict[tuple[str, ...], int] = {}
+    failed: dict[int, int] = {}
+    """Words up to which a period need not be tried again, by period."""
+    done = 0
+    for at, gram in enumerate(zip(*(texts[i:] for i in range(_N)), strict=False)):
+        period = at - seen.get(gram, at)
+        seen[gram] = at
+        if not period or at < max(done, failed.get(period, 0)):
+            continue
+        end = _same_until(texts, at, period)
+        if end - at < (period if period >= _LONG else max(6, 2 * period)):
+            failed[period] = end
+            continue
+        start, first = at, max(done, period)
+        while start > first and texts[start - 1] == texts[start - 1 - period]:
+            start -= 1
+        yield start, end
+        done = end
+
+
+def _same_until(texts: Sequence[str], at: int, period: int) -> int:
+    """Return the first word from `at` on that differs from the one `period` words earlier."""
+    while at < len(texts) and texts[at] == texts[at - period]:
+        at += 1
+    return at
+
+
+def over(lower: Sequence[MarkedSpan], upper: Sequence[MarkedSpan]) -> list[MarkedSpan]:
+    """Merge marks; where they overlap the upper ones win."""
+    result: list[MarkedSpan] = []
+    at = 0
+    taken = 0
+    for start, end, role in lower:
+        begin = max(start, taken)
+        while at < len(upper) and upper[at][0] < end:
+            first, taken, _ = upper[at]
+            if begin < first:
+                result.append((begin, first, role))
+            result.append(upper[at])
+            begin = max(start, taken)
+            at += 1
+        if begin < end:
+            result.append((begin, end, role))
+    return result + list(upper[at:])
+
 
 _DEEPEST = 16
 """Blocks within one another that are followed."""

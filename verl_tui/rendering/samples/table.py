@@ -9,8 +9,7 @@ from rich.cells import cell_len
 
 from verl_tui.rendering.samples.answers import final_answer
 from verl_tui.rendering.samples.query import FILE, GROUP, value_of
-from verl_tui.rendering.samples.signs import special
-from verl_tui.rendering.samples.speakers import parse
+from verl_tui.rendering.samples.speakers import parse, special
 from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.rendering.text.table import GAP, FittedTable, TextColumn
 from verl_tui.rendering.text.wrap import fit, fit_left

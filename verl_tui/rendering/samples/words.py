@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from verl_tui.records import Sample
-    from verl_tui.rendering.samples.browse import Browse
-    from verl_tui.rendering.samples.history import PastResponse
+    from verl_tui.rendering.samples.browse import Browse, PastResponse
     from verl_tui.rendering.samples.listing import SampleListing
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces

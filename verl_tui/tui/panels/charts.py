@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
+
+from textual import on
 
 from verl_tui.rendering.charts.page import (
     ChartFilter,
@@ -18,21 +20,73 @@ from verl_tui.rendering.charts.values import reading
 from verl_tui.rendering.filter_words import Matches
 from verl_tui.rendering.log.target import has_log
 from verl_tui.tui.export import take_chart
-from verl_tui.tui.keys.actions import LEARN, HelpSection, act
+from verl_tui.tui.keys import LEARN, HelpSection, actions
+from verl_tui.tui.messages import Once
 from verl_tui.tui.panels.panel import Panel, PanelSpec
 from verl_tui.tui.widgets.chart import Chart
-from verl_tui.tui.widgets.chart_keys import with_step_in_sight
-from verl_tui.tui.widgets.start_log import StartLog
+from verl_tui.tui.widgets.rows import Rows
 from verl_tui.tui.widgets.tiles import ChartTiles
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
-    from textual.binding import BindingType
     from textual.geometry import Size
 
     from verl_tui.rendering.charts.chart_data import ChartData
     from verl_tui.rendering.charts.plan import PlannedChart
+    from verl_tui.rendering.log.last_lines import LogTail
     from verl_tui.rendering.session.snapshot import View
+
+
+class StartLog(Rows):
+    """Rows of a log, out of sight while there are charts."""
+
+    DEFAULT_CSS = """
+    StartLog {
+        display: none;
+        height: 1fr;
+    }
+    """
+
+    class Read(Once):
+        """More of the log has been read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._tail: LogTail | None = None
+        self._view: View | None = None
+
+    def show(self, view: View | None) -> None:
+        """Show the end of the log of the shown run; read nothing any more where there is none."""
+        self._view = view
+        run = view.run if view is not None else None
+        shown = run, run is not None and run.outcome is not None
+        if self._tail is not None and shown != (self._tail.run, self._tail.ended):
+            self.on_unmount()
+            self._tail = None
+        if self._tail is None and view is not None:
+            from verl_tui.rendering.log.last_lines import LogTail
+
+            self._tail = LogTail(view, lambda: self.post_message(self.Read()))
+        self.redraw()
+
+    @on(Read)
+    def redraw(self) -> None:
+        """Write the rows of what was shown last."""
+        width, height = self.size
+        if self._tail is None or self._view is None or not (width and height):
+            return
+        rows = self._tail.rows(self._view, width, height)
+        if rows is not None:
+            self.set(rows)
+
+    def on_resize(self) -> None:
+        """Show as many rows as fit now."""
+        self.redraw()
+
+    def on_unmount(self) -> None:
+        """Stop reading."""
+        if self._tail is not None:
+            self._tail.stop()
 
 
 class ChartsPanel(Panel):
@@ -40,23 +94,23 @@ class ChartsPanel(Panel):
 
     TITLE = "charts"
     PANEL = PanelSpec("charts", "f3", "Charts", rank=20, tab=10, share=1.0)
-    FOOTER = (
-        ("chart.read_left chart.read_right", "Read"),
-        ("chart.zoom", "Full screen"),
-        ("look.in look.out", "Zoom"),
-        ("chart.next chart.previous", "Chart"),
-    )
+    FOOTER = """
+        chart.read_left chart.read_right  Read
+        chart.zoom                        Full screen
+        look.in look.out                  Zoom
+        chart.next chart.previous         Chart
+    """
     HELP_SECTION = HelpSection(
         "charts, with the focus", LEARN, 10, parts=(Chart,), charts=True
     )
-    BINDINGS: ClassVar[list[BindingType]] = [
-        act("j,down", "step(1)", "chart.next", "Next chart"),
-        act("k,up", "step(-1)", "chart.previous", "Previous chart"),
-        act("pagedown", "page(1)", "chart.page_down", "Next page of charts"),
-        act("pageup", "page(-1)", "chart.page_up", "Previous page of charts"),
-        act("g", "jump(-1)", "chart.first", "First page of charts"),
-        act("G", "jump(1)", "chart.last", "Last page of charts"),
-    ]
+    BINDINGS = actions("""
+        j,down    step(1)   chart.next       Next chart
+        k,up      step(-1)  chart.previous   Previous chart
+        pagedown  page(1)   chart.page_down  Next page of charts
+        pageup    page(-1)  chart.page_up    Previous page of charts
+        g         jump(-1)  chart.first      First page of charts
+        G         jump(1)   chart.last       Last page of charts
+    """)
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -91,14 +145,11 @@ class ChartsPanel(Panel):
 
     def show(self, view: View) -> None:
         """Draw the page's charts, if any has changed."""
-        before = self._view
         content = page_content(view, self.look, self.filter, self._revealed)
         self._show_log(view)
         if content == self._content:
             return  # a reading of the GPUs, or the clock, changes no chart
         self._view = view
-        if before is None or view.cursor != before.cursor:
-            self.look = with_step_in_sight(self.look, view.run, view.cursor)
         self._page = self._page._replace(listed=self.listed(view))
         self._draw()
 

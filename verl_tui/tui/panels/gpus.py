@@ -20,7 +20,10 @@ class GpusPanel(TextPanel):
 
     TITLE = "gpus"
     PANEL = PanelSpec("gpus", "f5", "GPUs", rank=40, tab=40, share=0.28, least=120)
-    FOOTER = (("chart.zoom", "Full screen"), ("list.down list.up", "Scroll"))
+    FOOTER = """
+        chart.zoom         Full screen
+        list.down list.up  Scroll
+    """
 
     def needed(self, view: View, width: int, height: int) -> int:
         """Return the rows of all devices and figures, one where there are none."""

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from textual import on
 from textual.message import Message
 
 from verl_tui.rendering.health_layout import FindingList, HealthLayout
 from verl_tui.rendering.health_rows import caption
-from verl_tui.tui.keys.actions import WHY, HelpSection, act
+from verl_tui.tui.keys import WHY, HelpSection, actions
 from verl_tui.tui.panels.panel import PanelSpec, TextPanel
 from verl_tui.tui.widgets.rows import Entries, Rows
 
 if TYPE_CHECKING:
-    from textual.binding import BindingType
-
     from verl_tui.health.finding import Finding
     from verl_tui.rendering.session.snapshot import View
 
@@ -27,16 +25,16 @@ class HealthPanel(TextPanel):
     TITLE = "health"
     PANEL = PanelSpec("health", "f4", "Health", rank=30, tab=20, share=0.34)
     ROWS = Entries
-    FOOTER = (
-        ("health.unfold", "Unfold"),
-        ("health.not_judged", "Other rules"),
-        ("finding.acknowledge", "Acknowledge"),
-    )
+    FOOTER = """
+        health.unfold        Unfold
+        health.not_judged    Other rules
+        finding.acknowledge  Acknowledge
+    """
     HELP_SECTION = HelpSection("health, with the focus", WHY, 20)
-    BINDINGS: ClassVar[list[BindingType]] = [
-        act("space", "unfold", "health.unfold", "Evidence and advice"),
-        act("v", "not_judged", "health.not_judged", "Why rules gave no verdict"),
-    ]
+    BINDINGS = actions("""
+        space  unfold      health.unfold      Evidence and advice
+        v      not_judged  health.not_judged  Why rules gave no verdict
+    """)
 
     @dataclass
     class Followed(Message):

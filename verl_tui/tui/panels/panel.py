@@ -47,7 +47,7 @@ class Panel(ContainedPart, Container):
     """Name, key and place of a panel of the dashboard; None of one that only a screen has."""
     ABRIDGED: ClassVar[bool] = False
     """True if it shows less in a row without a frame than with the focus, which needs more."""
-    FOOTER: ClassVar[tuple[tuple[str, str], ...]] = ()
+    FOOTER = ""
     """Keys that the last row of the screen begins with while the panel has the focus, and what they
     do.
     """

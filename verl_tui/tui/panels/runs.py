@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from textual.content import Content
 from textual.message import Message
@@ -14,15 +14,13 @@ from verl_tui.rendering.run_list.run_cells import badges, signs
 from verl_tui.rendering.session.run_order import named_like
 from verl_tui.rendering.session.selection import LETTERS
 from verl_tui.text import shell_words
-from verl_tui.tui.keys.actions import COMPARE, HelpSection, act
+from verl_tui.tui.keys import COMPARE, HelpSection, actions
 from verl_tui.tui.messages import toast
 from verl_tui.tui.panels.panel import PanelSpec, TextPanel
 from verl_tui.tui.terminal.scrolling import LazyRows
 from verl_tui.tui.widgets.rows import Entries, Rows
 
 if TYPE_CHECKING:
-    from textual.binding import BindingType
-
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
 
@@ -36,7 +34,11 @@ class RunsPanel(TextPanel):
     TITLE = "runs"
     PANEL = PanelSpec("runs", "f2", "Runs", rank=10, tab=50, share=0.4, least=60)
     ROWS = Entries
-    FOOTER = (("runs.select", "Select"), ("runs.sort", "Sort"), ("compare", "Compare"))
+    FOOTER = """
+        runs.select  Select
+        runs.sort    Sort
+        compare      Compare
+    """
     ABRIDGED = True
     HELP_SECTION = HelpSection(
         "runs, with the focus",
@@ -44,10 +46,10 @@ class RunsPanel(TextPanel):
         40,
         (f"before a name: {badges()}", f"after a name: {signs()}"),
     )
-    BINDINGS: ClassVar[list[BindingType]] = [
-        act("space", "select", "runs.select", "Select or deselect for comparing"),
-        act("s", "sort", "runs.sort", "Sort: as found, state, name, reward, activity"),
-    ]
+    BINDINGS = actions("""
+        space  select  runs.select  Select or deselect for comparing
+        s      sort    runs.sort    Sort: as found, state, name, reward, activity
+    """)
 
     @dataclass
     class Picked(Message):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual.message import Message
 from textual.message_pump import MessagePump
 
 from verl_tui.rendering.arrange import TALL
@@ -15,32 +14,124 @@ from verl_tui.rendering.samples.document import Document
 from verl_tui.rendering.samples.export import whole
 from verl_tui.rendering.samples.words import caption, header, short_row, why_none
 from verl_tui.runs.views.state import is_evaluation
-from verl_tui.tui.keys.actions import SAMPLES, HelpSection, act
+from verl_tui.tui.keys import SAMPLES, HelpSection, actions
 from verl_tui.tui.messages import toast
-from verl_tui.tui.panels.panel import Panel, PanelSpec
-from verl_tui.tui.widgets.document_rows import DocumentRows
-from verl_tui.tui.widgets.line import Line
+from verl_tui.tui.panels.panel import PanelSpec, TextPanel
+from verl_tui.tui.terminal.scrolling import LazyRows
+from verl_tui.tui.widgets.rows import Line, Rows
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
     from verl_tui.rendering.session.snapshot import View
+    from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.samples import Place
+    from verl_tui.tui.widgets.role_styled import Looks
+
+
+_ALL = 1 << 30
+
+
+class DocumentRows(Rows):
+    """Shows a document; at the ends of a folded one it is unfolded first."""
+
+    LOOKS: ClassVar[Looks] = {
+        "label": "$text-accent",
+        "differs": "bold underline $text-accent",
+    }
+
+    def __init__(
+        self, *, id: str | None = None, unfold: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Make the rows.
+
+        Args:
+            id: As of every widget.
+            unfold: Shows all of a folded document, from its beginning; returns False if that is
+                shown already.
+        """
+        super().__init__(id=id)
+        self.document: Document | None = None
+        """The document that is shown."""
+        self._of: object = None
+        """What it was made of."""
+        self._unfold = unfold
+
+    def show(self, *asked: Any, **look: Any) -> None:
+        """Show the document of a sample; the arguments are those of `Document`."""
+        if self.document is None or (asked, look) != self._of:
+            self._of = asked, look
+            self.document = document = Document(*asked, **look)
+            document.grow(self._ahead)
+            self.set(LazyRows(len(document), document.row))
+
+    def show_rows(self, rows: Sequence[Pieces]) -> None:
+        """Show these rows in place of a document."""
+        self.document = None
+        self.set(rows)
+
+    def go_to(self, row: int) -> None:
+        """Show a row, with some before it; the document has to know it."""
+        self._grow()
+        top = max(0, row - self.size.height // 3)
+        self.scroll_to(y=top, animate=False, immediate=True, force=True)
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Wrap more before the end of the wrapped part comes into sight."""
+        super().watch_scroll_y(old_value, new_value)
+        self._grow()
+
+    @property
+    def _ahead(self) -> int:
+        return int(self.scroll_offset.y + 3 * max(1, self.size.height))
+
+    def _grow(self, rows: int = 0) -> None:
+        if self.document is not None and isinstance(self.rows, LazyRows):
+            self.document.grow(max(rows, self._ahead))
+            if len(self.document) != len(self.rows):
+                self.set(self.rows.grown(len(self.document)))
+
+    # -- moving ------------------------------------------------------------------------------------
+
+    def _unfolded(self, way: int) -> bool:
+        """Unfold at an end; return whether there was something to unfold."""
+        at_end = self.scroll_y >= self.max_scroll_y if way > 0 else self.scroll_y <= 0
+        return at_end and self._unfold()
+
+    def action_move(self, by: int) -> None:
+        """Scroll by one, or unfold."""
+        if not self._unfolded(by):
+            super().action_move(by)
+
+    def action_page(self, by: int) -> None:
+        """Scroll by a screenful, or unfold."""
+        if not self._unfolded(by):
+            super().action_page(by)
+
+    def action_end(self, way: int) -> None:
+        """Go to the first or last row of the whole text."""
+        self._unfold()
+        if way > 0:
+            self._grow(_ALL)
+        super().action_end(way)
+
 
 _MOST, _LEAST = 12, 3
 """Most rows that a sample asks for beside charts, and those kept for one that is not read yet."""
 _FOLDED = frozenset({"prompt", "response"})
-MOVES: list[BindingType] = [
-    act("n", "go('to_sample', 1)", "samples.next", "Next sample"),
-    act("p", "go('to_sample', -1)", "samples.previous", "Previous sample"),
-    act("N", "go('to_step', 1)", "samples.older", "Older step"),
-    act("P", "go('to_step', -1)", "samples.newer", "Newer step"),
-    act("b", "go('to_extreme', 1)", "samples.best", "Best sample"),
-    act("w", "go('to_extreme', -1)", "samples.worst", "Worst sample"),
-    act("v", "go('to_kind')", "samples.kind", "Training or validation"),
-    act("f", "go('follow')", "samples.follow", "Follow"),
-]
+MOVES: list[BindingType] = actions("""
+    n  go('to_sample', 1)    samples.next      Next sample
+    p  go('to_sample', -1)   samples.previous  Previous sample
+    N  go('to_step', 1)      samples.older     Older step
+    P  go('to_step', -1)     samples.newer     Newer step
+    b  go('to_extreme', 1)   samples.best      Best sample
+    w  go('to_extreme', -1)  samples.worst     Worst sample
+    v  go('to_kind')         samples.kind      Training or validation
+    f  go('follow')          samples.follow    Follow
+""")
 """Keys that lead from one sample to others, in the panel as on the screen."""
 
 
@@ -69,39 +160,33 @@ class SampleMoves(MessagePump):
         self.moved(moved)
 
 
-class SamplesPanel(SampleMoves, Panel):
+class SamplesPanel(SampleMoves, TextPanel):
     """One sample, of the newest step until the user moves to others."""
 
     TITLE = "samples"
     ABRIDGED = True
     PANEL = PanelSpec("samples", "f6", "Samples", rank=50, tab=30, share=0.25)
-    FOOTER = (
-        ("samples.previous samples.next", "Sample"),
-        ("samples.older samples.newer", "Step"),
-        ("samples.best samples.worst", "Best, worst"),
-        ("samples.unfold", "Unfold"),
-        ("samples.follow", "Follow"),
-    )
-    DEFAULT_CSS = """
-    SamplesPanel {
-        & > DocumentRows { height: 1fr; scrollbar-gutter: stable; }
-    }
+    FOOTER = """
+        samples.previous samples.next  Sample
+        samples.older samples.newer    Step
+        samples.best samples.worst     Best, worst
+        samples.unfold                 Unfold
+        samples.follow                 Follow
     """
+    DEFAULT_CSS = "SamplesPanel > DocumentRows { scrollbar-gutter: stable; }"
     HELP_SECTION = HelpSection("samples, with the focus", SAMPLES, 30)
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *MOVES,
-        act("u", "unfold", "samples.unfold", "Unfold"),
-        act("enter", "open", "samples.enter", "All samples"),
-    ]
-
-    class Opened(Message):
-        """The user opened the list of all samples."""
+    BINDINGS = actions(
+        MOVES,
+        """
+        u      unfold                  samples.unfold  Unfold
+        enter  app.look_at('samples')  samples.enter   All samples
+        """,
+    )
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._header = Line()
-        self._body = DocumentRows(unfold=self._read_on)
-        self._view: View | None = None
+        self._rows = self._body = DocumentRows(unfold=self._read_on)
         self._browses: dict[str, Browse] = {}
         """By run: each is shown as it was left."""
         self._unfolded = False
@@ -147,15 +232,6 @@ class SamplesPanel(SampleMoves, Panel):
 
         return self._needed.of((sample, width, most), rows)
 
-    def show(self, view: View) -> None:
-        """Draw the chosen sample of the shown run."""
-        self._view = view
-        self._draw()
-
-    def on_resize(self) -> None:
-        """Wrap the sample for the new width."""
-        self._draw()
-
     def go_to(self, step: int) -> None:
         """Show the samples of the nearest step that has some, once a run is shown."""
         self._wanted = step
@@ -184,7 +260,8 @@ class SamplesPanel(SampleMoves, Panel):
                 self.browse.go_to(nearest)
             self.browse.settle(samples, view.browser, view.run.end)
 
-    def _draw(self) -> None:
+    def redraw(self) -> None:
+        """Draw the chosen sample of the shown run."""
         view = self._view
         if view is None:
             return
@@ -232,7 +309,7 @@ class SamplesPanel(SampleMoves, Panel):
     def moved(self, moved: bool) -> None:
         """Show the sample from its beginning if it is another one."""
         if moved:
-            self._draw()
+            self.redraw()
             self._to_top()
 
     def _scrolled(self, y: float) -> None:
@@ -254,7 +331,3 @@ class SamplesPanel(SampleMoves, Panel):
         """Show samples whole, or only their ends."""
         self._unfolded = not self._unfolded
         self.moved(moved=True)
-
-    def action_open(self) -> None:
-        """Show all samples of the step over the full screen."""
-        self.post_message(self.Opened())

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.tui.keys.actions import MOVE
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from textual.binding import Binding
     from textual.screen import Screen
 
     from verl_tui.rendering.session.preferences import StateFile
@@ -43,5 +40,5 @@ class ScreenSpec(NamedTuple):
     """Place among the screens in the help, from 0."""
     short: str = ""
     """The word for it in the last row of the dashboard; empty: the key is not named there."""
-    task: Binding.Group = MOVE
-    """What its key is for in the help, one of `TASKS`."""
+    task: str = "MOVE"
+    """What its key is for in the help."""

@@ -4,7 +4,7 @@ twelve at most.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
@@ -12,15 +12,13 @@ from verl_tui.means import clamp
 from verl_tui.rendering.choices import next_choice
 from verl_tui.rendering.text.printable import wrapped
 from verl_tui.runs.time.step_clocks import Alignment
-from verl_tui.tui.keys.actions import COMPARE, HelpSection, act, first_keys
+from verl_tui.tui.keys import COMPARE, HelpSection, actions, first_keys
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from textual.binding import BindingType
 
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
@@ -36,26 +34,21 @@ class CompareScreen(RowsScreen[None]):
     """The compared runs in columns."""
 
     HELP_SECTION = HelpSection("compare", COMPARE, 50)
-    BINDINGS: ClassVar[list[BindingType]] = [
-        act("escape,q,C", "dismiss", "compare.close", "Close"),
-        act("left,h", "column(-1)", "compare.left", "Previous column", everywhere=True),
-        act("right,l", "column(1)", "compare.right", "Next column", everywhere=True),
-        act("b", "baseline", "compare.baseline", "Make this run the baseline"),
-        act(
-            "x",
-            "align",
-            "compare.align",
-            "Align: at the end, the same step, the same time",
-        ),
-        act("enter", "open", "compare.open", "Show this run"),
-    ]
-    FOOTER = (
-        ("compare.left compare.right", "run"),
-        ("compare.baseline", "baseline"),
-        ("compare.align", "align"),
-        ("compare.open", "shows the run"),
-        ("compare.close", "closes"),
-    )
+    BINDINGS = actions("""
+        escape,q,C  dismiss     compare.close     Close
+        left,h      column(-1)  compare.left      Previous column  EVERYWHERE
+        right,l     column(1)   compare.right     Next column  EVERYWHERE
+        b           baseline    compare.baseline  Make this run the baseline
+        x           align       compare.align     Align: at the end, the same step, the same time
+        enter       open        compare.open      Show this run
+    """)
+    FOOTER = """
+        compare.left compare.right  run
+        compare.baseline            baseline
+        compare.align               align
+        compare.open                shows the run
+        compare.close               closes
+    """
 
     def __init__(self, view: View | None = None) -> None:
         super().__init__(view)
@@ -160,5 +153,5 @@ SCREEN = ScreenSpec(
     CompareScreen.opened,
     rank=50,
     short="Compare",
-    task=COMPARE,
+    task="COMPARE",
 )

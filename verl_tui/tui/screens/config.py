@@ -4,18 +4,16 @@ other runs, `/` filters, `y` copies.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from verl_tui.rendering.filter_words import Matches, filter_label
 from verl_tui.rendering.last_result import LastResult
-from verl_tui.tui.keys.actions import WHY, HelpSection, act
+from verl_tui.tui.keys import WHY, HelpSection, actions
 from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from textual.binding import BindingType
 
     from verl_tui.rendering.config_rows import SettingsPage
     from verl_tui.rendering.session.snapshot import View
@@ -28,20 +26,20 @@ class ConfigScreen(RowsScreen[None]):
 
     HELP_SECTION = HelpSection("configuration", WHY, 60)
     FILTER = (filter_label(["settings"]), "part of a name or a value", "settings")
-    BINDINGS: ClassVar[list[BindingType]] = [
-        act("escape", "back", "config.back", "Back"),
-        act("q,c", "dismiss", "config.close", "Close"),
-        act("/", "filter", "config.filter", "Filter"),
-        act("d", "difference", "config.difference", "Differences from other runs"),
-        act("y", "app.copy_here", "config.copy", "Copy the setting"),
-    ]
-    FOOTER = (
-        ("config.filter", "filter"),
-        ("config.difference", "differences"),
-        ("run.previous run.next", "run"),
-        ("config.copy", "copy"),
-        ("config.back", "back"),
-    )
+    BINDINGS = actions("""
+        escape  back           config.back        Back
+        q,c     dismiss        config.close       Close
+        /       filter         config.filter      Filter
+        d       difference     config.difference  Differences from other runs
+        y       app.copy_here  config.copy        Copy the setting
+    """)
+    FOOTER = """
+        config.filter          filter
+        config.difference      differences
+        run.previous run.next  run
+        config.copy            copy
+        config.back            back
+    """
 
     def __init__(self, view: View | None = None) -> None:
         super().__init__(view)
@@ -140,5 +138,5 @@ SCREEN = ScreenSpec(
     ConfigScreen.opened,
     rank=60,
     short="Settings",
-    task=WHY,
+    task="WHY",
 )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from textual import on
 from textual.widgets import Input
 
 from verl_tui.rendering.filter_words import filter_label
-from verl_tui.tui.keys.actions import COMPARE, LEARN, WHY, act, first_keys
+from verl_tui.tui.keys import actions, first_keys
 from verl_tui.tui.messages import toast
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.health import HealthPanel
@@ -20,8 +21,6 @@ from verl_tui.tui.widgets.chart_keys import KEYS, TABLE, ChartActions
 from verl_tui.tui.widgets.filter_bar import FilterBar
 
 if TYPE_CHECKING:
-    from textual.binding import BindingType
-
     from verl_tui.health.finding import Episode, Finding
     from verl_tui.rendering.charts.plan import ChartLook
     from verl_tui.tui.widgets.chart import Chart
@@ -30,52 +29,49 @@ _FILTERED = {"runs": "runs", "charts": "metrics"}
 """Panels that can be filtered, and what of them is."""
 
 
-class Dashboard(ChartActions, DashboardLayout):
+class Dashboard(DashboardLayout, ChartActions):
     """Everything about the shown run at a glance, and what keys do with it."""
 
-    FOOTER: ClassVar[tuple[tuple[str, str], ...]] = (
-        ("panel.next", "Panel"),
-        ("run.previous run.next", "Run"),
-        ("finding.next", "Finding"),
-        ("filter", "Filter"),
-        ("panel.zoom", "Zoom"),
-    )
+    FOOTER = """
+        panel.next             Panel
+        run.previous run.next  Run
+        finding.next           Finding
+        filter                 Filter
+        panel.zoom             Zoom
+    """
     """Keys that the last row begins with while no panel has the focus."""
-    BINDINGS: ClassVar[list[BindingType]] = [
-        act("enter", "open", "chart.zoom", "Full screen: the focused chart or panel"),
-        act("escape", "back", "back", "Back"),
-        act("[", "app.switch_run(-1)", "run.previous", "Previous run", COMPARE),
-        act("]", "app.switch_run(1)", "run.next", "Next run", COMPARE),
-        *(
-            act(str(n), f"pick_run({n})", f"run.{n}", f"Run {n}", COMPARE)
-            for n in range(1, 10)
+    BINDINGS = actions(
+        """
+        enter   open                chart.zoom    Full screen: the focused chart or panel
+        escape  back                back          Back
+        [       app.switch_run(-1)  run.previous  Previous run  COMPARE
+        ]       app.switch_run(1)   run.next      Next run  COMPARE
+        """,
+        "\n".join(
+            f"{n}  pick_run({n})  run.{n}  Run {n}  COMPARE" for n in range(1, 10)
         ),
-        act("e", "finding(1)", "finding.next", "Next finding", WHY),
-        act("E", "finding(-1)", "finding.previous", "Previous finding", WHY),
-        act(
-            "a",
-            "acknowledge",
-            "finding.acknowledge",
-            "Acknowledge finding (this session)",
-            WHY,
-        ),
-        *KEYS,
+        """
+        e  finding(1)   finding.next         Next finding  WHY
+        E  finding(-1)  finding.previous     Previous finding  WHY
+        a  acknowledge  finding.acknowledge  Acknowledge finding (this session)  WHY
+        """,
+        KEYS,
         TABLE,
-        act("0", "reset", "look.reset", "Reset the view", LEARN),
-        act("/", "filter", "filter", "Filter"),
-        # Where a panel has not the focus, or none has it, its own keys mean it all the same; the
-        # help has these once.
-        act("v", "not_judged", "health.not_judged"),
-        act("j,down", "charts('step', 1)", "chart.next"),
-        act("k,up", "charts('step', -1)", "chart.previous"),
-        act("pagedown", "charts('page', 1)", "chart.page_down"),
-        act("pageup", "charts('page', -1)", "chart.page_up"),
-        *(act(binding.key, binding.action, binding.id) for binding in READING),
-    ]
+        """
+        0         reset               look.reset         Reset the view  LEARN
+        /         filter              filter             Filter
+        v         not_judged          health.not_judged
+        j,down    charts('step', 1)   chart.next
+        k,up      charts('step', -1)  chart.previous
+        pagedown  charts('page', 1)   chart.page_down
+        pageup    charts('page', -1)  chart.page_up
+        """,
+        (replace(one, description="") for one in READING),
+    )
 
     def __init__(self) -> None:
         super().__init__()
-        self._charts = self.panel(ChartsPanel)
+        self.charts = self.panel(ChartsPanel)
         self._runs = self.panel(RunsPanel)
         self._samples = self.panel(SamplesPanel)
         self._filtered: tuple[str, ...] = tuple(_FILTERED)
@@ -92,15 +88,13 @@ class Dashboard(ChartActions, DashboardLayout):
             return
         from verl_tui.tui.screens.zoom import ZoomScreen
 
-        charts = self._charts
+        charts = self.charts
         # what was covered may still plan for a run that is gone
         found = charts.focused_plan()
         if found is not None and self.view is not None and self.view.run is not None:
-            zoomed = ZoomScreen(found, charts.look, self.view, charts.listed)
+            zoomed = ZoomScreen(found, charts, self.view, charts.listed)
 
-            def left(look: ChartLook | None) -> None:
-                if look is not None:
-                    charts.take_look(look)
+            def left(_: object) -> None:
                 if zoomed.metric != found.key:
                     self._look_at(zoomed.metric, None)
 
@@ -113,7 +107,7 @@ class Dashboard(ChartActions, DashboardLayout):
             self._filter("", *self._filtered)
             if len(self._filtered) == 1:
                 self.action_show_panel(*self._filtered)
-        elif self._charts.filter.text or self._runs.filter:
+        elif self.charts.filter.text or self._runs.filter:
             self._filter("")
         elif self.zoomed is not None:
             self._zoom(None)
@@ -135,37 +129,32 @@ class Dashboard(ChartActions, DashboardLayout):
 
     # -- looks, findings, filter -------------------------------------------------------------------
 
-    @property
-    def look(self) -> ChartLook:
-        """How the charts are drawn."""
-        return self._charts.look
-
     def take_look(self, look: ChartLook) -> None:
         """Draw the charts in this way."""
-        self._charts.take_look(look)
+        self.charts.take_look(look)
 
     def action_write_table(self) -> None:
         """Write the points of the focused chart, the first if none has the focus, to a file."""
-        self._charts.write_table()
+        self.charts.write_table()
 
     def clip(self) -> str:
         """Return the text of the chart, where nothing else has the focus."""
-        return self._charts.clip()
+        return self.charts.clip()
 
     async def action_charts(self, what: str, way: int) -> None:
         """Turn to other charts though none has the focus."""
-        await self.app.run_action(f"{what}({way})", self._charts)
+        await self.app.run_action(f"{what}({way})", self.charts)
 
     def reader(self) -> Chart | None:
         """Return the chart that the cursor's keys mean, with the focus if nothing has it."""
-        return self._charts.reader(focus=self.focused is None)
+        return self.charts.reader(focus=self.focused is None)
 
     def action_reset(self) -> None:
         """Go back to the usual look, no filter, no zoom, no cursor."""
         self._zoom(None)
         self._close_filter()
         self._filter("")
-        self._charts.reset()
+        self.charts.reset()
         self.post_message(MoveCursor(None))
 
     def action_finding(self, way: int) -> None:
@@ -244,7 +233,7 @@ class Dashboard(ChartActions, DashboardLayout):
         """Take the charts and the samples to a step, and the charts to the metric, if one is
         named.
         """
-        charts, view = self._charts, self.view
+        charts, view = self.charts, self.view
         if key is not None and view is not None:
             # Then all charts are drawn anyway.
             moves = charts.display and step is not None and step != view.cursor
@@ -265,7 +254,7 @@ class Dashboard(ChartActions, DashboardLayout):
         name = self.focused_panel.id if self.focused_panel is not None else None
         self._filtered = (name,) if name in _FILTERED else tuple(_FILTERED)
         runs = self._filtered == ("runs",)
-        text = self._runs.filter if runs else self._charts.filter.text
+        text = self._runs.filter if runs else self.charts.filter.text
         label = filter_label([_FILTERED[name] for name in self._filtered])
         self.query_one(FilterBar).open(label, text)
         self._say_matches()
@@ -277,7 +266,7 @@ class Dashboard(ChartActions, DashboardLayout):
         if view is not None:
             counts = {
                 _FILTERED[one.id or ""]: one.matches(view)
-                for one in (self._runs, self._charts)
+                for one in (self._runs, self.charts)
                 if one.id in self._filtered and one.display
             }
             self.query_one(FilterBar).say(counts, escape=view.keys["back"])
@@ -304,7 +293,7 @@ class Dashboard(ChartActions, DashboardLayout):
         """
         names = names or tuple(_FILTERED)
         if "charts" in names:
-            self._charts.narrow(text, lenient=len(names) > 1)
+            self.charts.narrow(text, lenient=len(names) > 1)
         if "runs" in names:
             self._runs.filter = text.strip()
         self.redraw()

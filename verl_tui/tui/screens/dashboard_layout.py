@@ -2,33 +2,43 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from rich.cells import cell_len
 
 from verl_tui.rendering.arrange import LOW, NARROW, Need, arrange, cells_for
 from verl_tui.rendering.status_line import status
-from verl_tui.tui.keys.actions import act
-from verl_tui.tui.panels.catalog import PANELS
+from verl_tui.tui.keys import actions, modules
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.panels.runs import BESIDE
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
-from verl_tui.tui.widgets.filter_bar import FilterBar
-from verl_tui.tui.widgets.footer import Keys
-from verl_tui.tui.widgets.line import Line
+from verl_tui.tui.widgets.filter_bar import FilterBar, Keys
+from verl_tui.tui.widgets.rows import Line
 from verl_tui.tui.widgets.tiles import Placed
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
-    from textual.binding import BindingType
     from textual.widget import Widget
 
     from verl_tui.rendering.arrange import Room
     from verl_tui.rendering.session.snapshot import View
 
+_FOUND = (
+    kind
+    for module in modules("verl_tui.tui.panels")
+    for kind in vars(module).values()
+    if isinstance(kind, type) and issubclass(kind, Panel)
+)
+PANELS = dict(
+    sorted(
+        ((kind.PANEL, kind) for kind in _FOUND if kind.PANEL is not None),
+        key=lambda one: (one[0].rank, one[0].name),
+    )
+)
+"""The panels of the dashboard, in the reading order of the wide layout."""
 _Panel = TypeVar("_Panel", bound=Panel)
 _FEW = 2
 """Rows in which a panel is hardly in sight, unless that is all it has to show."""
@@ -43,17 +53,17 @@ class DashboardLayout(BufferedScreen[None]):
         spec.name for spec in sorted(PANELS, key=lambda one: (one.tab, one.name))
     )
     """Panels in the order of the tab key."""
-    BINDINGS: ClassVar[list[BindingType]] = [
-        act("tab", "next_panel(1)", "panel.next", "Next panel"),
-        act("shift+tab", "next_panel(-1)", "panel.previous", "Previous panel"),
-        act("z", "zoom", "panel.zoom", "Zoom panel"),
-        *(
-            act(
-                spec.key, f"show_panel('{spec.name}')", f"panel.{spec.name}", spec.words
-            )
-            for spec in PANELS
+    BINDINGS = actions(
+        """
+        tab        next_panel(1)   panel.next      Next panel
+        shift+tab  next_panel(-1)  panel.previous  Previous panel
+        z          zoom            panel.zoom      Zoom panel
+        """,
+        "\n".join(
+            f"{one.key}  show_panel('{one.name}')  panel.{one.name}  {one.words}"
+            for one in PANELS
         ),
-    ]
+    )
     DEFAULT_CSS = """
     DashboardLayout {
         overflow: hidden hidden;

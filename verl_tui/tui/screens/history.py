@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from textual import on
 
-from verl_tui.tui.keys.actions import WHY, HelpSection, act
+from verl_tui.tui.keys import WHY, HelpSection, actions
 from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
 from verl_tui.tui.widgets.rows import Entries
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from textual.binding import BindingType
 
     from verl_tui.health.finding import Episode
     from verl_tui.rendering.session.snapshot import View
@@ -25,10 +23,13 @@ class HistoryScreen(RowsScreen[None]):
 
     TITLE_WORDS = "finding history"
     HELP_SECTION = HelpSection("finding history", WHY, 90)
-    BINDINGS: ClassVar[list[BindingType]] = [
-        act("escape,q,A", "dismiss", "history.close", "Close")
-    ]
-    FOOTER = (("entries.open", "goes there"), ("history.close", "closes"))
+    BINDINGS = actions("""
+        escape,q,A  dismiss  history.close  Close
+    """)
+    FOOTER = """
+        entries.open   goes there
+        history.close  closes
+    """
     WIDEST = 140
 
     def __init__(self, view: View, follow: Callable[[Episode], None]) -> None:
@@ -58,5 +59,5 @@ SCREEN = ScreenSpec(
     lambda context: HistoryScreen(context.view, context.dashboard.follow_episode),
     rank=80,
     short="History",
-    task=WHY,
+    task="WHY",
 )

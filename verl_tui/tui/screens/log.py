@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from textual import on
 from textual.widgets import Input
 
 from verl_tui.rendering.log.target import log_target
 from verl_tui.rendering.text.wrap import wrap
-from verl_tui.tui.keys.actions import WHY, HelpSection, act
+from verl_tui.tui.keys import WHY, HelpSection, actions
 from verl_tui.tui.messages import Once, toast
 from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
-from verl_tui.tui.widgets.filter_bar import FilterBar
-from verl_tui.tui.widgets.footer import Keys
-from verl_tui.tui.widgets.line import Line
-from verl_tui.tui.widgets.rows import Rows
+from verl_tui.tui.widgets.filter_bar import FilterBar, Keys
+from verl_tui.tui.widgets.rows import Line, Rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from textual import events
     from textual.app import ComposeResult
-    from textual.binding import BindingType
 
     from verl_tui.rendering.log.line_rows import LogRow
     from verl_tui.rendering.log.target import LogTarget
@@ -41,10 +38,13 @@ _MOST = 5000
 class LineScreen(RowsScreen[None]):
     """One line of a log in full: as printed, or one row for each field of a JSONL record."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        act("escape,q,enter", "dismiss", "line.close", "Close")
-    ]
-    FOOTER = (("copy", "copies"), ("line.close", "closes"))
+    BINDINGS = actions("""
+        escape,q,enter  dismiss  line.close  Close
+    """)
+    FOOTER = """
+        copy        copies
+        line.close  closes
+    """
     WIDEST = 140
 
     def __init__(self, line: str, title: str, view: View) -> None:
@@ -128,41 +128,41 @@ class LogScreen(BufferedScreen[None]):
     AUTO_FOCUS = "LogRows"
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (10, "-tall")]  # noqa: RUF012 - as Textual has it
     HELP_SECTION = HelpSection("log", WHY, 40)
-    FOOTER = (
-        ("log.back", "Back"),
-        ("log.search", "Search"),
-        ("log.next_hit log.previous_hit", "Hits"),
-        ("log.next_alarm log.previous_alarm", "Errors"),
-        ("log.next_warning log.previous_warning", "Warnings"),
-        ("log.whole", "Whole line"),
-        ("log.follow", "Follow"),
-        ("log.unfold", "Unfold"),
-        ("log.wrap", "Wrap"),
-        ("log.copy", "Copy"),
-        ("log.next_source", "Next file"),
-    )
-    BINDINGS: ClassVar[list[BindingType]] = [
-        act("escape", "back", "log.back", "Back"),
-        act("q,l", "dismiss", "log.close", "Close"),
-        act("f", "follow", "log.follow", "Follow"),
-        act("/", "search", "log.search", "Search"),
-        act("n", "hit(1)", "log.next_hit", "Next hit"),
-        act("N", "hit(-1)", "log.previous_hit", "Previous hit"),
-        act("e", "alarm('error', 1)", "log.next_alarm", "Next error"),
-        act("E", "alarm('error', -1)", "log.previous_alarm", "Previous error"),
-        act("!", "alarm('warning', 1)", "log.next_warning", "Next warning"),
-        act("@", "alarm('warning', -1)", "log.previous_warning", "Previous warning"),
-        act("u", "turn('fold')", "log.unfold", "Unfold repeated lines and prefixes"),
-        act("w", "turn('wrap')", "log.wrap", "Wrap or cut lines"),
-        act(
-            "enter", "whole", "log.whole", "The whole line, or every field of a record"
-        ),
-        act("y", "app.copy_here", "log.copy", "Copy the line"),
-        act("tab", "source(1)", "log.next_source", "Next file"),
-        act("shift+tab", "source(-1)", "log.previous_source", "Previous file"),
-        act("[", "app.switch_run(-1)", "log.previous", "Previous run"),
-        act("]", "app.switch_run(1)", "log.next", "Next run"),
-    ]
+    FOOTER = """
+        log.back                               Back
+        log.search                             Search
+        log.next_hit log.previous_hit          Hits
+        log.next_alarm log.previous_alarm      Errors
+        log.next_warning log.previous_warning  Warnings
+        log.whole                              Whole line
+        log.follow                             Follow
+        log.unfold                             Unfold
+        log.wrap                               Wrap
+        log.copy                               Copy
+        log.next_source                        Next file
+    """
+    BINDINGS = actions("""
+        escape  back                  log.back              Back
+        q,l     dismiss               log.close             Close
+        f       follow                log.follow            Follow
+        /       search                log.search            Search
+        n       hit(1)                log.next_hit          Next hit
+        N       hit(-1)               log.previous_hit      Previous hit
+        e       alarm('error', 1)     log.next_alarm        Next error
+        E       alarm('error', -1)    log.previous_alarm    Previous error
+        !       alarm('warning', 1)   log.next_warning      Next warning
+        @       alarm('warning', -1)  log.previous_warning  Previous warning
+        u       turn('fold')          log.unfold            Unfold repeated lines and prefixes
+        w       turn('wrap')          log.wrap              Wrap or cut lines
+
+        enter      whole          log.whole            The whole line, or every field of a record
+        y          app.copy_here  log.copy             Copy the line
+        tab        source(1)      log.next_source      Next file
+        shift+tab  source(-1)     log.previous_source  Previous file
+
+        [  app.switch_run(-1)  log.previous  Previous run
+        ]  app.switch_run(1)   log.next      Next run
+    """)
     DEFAULT_CSS = """
     LogScreen {
         overflow: hidden hidden;
@@ -324,6 +324,9 @@ class LogScreen(BufferedScreen[None]):
         expression = query.search.expression if query is not None else ""
         self._bar.open("search this log: ", expression)
         self._say_matches()
+        self.call_after_refresh(
+            self.redraw
+        )  # the bar may have come while the rows were made
 
     @on(Input.Changed)
     def _say_matches(self) -> None:
@@ -361,5 +364,5 @@ def _open(context: ScreenContext) -> LogScreen:
 
 
 SCREEN = ScreenSpec(
-    "log", "l", "log", "Log: the console as text", _open, 40, "Log", WHY
+    "log", "l", "log", "Log: the console as text", _open, 40, "Log", "WHY"
 )

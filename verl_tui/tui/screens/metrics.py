@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 from textual import on
-from textual.message import Message
 from textual.widgets import Input
 
 from verl_tui.exporters.file_names import named
@@ -28,26 +27,22 @@ from verl_tui.rendering.metrics.metric_rows import ListedMetric, metric_table
 from verl_tui.rendering.text.printable import printable, wrapped
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.export import take_table
-from verl_tui.tui.keys.actions import LEARN, HelpSection, act
+from verl_tui.tui.keys import LEARN, HelpSection, actions
 from verl_tui.tui.messages import toast
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.metric_grid import MetricGrid
 from verl_tui.tui.screens.zoom import ZoomScreen
-from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.terminal.scrolling import LazyRows
 from verl_tui.tui.widgets.chart import READING, MoveCursor
-from verl_tui.tui.widgets.chart_keys import KEYS, ChartActions, with_step_in_sight
-from verl_tui.tui.widgets.filter_bar import FilterBar
-from verl_tui.tui.widgets.footer import Keys
-from verl_tui.tui.widgets.line import FewRows, Line
-from verl_tui.tui.widgets.rows import Rows
+from verl_tui.tui.widgets.chart_keys import KEYS, ChartActions
+from verl_tui.tui.widgets.filter_bar import FilterBar, Keys
+from verl_tui.tui.widgets.rows import FewRows, Line, Rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from textual.app import ComposeResult
-    from textual.binding import BindingType
 
     from verl_tui.rendering.session.preferences import StateFile, UserState
     from verl_tui.rendering.session.snapshot import View
@@ -61,59 +56,59 @@ _OF_CHARTS = {"read", "read_end", "look", "shape"}
 """Actions that a table does not have."""
 
 
-class MetricsScreen(ChartActions, BufferedScreen[None]):
+class MetricsScreen(ChartActions):
     """All metrics, with a line about the list and one about the chosen metric."""
 
     AUTO_FOCUS = ""
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-half"), (80, "-wide")]  # noqa: RUF012
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (10, "-low"), (18, "-tall")]  # noqa: RUF012
-    FOOTER = (
-        ("metrics.back", "Back"),
-        ("chart.read_left chart.read_right", "Read"),
-        ("look.in look.out", "Zoom"),
-        ("metrics.zoom", "Full screen"),
-        ("metrics.more_columns metrics.fewer_columns", "Columns"),
-        ("metrics.view", "Table or charts"),
-        ("metrics.filter", "Filter"),
-        ("metrics.sort", "Sort"),
-        ("metrics.pin", "Pin"),
-    )
+    FOOTER = """
+        metrics.back                                Back
+        chart.read_left chart.read_right            Read
+        look.in look.out                            Zoom
+        metrics.zoom                                Full screen
+        metrics.more_columns metrics.fewer_columns  Columns
+        metrics.view                                Table or charts
+        metrics.filter                              Filter
+        metrics.sort                                Sort
+        metrics.pin                                 Pin
+    """
     HELP_SECTION = HelpSection("all metrics", LEARN, 30, HELP, charts=True)
-    BINDINGS: ClassVar[list[BindingType]] = [
-        act("escape", "back", "metrics.back", "Back"),
-        act("q,m", "dismiss", "metrics.close", "Close"),
-        act("v", "turn", "metrics.view", "Table or charts"),
-        act("/", "filter", "metrics.filter", "Filter"),
-        act("s", "sort", "metrics.sort", "Sort"),
-        act("S", "reverse", "metrics.reverse", "Sort the other way round"),
-        act("space", "pin", "metrics.pin", "Pin"),
-        act("enter", "zoom", "metrics.zoom", "Full screen"),
-        act(">", "shape('columns', 1)", "metrics.more_columns", "More columns"),
-        act("<", "shape('columns', -1)", "metrics.fewer_columns", "Fewer columns"),
-        act(")", "shape('rows', 1)", "metrics.more_rows", "More rows"),
-        act("(", "shape('rows', -1)", "metrics.fewer_rows", "Fewer rows"),
-        act(
-            "0", "reset", "metrics.reset", "Reset: as many as fit, all steps, no filter"
-        ),
-        *(binding for binding in KEYS if binding.key not in ("s", "S")),
-        act(
-            "W",
-            "write_table",
-            "metrics.table",
-            "Write all listed metrics to a CSV file",
-        ),
-        *READING,
-        act("h", "grid('move', -1)", "metrics.left", "Previous chart"),
-        act("l", "grid('move', 1)", "metrics.right", "Next chart"),
-        act("j,down", "grid('shelf', 1)", "metrics.down", "Row below"),
-        act("k,up", "grid('shelf', -1)", "metrics.up", "Row above"),
-        act("pagedown", "grid('page', 1)", "metrics.page_down", "Next page"),
-        act("pageup", "grid('page', -1)", "metrics.page_up", "Previous page"),
-        act("g", "grid('end', -1)", "metrics.first", "First"),
-        act("G", "grid('end', 1)", "metrics.last", "Last"),
-        act("[", "app.switch_run(-1)", "run.previous", "Previous run"),
-        act("]", "app.switch_run(1)", "run.next", "Next run"),
-    ]
+    BINDINGS = actions(
+        """
+        escape  back                  metrics.back           Back
+        q,m     dismiss               metrics.close          Close
+        v       turn                  metrics.view           Table or charts
+        /       filter                metrics.filter         Filter
+        s       sort                  metrics.sort           Sort
+        S       reverse               metrics.reverse        Sort the other way round
+        space   pin                   metrics.pin            Pin
+        enter   zoom                  metrics.zoom           Full screen
+        >       shape('columns', 1)   metrics.more_columns   More columns
+        <       shape('columns', -1)  metrics.fewer_columns  Fewer columns
+        )       shape('rows', 1)      metrics.more_rows      More rows
+        (       shape('rows', -1)     metrics.fewer_rows     Fewer rows
+
+        0  reset  metrics.reset  Reset: as many as fit, all steps, no filter
+        """,
+        (binding for binding in KEYS if binding.key not in ("s", "S")),
+        """
+        W  write_table  metrics.table  Write all listed metrics to a CSV file
+        """,
+        READING,
+        """
+        h         grid('move', -1)    metrics.left       Previous chart
+        l         grid('move', 1)     metrics.right      Next chart
+        j,down    grid('shelf', 1)    metrics.down       Row below
+        k,up      grid('shelf', -1)   metrics.up         Row above
+        pagedown  grid('page', 1)     metrics.page_down  Next page
+        pageup    grid('page', -1)    metrics.page_up    Previous page
+        g         grid('end', -1)     metrics.first      First
+        G         grid('end', 1)      metrics.last       Last
+        [         app.switch_run(-1)  run.previous       Previous run
+        ]         app.switch_run(1)   run.next           Next run
+        """,
+    )
     DEFAULT_CSS = """
     MetricsScreen {
         overflow: hidden hidden;
@@ -127,9 +122,6 @@ class MetricsScreen(ChartActions, BufferedScreen[None]):
     }
     """
 
-    class Pinned(Message):
-        """A metric was pinned or unpinned: the dashboard begins with other charts."""
-
     def __init__(self, view: View, charts: ChartsPanel, state_file: StateFile) -> None:
         """Make the screen.
 
@@ -140,7 +132,7 @@ class MetricsScreen(ChartActions, BufferedScreen[None]):
         """
         super().__init__()
         self.view: View = view
-        self._charts = charts
+        self.charts = charts
         self._file = state_file
         self._is_table = state_file.state.metrics_table
         """True for a table; such a screen over another may have been turned to something else."""
@@ -170,20 +162,13 @@ class MetricsScreen(ChartActions, BufferedScreen[None]):
 
     def show(self, view: View) -> None:
         """Draw the newest state."""
-        before, self.view = self.view, view
-        if view.cursor != before.cursor:
-            look = with_step_in_sight(self.look, view.run, view.cursor)
-            self._charts.take_look(look)
+        self.view = view
         self._draw()
 
     @property
     def chosen(self) -> str | None:
         """Key of the chosen metric."""
-        if not self._is_table:
-            return self._grid.chosen
-        at = self._table.chosen
-        keys = self._metrics.keys
-        return keys[at] if at is not None and at < len(keys) else None
+        return self._grid.chosen
 
     # -- drawing -----------------------------------------------------------------------------------
 
@@ -200,7 +185,7 @@ class MetricsScreen(ChartActions, BufferedScreen[None]):
             return
         revision = run.revision if run is not None else 0
         state = (run, revision, view.cursor, view.verdict, view.loading)
-        drawn = (*state, *self._metrics.state, self.look, self._file.state)
+        drawn = (*state, *self._metrics.state, self.charts.look, self._file.state)
         if drawn == self._drawn:
             return
         self._drawn = drawn
@@ -219,7 +204,7 @@ class MetricsScreen(ChartActions, BufferedScreen[None]):
         if not self._is_table:
             groups = rows_apart(groups, keys_in_rows(view).difference(user.pins))
         none = metrics.if_empty(view)
-        return ListedMetrics(view, groups, metrics.order, self.look, user, none)
+        return ListedMetrics(view, groups, metrics.order, self.charts.look, user, none)
 
     def _draw_table(self) -> None:
         """Draw the rows in sight, each made when it comes there; the chosen metric among them."""
@@ -235,6 +220,7 @@ class MetricsScreen(ChartActions, BufferedScreen[None]):
             said = wrapped(self._metrics.if_empty(self.view), width)
             self._table.set([[(part, "dim")] for part in said])
             self._table.choose(None)
+            self._grid.chosen = None
             return
         run, pins = self.view.run, self._file.state.pins
         named_ = {of: name for name, of in run.indicators.items()} if run else {}
@@ -248,6 +234,7 @@ class MetricsScreen(ChartActions, BufferedScreen[None]):
 
         self._table.set(LazyRows(len(keys), row), range(len(keys)))
         at = keys.index(self._grid.chosen) if self._grid.chosen in keys else 0
+        self._grid.chosen = keys[at]
         self._table.choose(at)
         self._table.reveal(at)
 
@@ -267,8 +254,8 @@ class MetricsScreen(ChartActions, BufferedScreen[None]):
         self._detail.show(() if key is None else metric_words(key, width))
 
     @on(Rows.Chosen)
-    def _row_chosen(self) -> None:
-        self._grid.chosen = self.chosen
+    def _row_chosen(self, event: Rows.Chosen) -> None:
+        self._grid.chosen = self._metrics.keys[event.index]
         self._draw_lines()
 
     def _show_list(self) -> None:
@@ -291,16 +278,6 @@ class MetricsScreen(ChartActions, BufferedScreen[None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Disable the keys of charts in the table."""
         return not (self._is_table and action in _OF_CHARTS)
-
-    @property
-    def look(self) -> ChartLook:
-        """How charts are drawn, here and on the dashboard."""
-        return self._charts.look
-
-    def take_look(self, look: ChartLook) -> None:
-        """Draw charts in this way, here and on the dashboard."""
-        self._charts.take_look(look)
-        self._draw()
 
     def action_back(self) -> None:
         """Remove the cursor, else the filter, else close."""
@@ -344,7 +321,6 @@ class MetricsScreen(ChartActions, BufferedScreen[None]):
         key = self.chosen
         if key is not None:
             self._change(lambda user: user.with_pin(key))
-            self.post_message(self.Pinned())
 
     def action_zoom(self) -> None:
         """Draw the chosen metric over the full screen."""
@@ -352,13 +328,11 @@ class MetricsScreen(ChartActions, BufferedScreen[None]):
         if plan is None:
             return
         zoomed = ZoomScreen(
-            plan, self.look, self.view, lambda view: self._metrics.charts(view.run)
+            plan, self.charts, self.view, lambda view: self._metrics.charts(view.run)
         )
 
-        def left(look: ChartLook | None) -> None:
+        def left(_: object) -> None:
             self._grid.chosen = zoomed.metric
-            if look is not None:
-                self._charts.take_look(look)
             self.show(zoomed.view)
 
         self.app.push_screen(zoomed, left)
@@ -372,12 +346,12 @@ class MetricsScreen(ChartActions, BufferedScreen[None]):
     def clip(self) -> str:
         """Return the value of the chosen metric at the cursor, else the newest."""
         plan = self._plan()
-        return "" if plan is None else reading(plan, None, self.view, self.look)
+        return "" if plan is None else reading(plan, None, self.view, self.charts.look)
 
     def action_write_table(self) -> None:
         """Write the listed metrics to a file: the steps in sight, in the table all steps."""
         run = self.view.run
-        look = ChartLook() if self._is_table else self.look
+        look = ChartLook() if self._is_table else self.charts.look
         if run is not None:
             columns = listed(self._metrics.keys, self.view, look)
             take_table(self.app, named(run.name, "metrics"), columns)
@@ -385,15 +359,13 @@ class MetricsScreen(ChartActions, BufferedScreen[None]):
     def action_shape(self, what: str, by: int) -> None:
         """Show more or fewer columns or rows of charts."""
         at = max(1, self._grid.shape[what == "rows"] + by)
-        if what == "rows":
-            self._change(lambda user: replace(user, metrics_rows=at))
-        else:
-            self._change(lambda user: replace(user, metrics_columns=at))
+        change: dict[str, Any] = {f"metrics_{what}": at}
+        self._change(lambda user: replace(user, **change))
 
     def action_reset(self) -> None:
         """Reset number of charts, order, zoom, filter and cursor."""
         self._metrics.order = MetricOrder()
-        self._charts.take_look(ChartLook())
+        self.charts.take_look(ChartLook())
         self.post_message(MoveCursor(None))
         self._bar.input.value = ""
         self._close_filter()
@@ -433,5 +405,5 @@ def _open(context: ScreenContext) -> MetricsScreen:
 
 
 SCREEN = ScreenSpec(
-    "metrics", "m", "metrics", "All metrics", _open, 30, "Metrics", LEARN
+    "metrics", "m", "metrics", "All metrics", _open, 30, "Metrics", "LEARN"
 )

@@ -16,13 +16,13 @@ from textual.widgets import Input, OptionList
 
 from verl_tui.rendering.text.printable import printable
 from verl_tui.toml_tables import toml_table
-from verl_tui.tui.keys.actions import bindings, keys_of
+from verl_tui.tui.keys import bindings, keys_of
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.terminal.net import ContainedWidget
 from verl_tui.tui.widgets.chart import Chart
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     from textual.app import App
     from textual.command import Hits
@@ -47,6 +47,9 @@ _LEAST = 8
 """Columns of the list of actions at least; four of them are blank."""
 ROWS = 5
 """Rows of a terminal without which it has none for what it offers."""
+
+
+Offer = tuple[str, str, "Callable[[], object]"]
 
 
 class Command(NamedTuple):
@@ -95,17 +98,21 @@ def _nodes(app: App[Any], screen: Screen[Any]) -> Iterator[tuple[DOMNode, str]]:
 class ActionSearch(Provider):
     """Offers the app's actions, by their names and by synonyms."""
 
+    def offered(self) -> Iterable[Offer]:
+        """Return the name of each, what stands at its right, and what carries it out."""
+        every = self.app.get_system_commands(self.screen)
+        return sorted((one[:3] for one in every), key=lambda one: one[0])
+
     async def discover(self) -> Hits:
         """Offer everything while nothing is typed."""
-        offered = self.app.get_system_commands(self.screen)
-        for title, words, callback, _ in sorted(offered, key=lambda one: one[0]):
+        for title, words, callback in self.offered():
             yield DiscoveryHit(self._row(Content(title), words), callback, text=title)
 
     async def search(self, query: str) -> Hits:
-        """Offer the actions whose names, or whose synonyms, match."""
+        """Offer those whose names, or whose synonyms, match."""
         own = self.matcher(query)
         others = [self.matcher(word) for word in meant(query)]
-        for title, words, callback, _ in self.app.get_system_commands(self.screen):
+        for title, words, callback in self.offered():
             also = [other for other in others if other.query in title.lower()]
             best = max((own, *also), key=lambda matcher: matcher.match(title))
             if (score := best.match(title)) > 0:
@@ -134,7 +141,7 @@ def meant(query: str) -> list[str]:
 
 
 def metric_search(
-    plans: Sequence[PlannedChart], take: Callable[[PlannedChart], None]
+    plans: Iterable[PlannedChart], take: Callable[[PlannedChart], None]
 ) -> type[Provider]:
     """Return what the palette searches metrics with.
 
@@ -143,29 +150,15 @@ def metric_search(
         take: Called with the chosen one.
     """
 
-    class MetricSearch(Provider):
-        """Offers the metrics whose key or label holds every word, in any case."""
+    class MetricSearch(ActionSearch):
+        """Offers metrics by key and label, in their order."""
 
-        async def discover(self) -> Hits:
-            """Offer all while nothing is typed."""
-            for plan in plans:
-                words = _words(plan)
-                yield DiscoveryHit(Content(words), partial(take, plan), text=words)
-
-        async def search(self, query: str) -> Hits:
-            """Offer those that match, in their order."""
-            typed = query.lower().split()
-            for at, plan in enumerate(plans, 1):
-                words = _words(plan)
-                if all(word in words.lower() for word in typed):
-                    yield Hit(1 / at, Content(words), partial(take, plan), text=words)
+        def offered(self) -> Iterable[Offer]:
+            for one in plans:
+                label = "" if one.label == one.key else f"{one.label}  "
+                yield printable(f"{label}{one.key}"), "", partial(take, one)
 
     return MetricSearch
-
-
-def _words(found: PlannedChart) -> str:
-    label = "" if found.label == found.key else f"{found.label}  "
-    return printable(f"{label}{found.key}")
 
 
 class Palette(ContainedWidget, CommandPalette):

@@ -13,18 +13,16 @@ from textual.widgets import Input
 from verl_tui.rendering.text.printable import printable
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.text import one_line
-from verl_tui.tui.keys.actions import act, first_keys
+from verl_tui.tui.keys import actions, columns, first_keys
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.widgets.filter_bar import FilterBar
-from verl_tui.tui.widgets.line import FewRows
-from verl_tui.tui.widgets.rows import Entries, Rows
+from verl_tui.tui.widgets.rows import Entries, FewRows, Rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from textual.app import ComposeResult
-    from textual.binding import BindingType
     from typing_extensions import Self
 
     from verl_tui.rendering.filter_words import Matches
@@ -35,7 +33,10 @@ if TYPE_CHECKING:
 _DOT = " · "
 _FLAT = 8
 """Least height of a list with all rows of its heading; a lower one has a row less."""
-SCROLLS = (("list.down list.up", "scroll"), ("run.previous run.next", "run"))
+SCROLLS = """
+    list.down list.up      scroll
+    run.previous run.next  run
+"""
 """Keys in the frame of a screen on which nothing is chosen."""
 
 
@@ -77,7 +78,7 @@ class RowsScreen(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]
 
     TITLE_WORDS: ClassVar[str] = ""
     """Begins the title, before the run's name."""
-    FOOTER: ClassVar[tuple[tuple[str, str], ...]] = ()
+    FOOTER = ""
     """Names of actions in the configuration, and the words for their keys in the frame."""
     WIDEST: ClassVar[int | None] = None
     """Cells that the frame takes at most, where its lines would be too long to read otherwise."""
@@ -85,15 +86,14 @@ class RowsScreen(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]
     """Where the rows can be filtered: the words before what is typed, a hint, and what is counted.
     """
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-wide")]  # noqa: RUF012 - as Textual has it
-    BINDINGS: ClassVar[list[BindingType]] = [
-        act("[", "other(-1)", "run.previous", "Previous run"),
-        act("]", "other(1)", "run.next", "Next run"),
-        # A modal screen hides the app's keys. Without a description: the help has them under
-        # `everywhere`.
-        act("?", "app.look_at('help')", "help"),
-        act("ctrl+l", "app.redraw", "redraw"),
-        act("ctrl+z", "app.suspend_process", "suspend"),
-    ]
+    # A modal screen hides the app's keys: those without words are in the help under `everywhere`.
+    BINDINGS = actions("""
+        [       other(-1)            run.previous  Previous run
+        ]       other(1)             run.next      Next run
+        ?       app.look_at('help')  help
+        ctrl+l  app.redraw           redraw
+        ctrl+z  app.suspend_process  suspend
+    """)
 
     DEFAULT_CSS = """
     RowsScreen {
@@ -174,7 +174,7 @@ class RowsScreen(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]
         self._draw_detail()
         caption = page.caption
         if page.matches is not None:
-            escape = first_keys(self.app, self.FOOTER[-1][0])
+            escape = first_keys(self.app, columns(self.FOOTER)[-1][0])
             self.bar.say({self.FILTER[2]: page.matches}, escape=escape)
             if self.wanted:
                 left, total = page.matches
@@ -201,7 +201,10 @@ class RowsScreen(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]
         """Return words, then the first keys of the screen and what they do: as many as the frame
         has room for. The last key, which leaves the screen, is left out last.
         """
-        keys = [f"{first_keys(self.app, names)} {does}" for names, does in self.FOOTER]
+        keys = [
+            f"{first_keys(self.app, names)} {does}"
+            for names, does in columns(self.FOOTER)
+        ]
         while keys and cell_len(_DOT.join((*words, *keys))) > self.title_room:
             del keys[-2 if len(keys) > 1 else -1]
         return fit(_DOT.join((*words, *keys)), self.title_room)

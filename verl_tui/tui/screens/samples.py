@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from textual import on
 from textual.containers import Horizontal, Vertical
@@ -14,29 +14,23 @@ from verl_tui.rendering.samples import query, table, words
 from verl_tui.rendering.samples.changes import change_rows
 from verl_tui.rendering.samples.export import Export
 from verl_tui.tui.export import copy_text, folder
-from verl_tui.tui.keys.actions import SAMPLES, HelpSection, act
+from verl_tui.tui.keys import SAMPLES, HelpSection, actions
 from verl_tui.tui.messages import toast
-from verl_tui.tui.panels.samples import MOVES, SampleMoves, SamplesPanel
+from verl_tui.tui.panels.samples import MOVES, DocumentRows, SampleMoves, SamplesPanel
 from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.terminal.scrolling import LazyRows
-from verl_tui.tui.widgets.document_rows import DocumentRows
-from verl_tui.tui.widgets.filter_bar import FilterBar
-from verl_tui.tui.widgets.footer import Keys
-from verl_tui.tui.widgets.line import Line
-from verl_tui.tui.widgets.rows import Rows
+from verl_tui.tui.widgets.filter_bar import FilterBar, Keys
+from verl_tui.tui.widgets.rows import Line, Rows
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
-    from textual.binding import BindingType
 
     from verl_tui.on_demand.samples import SamplePage
     from verl_tui.rendering.samples.browse import Browse
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.tui.screens import ScreenContext
-
-_FOLD = "change('fold', '{}')"
 
 
 class SamplesScreen(SampleMoves, BufferedScreen[None]):
@@ -45,68 +39,45 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
     AUTO_FOCUS = "#text"
     HORIZONTAL_BREAKPOINTS = [(0, "-single"), (80, "-double")]  # noqa: RUF012 - as Textual has it
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (12, "-low"), (20, "-tall")]  # noqa: RUF012
-    FOOTER = (
-        ("samples.back", "Back"),
-        ("samples.next samples.previous", "Sample"),
-        ("samples.older samples.newer", "Step"),
-        ("samples.filter", "Filter"),
-        ("samples.sort", "Sort"),
-        ("samples.mates", "Same prompt"),
-        ("samples.history", "Other steps"),
-        ("samples.best samples.worst", "Best, worst"),
-        ("samples.follow", "Follow"),
-    )
+    FOOTER = """
+        samples.back                   Back
+        samples.next samples.previous  Sample
+        samples.older samples.newer    Step
+        samples.filter                 Filter
+        samples.sort                   Sort
+        samples.mates                  Same prompt
+        samples.history                Other steps
+        samples.best samples.worst     Best, worst
+        samples.follow                 Follow
+    """
     HELP_SECTION = HelpSection("all samples of a step", SAMPLES, 20, query.HELP)
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *MOVES,
-        act("/", "filter", "samples.filter", "Filter, search"),
-        act("s", "change('sort')", "samples.sort", "Sort"),
-        act("S", "change('turn')", "samples.turn", "Sort the other way round"),
-        act("a", "list('compare')", "samples.mates", "Same prompt"),
-        act("h", "list('look_back')", "samples.history", "Other steps"),
-        act("escape", "back", "samples.back", "Back"),
-        act(".", "hit(1)", "samples.next_hit", "Next hit"),
-        act("comma", "hit(-1)", "samples.previous_hit", "Previous hit"),
-        act("tab,shift+tab", "swap", "samples.swap", "List or sample"),
-        act(
-            "enter",
-            "enter",
-            "samples.enter",
-            "Open; in a sample: fold the part at the top",
-        ),
-        act(
-            "u,1", _FOLD.format("prompt"), "samples.unfold", "Fold or unfold the prompt"
-        ),
-        *(
-            act(
-                key,
-                _FOLD.format(part),
-                f"samples.fold_{part}",
-                f"Fold or unfold the {words}",
-            )
-            for key, part, words in (
-                ("2", "response", "response"),
-                ("3", "truth", "ground truth"),
-                ("4", "fields", "fields"),
-            )
-        ),
-        act(
-            "R",
-            "change('show_raw')",
-            "samples.raw",
-            "Raw text, without margin and colours",
-        ),
-        act("y", "app.copy_here", "samples.copy", "Copy the sample"),
-        act("Y", "copy_response", "samples.copy_response", "Copy the response"),
-        act("x", "export(False)", "samples.export", "Write the sample to a file"),
-        act(
-            "X",
-            "export(True)",
-            "samples.export_all",
-            "Write all listed samples to a file",
-        ),
-        act("q,o", "leave", "samples.leave", "Back to the dashboard"),
-    ]
+    BINDINGS = actions(
+        MOVES,
+        """
+        /              filter             samples.filter        Filter, search
+        s              change('sort')     samples.sort          Sort
+        S              change('turn')     samples.turn          Sort the other way round
+        a              list('compare')    samples.mates         Same prompt
+        h              list('look_back')  samples.history       Other steps
+        escape         back               samples.back          Back
+        .              hit(1)             samples.next_hit      Next hit
+        comma          hit(-1)            samples.previous_hit  Previous hit
+        tab,shift+tab  swap               samples.swap          List or sample
+
+        enter  enter                     samples.enter   Open; in a sample: fold the part at the top
+        u,1    change('fold', 'prompt')  samples.unfold  Fold or unfold the prompt
+
+        2    change('fold', 'response')  samples.fold_response  Fold or unfold the response
+        3    change('fold', 'truth')     samples.fold_truth     Fold or unfold the ground truth
+        4    change('fold', 'fields')    samples.fold_fields    Fold or unfold the fields
+        R    change('show_raw')          samples.raw            Raw text, without margin and colours
+        y    app.copy_here               samples.copy           Copy the sample
+        Y    copy_response               samples.copy_response  Copy the response
+        x    export(False)               samples.export         Write the sample to a file
+        X    export(True)                samples.export_all     Write all listed samples to a file
+        q,o  leave                       samples.leave          Back to the dashboard
+        """,
+    )
     DEFAULT_CSS = """
     SamplesScreen {
         overflow: hidden hidden;
@@ -442,5 +413,5 @@ SCREEN = ScreenSpec(
     _open,
     rank=20,
     short="Samples",
-    task=SAMPLES,
+    task="SAMPLES",
 )

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from verl_tui.tui.keys.actions import WHY, HelpSection, act
+from verl_tui.tui.keys import WHY, HelpSection, actions
 from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.rows_screen import SCROLLS, RowsPage, RowsScreen
 
 if TYPE_CHECKING:
-    from textual.binding import BindingType
-
     from verl_tui.rendering.session.snapshot import View
 
 
@@ -19,10 +17,10 @@ class SourcesScreen(RowsScreen[None]):
 
     TITLE_WORDS = "sources"
     HELP_SECTION = HelpSection("sources", WHY, 80)
-    BINDINGS: ClassVar[list[BindingType]] = [
-        act("escape,q,i", "dismiss", "sources.close", "Close")
-    ]
-    FOOTER = (*SCROLLS, ("sources.close", "closes"))
+    BINDINGS = actions("""
+        escape,q,i  dismiss  sources.close  Close
+    """)
+    FOOTER = SCROLLS + "sources.close  closes"
     WIDEST = 180
 
     def page(self, view: View, width: int) -> RowsPage:
@@ -33,5 +31,5 @@ class SourcesScreen(RowsScreen[None]):
 
 
 SCREEN = ScreenSpec(
-    "sources", "i", "sources", "Sources", SourcesScreen.opened, 90, "Sources", WHY
+    "sources", "i", "sources", "Sources", SourcesScreen.opened, 90, "Sources", "WHY"
 )

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from verl_tui.tui.keys.actions import SPEED, HelpSection, act
+from verl_tui.tui.keys import SPEED, HelpSection, actions
 from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.rows_screen import SCROLLS, RowsPage, RowsScreen
 
 if TYPE_CHECKING:
-    from textual.binding import BindingType
-
     from verl_tui.rendering.session.snapshot import View
 
 
@@ -19,10 +17,10 @@ class TimingScreen(RowsScreen[None]):
 
     TITLE_WORDS = "timing"
     HELP_SECTION = HelpSection("timing", SPEED, 70)
-    BINDINGS: ClassVar[list[BindingType]] = [
-        act("escape,q,t", "dismiss", "timing.close", "Close")
-    ]
-    FOOTER = (*SCROLLS, ("timing.close", "closes"))
+    BINDINGS = actions("""
+        escape,q,t  dismiss  timing.close  Close
+    """)
+    FOOTER = SCROLLS + "timing.close  closes"
     WIDEST = 140
 
     def page(self, view: View, width: int) -> RowsPage:
@@ -41,5 +39,5 @@ SCREEN = ScreenSpec(
     TimingScreen.opened,
     rank=70,
     short="Timing",
-    task=SPEED,
+    task="SPEED",
 )

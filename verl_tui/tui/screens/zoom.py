@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts.plan import (
     ChartLook,
@@ -19,27 +19,25 @@ from verl_tui.rendering.text.numbers import exact_step
 from verl_tui.rendering.text.short_names import short_names
 from verl_tui.runs.views.provenance import provenance_words
 from verl_tui.tui.export import take_chart
-from verl_tui.tui.keys.actions import LEARN, HelpSection, act
-from verl_tui.tui.terminal.buffered_screen import BufferedScreen
+from verl_tui.tui.keys import LEARN, HelpSection, actions
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.chart_keys import (
     KEYS,
     TABLE,
     ChartActions,
     step_at,
-    with_step_in_sight,
 )
-from verl_tui.tui.widgets.footer import Keys
-from verl_tui.tui.widgets.line import FewRows, Line
+from verl_tui.tui.widgets.filter_bar import Keys
+from verl_tui.tui.widgets.rows import FewRows, Line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from textual.app import ComposeResult
-    from textual.binding import BindingType
 
     from verl_tui.rendering.charts.chart_data import ChartData
     from verl_tui.rendering.session.snapshot import View
+    from verl_tui.tui.panels.charts import ChartsPanel
 
 ChartLister = Callable[["View"], "Sequence[PlannedChart]"]
 _READ_FROM = 12
@@ -54,35 +52,39 @@ _LEAST_NAME = 8
 """Cells that a run's name may take however narrow the screen."""
 
 
-class ZoomScreen(ChartActions, BufferedScreen[ChartLook]):
-    """A chart as large as the terminal; gives back how it was looked at."""
+class ZoomScreen(ChartActions):
+    """A chart as large as the terminal."""
 
-    FOOTER = (
-        ("zoom.back", "Back"),
-        ("run.previous run.next", "Run"),
-        ("chart.next chart.previous", "Metric"),
-        ("chart.read_left chart.read_right", "Read"),
-        ("look.in look.out", "Zoom"),
-        ("look.axis", "X axis"),
-        ("look.log", "Log"),
-        ("zoom.pair", "Second axis"),
-        ("zoom.add", "Add"),
-    )
+    FOOTER = """
+        zoom.back                         Back
+        run.previous run.next             Run
+        chart.next chart.previous         Metric
+        chart.read_left chart.read_right  Read
+        look.in look.out                  Zoom
+        look.axis                         X axis
+        look.log                          Log
+        zoom.pair                         Second axis
+        zoom.add                          Add
+    """
     HELP_SECTION = HelpSection(
         "a chart in full screen", LEARN, 10, parts=(Chart,), charts=True
     )
-    BINDINGS: ClassVar[list[BindingType]] = [
-        act("escape,enter,z,q", "back", "zoom.back", "Back"),
-        act("[", "app.switch_run(-1)", "run.previous", "Same metric, previous run"),
-        act("]", "app.switch_run(1)", "run.next", "Same metric, next run"),
-        act("j,down", "step(1)", "chart.next", "Next metric"),
-        act("k,up", "step(-1)", "chart.previous", "Previous metric"),
-        *KEYS,
-        act("0", "reset", "look.reset", "Reset the view"),
-        act("2", "pair", "zoom.pair", "Second axis"),
-        act("a", "add", "zoom.add", "Add"),
+    BINDINGS = actions(
+        """
+        escape,enter,z,q  dismiss             zoom.back       Back
+        [                 app.switch_run(-1)  run.previous    Same metric, previous run
+        ]                 app.switch_run(1)   run.next        Same metric, next run
+        j,down            step(1)             chart.next      Next metric
+        k,up              step(-1)            chart.previous  Previous metric
+        """,
+        KEYS,
+        """
+        0  reset  look.reset  Reset the view
+        2  pair   zoom.pair   Second axis
+        a  add    zoom.add    Add
+        """,
         TABLE,
-    ]
+    )
 
     DEFAULT_CSS = """
     ZoomScreen {
@@ -95,13 +97,13 @@ class ZoomScreen(ChartActions, BufferedScreen[ChartLook]):
     """
 
     def __init__(
-        self, found: PlannedChart, look: ChartLook, view: View, listing: ChartLister
+        self, found: PlannedChart, charts: ChartsPanel, view: View, listing: ChartLister
     ) -> None:
         """Make the screen.
 
         Args:
             found: What to draw first.
-            look: How.
+            charts: Those of the dashboard, drawn in the same way.
             view: What to draw it of.
             listing: Returns the metrics of a run in the order of `j` and `k`.
         """
@@ -112,7 +114,7 @@ class ZoomScreen(ChartActions, BufferedScreen[ChartLook]):
         """What the line below the chart was written for."""
         self._right: PlannedChart | None = None
         """The metric of the y axis at the right."""
-        self._look = look
+        self.charts = charts
         self.view: View = view
         """What was drawn last."""
         self._chart = Chart(self._data(), grid=True)
@@ -138,8 +140,6 @@ class ZoomScreen(ChartActions, BufferedScreen[ChartLook]):
             if before.run is None or view.run.name != before.run.name:
                 self._plan = self._alike(self._plan)
                 self._right = self._right and self._alike(self._right)
-            if view.cursor != before.cursor:
-                self._look = with_step_in_sight(self._look, view.run, view.cursor)
         self.redraw()
 
     def redraw(self) -> None:
@@ -151,7 +151,7 @@ class ZoomScreen(ChartActions, BufferedScreen[ChartLook]):
         self._write_origin()
         at = self._chart.cursor
         if at is not None:
-            at = step_at(self.view.run, self._plan.key, self._look, at)
+            at = step_at(self.view.run, self._plan.key, self.charts.look, at)
         height = self.size.height
         most = height // 3 if height >= _READ_FROM else 0
         read = self._chart.cursor_values(at)
@@ -162,7 +162,12 @@ class ZoomScreen(ChartActions, BufferedScreen[ChartLook]):
     def _write_origin(self) -> None:
         """Write how the chart is drawn and where its numbers come from, if either has changed."""
         run = self.view.run
-        of = run, run.revision if run is not None else 0, self._plan.key, self._look
+        of = (
+            run,
+            run.revision if run is not None else 0,
+            self._plan.key,
+            self.charts.look,
+        )
         if of != self._origin_of:  # it takes as long as the chart
             self._origin_of = of
             pieces = enumerate(self._origin_pieces())
@@ -170,14 +175,14 @@ class ZoomScreen(ChartActions, BufferedScreen[ChartLook]):
             self._origin.show(dots)
 
     def _data(self) -> ChartData:
-        data = chart_data(self._plan, self.view, self._look)
+        data = chart_data(self._plan, self.view, self.charts.look)
         run = self.view.run
         if run is not None and run.series(self._plan.key) is None:
             data = data._replace(empty=f"{run.name} has no {self._plan.key}")
         data = data._replace(run=self._whose())
         if self._right is None:
             return data
-        return with_right(data, chart_data(self._right, self.view, self._look))
+        return with_right(data, chart_data(self._right, self.view, self.charts.look))
 
     def _whose(self) -> str:
         """Return the name of the run, short in what it shares with the others."""
@@ -208,27 +213,17 @@ class ZoomScreen(ChartActions, BufferedScreen[ChartLook]):
     def _origin_pieces(self) -> Iterator[tuple[str, str]]:
         """Yield how the chart is drawn, where its metric was logged, what its times are."""
         run = self.view.run
-        for text in self._look.words(run):
+        for text in self.charts.look.words(run):
             yield text, "accent"
         if run is not None:
             for at, text in enumerate(provenance_words(run, self._plan.key)):
                 yield text if at else f"from {text}", "dim"
             series = run.series(self._plan.key)
-            axis = on_axis(run, self._look.axis)
+            axis = on_axis(run, self.charts.look.axis)
             if series is not None and (times := axis.origin(series)):
                 yield f"x by {times}", "dim"
 
     # -- keys --------------------------------------------------------------------------------------
-
-    @property
-    def look(self) -> ChartLook:
-        """How the chart is drawn."""
-        return self._look
-
-    def take_look(self, look: ChartLook) -> None:
-        """Draw the chart in this way."""
-        self._look = look
-        self.redraw()
 
     def reader(self) -> Chart | None:
         """Return the chart."""
@@ -267,13 +262,9 @@ class ZoomScreen(ChartActions, BufferedScreen[ChartLook]):
         if 0 <= at + way < len(plans):
             self._draw_other(plans[at + way], None)
 
-    def action_back(self) -> None:
-        """Close, and draw the other charts in the same way."""
-        self.dismiss(self._look)
-
     def action_reset(self) -> None:
         """Go back to the usual look: one metric, all steps."""
-        self._look = ChartLook()
+        self.charts.take_look(ChartLook())
         self._draw_other(self._plan, None)
 
     def action_pair(self) -> None:
@@ -293,11 +284,11 @@ class ZoomScreen(ChartActions, BufferedScreen[ChartLook]):
 
     def action_write_table(self) -> None:
         """Write the points in sight to a file."""
-        take_chart(self.app, self._plan, self._right, self.view, self._look)
+        take_chart(self.app, self._plan, self._right, self.view, self.charts.look)
 
     def clip(self) -> str:
         """Return the chart's values at the cursor, else the last ones."""
-        return reading(self._plan, self._right, self.view, self._look)
+        return reading(self._plan, self._right, self.view, self.charts.look)
 
     def _planned(self) -> list[PlannedChart]:
         run = self.view.run

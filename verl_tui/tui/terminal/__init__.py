@@ -2,12 +2,10 @@
 
 The project takes one minor version of Textual, 8.2, since each part below is private:
 
-`cell_diff` (writes only cells that have changed, 4 to 10 times fewer bytes; no public way):
+`output` (writes only cells that have changed, 4 to 10 times fewer bytes; no public way):
 - `textual._compositor.LayoutUpdate`, `ChopsUpdate`, `CompositorUpdate`: frames before they are
   written.
-
-`output`:
-- `App._display`: hands each frame to `cell_diff`.
+- `App._display`: has the changed cells of each written.
 - `App._driver`: takes notifications as escape sequences.
 - `App._disable_tooltips`: spares each screen a widget.
 - `Screen._compositor.render_strips`: the frame as text.

@@ -1,22 +1,367 @@
-"""Output of the app: only changed cells, and the frame as text."""
+"""Output of the app: the terminal's content, cell by cell, so that only cells that change are
+written; and the frame as text.
+
+Textual writes whole rows of a widget, each piece with its colours before it and a reset behind it.
+Over a slow line the colours cost more than the text: here they are written once for all cells of a
+frame that share them.
+
+A row is two strings with one letter per cell: one for its text, and one for its colours. Strings
+are compared, searched and cut in one operation; a list of cells would be processed one by one.
+
+An example: in row 3 stands `step 41  reward 0.50`, the number red, and the next frame has `step 42`
+and `0.51`. With one letter for each colour, `a` for none and `b` for red:
+
+    before   step 41  reward 0.50    aaaaaaaaaaaaaaaabbbb
+    after    step 42  reward 0.51    aaaaaaaaaaaaaaaabbbb
+    changed        x            x
+
+The cells marked are two pieces, of colour `a` at column 6 and of `b` at column 19. Sorted by their
+colours they become `ESC[0m ESC[4;7H 2 ESC[31m ESC[12C 1 ESC[0m`, without the blanks: the cursor is
+set once and then moved on, and each colour is written as it differs from the one before.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import re
+from functools import lru_cache
+from operator import ne, or_
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rich.cells import get_character_cell_size
+from rich.color import ColorSystem
+from rich.console import COLOR_SYSTEMS
 from rich.segment import Segment
+from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 from textual.app import App, ReturnType
 from textual.filter import LineFilter, Monochrome, NoColor
+from textual.strip import Strip
 
+from verl_tui.patterns import pattern
 from verl_tui.rendering.text.ascii_table import in_ascii
-from verl_tui.tui.terminal.cell_diff import Cells, Written
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
+    from rich.style import Style
     from textual.color import Color
     from textual.screen import Screen
+
+
+CellRow = tuple[str, str]
+"""Interned characters of neighbouring cells, and their interned colours."""
+_Piece = tuple[str, int, int, str]
+"""Colours as a letter, row, column, and the characters of the cells."""
+_PLANES = chr(0x1F000)
+"""From this character on terminals differ in widths."""
+_SURE = pattern("[\0-\u02ff\u2010-\u2027\u2030-\u205e\u2070-\u20cf\u2100-\u2bff]*")
+"""Characters that never join the one before: letters, arrows, frames, blocks, braille."""
+_HALF = "\0"
+"""The letter of the right half of a character that takes two cells."""
+_JOINED = "\U000f0000"
+"""First letter of interned texts: Unicode leaves these code points to private use."""
+_MOST = 60_000
+"""Most interned texts and colours before all are forgotten: a screen has a few dozen."""
+_CHANGED = b"\x01"
+_STRETCH = pattern(rb"\x01+(?:\x00{1,4}\x01+)*")
+"""Cells that have changed, and up to four between them that have not: to pass over those takes as
+many bytes.
+"""
+_OF_ONE_COLOUR = pattern(r"(.)\1*", re.DOTALL)
+
+_NUMBER = pattern(
+    r"(?P<text>38;5;\d+|38;2;\d+;\d+;\d+|3[0-79]|9[0-7])"
+    r"|(?P<ground>48;5;\d+|48;2;\d+;\d+;\d+|4[0-79]|10[0-7])"
+    r"|(?P<attribute>\d+)"
+)
+"""A part of the numbers that set a style."""
+
+
+class Interner:
+    """Interns texts: gives each a single character."""
+
+    def __init__(self, first: str) -> None:
+        """Begin with a letter."""
+        self._first = ord(first)
+        self._letters: dict[str, str] = {}
+        self._texts: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def letter(self, text: str) -> str:
+        """Return the letter that stands for a text."""
+        if text not in self._letters:
+            self._letters[text] = chr(self._first + len(self))
+            self._texts.append(text)
+        return self._letters[text]
+
+    def text(self, letter: str) -> str:
+        """Return what a letter stands for; one of no text for itself."""
+        at = ord(letter) - self._first
+        if 0 <= at < len(self):
+            return self._texts[at]
+        return letter
+
+
+class Cells:
+    """The cells of a terminal as they were last written."""
+
+    def __init__(self) -> None:
+        self._rows: list[CellRow] = []
+        self._inks: dict[Style | None, str] = {}
+        """Letters of the styles seen so far."""
+        self._colours = Interner("\0")
+        self._joined = Interner(_JOINED)
+        self._system = ColorSystem.TRUECOLOR
+
+    def diffed(self, update: Any, console: Console) -> str | None:
+        """Return the sequences for all changes of an update; None for one of an unknown kind."""
+        system = COLOR_SYSTEMS.get(console.color_system or "", ColorSystem.TRUECOLOR)
+        if isinstance(update, LayoutUpdate):
+            self._begin(system)
+            return self._write(self._frame(update))
+        if isinstance(update, ChopsUpdate):
+            self._begin(system)
+            return self._write(self._changed(update))
+        return None
+
+    def forget(self) -> None:
+        """Forget all cells: others may have written to the terminal, or it has lost its content."""
+        self._rows = []
+
+    def _frame(self, update: LayoutUpdate) -> Iterator[_Piece]:
+        """Yield what has changed in a whole frame; all of it if another size was written last."""
+        before = self._rows
+        self._rows = [self.row(strips) for strips in update.strips]
+        sizes = [[len(row[0]) for row in rows] for rows in (before, self._rows)]
+        if sizes[0] != sizes[1]:
+            before = [("", "")] * len(self._rows)
+        for y, (old, new) in enumerate(zip(before, self._rows, strict=True)):
+            if old != new:
+                yield from _pieces(y, 0, old, new)
+
+    def _begin(self, system: ColorSystem) -> None:
+        """Start the interned texts anew where there are too many, or other colours."""
+        if (
+            system is not self._system
+            or len(self._joined) > _MOST
+            or len(self._inks) > _MOST
+        ):
+            self._system = system
+            self._inks = {}
+            self._colours = Interner("\0")
+            self._joined = Interner(_JOINED)
+            self.forget()
+
+    def _changed(self, update: ChopsUpdate) -> Iterator[_Piece]:
+        for y, x1, x2 in update.spans:
+            signs, inks = self._rows[y] if y < len(self._rows) else ("", "")
+            for x, fresh in self._stretches(update, y, x1, x2):
+                end = x + len(fresh[0])
+                known = signs[x:end], inks[x:end]
+                if known != fresh:
+                    signs = signs[:x] + fresh[0] + signs[end:]
+                    inks = inks[:x] + fresh[1] + inks[end:]
+                    yield from _pieces(y, x, known, fresh)
+            if y < len(self._rows):
+                self._rows[y] = signs, inks
+
+    def _stretches(
+        self, update: ChopsUpdate, y: int, x1: int, x2: int
+    ) -> Iterator[tuple[int, CellRow]]:
+        """Yield the stretches of a row to write: the column of each, and its cells."""
+        stop = 0
+        placed = list[tuple[int, Strip]]()
+        for end, (x, strip) in zip(
+            update.chop_ends[y], update.chops[y].items(), strict=False
+        ):
+            if strip is None or x > x2 or end <= x1:
+                continue
+            if x != stop and placed:
+                yield from self._side_by_side(placed, stop)
+                placed = []
+            stop = min(end, x2)
+            placed.append(
+                (x, strip if strip.cell_length <= stop - x else strip.crop(0, stop - x))
+            )
+        if placed:
+            yield from self._side_by_side(placed, stop)
+
+    def _side_by_side(
+        self, placed: Sequence[tuple[int, Strip]], stop: int
+    ) -> Iterator[tuple[int, CellRow]]:
+        """Yield strips as one stretch, or each by itself where they do not fill their places."""
+        begin = placed[0][0]
+        whole = self.row([strip for _, strip in placed])
+        if len(whole[0]) == stop - begin:
+            yield begin, whole
+        else:
+            yield from ((x, self.row([strip])) for x, strip in placed)
+
+    def row(self, strips: Iterable[Strip]) -> CellRow:
+        """Return the cells of strips side by side."""
+        signs = list[str]()
+        inks = list[str]()
+        known = self._inks
+        for strip in strips:
+            for text, style, _ in strip:
+                ink = known.get(style) or self._ink(style)
+                letters = text
+                if not text.isascii():
+                    found = _split(text)
+                    whole = isinstance(found, str)
+                    letters = text if whole else "".join(map(self._letter, found))
+                if letters:
+                    signs.append(letters)
+                    inks.append(ink * len(letters))
+        return "".join(signs), "".join(inks)
+
+    def _letter(self, text: str) -> str:
+        if len(text) == 1 and text < _JOINED:
+            return text
+        return self._joined.letter(text)
+
+    def _ink(self, style: Style | None) -> str:
+        self._inks[style] = letter = self._colours.letter(_numbers(style, self._system))
+        return letter
+
+    def _write(self, pieces: Iterable[_Piece]) -> str:
+        """Return the sequences for pieces, those of one colour together, wherever they are."""
+        written: list[str] = []
+        ink = ""
+        at = (-1, 0)
+        for letter, y, x, signs in sorted(pieces):
+            if letter != ink:
+                known = self._colours.text(ink) if ink else None
+                written.append(_change(known, self._colours.text(letter)))
+                ink = letter
+            if at[0] != y or at[1] > x:
+                written.append(f"\x1b[{y + 1};{x + 1}H")
+            elif at[1] < x:
+                written.append(f"\x1b[{x - at[1]}C")
+            if signs.isascii():
+                written.append(signs)
+                at = (y, x + len(signs))
+            else:
+                # terminals disagree about widths, so the cursor's place is unknown now
+                written.append(self._joined_text(signs))
+                at = (-1, 0)
+        if not written:
+            return ""
+        return "".join([*written, "\x1b[0m"])
+
+    def _joined_text(self, signs: str) -> str:
+        """Return the text of cells that may hold several characters, or half of one."""
+        if _SURE.fullmatch(signs):
+            return signs
+        return "".join(
+            "" if sign == _HALF else self._joined.text(sign) for sign in signs
+        )
+
+
+class Written(CompositorUpdate):
+    """An update whose output is known already."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def render_segments(self, console: Console) -> str:
+        """Write that."""
+        return self._text
+
+
+@lru_cache(maxsize=4096)
+def _split(text: str) -> str | tuple[str, ...]:
+    """Return the content of each cell of a text, a letter each if that is all there is."""
+    if _SURE.fullmatch(text):
+        return text
+    found = list[str]()
+    for sign in text:
+        wide = get_character_cell_size(sign)
+        if wide:
+            found += (sign, _HALF)[:wide]
+        elif found:
+            found[-2 if found[-1] == _HALF else -1] += sign
+    return tuple(found)
+
+
+def _pieces(y: int, x: int, known: CellRow, fresh: CellRow) -> Iterator[_Piece]:
+    """Yield the stretches of cells of one colour that have changed."""
+    signs, inks = fresh
+    if len(known[0]) < len(signs) or _uncertain(known[0]) or _uncertain(signs):
+        changed = _CHANGED * len(signs)
+    else:
+        changed = bytes(map(ne, known[0], signs))
+        if known[1] != inks:
+            changed = bytes(map(or_, changed, map(ne, known[1], inks)))
+    for run in _OF_ONE_COLOUR.finditer(inks):
+        for stretch in _STRETCH.finditer(changed, *run.span()):
+            begin, end = stretch.span()
+            yield run[1], y, x + begin, signs[begin:end]
+
+
+def _uncertain(signs: str) -> bool:
+    """Return whether terminals differ in how wide a character is: all that stands behind it in its
+    row is then moved.
+    """
+    return not (signs.isascii() or _SURE.fullmatch(signs)) and max(signs) >= _PLANES
+
+
+class _Ink(NamedTuple):
+    """The numbers that set a style, by what they set; colours are empty where they are the usual
+    ones.
+    """
+
+    attributes: frozenset[str]
+    text: str
+    ground: str
+
+
+@lru_cache(maxsize=4096)
+def _parts(numbers: str) -> _Ink:
+    """Return the numbers of a style by what they set."""
+    found: dict[str, str] = {}
+    attributes: list[str] = []
+    for number in _NUMBER.finditer(numbers):
+        if number.lastgroup == "attribute":
+            attributes.append(number[0])
+        else:
+            found[number.lastgroup or ""] = number[0]
+    return _Ink(frozenset(attributes), found.get("text", ""), found.get("ground", ""))
+
+
+@lru_cache(maxsize=4096)
+def _change(known: str | None, numbers: str) -> str:
+    """Return the sequence that sets a style: only its differences from the one before, if that is
+    known and none of its attributes has to be reset.
+    """
+    after = _parts(numbers)
+    if known is not None:
+        before = _parts(known)
+        gone = before.attributes - after.attributes
+        if (
+            not gone
+            and (after.text or not before.text)
+            and (after.ground or not before.ground)
+        ):
+            added = sorted(after.attributes - before.attributes)
+            colours = [
+                new
+                for new, old in zip(after[1:], before[1:], strict=True)
+                if new != old
+            ]
+            return f"\x1b[{';'.join((*added, *colours))}m"
+    return f"\x1b[0;{numbers}m" if numbers else "\x1b[0m"
+
+
+@lru_cache(maxsize=4096)
+def _numbers(style: Style | None, system: ColorSystem) -> str:
+    """Return the numbers that set a style's colours."""
+    if style is None:
+        return ""
+    before, _, _ = Strip.render_style(style, "\x00", system).partition("\x00")
+    return before[2:-1]
 
 
 class AsciiOnly(LineFilter):

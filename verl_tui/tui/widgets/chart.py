@@ -13,25 +13,24 @@ from verl_tui.rendering.charts.downsample import neighbour
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.charts.values import cursor_values
 from verl_tui.rendering.text.hues import FAMILIES, HUES, with_faint
-from verl_tui.tui.keys.actions import act
+from verl_tui.tui.keys import actions, columns
 from verl_tui.tui.widgets.role_styled import RoleStyled
 
 if TYPE_CHECKING:
     from textual import events
-    from textual.binding import BindingType
     from textual.strip import Strip
 
     from verl_tui.rendering.charts.symbols import Text
     from verl_tui.tui.widgets.role_styled import Looks
 
-READING = (
-    act("left", "read(-1)", "chart.read_left", "Move the cursor left"),
-    act("right", "read(1)", "chart.read_right", "Move the cursor right"),
-    act("ctrl+left", "read(-10)", "chart.far_left", "Move the cursor far left"),
-    act("ctrl+right", "read(10)", "chart.far_right", "Move the cursor far right"),
-    act("home", "read_end(-1)", "chart.read_first", "Cursor to the first point"),
-    act("end", "read_end(1)", "chart.read_last", "Cursor to the last point"),
-)
+READING = actions("""
+    left        read(-1)      chart.read_left   Move the cursor left
+    right       read(1)       chart.read_right  Move the cursor right
+    ctrl+left   read(-10)     chart.far_left    Move the cursor far left
+    ctrl+right  read(10)      chart.far_right   Move the cursor far right
+    home        read_end(-1)  chart.read_first  Cursor to the first point
+    end         read_end(1)   chart.read_last   Cursor to the last point
+""")
 """Keys that move the cursor."""
 
 
@@ -44,6 +43,34 @@ class MoveCursor(Message):
     step: int | None
 
 
+_LOOKS = columns("""
+    title         bold $foreground
+    focused       bold reverse $foreground
+    trend         $text-muted
+    key           $text-disabled
+    rule          $panel-lighten-2
+    cursor        bold $foreground
+    line          $text-primary
+    line-2        $text-secondary
+    line-3        $text-success
+    line-4        $text-accent
+    right         $text-success
+    raw           $primary 60%
+    envelope      $primary 60% on $primary 15%
+    quartiles     $primary 80% on $primary 30%
+    band          $success
+    healthy       on $foreground 8%
+    target        $text-accent
+    warning       bold $text-warning
+    info          bold $text-primary
+    critical-raw  $text-error 70%
+    warning-raw   $text-warning 70%
+    info-raw      $text-primary 70%
+    restart       $text-secondary
+    checkpoint    $text-muted
+""")
+
+
 class Chart(RoleStyled, can_focus=True):
     """Draws `ChartData` at any size: a full plot, a sparkline below its title, or a single row.
 
@@ -51,36 +78,15 @@ class Chart(RoleStyled, can_focus=True):
     """
 
     LOOKS: ClassVar[Looks] = {
-        "title": "bold $foreground",
-        "focused": "bold reverse $foreground",
-        "trend": "$text-muted",
-        "key": "$text-disabled",
-        "rule": "$panel-lighten-2",
-        "cursor": "bold $foreground",
-        "line": "$text-primary",
-        "line-2": "$text-secondary",
-        "line-3": "$text-success",
-        "line-4": "$text-accent",
-        "right": "$text-success",
-        "raw": "$primary 60%",
-        "envelope": "$primary 60% on $primary 15%",
-        "quartiles": "$primary 80% on $primary 30%",
-        "band": "$success",
-        "healthy": "on $foreground 8%",
-        "target": "$text-accent",
-        "warning": "bold $text-warning",
-        "info": "bold $text-primary",
-        "critical-raw": "$text-error 70%",
-        "warning-raw": "$text-warning 70%",
-        "info-raw": "$text-primary 70%",
-        "restart": "$text-secondary",
-        "checkpoint": "$text-muted",
+        **dict(_LOOKS),
         **with_faint(HUES | FAMILIES),
     }
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *READING,
-        act("escape", "leave", words="Remove the cursor"),
-    ]
+    BINDINGS = actions(
+        READING,
+        """
+        escape  leave  -  Remove the cursor
+        """,
+    )
     DEFAULT_CSS = """
     Chart { height: 1fr; width: 1fr; }
     """

@@ -7,13 +7,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
-from textual.message_pump import MessagePump
-
 from verl_tui.rendering.charts.downsample import WEIGHTS
 from verl_tui.rendering.charts.x_axes import holding, on_axis, panned, zoomed
 from verl_tui.rendering.session.snapshot import HINT_KEYS
-from verl_tui.tui.keys.actions import LEARN, TAKE, act
+from verl_tui.tui.keys import actions
 from verl_tui.tui.messages import toast
+from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.widgets.chart import MoveCursor
 
 if TYPE_CHECKING:
@@ -23,45 +22,40 @@ if TYPE_CHECKING:
     from verl_tui.rendering.charts.x_axes import ZoomSpan
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
+    from verl_tui.tui.panels.charts import ChartsPanel
     from verl_tui.tui.widgets.chart import Chart
 
 SMOOTHINGS = (0.0, None, *WEIGHTS)
 """Weights of the past that are offered, as in TensorBoard's slider; None is chosen by the noise."""
 _LEAST_POINTS = 8
 """Nobody zooms in on fewer."""
-KEYS = tuple(
-    act(keys, f"look('{name}')", f"look.{name}", words, LEARN)
-    for keys, name, words in (
-        ("x", "axis", "X axis: step, time, relative"),
-        ("y", "log", "Log scale"),
-        ("Y", "outliers", "Y axis with or without outliers"),
-        ("s", "smoother", "Smoother"),
-        ("S", "rougher", "Less smooth, then raw values"),
-        ("+,=", "in", "Zoom in on the cursor, or the end"),
-        ("-,_", "out", "Zoom out"),
-        ("H,shift+left", "earlier", "Earlier steps, once zoomed in"),
-        ("L,shift+right", "later", "Later steps, once zoomed in"),
-    )
-)
-TABLE = act(
-    "W", "write_table", "table", "Write the points in sight to a CSV file", TAKE
-)
+KEYS = actions("""
+    x              look('axis')      look.axis      X axis: step, time, relative       LEARN
+    y              look('log')       look.log       Log scale                          LEARN
+    Y              look('outliers')  look.outliers  Y axis with or without outliers    LEARN
+    s              look('smoother')  look.smoother  Smoother                           LEARN
+    S              look('rougher')   look.rougher   Less smooth, then raw values       LEARN
+    +,=            look('in')        look.in        Zoom in on the cursor, or the end  LEARN
+    -,_            look('out')       look.out       Zoom out                           LEARN
+    H,shift+left   look('earlier')   look.earlier   Earlier steps, once zoomed in      LEARN
+    L,shift+right  look('later')     look.later     Later steps, once zoomed in        LEARN
+""")
+TABLE = actions("W  write_table  table  Write the points in sight to a CSV file  TAKE")
 
 
-class ChartActions(MessagePump):
+class ChartActions(BufferedScreen[None]):
     """A screen with charts that these keys change."""
 
     view: View | None
     """What is shown, None before anything is."""
 
-    @property
-    @abstractmethod
-    def look(self) -> ChartLook:
-        """How the charts are drawn."""
+    charts: ChartsPanel
+    """Those of the dashboard: all others are drawn in the same way."""
 
-    @abstractmethod
     def take_look(self, look: ChartLook) -> None:
-        """Draw the charts in this way."""
+        """Draw the charts in this way, here and on the dashboard."""
+        self.charts.take_look(look)
+        self.redraw()
 
     @abstractmethod
     def reader(self) -> Chart | None:
@@ -83,16 +77,16 @@ class ChartActions(MessagePump):
         """Change how charts are drawn; say why where nothing of that can be seen."""
         if self.view is not None:
             run, cursor = self.view.run, self.view.cursor
-            reason = why_unchanged(self.look, what, run, self.view.keys)
+            reason = why_unchanged(self.charts.look, what, run, self.view.keys)
             if reason:
                 toast(self.app, reason)
-            self.take_look(look_after(self.look, what, run, cursor))
+            self.take_look(look_after(self.charts.look, what, run, cursor))
 
     def on_chart_cursor_moved(self, event: Chart.CursorMoved) -> None:
         """Read everything at the same step."""
         step = event.step
         if step is not None and self.view is not None:
-            step = step_at(self.view.run, event.chart.data.key, self.look, step)
+            step = step_at(self.view.run, event.chart.data.key, self.charts.look, step)
             if step is None:
                 return  # the times of its steps are unknown
         self.post_message(MoveCursor(step))

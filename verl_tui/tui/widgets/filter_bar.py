@@ -2,24 +2,150 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from itertools import accumulate
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+from rich.cells import cell_len
 from textual.containers import Horizontal
 from textual.widgets import Input
 
 from verl_tui.rendering.filter_words import filter_state
 from verl_tui.rendering.text.wrap import fit
+from verl_tui.tui.keys import columns, key_name
 from verl_tui.tui.terminal.net import ContainedWidget
-from verl_tui.tui.widgets.footer import Keys
-from verl_tui.tui.widgets.line import Line
+from verl_tui.tui.widgets.role_styled import RoleStyled
+from verl_tui.tui.widgets.rows import Line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
+    from textual import events
     from textual.app import ComposeResult
+    from textual.screen import Screen
+    from textual.strip import Strip
     from textual.widget import Widget
 
     from verl_tui.rendering.filter_words import Matches
+    from verl_tui.tui.widgets.role_styled import Looks
+
+
+FOOTER = "FOOTER"
+"""Attribute of a panel, a screen or the app: keys that the last row names, as pairs of the names
+that one or more keys have in the configuration, and what they do in a word or two. Those of the
+panel with the focus come first, or else those of the screen, then those of the app.
+"""
+
+_LAST = """
+    quit   Quit
+    help   Help
+    pause  Pause
+"""
+"""Keys of the app that come last."""
+_NEEDED = "help"
+"""Name of the key that there always has to be room for, since it lists all others."""
+
+
+class _Key(NamedTuple):
+    """Keys, and what they do."""
+
+    id: str
+    pressed: str
+    display: str
+    does: str
+    enabled: bool
+
+    @property
+    def width(self) -> int:
+        """Cells of both, and of a blank behind each."""
+        return cell_len(self.display) + cell_len(self.does) + 2
+
+
+class Keys(RoleStyled, can_focus=False):
+    """A row of keys that leaves one out rather than cutting its name short; the help has all.
+
+    Textual's own footer has a widget for each key, and lays out the whole screen whenever one
+    changes: with each move of the focus to another panel.
+    """
+
+    ALLOW_SELECT = False
+    LOOKS: ClassVar[Looks] = {
+        "key": "bold $footer-key-foreground on $footer-key-background",
+        "does": "$footer-description-foreground on $footer-description-background",
+        "off": "$text-disabled",
+    }
+    DEFAULT_CSS = """
+    Keys {
+        dock: bottom;
+        height: 1;
+        background: $footer-background;
+    }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._keys: list[_Key] = []
+
+    def on_mount(self) -> None:
+        """Watch which keys hold."""
+        self.screen.bindings_updated_signal.subscribe(self, self._changed)
+
+    def _changed(self, screen: Screen[object]) -> None:
+        """Show the keys that hold now; while the terminal has no focus they stay as they are."""
+        if screen.app.app_focus and screen is self.screen:
+            keys = [*_named_keys(screen)]
+            if keys != self._keys:
+                self._keys = keys
+                self.refresh()
+
+    @property
+    def fitting(self) -> list[tuple[int, _Key]]:
+        """The keys there is room for, each with the column it begins at."""
+        keys = list(self._keys)
+        while keys and sum(key.width for key in keys) - 1 > self.size.width:
+            others = (key for key in reversed(keys) if key.id != _NEEDED)
+            keys.remove(next(others, keys[-1]))
+        begins = accumulate((key.width for key in keys), initial=0)
+        return list(zip(begins, keys, strict=False))
+
+    def render_line(self, y: int) -> Strip:
+        """Return the row."""
+        row: list[tuple[str, str]] = []
+        for _, key in self.fitting if y == 0 else ():
+            roles = ("key", "does") if key.enabled else ("off", "off")
+            row += zip((key.display, f" {key.does}"), roles, strict=True)
+            row.append((" ", ""))
+        return self.inked(row).adjust_cell_length(self.size.width, self.rich_style)
+
+    def on_click(self, event: events.Click) -> None:
+        """Press the key under the mouse."""
+        for x, key in self.fitting:
+            if x <= event.x < x + key.width - 1 and key.enabled:
+                self.app.simulate_key(key.pressed)
+
+
+def _named_keys(screen: Screen[object]) -> Iterator[_Key]:
+    """Yield the keys that the focused panel, or else its screen, names, those that the app names,
+    and then those of the screen around the panel: those that hold now.
+    """
+    holding: dict[str | None, tuple[str, bool]] = {}
+    for key, one in screen.active_bindings.items():
+        holding.setdefault(one.binding.id, (key, one.enabled))
+    known: set[str] = set()
+    for ids, does in _declared(screen):
+        keys = [holding[id] for id in ids.split() if id in holding]
+        if keys and known.isdisjoint(ids.split()):
+            known.update(ids.split())
+            display = " ".join(key_name(key) for key, _ in keys)
+            yield _Key(ids, keys[0][0], display, does, all(on for _, on in keys))
+
+
+def _declared(screen: Screen[object]) -> list[list[str]]:
+    around = (screen.focused or screen).ancestors_with_self
+    named = [getattr(one, FOOTER, "") for one in around if one is not screen.app]
+    own = [keys for keys in named if keys]
+    tables = (*own[:1], getattr(screen.app, FOOTER, ""), *own[1:], _LAST)
+    return [row for table in tables for row in columns(table)]
+
 
 _TYPED = 12
 """Cells that are left to the text at least; as many again are for the words at the right."""

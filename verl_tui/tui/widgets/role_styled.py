@@ -14,6 +14,7 @@ from textual.widget import Widget
 from verl_tui.patterns import pattern
 from verl_tui.rendering.text import hues
 from verl_tui.rendering.text.hues import FAMILIES, Hue
+from verl_tui.tui.keys import columns
 from verl_tui.tui.terminal.net import ContainedWidget
 
 if TYPE_CHECKING:
@@ -23,33 +24,36 @@ if TYPE_CHECKING:
 
 _VARIABLE = pattern(r"\$([a-z0-9-]+)")
 """A colour of the theme."""
-_BY_LOOK = {
-    "$foreground": "label text path value name prompt response fields assistant plain",
-    "bold": "strong",
-    "bold $foreground": "shown",
-    "$text-muted": "dim nothing prefix axis progress system",
-    "$text-disabled": "token number",
-    "$text-success": "good ok up better override mark",
-    "$text-warning": "warning differs pin",
-    "bold $text-warning": "warn",
-    "$text-error": "error worse",
-    "bold $text-error": "critical down odd",
-    "$text-primary": "info setting spark truth step",
-    "bold $text-primary": "count answer",
-    "reverse $text-primary": "hit",
-    "$text-secondary": "user tool result",
-    "$text-accent": "accent advice call code",
-    "bold $text-accent": "heading current",
-    "italic $text-muted": "thought tag",
-    "underline $text-warning": "repeated",
-    "bold reverse $text-warning": "here",
-    "$text-success on $foreground 15%": "bar",
-    "$text-primary on $foreground 15%": "gauge",
-    "bold on $primary-muted": "row",
-    "on $block-cursor-blurred-background": "row-blurred",
-}
+
+
+_BY_LOOK = columns("""
+    $foreground                          label text path value name prompt response fields
+    $foreground                          assistant plain
+    bold                                 strong
+    bold $foreground                     shown
+    $text-muted                          dim nothing prefix axis progress system
+    $text-disabled                       token number
+    $text-success                        good ok up better override mark
+    $text-warning                        warning differs pin
+    bold $text-warning                   warn
+    $text-error                          error worse
+    bold $text-error                     critical down odd
+    $text-primary                        info setting spark truth step
+    bold $text-primary                   count answer
+    reverse $text-primary                hit
+    $text-secondary                      user tool result
+    $text-accent                         accent advice call code
+    bold $text-accent                    heading current
+    italic $text-muted                   thought tag
+    underline $text-warning              repeated
+    bold reverse $text-warning           here
+    $text-success on $foreground 15%     bar
+    $text-primary on $foreground 15%     gauge
+    bold on $primary-muted               row
+    on $block-cursor-blurred-background  row-blurred
+""")
 ROLES: Looks = {
-    **{role: look for look, roles in _BY_LOOK.items() for role in roles.split()},
+    **{role: look for look, roles in _BY_LOOK for role in roles.split()},
     **FAMILIES,
     **hues.HUES,
     **hues.PART_HUES,
@@ -57,12 +61,14 @@ ROLES: Looks = {
 """How each role looks on the ground of a widget: a colour, or words as in Textual's markup, such as
 `bold $text-error` or `$primary 60% on $panel`.
 """
-_IN_SIXTEEN = {
-    "bar": "$text-success on ansi_bright_black",
-    "gauge": "$text-primary on ansi_bright_black",
-    "row": "bold reverse",
-    "row-blurred": "bold",
-}
+_IN_SIXTEEN = dict(
+    columns("""
+    bar          $text-success on ansi_bright_black
+    gauge        $text-primary on ansi_bright_black
+    row          bold reverse
+    row-blurred  bold
+""")
+)
 """Those that look otherwise in the terminal's own colours, which have no shades: nobody knows which
 grounds its text can be read on.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from rich.segment import Segment
 from rich.style import Style
@@ -15,18 +15,19 @@ from textual.reactive import var
 from textual.strip import Strip
 
 from verl_tui.means import clamp
-from verl_tui.rendering.text.piece import text_of
-from verl_tui.tui.keys.actions import HelpSection, act
+from verl_tui.rendering.text.piece import cells_of, text_of
+from verl_tui.rendering.text.printable import cut
+from verl_tui.tui.keys import HelpSection, actions
 from verl_tui.tui.terminal.scrolling import ScrollingRows
 from verl_tui.tui.widgets.role_styled import RoleStyled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from textual import events
-    from textual.binding import BindingType
 
     from verl_tui.rendering.text.piece import Pieces
+
 
 _BLOCKS = frozenset("▁▂▃▄▅▆▇█▏▎▍▌▋▊▉")
 """Characters of bars and sparklines."""
@@ -61,14 +62,14 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
     }
     """
     HELP_SECTION = HelpSection("lists, with the focus", rank=1000)
-    BINDINGS: ClassVar[list[BindingType]] = [
-        act("j,down", "move(1)", "list.down", "down"),
-        act("k,up", "move(-1)", "list.up", "up"),
-        act("pagedown", "page(1)", "list.page_down", "page down"),
-        act("pageup", "page(-1)", "list.page_up", "page up"),
-        act("g,home", "end(-1)", "list.first", "first"),
-        act("G,end", "end(1)", "list.last", "last"),
-    ]
+    BINDINGS = actions("""
+        j,down    move(1)   list.down       down
+        k,up      move(-1)  list.up         up
+        pagedown  page(1)   list.page_down  page down
+        pageup    page(-1)  list.page_up    page up
+        g,home    end(-1)   list.first      first
+        G,end     end(1)    list.last       last
+    """)
 
     @dataclass
     class Chosen(Message):
@@ -222,9 +223,9 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
 class Entries(Rows):
     """A list whose entries can be opened."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        act("enter", "open", "entries.open", "Open")
-    ]
+    BINDINGS = actions("""
+        enter  open  entries.open  Open
+    """)
 
     @dataclass
     class Opened(Message):
@@ -244,3 +245,68 @@ class Entries(Rows):
         row = event.y + self.scroll_offset.y
         if event.chain == 2 and self.entry_at(row) is not None:
             self.action_open()
+
+
+class Line(RoleStyled):
+    """One line of pieces at the left and at the right; the left ones are cut first."""
+
+    DEFAULT_CSS = """
+    Line {
+        height: 1;
+        width: 1fr;
+    }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id, markup=False)
+        self._shown: tuple[Pieces, Pieces] = [], []
+
+    def show(
+        self, left: Iterable[tuple[str, str]], right: Iterable[tuple[str, str]] = ()
+    ) -> None:
+        """Show these pieces; repaints only if they are new."""
+        shown = [*left], [*right]
+        if shown != self._shown:
+            self._shown = shown
+            self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """Return the line."""
+        width = self.size.width
+        if y > 0 or width < 1:
+            return Strip.blank(width, self.rich_style)
+        left, right = self._shown
+        left = [*left]
+        if cells_of(right) > width // 2:
+            right = []
+        room = max(0, width - cells_of(right) - (1 if right else 0))
+        while cells_of(left) > room and len(left) > 1:
+            # Half a word at the end is misleading: the last pieces matter least.
+            left.pop()
+        left = cut(left, room, "…")
+        gap = " " * max(0, width - cells_of(left) - cells_of(right))
+        strip = self.inked([*left, (gap, ""), *right]).adjust_cell_length(width)
+        return strip.apply_style(self.rich_style)
+
+
+class FewRows(Rows, can_focus=False):
+    """Rows in the colour of the widget; out of sight while there are none."""
+
+    DEFAULT_CSS = """
+    FewRows { height: 1; width: 1fr; padding: 0 1; display: none; overflow: hidden hidden; }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id, focus=False)
+
+    @property
+    def room(self) -> int:
+        """Cells of a row."""
+        return max(1, self.screen.size.width - 2)
+
+    def show(self, rows: Sequence[Pieces]) -> None:
+        """Show these rows."""
+        if len(rows) != len(self.rows):
+            self.styles.height = max(1, len(rows))
+            self.display = bool(rows)
+        self.set(rows)

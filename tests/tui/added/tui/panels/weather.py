@@ -1,6 +1,6 @@
 """The weather at the machine, which is seen beside the others on the widest of screens only."""
 
-from verl_tui.tui.keys.actions import HelpSection, act
+from verl_tui.tui.keys import HelpSection, actions
 from verl_tui.tui.panels.panel import PanelSpec, TextPanel
 
 
@@ -9,9 +9,9 @@ class WeatherPanel(TextPanel):
 
     TITLE = "weather"
     PANEL = PanelSpec("weather", "f10", "Weather", share=0.1, least=170)
-    FOOTER = (("weather.unit", "Unit"),)
+    FOOTER = "weather.unit  Unit"
     HELP_SECTION = HelpSection("weather, with the focus")
-    BINDINGS = (act("u", "unit", "weather.unit", "Celsius or Fahrenheit"),)
+    BINDINGS = actions("u  unit  weather.unit  Celsius or Fahrenheit")
 
     def write(self, view, width, height):
         self._rows.set([[("hot and windy", "")]])

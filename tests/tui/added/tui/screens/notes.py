@@ -1,6 +1,6 @@
 """The notes about the shown run, over the dashboard."""
 
-from verl_tui.tui.keys.actions import HelpSection, act
+from verl_tui.tui.keys import HelpSection, actions
 from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
 
@@ -10,11 +10,11 @@ class NotesScreen(RowsScreen[None]):
 
     TITLE_WORDS = "notes"
     HELP_SECTION = HelpSection("notes", notes=("a note is a line of text",))
-    FOOTER = (("notes.close", "closes"),)
-    BINDINGS = (
-        act("escape,q,B", "dismiss", "notes.close", "Close"),
-        act("w", "write", "notes.write", "Write a note"),
-    )
+    FOOTER = "notes.close  closes"
+    BINDINGS = actions("""
+        escape,q,B  dismiss  notes.close  Close
+        w           write    notes.write  Write a note
+    """)
 
     def page(self, view, width):
         return RowsPage([[("learning rate halved", "")]])
