@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 _QUIET = 600.0
 """Seconds without news after which a run is only looked at, not followed: heuristic."""
-_UNUSED = 60.0
-"""Seconds after which series of quiet runs are forgotten if nobody looks at them."""
 _NEARLY = 0.99
 """Share reported as read while some files have not been read at all."""
 
@@ -74,8 +72,6 @@ class Monitor:
         self._judges: dict[str, Judge] = {}
         self._newest: dict[str, float] = {}
         """Time of each run's newest batch, apart from those with what lay there at the start."""
-        self._forgot = -math.inf
-        """Time at which unused series were forgotten last."""
         self._broken: dict[tuple[str, str], str] = {}
         """By run and path, why a source's records cannot be taken in."""
         self._behind: dict[str, Run] = {}
@@ -138,7 +134,6 @@ class Monitor:
         with debug_log.timed("judged", runs=len(self._judges)):
             for name in self._judges:
                 changed = self._judge_run(name, now) or changed
-        self._forget_unused(now)
         return changed
 
     def judge_once(self, now: float) -> None:
@@ -216,15 +211,6 @@ class Monitor:
         if self._is_quiet(self.runs[name], now):
             judge.rest()
         return changed
-
-    def _forget_unused(self, now: float) -> None:
-        """Forget what was made of quiet runs for screens that show them no more."""
-        if abs(now - self._forgot) < _UNUSED:
-            return
-        self._forgot = now
-        for run in self.runs.values():
-            if self._is_quiet(run, now):
-                run.forget_unused()
 
     def _is_quiet(self, run: Run, now: float) -> bool:
         """Return whether a run has brought nothing for long."""

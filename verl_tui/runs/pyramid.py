@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from array import array
 
-    import numpy as np
-    from numpy.typing import NDArray
-
 
 _LARGE = 2**61
 
@@ -19,33 +16,21 @@ class Pyramid:
     """Minimum and maximum over the two columns of a series, which it refers to and never copies.
 
     Steps must ascend; gaps and repetitions are fine. A value that is not finite never counts as
-    minimum or maximum, it only makes its bucket odd. The owner of the columns reports each change
-    here: `catch_up` after appending or replacing the last value, `rebuild` after anything else.
+    minimum or maximum, it only makes its bucket odd. The owner of the columns counts up `revision`
+    when a point before the last one has changed: cached answers are void then.
     """
 
-    __slots__ = ("revision", "seen", "steps", "values")
+    __slots__ = ("revision", "steps", "values")
 
     def __init__(self, steps: array[int], values: array[float]) -> None:
         self.steps = steps
         self.values = values
-        self.seen = 0
-        """How many points have been taken in."""
         self.revision = 0
-        """Grows when a point before the last one may have changed: cached answers are void then."""
-        self.catch_up()
 
-    def catch_up(self) -> None:
-        """Take in the values appended to the columns since the last call; columns that got shorter
-        are read anew.
-        """
-        count = min(len(self.steps), len(self.values))
-        self.revision += count < self.seen
-        self.seen = count
-
-    def rebuild(self) -> None:
-        """Read the columns anew, after values were inserted, removed or replaced in bulk."""
-        self.revision += 1
-        self.seen = min(len(self.steps), len(self.values))
+    @property
+    def seen(self) -> int:
+        """How many points there are; the columns may be of unequal length while one is filled."""
+        return min(len(self.steps), len(self.values))
 
     def query(
         self, first_step: int, steps_per_bucket: int, buckets: int
@@ -67,9 +52,10 @@ class Pyramid:
         lows: list[float | None] = [None] * buckets
         highs: list[float | None] = [None] * buckets
         odds = [False] * buckets
-        begin = bisect_left(self.steps, first_step, 0, self.seen)
+        seen = self.seen
+        begin = bisect_left(self.steps, first_step, 0, seen)
         end = bisect_left(
-            self.steps, first_step + buckets * steps_per_bucket, begin, self.seen
+            self.steps, first_step + buckets * steps_per_bucket, begin, seen
         )
         if begin == end:
             return lows, highs, odds
@@ -81,11 +67,10 @@ class Pyramid:
         starts = np.flatnonzero(np.diff(bucket, prepend=-1))
         values = np.array(self.values[begin:end])
         is_odd = ~np.isfinite(values)
-        least = _reduced(np.minimum, np.where(is_odd, np.inf, values), starts)
-        most = _reduced(np.maximum, np.where(is_odd, -np.inf, values), starts)
-        any_odd = _reduced(np.logical_or, is_odd, starts)
-        occupied = bucket[starts].tolist()
-        for i, low, high, odd in zip(occupied, least, most, any_odd, strict=True):
+        least: Any = np.minimum.reduceat(np.where(is_odd, np.inf, values), starts)
+        most: Any = np.maximum.reduceat(np.where(is_odd, -np.inf, values), starts)
+        found = (bucket[starts], least, most, np.logical_or.reduceat(is_odd, starts))
+        for i, low, high, odd in zip(*(one.tolist() for one in found), strict=True):
             odds[i] = odd
             if low <= high:
                 lows[i], highs[i] = low, high
@@ -104,8 +89,3 @@ class Pyramid:
         if not len(finite):
             return None
         return float(finite.min()), float(finite.max())
-
-
-def _reduced(how: np.ufunc, values: NDArray[Any], starts: NDArray[Any]) -> list[Any]:
-    found: list[Any] = how.reduceat(values, starts).tolist()
-    return found

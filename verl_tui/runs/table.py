@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from itertools import chain, compress
-from math import inf
+from itertools import chain
+from math import inf, isfinite
+from operator import lt
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -73,8 +74,8 @@ class Table:
         self.ascending = True
         """True while every step is greater than the one before."""
         self.odd: set[str] = set()
-        """Keys that have had a value that is not finite: most never have, and need not be searched
-        for one.
+        """Keys that may have had a value that is not finite, as their sum was not: most never
+        have, and need not be searched for one.
         """
 
     def __len__(self) -> int:
@@ -89,22 +90,17 @@ class Table:
                 decides within it.
             times: Wall-clock time of each row.
         """
-        import numpy as np  # not before the first frame is drawn
-
-        before = self.steps[-1] if self.steps else None
-        for step in rows.steps:
-            if before is not None and step <= before:
-                self.ascending = False
-                break
-            before = step
+        steps = [*self.steps[-1:], *rows.steps]
+        self.ascending = self.ascending and all(map(lt, steps, steps[1:]))
         self.steps.extend(rows.steps)
         self.orders.extend(map(precedence.__add__, rows.orders))
         self.times.extend(times)
-        for column, values in zip(self.columns, rows.columns, strict=True):
+        for key, column, values in zip(
+            self.keys, self.columns, rows.columns, strict=True
+        ):
             column.extend(values)
-        if self.columns:
-            finite = np.isfinite(np.array(rows.columns, np.float64))
-            self.odd.update(compress(self.keys, ~np.all(finite, axis=1)))
+            if not isfinite(sum(values)):
+                self.odd.add(key)
 
     @property
     def span(self) -> tuple[int, int]:

@@ -105,10 +105,10 @@ class Smoothed:
             del self.values[:]
             self._before = (0.0, 0.0)
             self._revision = source.revision
-            self._pyramid.rebuild()
+            self._pyramid.revision += 1
+        self._pyramid.steps = source.steps
         del self.values[-1:]
         self._extend(source.values[len(self.values) : source.seen])
-        self._pyramid.catch_up()
         return self._pyramid
 
     def _extend(self, fresh: array[float]) -> None:

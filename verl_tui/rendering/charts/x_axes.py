@@ -214,7 +214,6 @@ def _extend(
     found.values.extend(values[kept].tolist())
     found.origins.extend(steps[:stop][kept].tolist())
     found.taken += stop
-    found.pyramid.catch_up()
 
 
 # -- the steps in sight ----------------------------------------------------------------------------

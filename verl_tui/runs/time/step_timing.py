@@ -122,8 +122,7 @@ def _excluded(run: Run) -> Sequence[str]:
     occasional: dict[str, NDArray[np.float64]] = {}
     with np.errstate(over="ignore", invalid="ignore"):
         for name, key in parts.items():
-            # There may be a hundred timers: those within the step need no series.
-            seconds = valid_durations(run.since(key, since))
+            seconds = valid_durations(run.series(key).since(since))
             taken = np.array([seconds.get(at, np.nan) for at in own])
             share = np.isfinite(taken).mean() if len(own) else 0.0
             if name in _OCCASIONAL_PARTS or share < _OCCASIONAL:
