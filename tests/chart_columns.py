@@ -24,5 +24,4 @@ class Column:
 
     @property
     def pyramid(self) -> Pyramid:
-        self._pyramid.catch_up()
         return self._pyramid

@@ -35,7 +35,7 @@ def slow(rows):
         points[step] = (order, total, since if math.isnan(time) else time, len(total))
     steps = sorted(points)
     columns = zip(*(points[step] for step in steps), strict=True)
-    orders, values, times, counts = columns if steps else ((), (), (), ())
+    _orders, values, times, counts = columns if steps else ((), (), (), ())
     means = [sum(total) / len(total) for total in values]
     return steps, means, list(times), list(counts)
 
@@ -78,8 +78,9 @@ def test_a_merged_series_is_what_rows_put_one_by_one_make(batches, means, count)
     series, order, all_rows, before = Series("x"), 0, [], [[]] * 4
     for batch in batches:
         for number, segment, some in batch:
-            number %= count
-            all_rows += write(tables[number][0], number % 2, segment, some, order)
+            all_rows += write(
+                tables[number % count][0], number % 2, segment, some, order
+            )
             order += len(some)
         revision = series.revision
         series.catch_up(tables)

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.clock import Clock
-from verl_tui.runs.time.step_timing import excluded_timers, valid_durations
+from verl_tui.runs.time.step_timing import seconds_beside
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from verl_tui.runs.run import Run
     from verl_tui.runs.source_state import SourceState
@@ -34,50 +34,42 @@ _LAST_CHANGE = " and the file's last change"
 @cached_by_revision
 def clocks(run: Run) -> Sequence[Clock]:
     """Return the clocks of a run; those with fewer than two steps are left out."""
+    sources = run.sources.values()
     watched, told = run.watched, None
     if watched:
         past, told = _past(run, watched.steps[0], watched.times[0])
-        watched = _joined(past, watched)
-    bars = [_bar_clock(one) for one in run.sources.values() if one is not told]
+        if past:
+            watched = Clock(
+                f"{watched.origin}, before that the {past.origin}",
+                past.steps + watched.steps[1:],
+                past.times + watched.times[1:],
+            )
+    ended = [
+        (one, one.step, one.status.modified)
+        for one in sources
+        if one.step is not None and one.status.modified is not None
+    ]
+    # if the bar went on to the end of the file
+    bars = (
+        source.bar.counted_back(step, end, _BAR + _LAST_CHANGE)
+        for source, step, end in ended
+        if source is not told
+    )
     known = [one for one in (run.stated, watched, *bars) if len(one) > 1]
-    return known or [one for one in _by_last_change(run) if len(one) > 1]
+    if known or not ended or run.step is None:
+        return known
+    end, origin = max(end for *_, end in ended), TIMERS + _LAST_CHANGE
+    timers = by_timers(run, run.step).counted_back(run.step, end, origin)
+    return [timers] if len(timers) > 1 else []
 
 
-def _bar_clock(source: SourceState) -> Clock:
-    """Return the clock of a source's progress bar, if the bar went on to the end of the file."""
-    end = source.status.modified
-    if end is None or source.step is None:
-        return Clock()
-    return source.bar.counted_back(source.step, end, _BAR + _LAST_CHANGE)
-
-
-def _by_last_change(run: Run) -> Iterator[Clock]:
-    """Yield the clock of the step timers, for a run without other evidence."""
-    sources = [one.status for one in run.sources.values() if one.step is not None]
-    changes = [one.modified for one in sources if one.modified is not None]
-    if changes and run.step is not None:
-        timers = by_timers(run, run.step)
-        yield timers.counted_back(run.step, max(changes), TIMERS + _LAST_CHANGE)
-
-
-def _past(run: Run, step: int, time: float) -> tuple[Clock, object]:
+def _past(run: Run, step: int, time: float) -> tuple[Clock, SourceState | None]:
     """Return the clock up to a moment, and the source whose progress bar it is of."""
     for source in run.sources.values():
         clock = source.bar.counted_back(step, time, _BAR)
         if len(clock) > 1:
             return clock, source
     return by_timers(run, step).counted_back(step, time, TIMERS), None
-
-
-def _joined(past: Clock, watched: Clock) -> Clock:
-    """Return the clock of the watched steps, with those before in front of it."""
-    if not past:
-        return watched
-    return Clock(
-        f"{watched.origin}, before that the {past.origin}",
-        past.steps + watched.steps[1:],
-        past.times + watched.times[1:],
-    )
 
 
 def by_timers(run: Run, step: int) -> Clock:
@@ -99,10 +91,7 @@ def by_timers(run: Run, step: int) -> Clock:
     first = max(0, timer.steps[0] - 1)
     with np.errstate(over="ignore"):
         seconds = np.where(valid, values, np.median(values[valid]))
-        seconds *= np.diff(steps, prepend=first)
-        for series in excluded_timers(run):
-            extras = valid_durations(series.since(first))
-            seconds += [extras.get(at, 0.0) for at in timer.steps[:count]]
+        seconds = seconds * np.diff(steps, prepend=first) + seconds_beside(run, steps)
         seconds[steps == first] = 0.0
         elapsed = np.cumsum(seconds)
     if not np.isfinite(elapsed[-1]):
@@ -135,28 +124,18 @@ def stops(runs: Sequence[Run], alignment: Alignment) -> list[Stop]:
     """Return how far each run counts; runs without a step, or without times if these are needed, do
     not count.
     """
-    steps = [run.step for run in runs]
-    if alignment is Alignment.STEP:
-        steps = _to_common_step(steps)
-    elif alignment is Alignment.TIME:
-        steps = _to_common_time(runs)
+    ends = [Stop(run.step, _elapsed(run, run.step)) for run in runs]
+    if alignment is Alignment.END:
+        return ends
+    at_step = alignment is Alignment.STEP
+    reached = [one.step if at_step else one.elapsed for one in ends]
+    common = min((one for one in reached if one is not None), default=0)
+    steps = (
+        None if one is None else int(common) if at_step else _step_after(run, common)
+        for run, one in zip(runs, reached, strict=True)
+    )
     return [
         Stop(step, _elapsed(run, step)) for run, step in zip(runs, steps, strict=True)
-    ]
-
-
-def _to_common_step(steps: Sequence[int | None]) -> list[int | None]:
-    common = min((step for step in steps if step is not None), default=None)
-    return [None if step is None else common for step in steps]
-
-
-def _to_common_time(runs: Sequence[Run]) -> list[int | None]:
-    """Return the step of each run after the time of the shortest."""
-    lasted = [_elapsed(run, run.step) for run in runs]
-    common = min((seconds for seconds in lasted if seconds is not None), default=0.0)
-    return [
-        None if seconds is None else _step_after(run, common)
-        for run, seconds in zip(runs, lasted, strict=True)
     ]
 
 
