@@ -165,18 +165,16 @@ class LoggedMetrics:
         key = self._names.get(key, key)
         parts = self._tables.get(key, ())
         plain = all(table.ascending and not table.estimated for table, _ in parts)
-        if len(parts) == 1 or key in self._series or not plain:
+        if len(parts) < 2 or key in self._series or not plain:
             series = self.series(key)
-            steps, values = (series.steps, series.values) if series else ((), ())
-        else:
-            # None of the last `count` steps lies before the last `count` rows of each table.
-            stops = [(table.steps, _stop(table.steps, end)) for table, _ in parts]
-            firsts = [steps[max(0, stop - count)] for steps, stop in stops if stop > 0]
-            if not firsts or count < 1:
-                return ()
-            found, values = merged(parts, min(firsts))
-            steps = found.steps
-        stop = _stop(steps, end)
+            return series.until(end).tail(count) if series is not None else ()
+        # None of the last `count` steps lies before the last `count` rows of each table.
+        stops = [(table.steps, _stop(table.steps, end)) for table, _ in parts]
+        firsts = [steps[max(0, stop - count)] for steps, stop in stops if stop > 0]
+        if not firsts or count < 1:
+            return ()
+        found, values = merged(parts, min(firsts))
+        stop = _stop(found.steps, end)
         return values[max(0, stop - count) : stop]
 
     def measured(self, key: str, count: int) -> Sequence[float]:

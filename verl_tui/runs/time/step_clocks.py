@@ -17,7 +17,7 @@ from verl_tui.runs.clock import Clock
 from verl_tui.runs.time.step_timing import seconds_beside
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from verl_tui.runs.run import Run
     from verl_tui.runs.source_state import SourceState
@@ -34,7 +34,6 @@ _LAST_CHANGE = " and the file's last change"
 @cached_by_revision
 def clocks(run: Run) -> Sequence[Clock]:
     """Return the clocks of a run; those with fewer than two steps are left out."""
-    sources = run.sources.values()
     watched, told = run.watched, None
     if watched:
         past, told = _past(run, watched.steps[0], watched.times[0])
@@ -44,23 +43,26 @@ def clocks(run: Run) -> Sequence[Clock]:
                 past.steps + watched.steps[1:],
                 past.times + watched.times[1:],
             )
-    ended = [
-        (one, one.step, one.status.modified)
-        for one in sources
-        if one.step is not None and one.status.modified is not None
-    ]
-    # if the bar went on to the end of the file
-    bars = (
-        source.bar.counted_back(step, end, _BAR + _LAST_CHANGE)
-        for source, step, end in ended
-        if source is not told
-    )
+    bars = [_bar_clock(one) for one in run.sources.values() if one is not told]
     known = [one for one in (run.stated, watched, *bars) if len(one) > 1]
-    if known or not ended or run.step is None:
-        return known
-    end, origin = max(end for *_, end in ended), TIMERS + _LAST_CHANGE
-    timers = by_timers(run, run.step).counted_back(run.step, end, origin)
-    return [timers] if len(timers) > 1 else []
+    return known or [one for one in _by_last_change(run) if len(one) > 1]
+
+
+def _bar_clock(source: SourceState) -> Clock:
+    """Return the clock of a source's progress bar, if the bar went on to the end of the file."""
+    end = source.status.modified
+    if end is None or source.step is None:
+        return Clock()
+    return source.bar.counted_back(source.step, end, _BAR + _LAST_CHANGE)
+
+
+def _by_last_change(run: Run) -> Iterator[Clock]:
+    """Yield the clock of the step timers, for a run without other evidence."""
+    sources = [one.status for one in run.sources.values() if one.step is not None]
+    changes = [one.modified for one in sources if one.modified is not None]
+    if changes and run.step is not None:
+        timers = by_timers(run, run.step)
+        yield timers.counted_back(run.step, max(changes), TIMERS + _LAST_CHANGE)
 
 
 def _past(run: Run, step: int, time: float) -> tuple[Clock, SourceState | None]:
@@ -124,19 +126,21 @@ def stops(runs: Sequence[Run], alignment: Alignment) -> list[Stop]:
     """Return how far each run counts; runs without a step, or without times if these are needed, do
     not count.
     """
-    ends = [Stop(run.step, _elapsed(run, run.step)) for run in runs]
-    if alignment is Alignment.END:
-        return ends
-    at_step = alignment is Alignment.STEP
-    reached = [one.step if at_step else one.elapsed for one in ends]
-    common = min((one for one in reached if one is not None), default=0)
-    steps = (
-        None if one is None else int(common) if at_step else _step_after(run, common)
-        for run, one in zip(runs, reached, strict=True)
-    )
+    steps = [run.step for run in runs]
+    if alignment is Alignment.STEP:
+        steps = _to_common(steps)
+    elif alignment is Alignment.TIME:
+        lasted = filter(None, (_elapsed(run, run.step) for run in runs))
+        shortest = min(lasted, default=0.0)
+        steps = [_step_after(run, shortest) for run in runs]
     return [
         Stop(step, _elapsed(run, step)) for run, step in zip(runs, steps, strict=True)
     ]
+
+
+def _to_common(steps: Sequence[int | None]) -> list[int | None]:
+    common = min((step for step in steps if step is not None), default=None)
+    return [None if step is None else common for step in steps]
 
 
 def seconds_per_step(run: Run, stop: Stop, most: int) -> float | None:
@@ -168,6 +172,6 @@ def _elapsed(run: Run, step: int | None) -> float | None:
 def _step_after(run: Run, seconds: float) -> int | None:
     """Return the step that a run had reached some seconds after its beginning."""
     clock = _clock(run)
-    if clock is None:
+    if clock is None or run.step is None:
         return None
     return clock.steps[bisect_right(clock.times, clock.times[0] + seconds) - 1]

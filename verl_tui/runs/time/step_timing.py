@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from operator import attrgetter
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.means import finite, mean
 from verl_tui.metrics import describe, modern
-from verl_tui.patterns import NamePattern
+from verl_tui.patterns import NamePattern, pattern
 from verl_tui.runs.cached import cached_by_keys, cached_by_revision
 from verl_tui.runs.settings import batch_size, gpu_count
 from verl_tui.toml_tables import toml_table
@@ -71,23 +70,25 @@ _NO_PART = NamePattern(
 @cached_by_keys
 def _step_timers(run: Run) -> tuple[str | None, Mapping[str, str]]:
     """Return the keys of the step's own time, and of its parts by their names."""
-    names = {key: modern(key) for key in run.keys}
-    own, part, beside = run.indicators.get("step_time"), *_FRAMEWORKS[0][1:]
-    for number, (whole, *more) in enumerate(_FRAMEWORKS):
-        known = (
-            {key: key for key in run.keys} if number else names
-        )  # verl's alone change
-        stated = (
-            key for key, name in known.items() if name in (whole, f"train/{whole}")
-        )
-        if (key := next(stated, None)) is not None:
-            own, part, beside, names = key, *more, known
-            break
+    of_verl = {key: modern(key) for key in run.keys}
+    names = of_verl
+    for whole, part, beside in _FRAMEWORKS:
+        for key, name in names.items():
+            if name in (whole, f"train/{whole}"):
+                return key, _parts(names, part, beside)
+        names = {key: key for key in run.keys}  # only verl has other names
+    return run.indicators.get("step_time"), _parts(of_verl, *_FRAMEWORKS[0][1:])
+
+
+def _parts(
+    names: Mapping[str, str], part: NamePattern, beside: Mapping[str, str]
+) -> Mapping[str, str]:
+    """Return name -> key of the parts of the step."""
     found = {
         match[1]: key for key, name in names.items() if (match := part.fullmatch(name))
     }
     no_parts = {one for name in found for one in beside.get(name, "").split()}
-    return own, {
+    return {
         name: key
         for name, key in found.items()
         if name not in no_parts and not _NO_PART.fullmatch(name)
@@ -219,25 +220,41 @@ def breakdown(run: Run) -> Breakdown | None:
     timed = {name: series for name, series in present.items() if series}
     if not step and not timed:
         return None
-    steps = _window(step or max(timed.values(), key=len), timed.values())
-    taken = {name: _since(series, steps[0]) for name, series in timed.items()}
-    total = sum(map(sum, taken.values())) / len(steps)
-    usual = (
-        mean(_since(step, steps[0])) if step and step.steps[-1] >= steps[0] else total
-    )
-    beside = {name for name, part in keys.items() if part in excluded(run)}
-    whole = usual + sum(sum(taken[name]) for name in beside & {*taken}) / len(steps)
-    parts = []
-    for name, seconds in taken.items():
-        each = sum(seconds) / len(steps)
-        share = min(each / whole, _LARGEST_SHARE) if whole > 0 else 0.0
-        trend = slowdown(timed[name], steps[0])
-        shown = (share, mean(seconds) if seconds else 0.0, len(seconds), trend)
-        parts.append(StepPart(name, keys[name], each, *shown, name not in beside))
-    longest = sorted(filter(attrgetter("times"), parts), key=lambda one: -one.seconds)
-    known = (step.key, slowdown(step, steps[0])) if step else ("", None)
-    return Breakdown(
-        tuple(steps), known[0], usual, whole, tuple(longest), whole - total, known[1]
+    steps = tuple(_window(step or max(timed.values(), key=len), timed.values()))
+    parts = [_part(run, name, series, steps) for name, series in timed.items()]
+    return _summed(step, steps, sorted(parts, key=lambda part: -part.seconds))
+
+
+def _summed(
+    step: Series | None, steps: tuple[int, ...], found: Sequence[StepPart]
+) -> Breakdown:
+    """Return a breakdown of steps into parts, whose shares are still to come."""
+    total = sum(part.seconds for part in found)
+    own = _since(step, steps[0]) if step else ()
+    usual = mean(own) if own else total
+    whole = usual + sum(part.seconds * (not part.inside) for part in found)
+    largest = whole * _LARGEST_SHARE
+    parts = [
+        part._replace(share=min(part.seconds, largest) / whole if whole > 0 else 0.0)
+        for part in found
+        if part.times
+    ]
+    named, trend = (step.key, slowdown(step, steps[0])) if step else ("", None)
+    return Breakdown(steps, named, usual, whole, tuple(parts), whole - total, trend)
+
+
+def _part(run: Run, name: str, series: Series, steps: Sequence[int]) -> StepPart:
+    """Return a part of the step, without its share."""
+    seconds = _since(series, steps[0])
+    return StepPart(
+        name,
+        series.key,
+        sum(seconds) / len(steps),
+        0.0,
+        mean(seconds) if seconds else 0.0,
+        len(seconds),
+        slowdown(series, steps[0]),
+        series.key not in excluded(run),
     )
 
 
@@ -297,6 +314,7 @@ _TOKENS = (
     "train/global_tokens",
     "train/perf/total_num_tokens",
 )
+_MFU = pattern(r"perf/mfu|train/mfu$")
 _WAITING: Mapping[str, tuple[str, str]] = toml_table(__file__, "waiting.toml")
 """Metric -> label and unit, for metrics of waiting and of late samples."""
 _GENERATION = ("gen", "wait_prev_gen", "generation", "wait_for_batch", "train_wait")
@@ -325,29 +343,27 @@ def throughput(run: Run, timing: Breakdown | None) -> Iterator[SpeedFigure]:
     speed = _averaged(run, run.indicators.get("throughput"), timing)
     tokens = next(filter(None, (_averaged(run, key, timing) for key in _TOKENS)), None)
     gpus, size = gpu_count(run.config), batch_size(run.config)
-    step = timing.step if timing is not None and timing.key else 0.0
-    each = timing.key if timing is not None else ""
-    if speed is not None:
-        yield speed
-    whole = "throughput of all GPUs"
-    if tokens is not None and step > 0:
-        origin = f"{tokens.key} / {each}"
-        yield SpeedFigure(whole, tokens.value / step, "tokens/s", origin)
-    elif speed is not None and gpus and speed.unit == "tokens/s/GPU":
-        origin = f"{speed.key} × {gpus} GPUs"
-        yield SpeedFigure(whole, speed.value * gpus, "tokens/s", origin)
-    if tokens is not None:
-        yield tokens._replace(label="tokens per step", unit="tokens")
-    if size and step > 0:
-        origin = f"batch size / {each}"
-        yield SpeedFigure("samples per second", size / step, "samples/s", origin)
-    for key in run.keys:
-        name = modern(key)
-        if name.startswith("perf/mfu") or name == "train/mfu":
-            use = _averaged(run, key, timing)
-            if use is not None:
-                times = 0.01 if use.unit == "percent" else 1.0
-                yield use._replace(value=use.value * times, unit="share")
+    batch = SpeedFigure("", size, "samples", "batch size") if size else None
+    whole = _a_second(tokens, "throughput of all GPUs", timing)
+    if whole is None and speed and speed.unit == "tokens/s/GPU" and gpus:
+        origin, rate = f"{speed.key} × {gpus} GPUs", speed.value * gpus
+        whole = SpeedFigure("throughput of all GPUs", rate, "tokens/s", origin)
+    samples = _a_second(batch, "samples per second", timing)
+    yield from filter(None, (speed, whole, tokens, samples))
+    used = (key for key in run.keys if _MFU.match(modern(key)))
+    for use in filter(None, [_averaged(run, key, timing) for key in used]):
+        times = 0.01 if use.unit == "percent" else 1.0
+        yield use._replace(value=use.value * times, unit="share")
+
+
+def _a_second(
+    of_a_step: SpeedFigure | None, label: str, timing: Breakdown | None
+) -> SpeedFigure | None:
+    """Return what a step has of something, divided by its time; None where either is unknown."""
+    if of_a_step is None or timing is None or not timing.key or timing.step <= 0:
+        return None
+    value, unit = of_a_step.value / timing.step, f"{of_a_step.unit}/s"
+    return SpeedFigure(label, value, unit, f"{of_a_step.key} / {timing.key}")
 
 
 def _averaged(
@@ -366,8 +382,10 @@ def _averaged(
     if point is None:
         return None
     value = mean(recent) if recent and not last else point.value
-    described = describe(series.key)
-    return SpeedFigure(described.label, value, described.unit, series.key)
+    label, unit = describe(series.key).label, describe(series.key).unit
+    if key in _TOKENS:
+        label, unit = "tokens per step", "tokens"
+    return SpeedFigure(label, value, unit, series.key)
 
 
 def waiting(run: Run, timing: Breakdown | None) -> Iterator[SpeedFigure]:
@@ -375,9 +393,10 @@ def waiting(run: Run, timing: Breakdown | None) -> Iterator[SpeedFigure]:
     asynchronous trainer's figures of idle sides, late and dropped samples.
     """
     known = {modern(key): key for key in run.keys}
-    parts = {part.name: part for part in timing.parts} if timing is not None else {}
-    name = next((name for name in _GENERATION if name in parts), None)
-    if name is not None:
+    timed = timing.parts if timing is not None else ()
+    parts = {part.name: part for part in timed if part.name in _GENERATION}
+    if parts:
+        name = min(parts, key=_GENERATION.index)
         waits = _ASYNC & known.keys() or name.startswith(("wait", "train_wait"))
         label = "time waiting for samples" if waits else "time spent generating"
         yield SpeedFigure(label, parts[name].share, "share", parts[name].key)
