@@ -168,14 +168,7 @@ class LoggedMetrics:
         if len(parts) < 2 or key in self._series or not plain:
             series = self.series(key)
             return series.until(end).tail(count) if series is not None else ()
-        # None of the last `count` steps lies before the last `count` rows of each table.
-        stops = [(table.steps, _stop(table.steps, end)) for table, _ in parts]
-        firsts = [steps[max(0, stop - count)] for steps, stop in stops if stop > 0]
-        if not firsts or count < 1:
-            return ()
-        found, values = merged(parts, min(firsts))
-        stop = _stop(found.steps, end)
-        return values[max(0, stop - count) : stop]
+        return _merged_tail(parts, count, end)
 
     def measured(self, key: str, count: int) -> Sequence[float]:
         """Return the last `count` values of a metric as they were measured: of several in one step
@@ -214,6 +207,19 @@ def _is_one(column: array[float], value: float) -> bool:
 def _stop(steps: Sequence[int], end: int | None) -> int:
     """Return how many steps there are up to `end`, all where that is None."""
     return len(steps) if end is None else bisect_right(steps, end)
+
+
+def _merged_tail(
+    parts: Sequence[tuple[Table, int]], count: int, end: int | None
+) -> Sequence[float]:
+    # None of the last `count` steps lies before the last `count` rows of each table.
+    stops = [(table.steps, _stop(table.steps, end)) for table, _ in parts]
+    firsts = [steps[max(0, stop - count)] for steps, stop in stops if stop > 0]
+    if not firsts or count < 1:
+        return ()
+    found, values = merged(parts, min(firsts))
+    stop = _stop(found.steps, end)
+    return values[max(0, stop - count) : stop]
 
 
 _TRAIN, _SPLIT = NamePattern(r"train/(.+)"), NamePattern(r"(eval|test)([/_])(.+)")

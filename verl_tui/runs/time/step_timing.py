@@ -350,10 +350,13 @@ def throughput(run: Run, timing: Breakdown | None) -> Iterator[SpeedFigure]:
         whole = SpeedFigure("throughput of all GPUs", rate, "tokens/s", origin)
     samples = _a_second(batch, "samples per second", timing)
     yield from filter(None, (speed, whole, tokens, samples))
-    used = (key for key in run.keys if _MFU.match(modern(key)))
-    for use in filter(None, [_averaged(run, key, timing) for key in used]):
+    for use in filter(None, (_averaged(run, key, timing) for key in _mfu(run))):
         times = 0.01 if use.unit == "percent" else 1.0
         yield use._replace(value=use.value * times, unit="share")
+
+
+def _mfu(run: Run) -> list[str]:
+    return [key for key in run.keys if _MFU.match(modern(key))]
 
 
 def _a_second(
