@@ -5,19 +5,15 @@ from __future__ import annotations
 import difflib
 import math
 import os
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, get_type_hints
 
-from verl_tui.given_files import UsageError, read_given
+import tomli
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from verl_tui.given_files import UsageError, read_given
 
 ENVIRONMENT = "VERL_TUI_CONFIG"
 """Environment variable that names another configuration file."""
@@ -126,7 +122,7 @@ def _parsed(path: Path) -> Mapping[str, Any]:
     if len(content) > _LONGEST:
         raise ConfigError(f"{path}: is too long for a configuration")
     try:
-        found: dict[str, Any] = tomllib.loads(content.decode("utf-8-sig"))
+        found: dict[str, Any] = tomli.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: is not UTF-8 text") from error
     except RecursionError as error:

@@ -14,6 +14,7 @@ from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.indicators import validation_keys
+from verl_tui.means import median_along
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.settings import number
 from verl_tui.runs.time.step_clocks import clocks
@@ -118,7 +119,7 @@ def _by_times(dated: Series | Clock) -> _Taken | None:
     later = seconds > 0
     if later.sum() < 2:
         return None
-    usual = float(np.median((seconds[later] / apart[later])[-_USUAL:]))
+    usual = float(median_along((seconds[later] / apart[later])[-_USUAL:]))
     regular = later & (apart == stride)
     pairs = zip(steps[1:][regular].tolist(), seconds[regular].tolist(), strict=True)
     return (
@@ -146,7 +147,7 @@ def _by_timer(run: Run) -> _Taken:
         return None, stride, {}
     with np.errstate(over="ignore"):
         taken = stride * own + seconds_beside(run, steps)
-    usual = Pace(float(np.median(own[-_USUAL:])), timer.key)
+    usual = Pace(float(median_along(own[-_USUAL:])), timer.key)
     return usual, stride, dict(zip(steps.tolist(), taken.tolist(), strict=True))
 
 
@@ -157,7 +158,7 @@ def _stride(steps: Any) -> int:
     import numpy as np
 
     if len(steps) > 1:
-        return max(1, int(np.median(np.diff(steps))))
+        return max(1, int(median_along(np.diff(steps))))
     return max(1, min(int(steps[0]), _LONGEST_STRIDE)) if len(steps) else 1
 
 

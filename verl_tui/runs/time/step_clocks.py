@@ -12,6 +12,7 @@ from bisect import bisect_left, bisect_right
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.means import median_along
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.clock import Clock
 from verl_tui.runs.time.step_timing import seconds_beside
@@ -92,7 +93,7 @@ def by_timers(run: Run, step: int) -> Clock:
         return Clock()
     first = max(0, timer.steps[0] - 1)
     with np.errstate(over="ignore"):
-        seconds = np.where(valid, values, np.median(values[valid]))
+        seconds = np.where(valid, values, median_along(values[valid]))
         seconds = seconds * np.diff(steps, prepend=first) + seconds_beside(run, steps)
         seconds[steps == first] = 0.0
         elapsed = np.cumsum(seconds)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from functools import cache
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -156,7 +157,7 @@ def _beside(occasional: Mapping[str, Numbers], rest: Numbers) -> Sequence[str]:
 
     kinds = np.isfinite([*occasional.values()]).sum(axis=0)
     plain = rest[kinds == 0][-_COMPARED:] if occasional else rest
-    usual = np.median(plain) if len(plain) else 0.0
+    usual = median(plain) if len(plain) else 0.0
     found = []
     for key, seconds in occasional.items():
         # Steps with this part alone are the clearer case.
@@ -164,7 +165,7 @@ def _beside(occasional: Mapping[str, Numbers], rest: Numbers) -> Sequence[str]:
         alone = has & (kinds == 1)
         compared = np.flatnonzero(alone if alone.any() else has)[-_COMPARED:]
         taken = seconds[compared]
-        if len(taken) and np.median(rest[compared]) - usual < np.median(taken) / 2:
+        if len(taken) and median(rest[compared]) - usual < median(taken) / 2:
             found.append(key)
     return found
 
@@ -315,8 +316,6 @@ _TOKENS = (
     "train/perf/total_num_tokens",
 )
 _MFU = pattern(r"perf/mfu|train/mfu$")
-_WAITING: Mapping[str, tuple[str, str]] = toml_table(__file__, "waiting.toml")
-"""Metric -> label and unit, for metrics of waiting and of late samples."""
 _GENERATION = ("gen", "wait_prev_gen", "generation", "wait_for_batch", "train_wait")
 _NEWEST = 200
 """Generation times that the percentile is of."""
@@ -403,10 +402,16 @@ def waiting(run: Run, timing: Breakdown | None) -> Iterator[SpeedFigure]:
         waits = _ASYNC & known.keys() or name.startswith(("wait", "train_wait"))
         label = "time waiting for samples" if waits else "time spent generating"
         yield SpeedFigure(label, parts[name].share, "share", parts[name].key)
-    for metric, (label, unit) in _WAITING.items():
+    for metric, (label, unit) in _waiting().items():
         found = _averaged(run, known.get(metric), timing, last=not unit)
         if found is not None:
             yield found._replace(label=label, unit=unit)
+
+
+@cache
+def _waiting() -> Mapping[str, tuple[str, str]]:
+    """Return metric -> label and unit, for metrics of waiting and of late samples."""
+    return toml_table(__file__, "waiting.toml")
 
 
 def generation_latency(run: Run) -> SpeedFigure | None:
