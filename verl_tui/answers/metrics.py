@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.answers.run_reading import NothingError, RunError
 from verl_tui.check.data import value_fields
 from verl_tui.indicators import INDICATORS, factor
-from verl_tui.metrics import describe
-from verl_tui.metrics.catalogue import known_metrics
+from verl_tui.metrics import describe, known_metrics
 from verl_tui.rendering.text.ascii_table import ascii_locale, in_ascii
 from verl_tui.runs.views.provenance import has_estimated_steps
 from verl_tui.text import one_line
