@@ -230,25 +230,26 @@ def _merged_rows(
     """
     import numpy as np
 
-    def column(name: str) -> NDArray[Any]:
-        parts = (getattr(table, name)[start:stop] for table, start, stop in tables)
-        return np.concatenate(list(map(np.array, parts)))
-
-    steps, orders, times = map(column, ("steps", "orders", "times"))
-    means = np.concatenate([np.full(b - a, table.mean) for table, a, b in tables])
+    steps, orders, times = (
+        np.concatenate([np.array(getattr(one, name)[a:b]) for one, a, b in tables])
+        for name in ("steps", "orders", "times")
+    )
+    means = np.repeat(
+        [table.mean for table, *_ in tables], [b - a for _, a, b in tables]
+    )
     turn = np.lexsort((orders, steps))
     turn = turn[steps[turn] >= first]
-    steps, orders, times, means = steps[turn], orders[turn], times[turn], means[turn]
-    is_first, is_last = np.ones((2, len(steps)), bool)
-    is_first[1:] = is_last[:-1] = steps[1:] != steps[:-1]
-    source = orders >> ROW_BITS
-    measured_again = means & ~is_first & (source == np.roll(source, 1))
-    last = np.flatnonzero(is_last)
+    steps, orders, times, means = (one[turn] for one in (steps, orders, times, means))
+    is_last = np.diff(steps, append=~steps[-1:]) != 0
+    is_first = np.roll(is_last, 1)
+    last, firsts = np.flatnonzero(is_last), np.flatnonzero(is_first)
     dated = np.where(np.isnan(times), -1, np.arange(len(times)))
-    dated = np.maximum.reduceat(dated, np.flatnonzero(is_first))
+    dated = np.maximum.reduceat(dated, firsts)
     times = np.where(dated < 0, math.nan, times[dated])
-    begins = np.flatnonzero(~measured_again)
-    begins = begins[np.searchsorted(begins, last, side="right") - 1]
+    source = orders >> ROW_BITS
+    of_source = np.flatnonzero(is_first | (source != np.roll(source, 1)))
+    begins = of_source[np.searchsorted(of_source, last, side="right") - 1]
+    begins = np.where(means[last], begins, last)
     stays = np.ones(len(last), bool)
     for low, high in superseded([table for table, *_ in tables]):
         inside = (steps[last] >= low) & (steps[last] <= high)
