@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING
 
-from verl_tui.runs.pyramid import Pyramid
+from verl_tui.runs.series import Pyramid
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

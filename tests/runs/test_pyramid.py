@@ -8,7 +8,7 @@ from math import inf, isfinite, nan
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verl_tui.runs.pyramid import Pyramid
+from verl_tui.runs.series import Pyramid
 
 NUMBERS = st.one_of(
     st.floats(), st.sampled_from([nan, inf, -inf, 0.0, 1e308, -1e308, 5e-324])

@@ -14,7 +14,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.rendering.charts.axes import fit_scale
-from verl_tui.runs.pyramid import Pyramid
+from verl_tui.runs.series import Pyramid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 from verl_tui.rendering.charts.chart_data import STEPS, Axis
 from verl_tui.runs.clock import moment, moments
-from verl_tui.runs.pyramid import Pyramid
+from verl_tui.runs.series import Pyramid
 from verl_tui.runs.time.step_clocks import clocks
 
 if TYPE_CHECKING:
