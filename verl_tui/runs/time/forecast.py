@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 
-    _Taken: TypeAlias = "tuple[Pace | None, int, Mapping[int, float]]"
+    _Taken: TypeAlias = "tuple[Pace | None, int, Any, Any]"
 
 _USUAL, _USUAL_RARE = 30, 3
 """Newest durations whose median is the usual one, of plain steps and of others: all steps of a run
@@ -88,21 +88,15 @@ def steps_per_minute(run: Run) -> SpeedFigure | None:
 
 @cached_by_revision
 def _measured(run: Run) -> _Taken:
-    """Return the pace, the steps from record to record, and the seconds from record to record by
-    step: by the times of the records, which also cover what no timer does; else by the step's
+    """Return the pace, the steps from record to record, and steps with the seconds from the record
+    before: by the times of the records, which also cover what no timer does; else by the step's
     timer; else by the clocks, of which progress bars count whole seconds.
     """
     timed = _by_timer(run)
     records = [run.present(run.indicators.get(indicator)) for indicator in _DATED]
     dated: list[Series | Clock] = [one for one in records if one and len(one) >= 3]
-    for one in dated if timed[0] else [*dated, *clocks(run)]:
-        found = _by_times(one)
-        if found is not None:
-            usual, stride, seconds = found
-            if stride == timed[1] == 1:
-                seconds = dict(sorted({**timed[2], **seconds}.items()))
-            return usual, stride, seconds
-    return timed
+    known = dated if timed[0] else [*dated, *clocks(run)]
+    return next(filter(None, map(_by_times, known)), timed)
 
 
 def _by_times(dated: Series | Clock) -> _Taken | None:
@@ -121,12 +115,8 @@ def _by_times(dated: Series | Clock) -> _Taken | None:
         return None
     usual = float(median_along((seconds[later] / apart[later])[-_USUAL:]))
     regular = later & (apart == stride)
-    pairs = zip(steps[1:][regular].tolist(), seconds[regular].tolist(), strict=True)
-    return (
-        Pace(usual, getattr(dated, "origin", "times of the records")),
-        stride,
-        dict(pairs),
-    )
+    origin = getattr(dated, "origin", "times of the records")
+    return Pace(usual, origin), stride, steps[1:][regular], seconds[regular]
 
 
 def _by_timer(run: Run) -> _Taken:
@@ -137,18 +127,17 @@ def _by_timer(run: Run) -> _Taken:
 
     timer = run.present(run.indicators.get("step_time"))
     if timer is None:
-        return None, 1, {}
+        return None, 1, (), ()
     stride = _stride(timer.steps[-_LOOKED_BACK:])
     start = max(len(timer) > 1, len(timer) - _LOOKED_BACK)
     steps, own = np.array(timer.steps[start:]), np.array(timer.values[start:])
     valid = (own > 0) & (own < np.inf)
     steps, own = steps[valid], own[valid]
     if not len(own):
-        return None, stride, {}
+        return None, stride, (), ()
     with np.errstate(over="ignore"):
         taken = stride * own + seconds_beside(run, steps)
-    usual = Pace(float(median_along(own[-_USUAL:])), timer.key)
-    return usual, stride, dict(zip(steps.tolist(), taken.tolist(), strict=True))
+    return Pace(float(median_along(own[-_USUAL:])), timer.key), stride, steps, taken
 
 
 def _stride(steps: Any) -> int:
@@ -179,9 +168,9 @@ def _kinds(run: Run) -> Mapping[int, Sequence[float]]:
     """Return the seconds that recent steps of each kind took, the newest last."""
     tested, saved = map(frozenset, _occasions(run))
     taken: dict[int, list[float]] = {}
-    for step, seconds in _measured(run)[2].items():
+    for step, seconds in zip(*_measured(run)[2:], strict=True):
         kind = _VALIDATION * (step in tested) + _CHECKPOINT * (step in saved)
-        taken.setdefault(kind, []).append(seconds)
+        taken.setdefault(kind, []).append(float(seconds))
     return {kind: taken[kind][-_RECENT:] for kind in sorted(taken)}
 
 
