@@ -16,7 +16,7 @@ from verl_tui.health.finding import (
 )
 from verl_tui.indicators import INDICATORS, factor
 from verl_tui.patterns import pattern
-from verl_tui.plain_data import plain
+from verl_tui.plain_data import plain, value_fields
 from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.checkpoints import (
     BestBy,
@@ -224,13 +224,6 @@ def _newest(run: Run, metrics: Iterable[tuple[str, str]]) -> dict[str, Any]:
             named = {"key": key} if id in INDICATORS else {}
             found[id] = {**named, **value, "step": series.steps[-1]}
     return found
-
-
-def value_fields(value: float, factor: float = 1) -> dict[str, Any]:
-    """Return a value for JSON, which knows neither NaN nor infinity."""
-    if not math.isfinite(value):
-        return {"value": None, "finite": False}
-    return {"value": value if factor == 1 else value * factor}
 
 
 def _best(run: Run, by: BestBy) -> dict[str, Any] | None:

@@ -17,7 +17,6 @@ from functools import lru_cache
 from math import inf, isnan
 from typing import TYPE_CHECKING
 
-from verl_tui.key_groups import KeyGrouping
 from verl_tui.patterns import pattern
 from verl_tui.records import (
     Event,
@@ -28,6 +27,7 @@ from verl_tui.records import (
     Unreadable,
 )
 from verl_tui.runs.clock import Clock
+from verl_tui.runs.table import KeyGrouping
 from verl_tui.times import COMPUTERS, trusted_time
 
 if TYPE_CHECKING:
