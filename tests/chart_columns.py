@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING
 
-from verl_tui.runs.pyramid import Pyramid
+from verl_tui.runs.series import Pyramid
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,5 +24,4 @@ class Column:
 
     @property
     def pyramid(self) -> Pyramid:
-        self._pyramid.catch_up()
         return self._pyramid

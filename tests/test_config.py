@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
+import tomli
 
 from verl_tui.config import (
     Config,
@@ -18,11 +18,6 @@ from verl_tui.config import (
     load_config,
 )
 from verl_tui.health.guide_settings import load_guide
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -131,10 +126,10 @@ def test_the_limit_of_responses_reaches_the_guide() -> None:
             '`desktop_from` must be one of warning, critical, not "info"',
         ),
         ("theme = 3", "`theme` must be a text, not 3"),
-        ("[keys]\nquit = 1", "`keys` must be a table of texts, not {quit = 1}"),
+        ("[keys]\nquit = 1", '`keys` must be a table of texts, not {"quit": 1}'),
         (
             '[targets]\nreward = 1\nvalidation = "x"',
-            '`targets` must be a table of numbers, not {reward = 1, validation = "x"}',
+            '`targets` must be a table of numbers, not {"reward": 1, "validation": "x"}',
         ),
         ("guide = 1", "`guide` must be a table, not 1"),
         (
@@ -212,7 +207,7 @@ def test_the_manual_describes_every_field_and_changes_nothing() -> None:
         assert re.search(
             rf"^#(?:{item.name} = |\[{item.name}\]$)", text, re.MULTILINE
         ), item.name
-    assert tomllib.loads(text) == {}
+    assert tomli.loads(text) == {}
     assert text.count("\n\n") >= len(dataclasses.fields(Config)) - 1
 
 

@@ -10,17 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from verl_tui import metrics
 from verl_tui.metrics import (
     Direction,
     Group,
-    catalogue,
     describe,
+    expanded,
     family,
+    known_metrics,
     modern,
+    read_table,
     scale,
     slashed,
 )
-from verl_tui.metrics.catalogue import expanded, known_metrics, read_table
 
 _WORDS = """
     train eval val val-core val_core timing timing_s mismatch test_score rollout_corr critic score mean max min mean@8
@@ -101,9 +103,7 @@ def test_no_key_is_described_twice() -> None:
 
 @pytest.mark.parametrize("table", ["verl", "other_frameworks", "samples", "patterns"])
 def test_tables_state_their_columns_and_known_groups(table: str) -> None:
-    text = (Path(catalogue.__file__).parent / f"{table}.txt").read_text(
-        encoding="utf-8"
-    )
+    text = (Path(metrics.__file__).parent / f"{table}.txt").read_text(encoding="utf-8")
     rows = [line for line in text.splitlines() if not line.startswith("#")]
     columns = ["key", "label", "unit", "good", "group", "note"]
     assert [cell.strip() for cell in rows[0].split(" | ")] == columns

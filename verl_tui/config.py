@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import difflib
+import json
 import math
 import os
-import sys
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, get_type_hints
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import tomli
 
 from verl_tui.given_files import UsageError, read_given
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 ENVIRONMENT = "VERL_TUI_CONFIG"
 """Environment variable that names another configuration file."""
@@ -60,13 +59,6 @@ class Config:
             object.__setattr__(self, "guide", MappingProxyType({**self.guide, **limit}))
 
 
-_LEAST = {
-    "response_limit": 1, "refresh": 0.05, "gpu_interval": 0.2, "poll_interval": 1.0, "workers": 0,
-}  # fmt: skip
-_CHOICES = {
-    "desktop": ("off", "osc9", "osc777"),
-    "desktop_from": ("warning", "critical"),
-}
 _LONGEST = 2**20
 """Bytes of a configuration: whoever names another file by mistake is not to wait for its end."""
 
@@ -126,7 +118,7 @@ def _parsed(path: Path) -> Mapping[str, Any]:
     if len(content) > _LONGEST:
         raise ConfigError(f"{path}: is too long for a configuration")
     try:
-        found: dict[str, Any] = tomllib.loads(content.decode("utf-8-sig"))
+        found: dict[str, Any] = tomli.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: is not UTF-8 text") from error
     except RecursionError as error:
@@ -171,25 +163,50 @@ def _table(words: str, kind: Callable[[object], bool] = lambda _: True) -> Setti
     )
 
 
+def _one_of(*choices: str) -> Setting:
+    return Setting(f"one of {', '.join(choices)}", lambda value: value in choices)
+
+
+def _whole(least: int) -> Setting:
+    return Setting(
+        f"a whole number, at least {least}",
+        lambda value: type(value) is int and value >= least,
+    )
+
+
+def _seconds(least: float) -> Setting:
+    return Setting(
+        f"a number of seconds, at least {least}",
+        lambda value: is_number(value) and value >= least,
+        float,
+    )
+
+
 TRUTH = Setting("true or false", lambda value: isinstance(value, bool))
-_SECONDS = Setting("a number of seconds", is_number, float)
-_KINDS: Mapping[Any, Setting] = {
-    tuple[str, ...]: Setting(
+_SETTINGS: Mapping[str, Setting] = {
+    "charts": Setting(
         "a list of texts",
         lambda value: isinstance(value, list) and all(map(_is_text, value)),
         tuple,
     ),
-    int | None: Setting("a whole number", lambda value: type(value) is int),
-    float: _SECONDS,
-    float | None: _SECONDS,
-    str: Setting("a text", _is_text),
-    bool | None: TRUTH,
-    bool: TRUTH,
-    Mapping[str, float]: _table(" of numbers", is_number),
-    Mapping[str, str]: _table(" of texts", _is_text),
-    Mapping[str, Any]: _table(""),
+    "response_limit": _whole(1),
+    "refresh": _seconds(0.05),
+    "gpu_interval": _seconds(0.2),
+    "poll_interval": _seconds(1.0),
+    "scrape_engines": TRUTH,
+    "workers": _whole(0),
+    "theme": Setting("a text", _is_text),
+    "ascii": TRUTH,
+    "mouse": TRUTH,
+    "bell": TRUTH,
+    "desktop": _one_of("off", "osc9", "osc777"),
+    "desktop_from": _one_of("warning", "critical"),
+    "notify": _table(""),
+    "targets": _table(" of numbers", is_number),
+    "keys": _table(" of texts", _is_text),
+    "guide": _table(""),
 }
-"""Type of a field -> what its value must be. A new field of one of these types needs no code."""
+"""What the value of each field must be."""
 
 
 def read_settings(
@@ -217,17 +234,14 @@ def read_settings(
                 raise ValueError(known[key].expected)
             values[key] = known[key].convert(value)
         except ValueError as error:
-            sentence = f"`{place}{key}` must be {error}, not {_toml(value)}"
+            sentence = f"`{place}{key}` must be {error}, not {_as_toml(value)}"
             raise ValueError(sentence) from None
     return values
 
 
 def _config(path: Path, data: Mapping[str, Any]) -> Config:
-    hints = get_type_hints(Config)
     try:
-        values = read_settings(
-            data, {name: _setting(name, hints[name]) for name in hints}
-        )
+        values = read_settings(data, _SETTINGS)
         if "response_limit" in values.get("guide", ()):
             raise ValueError(
                 "`response_limit` stands at the top of the file, not in [guide]"
@@ -237,28 +251,6 @@ def _config(path: Path, data: Mapping[str, Any]) -> Config:
     return Config(**values)
 
 
-def _setting(name: str, hint: Any) -> Setting:
-    """Return what a field's value must be, its limits considered."""
-    kind, least, choices = _KINDS[hint], _LEAST.get(name), _CHOICES.get(name)
-    if choices is not None:
-        return Setting(f"one of {', '.join(choices)}", lambda value: value in choices)
-    if least is None:
-        return kind
-    return kind._replace(
-        expected=f"{kind.expected}, at least {least}",
-        fits=lambda value: kind.fits(value) and value >= least,
-    )
-
-
-def _toml(value: object) -> str:
-    """Return a value as TOML writes it."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    if isinstance(value, Mapping):
-        pairs = (f"{key} = {_toml(one)}" for key, one in value.items())
-        return f"{{{', '.join(pairs)}}}"
-    return str(value)
+def _as_toml(value: object) -> str:
+    """Return a value as TOML writes it, tables as JSON does."""
+    return json.dumps(value, ensure_ascii=False, default=str).replace("NaN", "nan")

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 _QUIET = 600.0
 """Seconds without news after which a run is only looked at, not followed: heuristic."""
-_UNUSED = 60.0
-"""Seconds after which series of quiet runs are forgotten if nobody looks at them."""
 _NEARLY = 0.99
 """Share reported as read while some files have not been read at all."""
 
@@ -74,8 +72,6 @@ class Monitor:
         self._judges: dict[str, Judge] = {}
         self._newest: dict[str, float] = {}
         """Time of each run's newest batch, apart from those with what lay there at the start."""
-        self._forgot = -math.inf
-        """Time at which unused series were forgotten last."""
         self._broken: dict[tuple[str, str], str] = {}
         """By run and path, why a source's records cannot be taken in."""
         self._behind: dict[str, Run] = {}
@@ -147,11 +143,6 @@ class Monitor:
                 self.verdicts[name] = self._judges[name].verdict(now)
                 if once or self._is_quiet(self.runs[name], now):
                     self._judges[name].rest()
-        if abs(now - self._forgot) >= _UNUSED:
-            self._forgot = now
-            for run in self.runs.values():
-                if self._is_quiet(run, now):
-                    run.forget_unused()
         return True
 
     def awake(self, now: float) -> None:

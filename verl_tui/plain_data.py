@@ -24,3 +24,10 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if isinstance(value, _PLAIN) else str(value)
+
+
+def value_fields(value: float, factor: float = 1) -> dict[str, Any]:
+    """Return a value for JSON, which knows neither NaN nor infinity."""
+    if not math.isfinite(value):
+        return {"value": None, "finite": False}
+    return {"value": value if factor == 1 else value * factor}

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+import tomli
 
 
 def toml_table(module: str, name: str) -> dict[str, Any]:
@@ -20,5 +16,5 @@ def toml_table(module: str, name: str) -> dict[str, Any]:
         name: Its name, e.g. `guide.toml`.
     """
     text = Path(module).with_name(name).read_text(encoding="utf-8")
-    found: dict[str, Any] = tomllib.loads(text)
+    found: dict[str, Any] = tomli.loads(text)
     return found

@@ -16,9 +16,9 @@ import pytest
 from log_reading import read_run
 from test_real_logs import LOGS
 
-from verl_tui.check.data import value_fields
 from verl_tui.cli import build_parser, main
 from verl_tui.exporters.csv import write_csv
+from verl_tui.plain_data import value_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_compare_command import write
 
-from verl_tui.check.data import against_data, gate_code
+from verl_tui.check.data import gate_code
 from verl_tui.check.note import gate_lines
 from verl_tui.cli import main
 from verl_tui.comparison.bands import WIDTHS, Against, BaselineError, Held, Width, hold
 from verl_tui.health.guide_settings import load_guide
+from verl_tui.plain_data import plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -114,7 +115,7 @@ def test_any_values_give_data_and_lines(
         run_of(f"s{at}", values, recipe(**{SEED: at}), {VALIDATION: values})
         for at, values in enumerate((mine, one, other))
     ]
-    found = against_data(held(*seeds))
+    found = plain(held(*seeds))
     json.dumps(found, allow_nan=False)
     assert gate_code(found) in (0, 1, 2, 3)
     assert next(gate_lines(found))[1].plain.startswith("against s1, s2")

@@ -56,23 +56,24 @@ def test_time_goes_on_so_many_times_as_fast(playback, wall):
     assert playback.now() == BEGAN + 100
     assert playback.waiting
     assert steps(playback) == [2]
-    playback.speed = 100.0
+    playback.change_speed(1)
+    playback.change_speed(1)
     wall.now += 2
     assert steps(playback) == [3, 4]
 
 
 def test_speeds_are_round_and_have_ends(playback):
     playback.speed = 30.0
-    playback.faster()
+    playback.change_speed(1)
     assert playback.speed == 50
-    playback.slower()
-    playback.slower()
+    playback.change_speed(-1)
+    playback.change_speed(-1)
     assert playback.speed == 10
     for _ in range(100):
-        playback.faster()
+        playback.change_speed(1)
     assert playback.speed == 50_000
     for _ in range(100):
-        playback.slower()
+        playback.change_speed(-1)
     assert playback.speed == 0.1
 
 
@@ -97,7 +98,7 @@ def test_it_pauses_where_it_was_asked_to_and_goes_on_from_there(tmp_path, wall):
     wall.now += 1000
     assert (playback.now(), playback.paused) == (BEGAN + 4 * GAP, True)
     assert steps(playback) == [1, 2, 3, 4, 5]
-    playback.paused = False
+    playback.pause(paused=False)
     wall.now += 5
     assert playback.now() == BEGAN + 5 * GAP
 
@@ -110,10 +111,10 @@ def test_the_words_fit_and_say_what_sets_the_pace(tmp_path, playback, wall):
     assert words(playback, 80).startswith("replay 20× · ")
     assert words(playback, 60) == "20×"
     assert words(playback, 40) == "20×"
-    playback.paused = True
+    playback.pause(paused=True)
     assert words(playback, 40) == "paused"
     playback.go(playback.recording.end)
-    playback.paused = False
+    playback.pause(paused=False)
     assert words(playback, 140).endswith("at its end")
     file_logger(tmp_path / "other", 5)
     other = Playback(recording(tmp_path / "other"), speed=0.5, wall=wall)

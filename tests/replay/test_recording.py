@@ -125,7 +125,9 @@ def both(logs: Path) -> Recording:
 )
 def test_in_any_portions_the_end_is_what_the_files_say(logs, both, shares):
     end = both.end + 1000
-    monitor = played(both, [*sorted(map(both.at_share, shares)), end])
+    monitor = played(
+        both, [*(both.ahead(both.start, share) for share in sorted(shares)), end]
+    )
     assert known(monitor) == known(load([str(logs)], Config(), end))
     assert monitor.loaded() == 1.0
     assert any(
@@ -261,7 +263,7 @@ def test_steps_are_found_by_number_and_by_share(tmp_path):
     assert made.next_step(at, None, 6) == made.end
     assert made.next_step(at, "run", 7) is None
     assert made.when(12) is None
-    assert made.at_share(made.share(at)) == pytest.approx(at)
+    assert made.ahead(at, 0.1) == pytest.approx(at + GAP)
 
 
 def test_a_second_pass_stays_behind_the_first_though_its_clock_went_back(tmp_path):
@@ -271,5 +273,8 @@ def test_a_second_pass_stays_behind_the_first_though_its_clock_went_back(tmp_pat
     made = recording(tmp_path / "run")
     os.utime(path, (made.end, made.end))
     assert known(
-        played(made, [*map(made.at_share, (0.1, 0.3, 0.6)), made.end])
+        played(
+            made,
+            [*(made.ahead(made.start, share) for share in (0.1, 0.3, 0.6)), made.end],
+        )
     ) == known(load([str(tmp_path / "run")], Config(), made.end))

@@ -8,7 +8,6 @@ from trainings import again, put, training
 from verl_tui.records import Progress
 from verl_tui.runs.run import Run
 from verl_tui.runs.time.forecast import (
-    StepKind,
     next_occasions,
     pace,
     remaining_steps,
@@ -84,8 +83,8 @@ def test_the_same_by_the_clock() -> None:
     assert found is not None
     assert found.seconds == pytest.approx(truth(45, 100))
     assert [(usual.kind, usual.seconds, count) for usual, count in found.kinds] == [
-        (StepKind(), 30.0, 49.0),
-        (StepKind(validation=True), 150.0, 6.0),
+        (0, 30.0, 49.0),
+        (1, 150.0, 6.0),
     ]
 
 
@@ -108,9 +107,9 @@ def test_validation_and_checkpoints_coincide() -> None:
     found = remaining_steps(run)
     assert found is not None
     assert {usual.kind: (usual.seconds, count) for usual, count in found.kinds} == {
-        StepKind(): (30.0, 72.0),
-        StepKind(validation=True): (90.0, 6.0),
-        StepKind(validation=True, checkpoint=True): (190.0, 2.0),
+        0: (30.0, 72.0),
+        1: (90.0, 6.0),
+        3: (190.0, 2.0),
     }
     assert found.seconds == 72 * 30 + 6 * 90 + 2 * 190
     assert next_occasions(run) == (130, 150)
@@ -143,8 +142,8 @@ def test_irregular_occasions_are_estimated_by_how_often_they_are() -> None:
     run = training(columns, total=100, testing=tested)
     found = remaining_steps(run)
     assert found is not None
-    # Every 13.3 steps, and in any case at the end.
-    assert found.seconds == pytest.approx(40 * 10 + (39 / (40 / 3) + 1) * 100)
+    # Every 13 steps, and in any case at the end.
+    assert found.seconds == pytest.approx(40 * 10 + (3 + 1) * 100)
     assert next_occasions(run).validation is None
 
 

@@ -36,7 +36,6 @@ def test_a_series_made_anew_has_the_same_points_and_says_that_it_is_another(
         assert one is not None
         assert other is not None
         assert (one.steps, one.values) == (other.steps, other.values)
-        assert list(one.orders) == list(other.orders)
         revisions.append(other.revision)
         forgotten.forget_series()
     assert revisions[1] > revisions[0]
@@ -52,25 +51,3 @@ def test_a_run_whose_files_change_is_not_quiet_although_it_makes_no_step() -> No
         monitor.apply(Batch("r", STATUS), NOW + later)
         monitor.judge(NOW + later)
     assert run.series("actor/grad_norm") is series
-
-
-def test_of_a_run_that_has_brought_nothing_for_long_only_what_is_looked_at_is_kept() -> (
-    None
-):
-    monitor = Monitor(Config())
-    monitor.apply(
-        rows([(step, 0.5) for step in range(1, 40)], key="actor/grad_norm"), NOW
-    )
-    run = monitor.runs["r"]
-    monitor.judge(NOW)
-    live = run.series("actor/grad_norm")
-    monitor.judge(NOW + 300)
-    assert run.series("actor/grad_norm") is live, "the next step may come"
-    monitor.judge(NOW + 3600)
-    looked_at = run.series("actor/grad_norm")
-    assert looked_at is not live
-    monitor.judge(NOW + 3630)
-    assert run.series("actor/grad_norm") is looked_at
-    for later in (3700, 3800):
-        monitor.judge(NOW + later)
-    assert run.series("actor/grad_norm") is not looked_at

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from trainings import training
 
-from verl_tui.runs.time.throughput import generation_latency, steps_per_minute
+from verl_tui.runs.time.forecast import steps_per_minute
+from verl_tui.runs.time.step_timing import generation_latency
 
 
 def test_steps_per_minute_are_those_of_the_usual_pace() -> None:

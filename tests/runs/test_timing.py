@@ -11,15 +11,16 @@ from trainings import again, training
 
 from verl_tui.runs.time.step_timing import (
     breakdown,
-    excluded_timers,
+    excluded,
     newest_steps,
     slowdown,
+    throughput,
+    waiting,
 )
-from verl_tui.runs.time.throughput import bubble, throughput, waiting
 
 if TYPE_CHECKING:
     from verl_tui.runs.run import Run
-    from verl_tui.runs.time.throughput import SpeedFigure
+    from verl_tui.runs.time.step_timing import SpeedFigure
 
 STEP = {
     "timing_s/gen": 20.0,
@@ -59,7 +60,9 @@ def test_parts_and_what_nobody_times() -> None:
     run = verl(every=100)
     found = breakdown(run)
     assert found is not None
-    assert bubble(run, found) == ("time spent generating", 0.5, "share", "timing_s/gen")
+    assert next(waiting(run, found)) == (
+        *("time spent generating", 0.5, "share", "timing_s/gen"),
+    )
     assert found.steps == tuple(range(21, 41))
     assert [(part.name, part.seconds, part.times) for part in found.parts] == [
         ("gen", 20.0, 20),
@@ -99,10 +102,8 @@ def test_validation_counts_with_its_due_share_whether_the_step_includes_it_or_no
 
 
 def test_validation_of_every_step_that_does_not_fit_into_it_lies_beside_it() -> None:
-    assert [series.key for series in excluded_timers(verl(every=1))] == [
-        "timing_s/testing"
-    ]
-    assert excluded_timers(verl(every=1, inside=True)) == []
+    assert excluded(verl(every=1)) == ["timing_s/testing"]
+    assert excluded(verl(every=1, inside=True)) == []
 
 
 def test_validation_and_checkpoints_each_by_its_own() -> None:
@@ -111,7 +112,7 @@ def test_validation_and_checkpoints_each_by_its_own() -> None:
     step = [30.0 + saved.get(n, 0.0) for n in range(1, count + 1)]
     columns = {"timing_s/step": step, "timing_s/gen": [29.0] * count}
     run = training(columns, testing=tested, save_checkpoint=saved)
-    assert [series.key for series in excluded_timers(run)] == ["timing_s/testing"]
+    assert excluded(run) == ["timing_s/testing"]
     found = breakdown(run)
     assert found is not None
     assert {part.name: part.seconds for part in found.parts} == {
@@ -226,20 +227,13 @@ def test_asynchronous_trainers() -> None:
     }
     run = training(columns)
     assert figures(list(waiting(run, breakdown(run)))) == {
+        "time waiting for samples": (0.4, "share"),
         "trainer idle": (0.4, "share"),
         "rollouter idle": (0.166667, "share"),
         "partial rollouts": (0.2, "share"),
         "dropped samples": (7.0, ""),
         "stale samples": (5.0, ""),
     }
-    found = breakdown(run)
-    assert found is not None
-    assert bubble(run, found) == (
-        "time waiting for samples",
-        0.4,
-        "share",
-        "timing_s/gen",
-    )
     assert list(waiting(training({"actor/pg_loss": [0.1]}), None)) == []
 
 

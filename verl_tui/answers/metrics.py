@@ -10,11 +10,9 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.answers.run_reading import NothingError, RunError
-from verl_tui.check.data import value_fields
 from verl_tui.indicators import INDICATORS, factor
-from verl_tui.metrics import describe
-from verl_tui.metrics.catalogue import known_metrics
-from verl_tui.rendering.text.ascii_table import ascii_locale, in_ascii
+from verl_tui.metrics import describe, known_metrics
+from verl_tui.plain_data import value_fields
 from verl_tui.runs.views.provenance import has_estimated_steps
 from verl_tui.text import one_line
 from verl_tui.words import counted
@@ -215,6 +213,8 @@ def _drawn(points: NDArray[np.float64], width: int, height: int) -> list[str]:
     """Draw points; of many, the least and the greatest value of each column."""
     import numpy as np
     import plotext
+
+    from verl_tui.rendering.text.ascii_table import ascii_locale, in_ascii
 
     columns = np.array_split(points, min(len(points), 2 * width))
     kept = [

@@ -1,40 +1,77 @@
-"""One look at runs as data for programs, and as an exit code for cron."""
+"""One look at runs as data for programs: what is known of each, the verdict, why, and what to do
+next; and as an exit code for cron.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.check.opening import judgement
-from verl_tui.health.finding import Verdict
+from verl_tui.health.finding import (
+    KINDS_OF_REASONS,
+    Verdict,
+    coverage,
+    kind_of_reason,
+)
 from verl_tui.indicators import INDICATORS, factor
-from verl_tui.plain_data import plain
+from verl_tui.patterns import pattern
+from verl_tui.plain_data import plain, value_fields
 from verl_tui.runs.run_id import run_id
-from verl_tui.runs.views.checkpoints import BestBy, best, called_best, targets_of
+from verl_tui.runs.views.checkpoints import (
+    BestBy,
+    best,
+    called_best,
+    targets_of,
+    usable,
+)
 from verl_tui.runs.views.identity import as_data, identity
 from verl_tui.runs.views.provenance import losses
 from verl_tui.runs.views.signs_of_life import phase
-from verl_tui.runs.views.state import State, remaining, silence, state
+from verl_tui.runs.views.state import (
+    State,
+    is_evaluation,
+    remaining,
+    silence,
+    state,
+    unread_form,
+)
 from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.http.address_run import SERVER
+from verl_tui.words import counted, lowered, number
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+    from typing import TypeAlias
 
     from verl_tui.comparison.bands import Against
-    from verl_tui.health.finding import Episode
+    from verl_tui.health.finding import Coverage, Episode
     from verl_tui.health.guide import Guide
     from verl_tui.monitor import Monitor
     from verl_tui.records import SourceStatus
     from verl_tui.runs.run import Run
-    from verl_tui.runs.views.checkpoints import Checkpoint
+
+    Described: TypeAlias = Mapping[str, Any]
 
 VERSION = 1
 """Version of the report's schema: grows when a field is removed or changes its meaning."""
 
 HEALTHY, WARNING, CRITICAL, NOTHING_READABLE = 0, 1, 2, 3
 """Exit codes of `check`."""
+_CODES = {"critical": CRITICAL, "warning": WARNING, "info": HEALTHY}
 _LOG_FORMATS = frozenset((*(format.name for format in FORMATS), SERVER))
+_GO_BACK = pattern(r"\bgo back to\b", re.IGNORECASE)
+_UNREAD = "have it write its metrics with their steps as JSONL or CSV, to TensorBoard or to W&B"
+_NEXT: Mapping[str, str] = {
+    "waiting": "wait for the first steps",
+    "stalled": "look at the end of its log and at its processes: no step comes",
+    "crashed": "read the end of its log",
+    "ended?": "if it should still run, look at the end of its log and at its process",
+}
+"""States -> what to do where no finding says so."""
+
+
+# -- the report ------------------------------------------------------------------------------------
 
 
 def report(
@@ -52,46 +89,31 @@ def report(
         held: The runs compared with a baseline, by name: only these are reported; None for a report
             on all runs.
     """
-    chosen = [run for run in monitor.runs.values() if held is None or run.name in held]
-    runs = [
-        run_data(
-            run,
-            monitor.verdicts.get(run.name, Verdict()),
-            monitor.guide,
-            now,
-            by,
-            monitor.config.targets,
-        )
-        for run in chosen
-    ]
-    for described in runs:
-        if held is not None:
-            described["against"] = against_data(held[described["name"]])
+    runs = []
+    for name, run in monitor.runs.items():
+        if held is None or name in held:
+            verdict = monitor.verdicts.get(name, Verdict())
+            wanted = monitor.config.targets
+            runs.append(run_data(run, verdict, monitor.guide, now, by, wanted))
+            if held is not None:
+                runs[-1]["against"] = plain(held[name])
     passed = [{"path": one.path, "reason": one.reason} for one in monitor.passed]
     return {"version": VERSION, "runs": runs, "passed_over": passed}
 
 
-def against_data(held: Against) -> dict[str, Any]:
-    """Return a run's comparison with a baseline, ready for JSON."""
-    found: dict[str, Any] = plain(held)
-    return found
-
-
-def gate_code(against: Mapping[str, Any]) -> int:
+def gate_code(against: Described) -> int:
     """Return 2 where a figure is worse than its band, 1 where one is outside it in another way or
     is missing, 3 where there was nothing to compare, else 0.
     """
-    if all(one["breach"] == "missing" for one in against["figures"]):
-        return NOTHING_READABLE
     found = {one["breach"] for one in against["figures"]}
+    if found <= {"missing"}:
+        return NOTHING_READABLE
     if "worse" in found:
         return CRITICAL
-    if found - {None}:
-        return WARNING
-    return HEALTHY
+    return WARNING if found - {None} else HEALTHY
 
 
-def exit_code(report: Mapping[str, Any], *, strict: bool = False) -> int:
+def exit_code(report: Described, *, strict: bool = False) -> int:
     """Return 0 for healthy, 1 if the worst finding is a warning, 2 if it is critical, 3 if nothing
     is readable; runs compared with a baseline are also judged by that, see `gate_code`.
 
@@ -111,10 +133,7 @@ def exit_code(report: Mapping[str, Any], *, strict: bool = False) -> int:
     return CRITICAL if CRITICAL in codes else max(codes)
 
 
-_CODES = {"critical": CRITICAL, "warning": WARNING, "info": HEALTHY}
-
-
-def is_readable(report: Mapping[str, Any]) -> bool:
+def is_readable(report: Described) -> bool:
     """Return whether there was a record in any log: not in settings or dumps beside one."""
     # The format of a console is named after its program.
     return any(
@@ -123,6 +142,9 @@ def is_readable(report: Mapping[str, Any]) -> bool:
         for run in report["runs"]
         for source in run["sources"]
     )
+
+
+# -- a run -----------------------------------------------------------------------------------------
 
 
 def run_data(
@@ -143,8 +165,8 @@ def run_data(
         by: The metric that the best checkpoint is chosen by.
         wanted: The user's targets.
     """
-    left = remaining(run, now)
-    current = state(run, now)
+    left, current = remaining(run, now), state(run, now)
+    metrics = ((id, key) for id in INDICATORS if (key := run.indicators.get(id)))
     described = {
         "name": run.name,
         "id": run_id(run),
@@ -154,7 +176,7 @@ def run_data(
         "step": run.step,
         "total_steps": run.total_steps,
         **_age(run, now),
-        "indicators": _indicators(run),
+        "indicators": _newest(run, metrics),
         "findings": [finding.as_data() for finding in verdict.findings],
         "not_judged": [
             {"id": rule.id, "reason": rule.reason} for rule in verdict.not_judged
@@ -162,13 +184,13 @@ def run_data(
         "sources": [source_data(source.status) for source in run.sources.values()],
         "best": _best(run, by),
         "targets": [one._asdict() for one in targets_of(run, wanted or {})],
-        "history": [_episode(episode) for episode in verdict.history],
+        "history": list(map(_episode, verdict.history)),
         "identity": as_data(identity(run)),
-        "losses": _losses(run),
+        "losses": _newest(run, zip(losses(run), losses(run), strict=True)),
         "remaining_s": None if left is None else round(left, 3),
         "phase": None if current is State.FINISHED else phase(run),
     }
-    return {**described, **judgement(described, run, guide)}
+    return {**described, **_judgement(described, run, guide)}
 
 
 def _age(run: Run, now: float) -> dict[str, Any]:
@@ -193,32 +215,15 @@ def source_data(status: SourceStatus) -> dict[str, Any]:
     return {"path": status.path, "format": status.title, **rest}
 
 
-def _losses(run: Run) -> dict[str, dict[str, Any]]:
-    """Return the newest losses of a training without rewards, by key."""
+def _newest(run: Run, metrics: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """Return the newest values of indicators, or of metrics, each with its key and its step."""
     found = {}
-    for key in losses(run):
-        series = run.present(key)
-        if series is not None:
-            last = value_fields(series.values[-1])
-            found[key] = {**last, "step": series.steps[-1]}
+    for id, key in metrics:
+        if (series := run.present(key)) is not None:
+            value = value_fields(series.values[-1], factor(id, key))
+            named = {"key": key} if id in INDICATORS else {}
+            found[id] = {**named, **value, "step": series.steps[-1]}
     return found
-
-
-def _indicators(run: Run) -> dict[str, dict[str, Any]]:
-    found = {}
-    for id in INDICATORS:
-        series = run.present(run.indicators.get(id))
-        if series is not None:
-            value = value_fields(series.values[-1], factor(id, series.key))
-            found[id] = {"key": series.key, **value, "step": series.steps[-1]}
-    return found
-
-
-def value_fields(value: float, factor: float = 1) -> dict[str, Any]:
-    """Return a value for JSON, which knows neither NaN nor infinity."""
-    if not math.isfinite(value):
-        return {"value": None, "finite": False}
-    return {"value": value if factor == 1 else value * factor}
 
 
 def _best(run: Run, by: BestBy) -> dict[str, Any] | None:
@@ -235,12 +240,117 @@ def _best(run: Run, by: BestBy) -> dict[str, Any] | None:
         "step": found.step,
         "value": found.value,
         "checkpoint": found.checkpoint and found.checkpoint.path,
-        "nearest_checkpoint": _checkpoint(found.nearest),
-        "latest_checkpoint": _checkpoint(found.latest),
+        "nearest_checkpoint": found.nearest and found.nearest._asdict(),
+        "latest_checkpoint": found.latest and found.latest._asdict(),
         "called_best": [checkpoint.path for checkpoint in called],
         "called_best_at": [checkpoint._asdict() for checkpoint in called],
     }
 
 
-def _checkpoint(checkpoint: Checkpoint | None) -> dict[str, Any] | None:
-    return checkpoint and checkpoint._asdict()
+# -- the verdict, why, and what to do next ---------------------------------------------------------
+
+
+def _judgement(described: Described, run: Run, guide: Guide) -> dict[str, str | None]:
+    """Return the verdict, why, and what to do next; the latter not of what nobody trains."""
+    skipped = {rule["id"] for rule in described["not_judged"]}
+    judged = len({rule.id for rule in guide.rules} - skipped)
+    covered = coverage(described["indicators"], skipped)
+    word = _verdict(described, judged, covered)
+    if not is_trained(described, run):
+        return {"verdict": word, "why": None, "next": None}
+    first, more = _first(described)
+    why = f"{first['message']}{more}" if first else ""
+    if word is None:
+        why = unread_form(run) or _unjudged(described)
+    elif not why or word not in _CODES:
+        noted = f"no warning{covered.words}; noted: {why}"
+        said = noted if why else f"none found anything{covered.words}"
+        why = f"{counted(judged, 'rule')} judged, {said}"
+    return {"verdict": word, "why": why, "next": _next(described, run, first)}
+
+
+def _verdict(described: Described, judged: int, covered: Coverage) -> str | None:
+    """Return `critical`, `warning`, `healthy`, or None where there is nothing to judge; `no
+    warning` where reward, KL, entropy or response length could not be judged.
+    """
+    found = {finding["severity"] for finding in described["findings"]}
+    for severity in ("critical", "warning"):
+        if severity in found:
+            return severity
+    if not found and not (judged and described["indicators"]):
+        return None
+    return "healthy" if covered.complete else "no warning"
+
+
+def is_trained(described: Described, run: Run) -> bool:
+    """Return whether a run is a training: neither files without one nor an evaluation."""
+    if described["state"] == State.NO_TRAINING.value:
+        return False
+    return bool(described["findings"]) or not is_evaluation(run)
+
+
+def awaits_steps(described: Described) -> bool:
+    """Return whether some rule will judge when there are more steps."""
+    kinds = {kind_of_reason(rule["reason"]) for rule in described["not_judged"]}
+    return bool(described["indicators"]) and KINDS_OF_REASONS[-1] in kinds
+
+
+def _first(described: Described) -> tuple[Described | None, str]:
+    """Return the finding that the report opens with, and that more have causes of their own."""
+    found = [one for one in described["findings"] if one["consequence_of"] is None]
+    if len(found) < 2:
+        return next(iter(found), None), ""
+    return found[0], f" (and {counted(len(found) - 1, 'more finding')} below)"
+
+
+def _unjudged(described: Described) -> str:
+    if described["step"] is None:
+        return "no step to judge yet"
+    if not described["indicators"]:
+        return "no indicator of this log is known, nothing to judge"
+    if awaits_steps(described):
+        return "too few steps to judge"
+    return "no rule applies to what this log has"
+
+
+def _next(described: Described, run: Run, first: Described | None) -> str:
+    if first is not None:
+        if not first["advice"]:
+            return "look at what the finding names below"
+        advice = lowered(first["advice"]).rstrip(".")
+        return advice + _checkpoint_before(first, run)
+    top = described["best"]
+    near = top and top["nearest_checkpoint"]
+    if described["state"] == "finished" and near:
+        label, value = metric_label(top["indicator"]), number(top["value"])
+        words = f"keep the checkpoint of step {near['step']}"
+        if top["checkpoint"]:
+            return f"{words}, where the {label} was best ({value})"
+        return (
+            f"{words}, the nearest to the best {label} ({value} at step {top['step']})"
+        )
+    return (
+        _UNREAD if unread_form(run) else _NEXT.get(described["state"], "nothing to do")
+    )
+
+
+def _checkpoint_before(finding: Described, run: Run) -> str:
+    """Name the checkpoint to go back to or to resume from, if that is the advice."""
+    before = finding["since_step"]
+    where = f" from before step {before}"
+    if finding["id"] in ("crash", "ended-early"):
+        before, where = math.inf, ""
+    elif before is None or not _GO_BACK.search(finding["advice"]):
+        return ""
+    if run.saved_step is not None:
+        before = min(before, run.saved_step + 1)
+    saved = usable(run)
+    newest = max((at for at in saved if at < before), default=None)
+    if newest is not None:
+        return f". The newest checkpoint{where} is of step {newest}: {saved[newest]}"
+    return where and f". No checkpoint{where} is known"
+
+
+def metric_label(metric: str) -> str:
+    """Return what an indicator, or a log's own key, is called."""
+    return INDICATORS[metric].label if metric in INDICATORS else metric

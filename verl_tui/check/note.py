@@ -1,4 +1,4 @@
-"""One look at runs as a note for people."""
+"""One look at runs as a note for people: how each is doing, why, what to do next, and the rest."""
 
 from __future__ import annotations
 
@@ -11,27 +11,46 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from verl_tui.check.data import NOTHING_READABLE, gate_code
-from verl_tui.check.opening import STYLES, metric_label, opening
+from verl_tui.check.data import (
+    NOTHING_READABLE,
+    awaits_steps,
+    gate_code,
+    is_trained,
+    metric_label,
+)
 from verl_tui.comparison.outcomes import KINDS
+from verl_tui.evaluation import PREFIX
 from verl_tui.health.finding import unjudged_rules
 from verl_tui.indicators import INDICATORS
 from verl_tui.metrics import describe
-from verl_tui.runs.views.state import State
+from verl_tui.runs.views.provenance import has_estimated_steps
+from verl_tui.runs.views.signs_of_life import evidence
+from verl_tui.runs.views.state import State, ahead, is_evaluation, unread_form
 from verl_tui.text import one_line
+from verl_tui.times import age, duration
 from verl_tui.words import counted, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from verl_tui.check.data import Described
     from verl_tui.monitor import Monitor
     from verl_tui.runs.run import Run
     from verl_tui.runs.source_state import SourceState
 
-    Described: TypeAlias = Mapping[str, Any]
-
 _NoteLine: TypeAlias = "tuple[int, Text]"
 """A line and how far it is indented; text from logs in it is never markup."""
+_STYLES: Mapping[str, str] = {
+    "info": "blue",
+    "healthy": "green",
+    "warning": "yellow",
+    "critical": "bold red",
+    "running": "green",
+    "finished": "green",
+    "stalled": "yellow",
+    "crashed": "bold red",
+}
+"""Verdicts, severities and states -> their colour on a terminal."""
 FOLDED = ", --consequences writes them out"
 _NAMED = 5
 """Most runs of a baseline that are named."""
@@ -98,26 +117,121 @@ def _summary(verdicts: Sequence[str | None]) -> Text:
         None: "without a verdict",
     }
     parts = [
-        Text(f"{verdicts.count(verdict)} {words}", STYLES.get(words, ""))
+        Text(f"{verdicts.count(verdict)} {words}", _STYLES.get(words, ""))
         for verdict, words in named.items()
         if verdict in verdicts
     ]
     return Text(f"{len(verdicts)} runs: ") + Text(", ").join(parts)
 
 
+# -- the first three lines -------------------------------------------------------------------------
+
+
+def opening(described: Described, run: Run, now: float) -> Iterator[Text]:
+    """Yield how a run is doing, why, and what to do next; less of an evaluation, which nobody
+    trains, and of files that hold no training.
+
+    Args:
+        described: The run, as in the report.
+        run: The same run.
+        now: Seconds since the epoch.
+    """
+    name = (described["name"], "bold")
+    state = described["state"]
+    if state == State.NO_TRAINING.value:
+        yield Text.assemble(name, ": no training found in it")
+        return
+    head = described["verdict"] or no_verdict(described)
+    at, condition = _progress(described, run)
+    if not is_trained(described, run):
+        head, at = _evaluated(run), ""
+    style = _STYLES.get(state, "")
+    # green only if all is calm
+    style = "" if style == "green" and head != "healthy" else style
+    yield Text.assemble(
+        name,
+        ": ",
+        (head, _STYLES.get(head, "")),
+        f"{at}, ",
+        (state, style),
+        condition,
+        *(f", {fact}" for fact in _times(described, run, now)),
+    )
+    for line in ("why", "next"):
+        if described[line] is not None:
+            yield Text(f"{line}: {described[line]}")
+
+
+def no_verdict(described: Described) -> str:
+    """Say that there is no verdict, and whether one may come with more steps."""
+    early = described["step"] is None or awaits_steps(described)
+    return "no verdict yet" if early else "no verdict"
+
+
+def _progress(described: Described, run: Run) -> tuple[str, str]:
+    """Return the step that the verdict applies to, and what the state says of steps."""
+    step, total, state = (described[key] for key in ("step", "total_steps", "state"))
+    if step is None:
+        if is_evaluation(run):
+            return "", ""
+        if unread_form(run):
+            return "", ", its steps cannot be read"
+        how = {"waiting": "for", "crashed": "before", "ended?": "before"}.get(state)
+        first = f"the first of {total} steps" if total else "the first step"
+        return "", f" {how} {first}" if how else " without a step"
+    if not total:
+        goes_on = state in ("waiting", "running", "stalled")
+        return f" at step {step}" + " (total unknown)" * goes_on, ""
+    if state == "finished" and step >= total:
+        return "", f" after all {total} steps"
+    # Rounded down, as on the screen: 100% is the end.
+    return f" at step {step} of {total} ({min(100, 100 * step // total)}%)", ""
+
+
+def _times(described: Described, run: Run, now: float) -> Iterator[str]:
+    if has_estimated_steps(run):
+        yield "steps estimated"
+    if (left := described["remaining_s"]) is not None:
+        yield f"about {duration(left)} left"
+    if (quiet := described["last_record_age_s"]) is not None:
+        ago = age(quiet)
+        when = "just now" if ago == "now" else f"{ago} ago"
+        by_file = run.dated_by_file and evidence(run, now) is None
+        yield f"last record {when}" + " by its file's time" * by_file
+    if (early := ahead(run, now)) is not None:
+        yield f"last record dated {age(early)} ahead of the clock"
+
+
+def _evaluated(run: Run) -> str:
+    """Describe the result of an evaluation, or the newest samples of a training whose log is not
+    there.
+    """
+    trained = run.series(f"{PREFIX}count") is not None
+    prefix = PREFIX if trained else f"val_{PREFIX}"
+    count, score = (run.series(f"{prefix}{name}") for name in ("count", "score"))
+    words = "an evaluation"
+    if count is not None:
+        samples = counted(int(count.values[-1]), "sample")
+        words = f"{words} of {samples}"
+        if trained:
+            words = f"{samples} of step {count.steps[-1]}"
+    if score is not None and len(score.values):
+        words += f", mean score {score.values[-1]:.4g}"
+    return words
+
+
+# -- the rest --------------------------------------------------------------------------------------
+
+
 def gate_lines(against: Described) -> Iterator[_NoteLine]:
     """Yield the lines on a run compared with a baseline: a heading, then a line for each breach."""
     figures = against["figures"]
-    breaches = [one for one in figures if one["breach"]]
-    yield 2, Text(_gate_heading(against, len(breaches)))
-    for one in breaches:
-        style = STYLES["critical" if one["breach"] == "worse" else "warning"]
-        yield 4, Text(_breach(one), style)
-    kept = [
-        f"{KINDS[one['figure']].label} {number(one['value'])} ({_band(one)})"
-        for one in figures
-        if not one["breach"]
-    ]
+    kept = [_figure(one) for one in figures if not one["breach"]]
+    yield 2, Text(_gate_heading(against, len(figures) - len(kept)))
+    for one in figures:
+        if how := one["breach"]:
+            style = _STYLES["critical" if how == "worse" else "warning"]
+            yield 4, Text(f"{how}: {_figure(one)}", style)
     if kept:
         yield 4, Text(f"within their bands: {', '.join(kept)}")
     reasons: dict[str, list[str]] = {}
@@ -142,18 +256,19 @@ def _gate_heading(against: Described, breaches: int) -> str:
     return f"against {', '.join(names)}{step}: {said}"
 
 
-def _band(one: Mapping[str, Any]) -> str:
-    return f"{number(one['low'])} to {number(one['high'])}"
-
-
-def _breach(one: Mapping[str, Any]) -> str:
-    label = KINDS[one["figure"]].label
+def _figure(one: Described) -> str:
+    """Return a figure as compared with its band."""
+    label, breach = KINDS[one["figure"]].label, one["breach"]
     unit = f" {one['unit']}" if one["unit"] not in ("", "share") else ""
-    base = f"baseline {number(one['baseline'])}"
-    if one["breach"] == "missing":
-        return f"missing: {label}, {base}{unit}"
+    if breach == "missing":
+        return f"{label}, baseline {number(one['baseline'])}{unit}"
+    value, band = number(one["value"]), f"{number(one['low'])} to {number(one['high'])}"
+    if not breach:
+        return f"{label} {value} ({band})"
     side = "below" if one["value"] < one["low"] else "above"
-    return f"{one['breach']}: {label} {number(one['value'])} is {side} {_band(one)}{unit} ({base})"
+    return (
+        f"{label} {value} is {side} {band}{unit} (baseline {number(one['baseline'])})"
+    )
 
 
 def _run_lines(
@@ -169,9 +284,8 @@ def _run_lines(
         yield from source_lines(sized, run, "plain text")
         return
     yield from _measured(described)
-    best = described["best"]
-    for sentence in () if best is None else _best_sentences(best):
-        yield 2, Text(sentence)
+    if described["best"] is not None:
+        yield from ((2, Text(said)) for said in _best_sentences(described["best"]))
     for target in described["targets"]:
         yield 2, Text(_target_sentence(target))
     yield from finding_lines(described, unfolded=unfolded, opened=True)
@@ -181,11 +295,13 @@ def _run_lines(
 
 def _measured(described: Described) -> Iterator[_NoteLine]:
     """Yield the losses and indicators in columns."""
-    losses, indicators = described["losses"], described["indicators"]
     metrics: list[tuple[Any, str, Described]] = [
-        (describe(key), key, one) for key, one in losses.items()
+        *((describe(key), key, one) for key, one in described["losses"].items()),
+        *(
+            (INDICATORS[id], one["key"], one)
+            for id, one in described["indicators"].items()
+        ),
     ]
-    metrics += [(INDICATORS[id], one["key"], one) for id, one in indicators.items()]
     rows = [
         (
             about.label,
@@ -199,10 +315,8 @@ def _measured(described: Described) -> Iterator[_NoteLine]:
     for name, text, key, one in rows:
         style = "bold red" if one["value"] is None else ""
         origin = (f"  {key}, step {one['step']}", "dim")
-        yield (
-            2,
-            Text.assemble(f"{name:<{label}}  ", (f"{text:<{value}}", style), origin),
-        )
+        cells = (f"{name:<{label}}  ", (f"{text:<{value}}", style), origin)
+        yield 2, Text.assemble(*cells)
 
 
 def _with_unit(value: float | None, unit: str) -> str:
@@ -213,13 +327,16 @@ def _with_unit(value: float | None, unit: str) -> str:
     return f"{number(value)} {unit}".rstrip()
 
 
+_UNFINISHED = " (not known to be complete: the tracker file names an earlier one)"
+
+
 def _best_sentences(best: Described) -> Iterator[str]:
-    label = metric_label(best["indicator"])
-    words = f"best {label} {number(best['value'])} at step {best['step']}"
-    near = best["nearest_checkpoint"]
+    label, near = metric_label(best["indicator"]), best["nearest_checkpoint"]
     latest = best["latest_checkpoint"]
+    words = f"best {label} {number(best['value'])} at step {best['step']}"
     if best["checkpoint"]:
-        yield f"{words}; checkpoint {best['checkpoint']}{_unfinished(near)}"
+        more = _UNFINISHED * (near["complete"] is False)
+        yield f"{words}; checkpoint {best['checkpoint']}{more}"
     elif near is None:
         yield f"{words}; no checkpoint is known"
     else:
@@ -229,20 +346,12 @@ def _best_sentences(best: Described) -> Iterator[str]:
             f"{near['step']}{there}: {near['path']}"
         )
     if latest is not None and latest["complete"] is False and latest != near:
-        yield (
-            f"the newest checkpoint is of step {latest['step']}{_unfinished(latest)}: "
-            f"{latest['path']}"
-        )
+        where = f"{_UNFINISHED}: {latest['path']}"
+        yield f"the newest checkpoint is of step {latest['step']}{where}"
     for called in best["called_best_at"]:
         by = f", by its value of {called['key']}" if called["key"] else ""
         where = "" if called["step"] is None else f" (step {called['step']}{by})"
         yield f"the trainer itself calls best: {called['path']}{where}"
-
-
-def _unfinished(checkpoint: Described) -> str:
-    if checkpoint["complete"] is not False:
-        return ""
-    return " (not known to be complete: the tracker file names an earlier one)"
 
 
 def _target_sentence(target: Described) -> str:
@@ -288,14 +397,14 @@ def _finding(
     yield (
         indent,
         Text.assemble(
-            (finding["severity"], STYLES[finding["severity"]]),
+            (finding["severity"], _STYLES[finding["severity"]]),
             f" {finding['id']}",
             "" if since is None else f", since step {since}",
             ":" if opened else f": {finding['message']}",
         ),
     )
-    for evidence in finding["evidence"]:
-        yield indent + 2, Text(f"- {evidence}")
+    for said in finding["evidence"]:
+        yield indent + 2, Text(f"- {said}")
     if finding["advice"] and not opened:
         yield indent + 2, Text(f"advice: {finding['advice']}")
     if finding["source"]:

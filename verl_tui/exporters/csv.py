@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from verl_tui.exporters.file_names import unique_names
 from verl_tui.failures import note_failure
-from verl_tui.given_files import UsageError, is_there
+from verl_tui.given_files import UsageError, is_there, replacing
 from verl_tui.sources.files.paths import is_folder
 from verl_tui.text import cell
-from verl_tui.whole_file import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

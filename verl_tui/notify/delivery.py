@@ -12,22 +12,17 @@ import logging
 import os
 import re
 import stat
-import sys
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
-from verl_tui.health.finding import Severity
-from verl_tui.sources.http.addresses import NoAnswerError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+import tomli
 
 from verl_tui.given_files import UsageError
+from verl_tui.health.finding import Severity
+from verl_tui.sources.http.addresses import NoAnswerError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -152,7 +147,7 @@ def read_private(path: Path) -> tuple[str, str]:
         with open(descriptor, "rb") as file:  # noqa: PTH123 - it was opened already
             if why := _not_private(path, os.fstat(descriptor)):
                 raise DestinationError(f"{path}: {why}")
-            data = tomllib.loads(file.read(_LIMIT).decode("utf-8-sig"))
+            data = tomli.loads(file.read(_LIMIT).decode("utf-8-sig"))
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         raise DestinationError(f"{path}: {why}") from None

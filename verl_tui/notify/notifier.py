@@ -15,12 +15,11 @@ from queue import Full, Queue
 from typing import TYPE_CHECKING, Any
 
 from verl_tui import debug_log
-from verl_tui.given_files import NO_LINK, UsageError, is_link
+from verl_tui.given_files import NO_LINK, UsageError, is_link, replacing
 from verl_tui.health.finding import Severity
 from verl_tui.notify.changes import Changes
 from verl_tui.notify.delivery import NotSentError, deliver
 from verl_tui.notify.message import of_guard, summary_message
-from verl_tui.whole_file import replacing
 from verl_tui.words import counted
 
 if TYPE_CHECKING:

@@ -89,7 +89,8 @@ class Playback:
         """
         self.recording = recording
         self.until = until
-        self._speed = speed
+        self.speed = speed
+        """Speed relative to the recording."""
         self._wall = wall
         self._anchor = (recording.start if at is None else at, wall())
         self._paused = paused
@@ -135,7 +136,7 @@ class Playback:
         moment, since = self._anchor
         if self._paused:
             return moment
-        moment += (self._wall() - since) * self._speed
+        moment += (self._wall() - since) * self.speed
         if self.until is not None and moment >= self.until:
             moment = self.until
             self.until = None
@@ -144,36 +145,22 @@ class Playback:
         return moment
 
     @property
-    def speed(self) -> float:
-        """Speed relative to the recording."""
-        return self._speed
-
-    @speed.setter
-    def speed(self, speed: float) -> None:
-        self._anchor = self.now(), self._wall()
-        self._speed = speed
-
-    @property
     def paused(self) -> bool:
         """True if the clock is stopped."""
         self.now()
         return self._paused
 
-    @paused.setter
-    def paused(self, paused: bool) -> None:
+    def pause(self, *, paused: bool) -> None:
+        """Stop the clock, or let it go on."""
         self._anchor = self.now(), self._wall()
         self._paused = paused
 
-    def faster(self) -> None:
-        """Play at the next higher of `SPEEDS`."""
+    def change_speed(self, places: int) -> None:
+        """Play at the next of `SPEEDS`, the higher one or the lower one."""
+        others = [one for one in SPEEDS if (one - self.speed) * places > 0]
+        self._anchor = self.now(), self._wall()
         self.speed = min(
-            (one for one in SPEEDS if one > self._speed), default=SPEEDS[-1]
-        )
-
-    def slower(self) -> None:
-        """Play at the next lower of `SPEEDS`."""
-        self.speed = max(
-            (one for one in SPEEDS if one < self._speed), default=SPEEDS[0]
+            others, key=lambda one: abs(one - self.speed), default=self.speed
         )
 
     def go(self, moment: float) -> bool:
@@ -195,7 +182,7 @@ class Playback:
         now = self.now()
         basis = (recorded.pace, recorded.estimated) if recorded else (None, False)
         return ReplayStatus(
-            self._speed, now, self._paused, now >= self.recording.end, *basis
+            self.speed, now, self._paused, now >= self.recording.end, *basis
         )
 
 

@@ -3,33 +3,229 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from dataclasses import replace
-from itertools import chain
-from operator import attrgetter
+from itertools import accumulate, chain, repeat
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from verl_tui.means import clamp
-from verl_tui.replay.recorded_source import RecordedSource
+from verl_tui.records import Batch, Dump, Event, MetricRows, Progress, Restart
 from verl_tui.runs.clock import Clock
 from verl_tui.runs.run import Run
 from verl_tui.runs.time.forecast import pace
 from verl_tui.runs.time.step_clocks import TIMERS, clocks
 from verl_tui.sources.feed import Feed
+from verl_tui.times import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from verl_tui.records import Batch, SourceStatus
+    from verl_tui.records import Record, SourceStatus
     from verl_tui.sources.discovery.finder import Discovery
 
+_BATCH = 1000
+"""Most records and rows in one batch, which takes some milliseconds to apply."""
+_AFTERMATH = 3600.0
+"""Longest time in seconds from the last step to a file's last change: a later one is of a copy."""
 _LONGEST = 3e9
 """Seconds of a step from which on its times are beyond all clocks: a century."""
 _BEYOND = 10
 """Most steps extrapolated beyond the known times; farther ones belong to another count."""
+
+
+# -- one source ------------------------------------------------------------------------------------
+
+
+class RecordedSource:
+    """One source of one run: its records, with a moment for each, and for each row of metrics.
+
+    Args:
+        run: Name of its run.
+        batches: All of the source's, in their order.
+        clock: Returns the times of an array of steps, nan where unknown.
+    """
+
+    def __init__(
+        self, run: str, batches: Sequence[Batch], clock: Callable[[Any], Any]
+    ) -> None:
+        self._run = run
+        self._records = [record for batch in batches for record in batch.records]
+        self._statuses = [batch.status for batch in batches]
+        parts = [[*_parts(record)] for record in self._records]
+        counts = [*map(len, parts)]
+        of_batches = accumulate((len(batch.records) for batch in batches), initial=0)
+        totals = [*accumulate(counts, initial=0)]
+        self._ends = [totals[last] for last in of_batches]
+        """Number of moments up to the end of each batch, from 0 on."""
+        self._indices = np.repeat(np.arange(len(counts)), counts)
+        """Index of the record of each moment."""
+        self._rows = np.arange(totals[-1]) - np.array(totals)[self._indices]
+        """Index of its row in the record."""
+        stated = np.array([*chain(*parts)], np.float64).reshape(-1, 2)
+        self._steps = stated[:, 0]
+        self.moments: Any = self._times(stated[:, 1], clock)
+        """Seconds since the epoch. Before `set_times` in the order of the records, nan where
+        nothing before has a time, inf if unknown.
+        """
+        self._begin = 0.0
+        self._taken: int | None = None
+        """Number of moments taken; None before the first batch."""
+
+    def _are(self, what: type) -> Any:
+        """Return for each moment whether it is of such a record."""
+        kinds = np.array([isinstance(one, what) for one in self._records], bool)
+        return kinds[self._indices]
+
+    def _times(self, stated: Any, clock: Callable[[Any], Any]) -> Any:
+        """Return the moments: a record with a step has the time of that step wherever it was read,
+        others have the time of the record before them, events at the end that of the file's last
+        change; nothing comes later than what follows a restart.
+        """
+        valid = (stated > EARLIEST) & (stated < LATEST)
+        times = np.where(valid, stated, clock(self._steps))
+        dated = ~np.isnan(times)
+        # Readers hand progress on before all else.
+        leads = np.where(dated & ~self._are(Progress), np.arange(len(times)), -1)
+        before = np.maximum.accumulate(leads)
+        carried = np.where(before < 0, math.nan, times[before])
+        times = np.where(dated, times, carried)
+        end = np.fmax.reduce(times, initial=math.nan)
+        written = self._statuses[-1].modified or 0.0
+        if 0 < written - end <= _AFTERMATH:
+            end = written
+        last = self._indices[dated].max(initial=-1)
+        tail = (self._indices > last) & self._are(Event)
+        times[tail] = math.inf if math.isnan(end) else end
+        for index in reversed(range(1, len(self._records))):
+            if _is_restart(self._records[index]):
+                cut = np.searchsorted(self._indices, index, side="right")
+                over = np.fmin.reduce(times[cut:], initial=math.inf)
+                times[:cut] = np.minimum(times[:cut], over)
+        return times
+
+    def marks(self) -> Iterator[tuple[float, float | None]]:
+        """Yield moments with the step reached, None at a restart from the beginning."""
+        moments, indices = self.moments.tolist(), self._indices.tolist()
+        for moment, index, step in zip(
+            moments, indices, self._steps.tolist(), strict=True
+        ):
+            if _is_restart(self._records[index]):
+                yield moment, None
+            elif not math.isnan(step):
+                yield moment, step
+
+    def set_times(self, span: tuple[float, float], shift: float) -> None:
+        """Put the records in the order of their times.
+
+        Args:
+            span: Beginning and end of the run; records without time come at its beginning.
+            shift: Seconds by which the run is replayed later than it took place.
+        """
+        begin, end = span
+        written = self._statuses[-1].modified or end
+        last = end if written > end + _AFTERMATH else max(written, begin)
+        moments = np.nan_to_num(self.moments, nan=begin, posinf=last)
+        order = np.argsort(moments, kind="stable")
+        self.moments = (moments[order] + shift).tolist()
+        self._indices, self._rows = self._indices[order], self._rows[order]
+        self._begin = begin + shift
+        if shift:
+            self._records = [_moved(record, shift) for record in self._records]
+
+    def rewind(self) -> None:
+        """Begin again with the first record."""
+        self._taken = None
+
+    def due(self, until: float) -> bool:
+        """True if records up to a moment have not been taken."""
+        taken = self._taken or 0
+        if taken < len(self.moments):
+            return bool(self.moments[taken] <= until)
+        return self._taken is None and self._begin <= until
+
+    def take(self, until: float) -> Batch | None:
+        """Return the next records up to a moment as a batch, None if there are no more."""
+        if not self.due(until):
+            return None
+        start = self._taken or 0
+        stop = min(bisect_right(self.moments, until, start), start + _BATCH)
+        self._taken = stop
+        moment = self.moments[stop - 1] if stop else self._begin
+        return Batch(self._run, self._status(moment), tuple(self._cut(start, stop)))
+
+    def _cut(self, start: int, stop: int) -> Iterator[Record]:
+        """Yield records, with the rows that belong to one and are taken together in one."""
+        rows: dict[int, list[int]] = {}
+        taken = self._indices[start:stop].tolist(), self._rows[start:stop].tolist()
+        for index, row in zip(*taken, strict=True):
+            if isinstance(self._records[index], MetricRows):
+                rows.setdefault(index, []).append(row)
+            else:
+                yield from self._sliced(rows)
+                rows = {}
+                yield self._records[index]
+        yield from self._sliced(rows)
+
+    def _sliced(self, rows: dict[int, list[int]]) -> Iterator[MetricRows]:
+        """Yield neighbouring rows of records."""
+        for index, own in rows.items():
+            whole, part = self._records[index], slice(own[0], own[-1] + 1)
+            assert isinstance(whole, MetricRows)
+            yield whole._replace(
+                steps=whole.steps[part],
+                columns=tuple([column[part] for column in whole.columns]),
+                orders=whole.orders[part],
+                times=whole.times[part],
+            )
+
+    def _status(self, moment: float) -> SourceStatus:
+        """Return the status of the source as if its file ended after the records taken."""
+        taken = self._taken or 0
+        over = taken >= len(self.moments)
+        status = self._statuses[-1 if over else bisect_left(self._ends, taken, 1) - 1]
+        records, unreadable, size = (
+            int(np.interp(taken, self._ends, [0, *map(figure, self._statuses)]))
+            for figure in map(attrgetter, ("records", "unreadable", "bytes_read"))
+        )
+        return status._replace(
+            records=records,
+            unreadable=unreadable,
+            bytes_read=size,
+            size=size,
+            modified=None if status.modified is None else moment,
+            to_come=not over,
+        )
+
+
+def _parts(record: Record) -> Iterator[tuple[float, float]]:
+    """Yield the step and the time that a record, or each row of it, states; nan for none."""
+    if isinstance(record, MetricRows):
+        times = record.times or repeat(math.nan)
+        yield from zip(record.steps, times, strict=bool(record.times))
+    else:
+        step = None if isinstance(record, Restart) else getattr(record, "step", None)
+        yield math.nan if step is None else step, math.nan
+
+
+def _is_restart(record: Record) -> bool:
+    """Return whether a source begins anew with a record."""
+    return isinstance(record, Restart) and record.step is None
+
+
+def _moved(record: Record, shift: float) -> Record:
+    """Return a record whose times are later by some seconds."""
+    if isinstance(record, MetricRows) and record.times:
+        return record._replace(times=[time + shift for time in record.times])
+    if isinstance(record, Dump) and record.modified is not None:
+        return record._replace(modified=record.modified + shift)
+    return record
+
+
+# -- one run ---------------------------------------------------------------------------------------
 
 
 class RecordedRun:
@@ -55,13 +251,12 @@ class RecordedRun:
         """Basis of the pace if the log has no times, else None."""
         if not self._clock.origin or self._clock.origin.startswith(TIMERS):
             self.pace = f"paced by {usual.origin}" if usual else "a second a step"
-        self.sources = [
-            RecordedSource(name, own, self._at) for own in by_source.values()
-        ]
-        marks = _marks(self.sources, weak=False) or _marks(self.sources, weak=True)
-        self.moments = list(marks)
+        own = by_source.values()
+        self.sources = [RecordedSource(name, one, self._at) for one in own]
+        marks = _marks(self.sources)
+        self.moments = [*marks]
         """Moments at which the run reached further steps."""
-        self.steps = list(marks.values())
+        self.steps = [*marks.values()]
         """These steps."""
         dated = np.concatenate([[], *map(attrgetter("moments"), self.sources)])
         dated = dated[np.isfinite(dated)]
@@ -99,19 +294,23 @@ class RecordedRun:
         return next((moment for moment, reached in marks if reached >= step), None)
 
 
-def _marks(sources: Iterable[RecordedSource], *, weak: bool) -> dict[float, int]:
+def _marks(sources: Iterable[RecordedSource]) -> dict[float, int]:
     """Return moments at which further steps were reached, with these steps; after a restart they
     are reached again.
     """
-    marks = chain.from_iterable(source.marks(weak=weak) for source in sources)
     found: dict[float, int] = {}
     top = -math.inf
-    for moment, step in sorted(marks, key=lambda mark: mark[0]):
+    marks = chain.from_iterable(source.marks() for source in sources)
+    for moment, step in sorted(marks, key=itemgetter(0)):
         if step is None:
             top = -math.inf
         elif step > top and math.isfinite(moment):
-            top = found[moment] = step
+            top = step
+            found[moment] = int(step)
     return found
+
+
+# -- all runs --------------------------------------------------------------------------------------
 
 
 class Recording:
@@ -201,16 +400,10 @@ class Recording:
         at = bisect_right(moments, moment) - 1 + count
         return moments[at] if 0 <= at < len(moments) else None
 
-    def share(self, moment: float) -> float:
-        """Return the share of the recording before a moment, 0..1."""
-        length = self.end - self.start
-        return clamp((moment - self.start) / length, 0.0, 1.0) if length > 0 else 1.0
-
-    def at_share(self, share: float) -> float:
-        """Return the moment at a share of the recording."""
-        return self.start + clamp(share, 0.0, 1.0) * (self.end - self.start)
-
-    # -- replaying ---------------------------------------------------------------------------------
+    def ahead(self, moment: float, share: float) -> float:
+        """Return the moment that lies a share of the recording behind another, within it."""
+        to = moment + share * (self.end - self.start)
+        return clamp(to, self.start, self.end)
 
     def rewind(self) -> None:
         """Begin again with the first records."""
@@ -232,8 +425,9 @@ def _at_once(runs: Sequence[RecordedRun]) -> bool:
     """True if the runs overlapped in time, as far as their logs have times."""
     if len(runs) > 1 and any(recorded.pace is not None for recorded in runs):
         return False
+    spans = sorted(one.span for one in runs if one.span is not None)
     latest = math.inf
-    for begin, end in sorted(one.span for one in runs if one.span is not None):
+    for begin, end in spans:
         if begin > latest:
             return False
         latest = end if latest == math.inf else max(latest, end)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from verl_tui.comparison.written import escaped, markdown_table
+from verl_tui.given_files import replacing
 from verl_tui.patterns import pattern
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.session.selection import LETTERS
@@ -23,7 +24,6 @@ from verl_tui.report.reported_samples import masked
 from verl_tui.report.stylesheet import PAGE_STYLE, policy
 from verl_tui.report.svg import svg
 from verl_tui.text import fenced
-from verl_tui.whole_file import replacing
 from verl_tui.words import counted
 
 if TYPE_CHECKING:

@@ -6,8 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.check.data import report as check_report
-from verl_tui.check.note import FOLDED, finding_lines, source_lines
-from verl_tui.check.opening import no_verdict, opening
+from verl_tui.check.note import (
+    FOLDED,
+    finding_lines,
+    no_verdict,
+    opening,
+    source_lines,
+)
 from verl_tui.comparison.compare import Comparison, compare
 from verl_tui.patterns import pattern
 from verl_tui.report.reported_samples import excerpts_of

@@ -38,10 +38,6 @@ class LoggedMetrics:
         self._paths: dict[str, str] = {}
         """The source in which each spelling came first."""
         self._series: dict[str, Series] = {}
-        self._asked: set[str] = set()
-        """Keys of the series that were asked for since those that were not were forgotten."""
-        self._revisions: dict[str, int] = {}
-        """By key of a forgotten series: the revision at which its replacement begins."""
         self.keys_revision = 0
         """Grows with every new key."""
 
@@ -154,44 +150,25 @@ class LoggedMetrics:
             return None
         series = self._series.get(key)
         if series is None:
-            series = self._series[key] = Series(key, self._revisions.get(key, 0))
-        self._asked.add(key)
+            series = self._series[key] = Series(key)
         series.catch_up(tables)
         return series
 
     def forget_series(self) -> None:
         """Forget all series; one that is asked for again is made anew of what was logged."""
-        self._asked.clear()
-        self.forget_unused()
-
-    def forget_unused(self) -> None:
-        """Forget the series that nobody has asked for since the last call."""
-        for key in self._series.keys() - self._asked:
-            self._revisions[key] = self._series.pop(key).revision + 1
-        self._asked.clear()
+        self._series.clear()
 
     def last_values(self, key: str, count: int, end: int | None) -> Sequence[float]:
-        """Return the values of the last `count` steps up to `end`, oldest first; unlike `series` it
-        makes none where it can do without.
+        """Return the values of the last `count` steps up to `end`, oldest first; of several tables
+        no more is merged than it takes.
         """
         key = self._names.get(key, key)
         parts = self._tables.get(key, ())
-        if key in self._series or not all(_is_plain(table) for table, _ in parts):
+        plain = all(table.ascending and not table.estimated for table, _ in parts)
+        if len(parts) < 2 or key in self._series or not plain:
             series = self.series(key)
             return series.until(end).tail(count) if series is not None else ()
-        # None of the last `count` steps lies before the last `count` rows of each table.
-        stops = [(table.steps, _stop(table.steps, end)) for table, _ in parts]
-        firsts = [steps[max(0, stop - count)] for steps, stop in stops if stop > 0]
-        if not firsts or count < 1:
-            return ()
-        found = merged(parts, min(firsts))
-        stop = _stop(found.steps, end)
-        return found.values[max(0, stop - count) : stop]
-
-    def since(self, key: str, step: int) -> Mapping[int, float]:
-        """Return the values from a step on, by step, ascending, without making a series."""
-        found = merged(self._tables.get(self._names.get(key, key), ()), step)
-        return dict(zip(found.steps, found.values, strict=True))
+        return _merged_tail(parts, count, end)
 
     def measured(self, key: str, count: int) -> Sequence[float]:
         """Return the last `count` values of a metric as they were measured: of several in one step
@@ -211,6 +188,11 @@ class LoggedMetrics:
         for tables in self._tables.values():
             yield max(table.orders[0] for table, _ in tables if len(table))
 
+    def orders(self, key: str) -> Sequence[int]:
+        """Return the precedence of each point of a metric."""
+        parts = self._tables.get(self._names.get(key, key))
+        return merged(parts)[0].orders if parts else ()
+
     def indicator(self, indicator: str) -> Series | None:
         """Return the values of an indicator, None where the log has nothing of that meaning."""
         return self.series(self.indicators.get(indicator, ""))
@@ -227,8 +209,17 @@ def _stop(steps: Sequence[int], end: int | None) -> int:
     return len(steps) if end is None else bisect_right(steps, end)
 
 
-def _is_plain(table: Table) -> bool:
-    return table.ascending and not table.estimated
+def _merged_tail(
+    parts: Sequence[tuple[Table, int]], count: int, end: int | None
+) -> Sequence[float]:
+    # None of the last `count` steps lies before the last `count` rows of each table.
+    stops = [(table.steps, _stop(table.steps, end)) for table, _ in parts]
+    firsts = [steps[max(0, stop - count)] for steps, stop in stops if stop > 0]
+    if not firsts or count < 1:
+        return ()
+    found, values = merged(parts, min(firsts))
+    stop = _stop(found.steps, end)
+    return values[max(0, stop - count) : stop]
 
 
 _TRAIN, _SPLIT = NamePattern(r"train/(.+)"), NamePattern(r"(eval|test)([/_])(.+)")

@@ -27,7 +27,6 @@ from verl_tui.records import (
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.clock import Clock
 from verl_tui.runs.combined import RestartMark, continued, last_record, marks, outcome
-from verl_tui.runs.life import LostTime
 from verl_tui.runs.logged_metrics import LoggedMetrics
 from verl_tui.runs.samples import Histograms, Samples
 from verl_tui.runs.settings import RunSettings, planned_steps
@@ -47,6 +46,38 @@ _NAN = float("nan")
 _ABOUT_CHECKPOINTS = frozenset(
     {EventKind.CHECKPOINT, EventKind.BEST, EventKind.SAVED, EventKind.REMOVED}
 )
+
+
+class LostTime:
+    """The seconds lost since the newest record of training, as far as we saw."""
+
+    def __init__(self) -> None:
+        self._record: float | None = None
+        """Time of the record that `_seconds` count from."""
+        self._seconds = 0.0
+        self._stopped: float | None = None
+        """Since when the process is stopped."""
+
+    def since(self, record: float | None, now: float) -> float:
+        """Return the seconds lost since the newest record, which was at this time."""
+        before = self._seconds if record == self._record else 0.0
+        return before + max(
+            0.0, now - (now if self._stopped is None else self._stopped)
+        )
+
+    def add(self, record: float | None, seconds: float) -> None:
+        """Count seconds, unless the process is stopped: they are counted when it goes on."""
+        if self._stopped is None:
+            self._seconds = self.since(record, 0.0) + seconds
+            self._record = record
+
+    def note(self, record: float | None, now: float, *, stopped: bool) -> None:
+        """Note whether the process is stopped now."""
+        if stopped and self._stopped is None:
+            self._stopped = now
+        elif not stopped and self._stopped is not None:
+            self._seconds, self._record = self.since(record, now), record
+            self._stopped = None
 
 
 class Run(LoggedMetrics):

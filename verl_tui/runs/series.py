@@ -1,4 +1,4 @@
-"""Values of one metric over steps."""
+"""Values of one metric over steps, and the least and greatest of each stretch, for any chart."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import math
 from array import array
 from bisect import bisect_left, bisect_right
 from functools import lru_cache
+from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.runs.pyramid import Pyramid
 from verl_tui.runs.table import ROW_BITS, STATED, superseded
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from verl_tui.runs.table import Table
 
+_REVISIONS = count()
+
 
 class Point(NamedTuple):
     """One value at one step."""
@@ -26,41 +28,112 @@ class Point(NamedTuple):
     value: float
 
 
-class MergedPoints(NamedTuple):
-    """Points ascending in step, one value a step."""
+# -- pyramid ---------------------------------------------------------------------------------------
 
-    steps: array[int]
-    values: array[float]
-    times: array[float]
-    """Wall-clock time of each point in seconds since the epoch, nan where unknown."""
-    orders: array[int]
-    """The precedence of each point, see `verl_tui.runs.table.precedence`."""
-    counts: array[int]
-    """How many measurements each point is the mean of; empty where points are single values."""
-    picks: tuple[NDArray[Any], ...] = ()
-    """Rows by step and precedence, and for each point the first and the last of these that it is
-    of.
+_LARGE = 2**61
+
+
+class Pyramid:
+    """Minimum and maximum over the two columns of a series, which it refers to and never copies.
+
+    Steps must ascend; gaps and repetitions are fine. A value that is not finite never counts as
+    minimum or maximum, it only makes its bucket odd. The owner of the columns counts up `revision`
+    when a point before the last one has changed: cached answers are void then.
     """
+
+    __slots__ = ("revision", "steps", "values")
+
+    def __init__(self, steps: array[int], values: array[float]) -> None:
+        self.steps = steps
+        self.values = values
+        self.revision = 0
+
+    @property
+    def seen(self) -> int:
+        """How many points there are; the columns may be of unequal length while one is filled."""
+        return min(len(self.steps), len(self.values))
+
+    def query(
+        self, first_step: int, steps_per_bucket: int, buckets: int
+    ) -> tuple[list[float | None], list[float | None], list[bool]]:
+        """Return minimum, maximum and oddness of each of `buckets` neighbouring stretches of steps.
+
+        Bucket `i` holds the points whose step is at least `first_step + i * steps_per_bucket` and
+        less than the start of the next. Minimum and maximum are None where it holds no finite
+        value; odd means that it holds a `nan` or an infinity.
+
+        Raises:
+            ValueError: `steps_per_bucket` is not positive.
+        """
+        import numpy as np
+
+        if steps_per_bucket < 1:
+            raise ValueError(steps_per_bucket)
+        buckets = max(0, buckets)
+        lows: list[float | None] = [None] * buckets
+        highs: list[float | None] = [None] * buckets
+        odds = [False] * buckets
+        seen = self.seen
+        begin = bisect_left(self.steps, first_step, 0, seen)
+        end = bisect_left(
+            self.steps, first_step + buckets * steps_per_bucket, begin, seen
+        )
+        if begin == end:
+            return lows, highs, odds
+        # Steps near the ends of 64 bits differ by more than these hold.
+        ends = (first_step, steps_per_bucket, self.steps[begin], self.steps[end - 1])
+        kind = object if max(map(abs, ends)) >= _LARGE else np.int64
+        steps = np.array(self.steps[begin:end], dtype=kind)
+        bucket = ((steps - first_step) // steps_per_bucket).astype(np.int64)
+        starts = np.flatnonzero(np.diff(bucket, prepend=-1))
+        values = np.array(self.values[begin:end])
+        is_odd = ~np.isfinite(values)
+        least: Any = np.minimum.reduceat(np.where(is_odd, np.inf, values), starts)
+        most: Any = np.maximum.reduceat(np.where(is_odd, -np.inf, values), starts)
+        found = (bucket[starts], least, most, np.logical_or.reduceat(is_odd, starts))
+        for i, low, high, odd in zip(*(one.tolist() for one in found), strict=True):
+            odds[i] = odd
+            if low <= high:
+                lows[i], highs[i] = low, high
+        return lows, highs, odds
+
+    def bounds(self, first_step: int, last_step: int) -> tuple[float, float] | None:
+        """Return the least and greatest finite value from `first_step` to `last_step`, both
+        included.
+        """
+        import numpy as np
+
+        start = bisect_left(self.steps, first_step, 0, self.seen)
+        stop = bisect_right(self.steps, last_step, start, self.seen)
+        values = np.array(self.values[start:stop])
+        finite = values[np.isfinite(values)]
+        if not len(finite):
+            return None
+        return float(finite.min()), float(finite.max())
+
+
+# -- series ----------------------------------------------------------------------------------------
 
 
 class Series:
     """Values of one metric, ascending in step, one value a step; catches up with its tables when
-    asked.
+    asked. While one table has them so, its own columns are shown: they grow with it.
     """
 
-    def __init__(self, key: str, revision: int = 0) -> None:
+    def __init__(self, key: str) -> None:
         self.key = key
         self.steps = array("q")
         self.values = array("d")
         self.times = array("d")
+        """Wall-clock time of each point in seconds since the epoch, nan where unknown."""
         self.counts = array("q")
-        self.revision = revision
+        """How many measurements each point is the mean of; empty where each is a single one."""
+        self.revision = next(_REVISIONS)
         """Grows when a point other than the last one changes, or one is put before the last:
         readers start over.
         """
-        self._parts: Sequence[tuple[Table, int]] = ()
         self._rows: Sequence[int] = ()
-        """Rows of each table that have been taken over."""
+        """Rows of each table that have been merged."""
         self._pyramid: Pyramid | None = None
         self._cut: tuple[tuple[int, int], Series] | None = None
         """What `until` returned last, with its revision and number of points."""
@@ -88,28 +161,30 @@ class Series:
 
         values = sign * np.array(self.values, np.float64)
         values[~np.isfinite(values)] = -np.inf
-        at = int(np.argmax(values)) if len(values) else -1
-        finite = at >= 0 and math.isfinite(values[at])
-        return Point(self.steps[at], self.values[at]) if finite else None
+        return self._first(np.flatnonzero(values == values.max(initial=-np.inf)))
 
     def first_beyond(self, value: float, *, down: bool = False) -> Point | None:
         """Return the first point at or above a value (`down`: at or below)."""
         import numpy as np
 
         values = np.array(self.values, np.float64)
-        beyond = np.flatnonzero(values <= value if down else values >= value)
-        return (
-            Point(self.steps[beyond[0]], self.values[beyond[0]])
-            if len(beyond)
-            else None
-        )
+        beyond = values <= value if down else values >= value
+        return self._first(np.flatnonzero(beyond))
+
+    def _first(self, found: NDArray[Any]) -> Point | None:
+        """Return the first of some points, None where it has no number."""
+        at = found[0] if len(found) else None
+        if at is None or not math.isfinite(self.values[at]):
+            return None
+        return Point(self.steps[at], self.values[at])
 
     @property
     def pyramid(self) -> Pyramid:
-        """Minima and maxima for drawing; made when first drawn."""
+        """Minima and maxima for drawing."""
         if self._pyramid is None:
             self._pyramid = Pyramid(self.steps, self.values)
-        self._pyramid.catch_up()
+        self._pyramid.steps, self._pyramid.values = self.steps, self.values
+        self._pyramid.revision = self.revision
         return self._pyramid
 
     def at(self, step: int) -> Point | None:
@@ -129,17 +204,12 @@ class Series:
             return self
         asked = self.revision, stop
         if self._cut is None or self._cut[0] != asked:
-            cut = Series(self.key, self.revision)
-            cut._parts = self._parts
+            cut = Series(self.key)
+            cut.revision = self.revision
             cut.steps, cut.values = self.steps[:stop], self.values[:stop]
             cut.times, cut.counts = self.times[:stop], self.counts[:stop]
             self._cut = asked, cut
         return self._cut[1]
-
-    @property
-    def orders(self) -> array[int]:
-        """The precedence of each point, see `verl_tui.runs.table.precedence`."""
-        return merged(self._parts).orders[: len(self)]
 
     def tail(self, count: int) -> Sequence[float]:
         """Return the last `count` values, oldest first."""
@@ -149,86 +219,96 @@ class Series:
         """Take over the new rows of the tables that hold this metric.
 
         Args:
-            parts: The order and identity of tables never change, new ones are added at the end.
+            parts: Each table with the index of the metric's column. The order and identity of
+                tables never change, new ones are added at the end.
         """
-        rows = [len(table) for table, _ in parts]
-        known = [*self._rows, *[0] * (len(rows) - len(self._rows))]
-        if rows == known:
+        table, at = parts[0]
+        if len(parts) == 1 and table.ascending:
+            self.steps, self.times = table.steps, table.times
+            self.values = table.columns[at]
             return
-        first = min(
-            table.least_step(start)
-            for (table, _), start in zip(parts, known, strict=True)
-        )
-        if any(table.estimated for table, _ in parts):
-            first = -math.inf  # whether a stated step supersedes it may show only now
-        self._lay_over(first, merged(parts, first))
-        self._parts = parts
+        rows = [len(table) for table, _ in parts]
+        if rows == self._rows:
+            return
+        first = -math.inf
+        # Whether a stated step supersedes an estimated one may show only now.
+        if self._rows and not any(table.estimated for table, _ in parts):
+            known = [*self._rows, *[0] * (len(rows) - len(self._rows))]
+            pairs = zip(parts, known, strict=True)
+            first = min(table.least_step(start) for (table, _), start in pairs)
         self._rows = rows
+        self._lay_over(first, *merged(parts, first))
 
-    def _lay_over(self, first: float, new: MergedPoints) -> None:
+    def _lay_over(self, first: float, new: MergedRows, values: array[float]) -> None:
         """Put points in the place of those from a step on."""
         at = bisect_left(self.steps, first)
         settled = max(at, len(self) - 1)
         before = self.steps[at:settled], self.values[at:settled].tobytes()
         if new.counts or self.counts:
             one = array("q", [1])
-            self.counts = (self.counts or one * len(self))[:at]
-            self.counts += new.counts or one * len(new.steps)
-        self.steps[at:] = new.steps
-        self.values[at:] = new.values
-        self.times[at:] = new.times
+            self.counts = (self.counts or one * len(self))[:at] + (
+                new.counts or one * len(new.steps)
+            )
+        self.steps = self.steps[:at] + new.steps
+        self.values = self.values[:at] + values
+        self.times = self.times[:at] + new.times
         if before != (self.steps[at:settled], self.values[at:settled].tobytes()):
-            self.revision += 1
-            if self._pyramid is not None:
-                self._pyramid.rebuild()
+            self.revision = next(_REVISIONS)
+
+
+# -- merging tables --------------------------------------------------------------------------------
+
+
+class MergedRows(NamedTuple):
+    """The points that rows of tables become, ascending in step, one a step."""
+
+    steps: array[int]
+    times: array[float]
+    """The last time that is known of each point, nan where none is."""
+    orders: array[int]
+    """The precedence of each point, see `verl_tui.runs.table.precedence`."""
+    counts: array[int]
+    """How many measurements each point is the mean of; empty where points are single values."""
+    turn: NDArray[Any]
+    """The rows by step and precedence."""
+    begins: NDArray[Any]
+    """The first of these that each point is of, and in `last` its last."""
+    last: NDArray[Any]
 
 
 def merged(
     parts: Sequence[tuple[Table, int]], first: float = -math.inf
-) -> MergedPoints:
+) -> tuple[MergedRows, array[float]]:
     """Merge tables by step: of several rows with one step the one of the highest precedence holds,
     with the last time that is known; measurements of one source are averaged.
 
     Args:
         parts: Each table with the index of the metric's column.
         first: The first step that counts.
+
+    Returns:
+        The points, and their values.
     """
-    found = [
-        (table, at, rows)
-        for table, at in parts
-        if (rows := table.rows_from(first)).start < rows.stop
-    ]
-    if not found:
-        return MergedPoints(array("q"), array("d"), array("d"), array("q"), array("q"))
-    table, at, rows = found[0]
-    if len(found) == 1 and table.ascending:
-        return MergedPoints(
-            table.steps[rows],
-            table.columns[at][rows],
-            table.times[rows],
-            table.orders[rows],
-            array("q", [1] * (rows.stop - rows.start) if table.mean else ()),
-        )
     import numpy as np
 
-    tables = tuple([(table, rows.start, rows.stop) for table, _, rows in found])
-    common = _common_points(tables, first)
-    columns = [np.array(table.columns[at][rows]) for table, at, rows in found]
-    turn, begins, last = common.picks
-    values = np.concatenate(columns)[turn]
+    known = [(table, at, table.rows_from(first)) for table, at in parts]
+    tables = tuple([(table, rows.start, rows.stop) for table, _, rows in known])
+    common = _merged_rows(tables, first)
+    columns = [np.array(table.columns[at][rows]) for table, at, rows in known]
+    values = np.concatenate(columns)[common.turn]
+    held = values[common.last]
     if common.counts:
-        edges = np.column_stack((begins, last + 1)).ravel()
+        edges = np.column_stack((common.begins, common.last + 1)).ravel()
         totals = np.add.reduceat(np.append(values, 0.0), edges)[::2]
-        means = totals / (last + 1 - begins)
-        return common._replace(values=array("d", means.tobytes()))
-    return common._replace(values=array("d", values[last].tobytes()))
+        held = totals / (common.last + 1 - common.begins)
+    return common, array("d", held.tobytes())
 
 
 @lru_cache(maxsize=4)
-def _common_points(
+def _merged_rows(
     tables: tuple[tuple[Table, int, int], ...], first: float
-) -> MergedPoints:
-    """Find how rows become points, once for all metrics in the same tables; values are to come.
+) -> MergedRows:
+    """Find how rows become points, once for all metrics in the same tables.
 
     Args:
         tables: Each table with the first of its rows that count, and the one behind the last.
@@ -236,36 +316,36 @@ def _common_points(
     """
     import numpy as np
 
-    def column(name: str) -> NDArray[Any]:
-        parts = (getattr(table, name)[start:stop] for table, start, stop in tables)
-        return np.concatenate(list(map(np.array, parts)))
-
-    steps, orders, times = map(column, ("steps", "orders", "times"))
-    means = np.concatenate([np.full(b - a, table.mean) for table, a, b in tables])
+    steps, orders, times = (
+        np.concatenate([np.array(getattr(one, name)[a:b]) for one, a, b in tables])
+        for name in ("steps", "orders", "times")
+    )
+    means = np.repeat(
+        [table.mean for table, *_ in tables], [b - a for _, a, b in tables]
+    )
     turn = np.lexsort((orders, steps))
     turn = turn[steps[turn] >= first]
-    steps, orders, times, means = steps[turn], orders[turn], times[turn], means[turn]
-    is_first, is_last = np.ones((2, len(steps)), bool)
-    is_first[1:] = is_last[:-1] = steps[1:] != steps[:-1]
-    source = orders >> ROW_BITS
-    measured_again = means & ~is_first & (source == np.roll(source, 1))
-    last = np.flatnonzero(is_last)
+    steps, orders, times, means = (one[turn] for one in (steps, orders, times, means))
+    is_last = np.diff(steps, append=~steps[-1:]) != 0
+    is_first = np.roll(is_last, 1)
+    last, firsts = np.flatnonzero(is_last), np.flatnonzero(is_first)
     dated = np.where(np.isnan(times), -1, np.arange(len(times)))
-    dated = np.maximum.reduceat(dated, np.flatnonzero(is_first))
+    dated = np.maximum.reduceat(dated, firsts)
     times = np.where(dated < 0, math.nan, times[dated])
-    begins = np.flatnonzero(~measured_again)
-    begins = begins[np.searchsorted(begins, last, side="right") - 1]
+    source = orders >> ROW_BITS
+    of_source = np.flatnonzero(is_first | (source != np.roll(source, 1)))
+    begins = of_source[np.searchsorted(of_source, last, side="right") - 1]
+    begins = np.where(means[last], begins, last)
     stays = np.ones(len(last), bool)
     for low, high in superseded([table for table, *_ in tables]):
         inside = (steps[last] >= low) & (steps[last] <= high)
         stays &= ~(inside & (orders[last] < STATED))
     last, begins, times = last[stays], begins[stays], times[stays]
     counts = last + 1 - begins if means.any() else np.empty(0, np.int64)
-    return MergedPoints(
+    return MergedRows(
         array("q", steps[last].tobytes()),
-        array("d"),
         array("d", times.tobytes()),
         array("q", orders[last].tobytes()),
         array("q", counts.tobytes()),
-        (turn, begins, last),
+        *(turn, begins, last),
     )

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from itertools import chain, compress
-from math import inf
+from itertools import chain
+from math import inf, isfinite
+from operator import lt
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -73,8 +74,8 @@ class Table:
         self.ascending = True
         """True while every step is greater than the one before."""
         self.odd: set[str] = set()
-        """Keys that have had a value that is not finite: most never have, and need not be searched
-        for one.
+        """Keys that may have had a value that is not finite, as their sum was not: most never
+        have, and need not be searched for one.
         """
 
     def __len__(self) -> int:
@@ -89,22 +90,17 @@ class Table:
                 decides within it.
             times: Wall-clock time of each row.
         """
-        import numpy as np  # not before the first frame is drawn
-
-        before = self.steps[-1] if self.steps else None
-        for step in rows.steps:
-            if before is not None and step <= before:
-                self.ascending = False
-                break
-            before = step
+        steps = [*self.steps[-1:], *rows.steps]
+        self.ascending = self.ascending and all(map(lt, steps, steps[1:]))
         self.steps.extend(rows.steps)
         self.orders.extend(map(precedence.__add__, rows.orders))
         self.times.extend(times)
-        for column, values in zip(self.columns, rows.columns, strict=True):
+        for key, column, values in zip(
+            self.keys, self.columns, rows.columns, strict=True
+        ):
             column.extend(values)
-        if self.columns:
-            finite = np.isfinite(np.array(rows.columns, np.float64))
-            self.odd.update(compress(self.keys, ~np.all(finite, axis=1)))
+            if not isfinite(sum(values)):
+                self.odd.add(key)
 
     @property
     def span(self) -> tuple[int, int]:
@@ -139,3 +135,67 @@ def superseded(tables: Sequence[Table]) -> Iterator[tuple[float, float]]:
             yield -inf, last
         elif len(table) >= upto - bisect_left(guessed, first):
             yield first, last
+
+
+# -- which keys share a table ----------------------------------------------------------------------
+
+# Most logs write a few kinds of rows over and over: all rows with the same keys make one table. But
+# the keys of a row may depend on its step's batch: there is one for each of the data sources, or
+# tools, that it happened to have. Thousands of steps then have thousands of sets of keys, and
+# tables of one row each would take some twenty times the memory, and the time of every look at a
+# metric.
+
+_MOST_WHOLE = 128
+"""Kinds of rows that are kept as they are: devices and workers of a large cluster have one each."""
+_MOST_CORES = 64
+"""How often the core may become smaller."""
+
+
+class KeyGrouping:
+    """Divides the keys of a log's rows, from some number of kinds on.
+
+    Most rows of further kinds have many keys in common, the core. It is learnt as the rows come: at
+    first it is all keys of such a row, then those of them that similar rows have, too.
+    """
+
+    def __init__(self) -> None:
+        self._whole: set[tuple[str, ...]] = set()
+        self._core: tuple[str, ...] = ()
+        self._left = _MOST_CORES
+
+    def core(self, keys: tuple[str, ...]) -> tuple[str, ...]:
+        """Return which keys of the next row are kept together, each of the others by itself; none
+        where the row has little in common with any other.
+        """
+        if len(keys) < 2 or keys in self._whole:
+            return keys
+        if len(self._whole) < _MOST_WHOLE:
+            self._whole.add(keys)
+            return keys
+        return self._shared(keys)
+
+    def parts(self, rows: MetricRows) -> Sequence[MetricRows]:
+        """Return the next rows, which share their keys, with those keys apart that are kept
+        apart.
+        """
+        core = self.core(rows.keys)
+        if core == rows.keys:
+            return (rows,)
+        columns = dict(zip(rows.keys, rows.columns, strict=True))
+        together = frozenset(core)
+        alone = [(key,) for key in rows.keys if key not in together]
+        return [
+            rows._replace(keys=keys, columns=tuple(map(columns.__getitem__, keys)))
+            for keys in (core, *alone)
+            if keys
+        ]
+
+    def _shared(self, keys: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the core of a row's keys, empty where they have little in common with others."""
+        own = frozenset(keys)
+        shared = tuple(filter(own.__contains__, self._core or keys))
+        if 3 * len(shared) < len(keys) or (shared != self._core and not self._left):
+            return ()
+        self._left -= shared != self._core
+        self._core = shared
+        return shared

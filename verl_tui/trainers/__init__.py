@@ -8,18 +8,14 @@ more file, in the folder `trainers` of the configuration directory.
 from __future__ import annotations
 
 import re
-import sys
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import tomli
+
 from verl_tui.config import config_path
 from verl_tui.patterns import NamePattern, pattern
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -163,7 +159,7 @@ def _users() -> tuple[tuple[Trainer, ...], tuple[str, ...]]:
 
 
 def _read(file: Path) -> Trainer:
-    return trainer_of(tomllib.loads(file.read_text(encoding="utf-8")))
+    return trainer_of(tomli.loads(file.read_text(encoding="utf-8")))
 
 
 @lru_cache(256)

@@ -120,11 +120,11 @@ def _draw(
     *,
     ascii_only: bool,
 ) -> int:
+    from verl_tui.given_files import replacing
     from verl_tui.monitor import load
     from verl_tui.sources.host.gpus import read_once
     from verl_tui.tui.app import VerlApp
     from verl_tui.tui.export import screen_svg, screen_text, settled
-    from verl_tui.whole_file import replacing
 
     now = time()
     monitor = load(specs, config, now)

@@ -93,17 +93,17 @@ class ReplayApp(VerlApp):
 
     def action_pause(self) -> None:
         """Stop the recorded clock, or let it go on."""
-        self._playback.paused = not self._playback.paused
+        self._playback.pause(paused=not self._playback.paused)
         self.paint()
 
     def action_faster(self) -> None:
         """Play faster."""
-        self._playback.faster()
+        self._playback.change_speed(1)
         self.paint()
 
     def action_slower(self) -> None:
         """Play slower."""
-        self._playback.slower()
+        self._playback.change_speed(-1)
         self.paint()
 
     def action_go_steps(self, count: int) -> None:
@@ -121,8 +121,8 @@ class ReplayApp(VerlApp):
 
     def action_go_share(self, share: float) -> None:
         """Go forward by a share of the whole replay, or back."""
-        recording = self._playback.recording
-        self._go(recording.at_share(recording.share(self._playback.now()) + share))
+        playback = self._playback
+        self._go(playback.recording.ahead(playback.now(), share))
 
     def action_go_cursor(self) -> None:
         """Go to the step at which the charts are read, for example that of a finding."""

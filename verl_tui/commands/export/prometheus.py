@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
         """Replace the file in one go, so that no reader sees half of it."""
         from prometheus_client import generate_latest
 
-        from verl_tui.whole_file import replacing
+        from verl_tui.given_files import replacing
 
         text = generate_latest(judged(monitor)).decode()
         with writing(options.textfile), replacing(options.textfile) as out:

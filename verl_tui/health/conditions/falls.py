@@ -19,6 +19,7 @@ from verl_tui.health.conditions.windows import (
     sigmas,
 )
 from verl_tui.health.finding import number
+from verl_tui.means import median_along
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -252,7 +253,7 @@ def zero(column: Column, window: int, count: int) -> Iterator[Terms | Spell]:
     known = {}
     for at, end in ends.items():
         past = values[:at][~is_zero[:at]][-window:]
-        level = float(np.median(past)) if len(past) == window else 0.0
+        level = float(median_along(past)) if len(past) == window else 0.0
         most = _enough(values[max(0, at - _MEMORY) : at], count)
         is_fall = level > 0 and past.min() >= _STEADY * level
         if is_fall and (len(values) if end is None else end) - at >= most:

@@ -20,6 +20,7 @@ from verl_tui.health.conditions.windows import (
     sigmas,
 )
 from verl_tui.health.finding import number
+from verl_tui.means import median_along
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -259,7 +260,7 @@ def rising(column: Column, window: int, factor: float) -> Iterator[Terms | Spell
     size = max(1, window // _BLOCKS)
     count = len(column) // size
     blocks = column.values[: count * size].reshape(count, size)
-    levels = np.median(blocks, axis=1) if count else np.empty(0)
+    levels = median_along(blocks) if count else np.empty(0)
     ends = size * np.arange(1, count + 1) - 1
     falls = np.append(False, np.diff(levels) < 0)
     strides = _rises(levels, factor)

@@ -21,6 +21,7 @@ from verl_tui.health.conditions.condition import (
 )
 from verl_tui.health.conditions.windows import first, means, rolling, rows, trends
 from verl_tui.health.finding import number
+from verl_tui.means import median_along
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -158,7 +159,7 @@ def swing(windows: ArrayLike) -> Numbers:
     ordered = np.sort(windows, axis=1)
     tenth = ordered.shape[1] // 10
     spreads = (ordered[:, -1 - tenth] - ordered[:, tenth]) / _RANGE
-    differences = np.median(abs(np.diff(windows, axis=1)), axis=1)
+    differences = median_along(abs(np.diff(windows, axis=1)))
     found: Numbers = np.minimum(spreads, _TO_SIGMA * differences)
     return found
 

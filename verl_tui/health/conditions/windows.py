@@ -193,7 +193,7 @@ class Blocks(NamedTuple):
         last, places = until[1:], np.arange(self.size)
         counts = last - until[np.maximum(0, places + 1 - size)]
         lines = np.zeros((2, self.size))
-        for count in np.unique(counts).tolist():
+        for count in {*counts.tolist()}:
             some = counts == count
             lines[:, some] = trends(self.levels[i][is_known], count, last[some] - 1)
         return counts, lines[0], lines[1]

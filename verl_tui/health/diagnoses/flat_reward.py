@@ -22,6 +22,7 @@ from verl_tui.health.finding import filled
 from verl_tui.health.limits import KL_COEF, kl_coefficient
 from verl_tui.health.reward import gaining_components
 from verl_tui.indicators import validation_keys
+from verl_tui.means import median_along
 
 if TYPE_CHECKING:
     from verl_tui.health.conditions.windows import Blocks, Flags, Numbers
@@ -188,7 +189,7 @@ def _reason(blocks: Blocks, of: InBlocks, at: int) -> tuple[str, str]:
     than the guide's, and costs much beside advantages; or nothing, although the policy has moved.
     """
     newer = _known(blocks.levels[_KL, (at + 1) // 2 :], at - (at + 1) // 2)
-    far = float(np.median(newer)) if len(newer) else 0.0
+    far = float(median_along(newer)) if len(newer) else 0.0
     name, coefficient = of.of or ("", 0.0)
     case = "moved" if far >= _MOVED else ""
     if coefficient > KL_COEF[1] and coefficient * far >= _COST:

@@ -107,7 +107,7 @@ def _stalled(context: RuleContext, quiet: float, head: str = "") -> Told:
     due = expected_step(run)
     compared, longest = "the usual gap is not known", ""
     if due is not None:
-        kind = due.kind.words
+        kind = due.words
         times = f"{quiet / due.seconds:,.0f} times the usual"
         compared = f"{times} {minutes(due.seconds)} of {kind}"
         longest = f"{kind} is due; the longest so far took {minutes(due.longest)}"

@@ -23,7 +23,7 @@ from verl_tui.health.exemptions import unused_device
 from verl_tui.health.finding import filled, number
 from verl_tui.metrics import describe
 from verl_tui.patterns import NamePattern
-from verl_tui.runs.time.step_timing import breakdown, valid_durations
+from verl_tui.runs.time.step_timing import breakdown, durations
 from verl_tui.runs.views.devices import utilization_keys
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def _is_long(run: Run, rule: Rule, found: Breakdown, part: StepPart) -> bool:
     series = run.present(part.key)
     if series is None or part.seconds + sum(within) > _WHOLE * found.whole:
         return False
-    longest = max(valid_durations(series.since(found.steps[0])).values())
+    longest = float(np.nanmax(durations(series, found.steps)))
     count = len(found.steps)
     rest = count * found.whole - longest
     share = (count * part.seconds - longest) / rest if rest > 0 else 0.0

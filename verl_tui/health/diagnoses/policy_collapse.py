@@ -16,7 +16,7 @@ from verl_tui.health.finding import number
 from verl_tui.health.inputs import column_of
 from verl_tui.health.limits import kl_band, target_kl, weak_kl_term
 from verl_tui.indicators import INDICATORS, is_home_made
-from verl_tui.means import finite
+from verl_tui.means import finite, median_along
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -254,10 +254,10 @@ def _loop(series: Series, start: int, stop: int) -> _Sign | None:
     begin = max(0, start - _PAST)
     values = np.array(series.values)[begin:stop]
     before, low = values[: start - begin], values[values <= _REPETITION]
-    usual = float(np.median(low)) if len(low) else 0.0
+    usual = float(median_along(low)) if len(low) else 0.0
     least = max(_REPETITION, 2 * usual)
     high = start + np.flatnonzero(values[start - begin :] > least)
-    if not len(high) or (len(before) and np.median(before) > _REPETITION):
+    if not len(high) or (len(before) and median_along(before) > _REPETITION):
         return None
     found, step = series.values[high[0] : stop], series.steps[high[0]]
     sign = f"samples loop from step {step}"

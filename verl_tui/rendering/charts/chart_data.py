@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Callable, Sequence
 
-    from verl_tui.runs.pyramid import Pyramid
+    from verl_tui.runs.series import Pyramid
 
 
 class Points(Protocol):

@@ -14,7 +14,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.rendering.charts.axes import fit_scale
-from verl_tui.runs.pyramid import Pyramid
+from verl_tui.runs.series import Pyramid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -105,10 +105,10 @@ class Smoothed:
             del self.values[:]
             self._before = (0.0, 0.0)
             self._revision = source.revision
-            self._pyramid.rebuild()
+            self._pyramid.revision += 1
+        self._pyramid.steps = source.steps
         del self.values[-1:]
         self._extend(source.values[len(self.values) : source.seen])
-        self._pyramid.catch_up()
         return self._pyramid
 
     def _extend(self, fresh: array[float]) -> None:

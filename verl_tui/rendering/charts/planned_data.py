@@ -19,7 +19,8 @@ from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.rendering.session.selection import LETTERS, without_shared_start
 from verl_tui.rendering.text.hues import RUNS, family_role
 from verl_tui.rendering.text.numbers import compact
-from verl_tui.runs.time.throughput import generation_latency, steps_per_minute
+from verl_tui.runs.time.forecast import steps_per_minute
+from verl_tui.runs.time.step_timing import generation_latency
 from verl_tui.runs.views.checkpoints import checkpoints, is_better_low, reached
 
 if TYPE_CHECKING:

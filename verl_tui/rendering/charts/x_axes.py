@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 from verl_tui.rendering.charts.chart_data import STEPS, Axis
 from verl_tui.runs.clock import moment, moments
-from verl_tui.runs.pyramid import Pyramid
+from verl_tui.runs.series import Pyramid
 from verl_tui.runs.time.step_clocks import clocks
 
 if TYPE_CHECKING:
@@ -214,7 +214,6 @@ def _extend(
     found.values.extend(values[kept].tolist())
     found.origins.extend(steps[:stop][kept].tolist())
     found.taken += stop
-    found.pyramid.catch_up()
 
 
 # -- the steps in sight ----------------------------------------------------------------------------

@@ -12,8 +12,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.given_files import is_ordinary, is_there
-from verl_tui.whole_file import replacing
+from verl_tui.given_files import is_ordinary, is_there, replacing
 
 if TYPE_CHECKING:
     from collections.abc import Callable

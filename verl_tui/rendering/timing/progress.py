@@ -17,7 +17,6 @@ from verl_tui.runs.time.forecast import (
     remaining_steps,
     usual_times,
 )
-from verl_tui.runs.time.throughput import bubble, waiting
 from verl_tui.runs.views.state import State, goes_on, is_evaluation
 from verl_tui.times import duration
 
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
-    from verl_tui.runs.time.step_timing import Breakdown
-    from verl_tui.runs.time.throughput import SpeedFigure
+    from verl_tui.runs.time.step_timing import SpeedFigure
 
 
 _WEEK = 6 * 86400.0
@@ -58,7 +56,7 @@ def _paces(run: Run) -> Iterator[Pieces]:
     for usual in usual_times(run):
         seconds = short_time(usual.seconds)
         times = f"  {_times(usual.times)}"
-        yield [(f"{usual.kind.words} ", "label"), (seconds, "value"), (times, "dim")]
+        yield [(f"{usual.words} ", "label"), (seconds, "value"), (times, "dim")]
     if not usual_times(run) and (known := pace(run)) is not None:
         seconds = short_time(known.seconds)
         origin = f"  {known.origin}"
@@ -96,7 +94,7 @@ def _end(run: Run, view: View) -> Iterator[tuple[str, str]]:
     yield f"done in {duration(coming.seconds)}{_at(end, now)}", "good"
     if len(coming.kinds) > 1:
         kinds = (
-            f"{round(count)} × {short_time(usual.seconds)} {_extra(usual.kind.words)}"
+            f"{round(count)} × {short_time(usual.seconds)} {_extra(usual.words)}"
             for usual, count in coming.kinds
         )
         yield f"{coming.steps} steps ahead: {', '.join(kinds)}", "dim"
@@ -152,15 +150,6 @@ def short_time(seconds: float) -> str:
     if seconds >= 100:
         return f"{seconds:.0f} s"
     return f"{seconds:.1f} s" if seconds >= 10 else f"{seconds:.2f} s"
-
-
-def waits(run: Run, found: Breakdown | None) -> list[SpeedFigure]:
-    """Return the figures of generating and waiting."""
-    share = bubble(run, found) if found is not None else None
-    figures = list(waiting(run, found))
-    if share is not None:
-        figures.insert(0, share)
-    return figures
 
 
 def speed_rows(

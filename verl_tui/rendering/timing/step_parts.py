@@ -19,12 +19,16 @@ from verl_tui.rendering.timing.progress import (
     progress,
     short_time,
     speed_rows,
-    waits,
     wrapped_rows,
 )
-from verl_tui.runs.time.forecast import pace
-from verl_tui.runs.time.step_timing import breakdown, newest_steps
-from verl_tui.runs.time.throughput import rates, throughput
+from verl_tui.runs.time.forecast import pace, steps_per_minute
+from verl_tui.runs.time.step_timing import (
+    breakdown,
+    generation_latency,
+    newest_steps,
+    throughput,
+    waiting,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -253,12 +257,13 @@ def timing_rows(view: View, width: int, *, solid: bool = False) -> list[Pieces]:
             for line in wrapped("No run yet, so nothing has taken any time.", width)
         ]
     found = breakdown(run)
+    rates = [*filter(None, (steps_per_minute(run), generation_latency(run)))]
     signs = SOLID * len(_SIGNS) if solid else _SIGNS
     parts = (
         step_parts(run, found, view, width, signs),
         progress(run, view, width),
-        speed_rows("throughput", [*rates(run), *throughput(run, found)], width),
-        speed_rows("generating and waiting", waits(run, found), width),
+        speed_rows("throughput", [*rates, *throughput(run, found)], width),
+        speed_rows("generating and waiting", [*waiting(run, found)], width),
         step_by_step(run, found, width, signs),
     )
     rows: list[Pieces] = []

@@ -9,44 +9,54 @@ are long ones.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.indicators import validation_keys
+from verl_tui.means import median_along
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.settings import number
 from verl_tui.runs.time.step_clocks import clocks
-from verl_tui.runs.time.step_timing import excluded_timers
+from verl_tui.runs.time.step_timing import SpeedFigure, seconds_beside
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any, TypeAlias
 
     from verl_tui.runs.clock import Clock
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 
-_USUAL = 30
-"""Newest durations whose median is the usual one."""
+    _Taken: TypeAlias = "tuple[Pace | None, int, Any, Any]"
+
+_USUAL, _USUAL_RARE = 30, 3
+"""Newest durations whose median is the usual one, of plain steps and of others: all steps of a run
+grow when its responses do.
+"""
 _RECENT = 200
 """Newest steps of each kind that are compared."""
 _LOOKED_BACK = 1000
 """Newest records in which these are looked for."""
 _OCCASIONS = 20
 """Newest validations and checkpoints that a schedule is learned from."""
-_USUAL_RARE = 3
-"""The same of rare steps: all steps of a run grow when its responses do."""
 _LONGEST_STRIDE = 100
 """Steps from record to record at most where there is only one: a resumed run may begin anywhere."""
 _LOOKED_AT = 100_000
 """Coming steps that are looked at one by one; further ones are like these."""
 _DATED = ("reward", "policy_loss", "response_length", "entropy")
 """Indicators whose records date the steps, the first to try first."""
-_TESTING, _SAVING = "timing_s/testing", "timing_s/save_checkpoint"
+_VALIDATION, _CHECKPOINT = 1, 2
+"""What a step may have besides training; the sum of these is its kind."""
+_WORDS = (
+    "a plain step",
+    "a step with validation",
+    "a step with checkpoint",
+    "a step with validation and checkpoint",
+)
+
+
+# -- what was measured -----------------------------------------------------------------------------
 
 
 class Pace(NamedTuple):
@@ -58,60 +68,38 @@ class Pace(NamedTuple):
     """The evidence for it, in words."""
 
 
-class StepKind(NamedTuple):
-    """The work of a step besides training."""
-
-    validation: bool = False
-    checkpoint: bool = False
-
-    @property
-    def words(self) -> str:
-        """Name the kind."""
-        extras = [name for name, has in self._asdict().items() if has]
-        return f"a step with {' and '.join(extras)}" if extras else "a plain step"
-
-
-_PLAIN = StepKind()
-_KINDS = [StepKind(test, save) for test in (False, True) for save in (False, True)]
-
-
-# -- what was measured -----------------------------------------------------------------------------
-
-
-class _Measured(NamedTuple):
-    """The seconds that steps took, as one kind of evidence has them."""
-
-    pace: Pace | None = None
-    stride: int = 1
-    """Steps from one record to the next."""
-    seconds: Mapping[int, float] = {}
-    """From record to record, by step, ascending."""
-
-
 def pace(run: Run) -> Pace | None:
     """Return the run's usual time from step to step, None where it is unknown."""
-    return _measured(run).pace
+    return _measured(run)[0]
+
+
+def steps_per_minute(run: Run) -> SpeedFigure | None:
+    """Return how many steps a minute has at the run's usual pace, or how many minutes a step has
+    where that is longer than one; None where unknown.
+    """
+    usual = pace(run)
+    if usual is None or not 0 < usual.seconds < math.inf:
+        return None
+    minutes = usual.seconds / 60.0
+    if minutes > 1:
+        return SpeedFigure("minutes a step", minutes, "min a step", usual.origin)
+    return SpeedFigure("steps per minute", 1.0 / minutes, "steps/min", usual.origin)
 
 
 @cached_by_revision
-def _measured(run: Run) -> _Measured:
-    """Return how long steps took: by the times of their records, which also cover what no timer
-    does; else by the step's timer; else by the clocks, of which progress bars count whole seconds.
+def _measured(run: Run) -> _Taken:
+    """Return the pace, the steps from record to record, and steps with the seconds from the record
+    before: by the times of the records, which also cover what no timer does; else by the step's
+    timer; else by the clocks, of which progress bars count whole seconds.
     """
     timed = _by_timer(run)
     records = [run.present(run.indicators.get(indicator)) for indicator in _DATED]
     dated: list[Series | Clock] = [one for one in records if one and len(one) >= 3]
-    for one in dated if timed.pace else [*dated, *clocks(run)]:
-        found = _by_times(one)
-        if found is not None:
-            if found.stride == timed.stride == 1:
-                together = sorted({**timed.seconds, **found.seconds}.items())
-                found = found._replace(seconds=dict(together))
-            return found
-    return timed
+    known = dated if timed[0] else [*dated, *clocks(run)]
+    return next(filter(None, map(_by_times, known)), timed)
 
 
-def _by_times(dated: Series | Clock) -> _Measured | None:
+def _by_times(dated: Series | Clock) -> _Taken | None:
     """Return how long steps took by when they were reached, None where too little is known; those
     that were reached together count as one.
     """
@@ -125,67 +113,65 @@ def _by_times(dated: Series | Clock) -> _Measured | None:
     later = seconds > 0
     if later.sum() < 2:
         return None
-    usual = float(np.median((seconds[later] / apart[later])[-_USUAL:]))
+    usual = float(median_along((seconds[later] / apart[later])[-_USUAL:]))
     regular = later & (apart == stride)
-    pairs = zip(steps[1:][regular].tolist(), seconds[regular].tolist(), strict=True)
     origin = getattr(dated, "origin", "times of the records")
-    return _Measured(Pace(usual, origin), stride, dict(pairs))
+    return Pace(usual, origin), stride, steps[1:][regular], seconds[regular]
 
 
-def _by_timer(run: Run) -> _Measured:
+def _by_timer(run: Run) -> _Taken:
     """Return how long steps took by their own timer, with what that leaves out; the run's first is
     not counted where there are others, because it warms up.
     """
+    import numpy as np
+
     timer = run.present(run.indicators.get("step_time"))
     if timer is None:
-        return _Measured()
-    since = timer.steps[max(len(timer) > 1, len(timer) - _LOOKED_BACK)]
+        return None, 1, (), ()
     stride = _stride(timer.steps[-_LOOKED_BACK:])
-    taken = {
-        step: stride * seconds
-        for step, seconds in timer.since(since).items()
-        if 0 < seconds < math.inf
-    }
-    own = [*taken.values()][-_USUAL:]
-    for excluded in excluded_timers(run):
-        for step, seconds in excluded.since(since).items():
-            if step in taken and math.isfinite(seconds):
-                taken[step] += seconds
-    usual = Pace(median(own) / stride, timer.key) if own else None
-    return _Measured(usual, stride, taken)
+    start = max(len(timer) > 1, len(timer) - _LOOKED_BACK)
+    steps, own = np.array(timer.steps[start:]), np.array(timer.values[start:])
+    valid = (own > 0) & (own < np.inf)
+    steps, own = steps[valid], own[valid]
+    if not len(own):
+        return None, stride, (), ()
+    with np.errstate(over="ignore"):
+        taken = stride * own + seconds_beside(run, steps)
+    return Pace(float(median_along(own[-_USUAL:])), timer.key), stride, steps, taken
 
 
-def _stride(steps: Sequence[int] | NDArray[np.int64]) -> int:
+def _stride(steps: Any) -> int:
     """Return the steps from record to record; a log that begins with step 10 is taken to log every
     tenth.
     """
     import numpy as np
 
     if len(steps) > 1:
-        return max(1, int(np.median(np.diff(steps))))
+        return max(1, int(median_along(np.diff(steps))))
     return max(1, min(int(steps[0]), _LONGEST_STRIDE)) if len(steps) else 1
 
 
 @cached_by_revision
-def _occasions(run: Run) -> tuple[set[int], set[int]]:
+def _occasions(run: Run) -> tuple[list[int], list[int]]:
     """Return the steps with a validation, and those with a checkpoint."""
-    tested = _steps_of(run, (_TESTING, *validation_keys(run.keys)[:1]))
-    return tested, _steps_of(run, (_SAVING,)) | run.checkpoints.keys()
 
+    def logged(*keys: str) -> list[int]:
+        known = filter(None, map(run.series, keys))
+        return [step for series in known for step in series.steps[-_LOOKED_BACK:]]
 
-def _steps_of(run: Run, keys: Iterable[str]) -> set[int]:
-    found = filter(None, map(run.series, keys))
-    return {step for series in found for step in series.steps[-_LOOKED_BACK:]}
+    tested = logged("timing_s/testing", *validation_keys(run.keys)[:1])
+    return tested, [*logged("timing_s/save_checkpoint"), *run.checkpoints]
 
 
 @cached_by_revision
-def _kinds(run: Run) -> Mapping[StepKind, Sequence[float]]:
+def _kinds(run: Run) -> Mapping[int, Sequence[float]]:
     """Return the seconds that recent steps of each kind took, the newest last."""
-    tested, saved = _occasions(run)
-    taken = defaultdict[StepKind, list[float]](list)
-    for step, seconds in _measured(run).seconds.items():
-        taken[StepKind(step in tested, step in saved)].append(seconds)
-    return {kind: of[-_RECENT:] for kind, of in taken.items()}
+    tested, saved = map(frozenset, _occasions(run))
+    taken: dict[int, list[float]] = {}
+    for step, seconds in zip(*_measured(run)[2:], strict=True):
+        kind = _VALIDATION * (step in tested) + _CHECKPOINT * (step in saved)
+        taken.setdefault(kind, []).append(float(seconds))
+    return {kind: taken[kind][-_RECENT:] for kind in sorted(taken)}
 
 
 # -- schedules -------------------------------------------------------------------------------------
@@ -194,35 +180,29 @@ def _kinds(run: Run) -> Mapping[StepKind, Sequence[float]]:
 class Schedule(NamedTuple):
     """The schedule of something beside training, such as validations."""
 
-    every: float
-    """Steps from one time to the next, `inf` for never."""
+    every: int = 0
+    """Steps from one time to the next, 0 for never."""
     last: int = 0
     """A step at which it was due."""
     regular: bool = True
     """False where the distances differ, so that only their mean is known."""
 
-    def chances(
-        self, steps: NDArray[np.int64], last: int | None
-    ) -> NDArray[np.float64]:
-        """Return how likely it is due at each of some steps, 0..1; a run's last one has whatever
-        verl's trainers do at all.
+    def due(self, steps: Any, last: int | None) -> Any:
+        """Return whether it is due at each of some steps; a run's last one has whatever verl's
+        trainers do at all.
         """
-        import numpy as np
-
-        due = np.full(len(steps), 1.0 / self.every)
-        if self.regular:
-            due = ((steps - self.last) % self.every == 0).astype(float)
-        due[steps == last] = 1.0
-        return np.zeros(len(steps)) if math.isinf(self.every) else due
+        if not self.every:
+            return steps < 0
+        return ((steps - self.last) % self.every == 0) | (steps == last)
 
     def next_after(self, step: int) -> int | None:
         """Return the next step at which it is due, None where unknown."""
-        if math.isinf(self.every) or not self.regular:
+        if not self.every or not self.regular:
             return None
-        return step + int(self.every - (step - self.last) % self.every)
+        return step + self.every - (step - self.last) % self.every
 
 
-def schedule_of(run: Run, occasions: Collection[int], setting: str) -> Schedule:
+def schedule_of(run: Run, occasions: Iterable[int], setting: str) -> Schedule:
     """Return when something is due, by the run's settings or by when it happened so far.
 
     Args:
@@ -233,20 +213,15 @@ def schedule_of(run: Run, occasions: Collection[int], setting: str) -> Schedule:
     """
     stated = number(run.settings.get(setting))
     if stated is not None and math.isfinite(stated) and stated == int(stated):
-        return Schedule(stated if stated > 0 else math.inf)
+        return Schedule(max(0, int(stated)))
     # At step 0 the model is evaluated before training, and the last step has everything.
-    past = [step for step in sorted(occasions) if 0 < step != run.total_steps]
-    return _learned(past[-_OCCASIONS:], run.step or 0)
-
-
-def _learned(recent: Sequence[int], reached: int) -> Schedule:
-    """Return the schedule that recent occasions show."""
+    past = [step for step in sorted({*occasions}) if 0 < step != run.total_steps]
+    if not past:
+        return Schedule()
+    recent = past[-_OCCASIONS:]
     apart = [after - before for before, after in pairwise(recent)]
-    if apart:
-        return Schedule(sum(apart) / len(apart), recent[-1], len({*apart}) == 1)
-    if recent:
-        return Schedule(max(reached, recent[0]), recent[0], regular=False)
-    return Schedule(math.inf)
+    every = round(sum(apart) / len(apart)) if apart else max(run.step or 0, recent[0])
+    return Schedule(every, recent[-1], len({*apart}) == 1)
 
 
 def _schedules(run: Run) -> tuple[Schedule, Schedule]:
@@ -258,36 +233,29 @@ def _schedules(run: Run) -> tuple[Schedule, Schedule]:
     )
 
 
-def _chances(run: Run, steps: NDArray[np.int64]) -> dict[StepKind, NDArray[np.float64]]:
-    """Return how likely each of some steps is of each kind."""
-    test, save = (one.chances(steps, run.total_steps) for one in _schedules(run))
-    return {
-        kind: (test if kind.validation else 1 - test)
-        * (save if kind.checkpoint else 1 - save)
-        for kind in _KINDS
-    }
+def _kinds_due(run: Run, steps: Any) -> Any:
+    """Return the kind of each of some steps."""
+    test, save = (one.due(steps, run.total_steps) for one in _schedules(run))
+    return _VALIDATION * test + _CHECKPOINT * save
 
 
 # -- what is to come -------------------------------------------------------------------------------
 
 
-class ExpectedStep(NamedTuple):
-    """The expected duration of the next step."""
-
-    kind: StepKind
-    seconds: float
-    """The usual time of its kind."""
-    longest: float
-    """The longest of its kind so far."""
-
-
 class UsualTime(NamedTuple):
     """How long the steps of one kind usually take."""
 
-    kind: StepKind
+    kind: int
     seconds: float
-    times: int
+    times: int = 0
     """Steps of this kind that were measured; 0 where it is put together from other kinds."""
+    longest: float = 0.0
+    """The longest of these."""
+
+    @property
+    def words(self) -> str:
+        """Name the kind."""
+        return _WORDS[self.kind]
 
 
 class RemainingSteps(NamedTuple):
@@ -296,7 +264,7 @@ class RemainingSteps(NamedTuple):
     seconds: float
     """Until the last step, from the newest record on."""
     steps: int
-    kinds: tuple[tuple[UsualTime, float], ...]
+    kinds: tuple[tuple[UsualTime, float], ...] = ()
     """Each kind with how many of the steps are of it; empty where kinds are not known."""
 
 
@@ -308,7 +276,7 @@ class NextOccasions(NamedTuple):
 
 
 @cached_by_revision
-def expected_step(run: Run) -> ExpectedStep | None:
+def expected_step(run: Run) -> UsualTime | None:
     """Return how long the next step should take by its kind, None where that is unknown.
 
     Where the kind of the next step is unknown or was never seen, the slowest one stands in.
@@ -318,18 +286,19 @@ def expected_step(run: Run) -> ExpectedStep | None:
     taken = _kinds(run)
     if not taken or run.step is None:
         return None
-    likely = _chances(run, np.array([run.step + 1]))
-    usual = {kind: median(seconds) for kind, seconds in taken.items()}
-    fitting = [kind for kind in taken if likely[kind][0] > 0]
-    kind = max(fitting or taken, key=usual.__getitem__)
-    return ExpectedStep(kind, usual[kind], max(taken[kind]))
+    test, save = _schedules(run)
+    unknown = _VALIDATION * (not test.regular) | _CHECKPOINT * (not save.regular)
+    due = int(_kinds_due(run, np.array([run.step + 1]))[0]) | unknown
+    fitting = [kind for kind in taken if kind | unknown == due] or taken
+    known = [UsualTime(one, median(taken[one]), 0, max(taken[one])) for one in fitting]
+    return max(known, key=lambda one: one.seconds)
 
 
 def usual_times(run: Run) -> tuple[UsualTime, ...]:
     """Return the usual time of each kind of steps that the run has had, the plain one first."""
-    if _measured(run).stride > 1:
+    if _measured(run)[1] > 1:
         return ()
-    return tuple(_usual_time(run, kind) for kind in sorted(_kinds(run)))
+    return tuple(_usual_time(run, kind) for kind in _kinds(run))
 
 
 @cached_by_revision
@@ -356,31 +325,33 @@ def remaining_steps(run: Run) -> RemainingSteps | None:
     if total is None or step is None or usual_pace is None:
         return None
     count = max(0, total - step)
-    if not _kinds(run) or _measured(run).stride > 1:
-        return RemainingSteps(count * usual_pace.seconds, count, ())
-    coming = step + 1 + np.arange(min(max(0, count - 1), _LOOKED_AT))
-    share = (count - 1) / max(1, len(coming))
-    counted = tuple(
-        (_usual_time(run, kind), times)
-        for kind, likely in _chances(run, np.append(coming, total)).items()
-        if count and (times := share * float(likely[:-1].sum()) + float(likely[-1]))
+    if not usual_times(run) or not count:
+        return RemainingSteps(count * usual_pace.seconds, count)
+    coming = step + 1 + np.arange(min(count - 1, _LOOKED_AT))
+    times = np.bincount(_kinds_due(run, coming), minlength=len(_WORDS)).astype(float)
+    times *= (count - 1) / max(1, len(coming))
+    times[_kinds_due(run, np.array([total]))] += 1
+    kinds = (
+        (_usual_time(run, kind), float(times[kind]))
+        for kind in np.flatnonzero(times).tolist()
     )
+    counted = tuple(kinds)
     seconds = sum(usual.seconds * times for usual, times in counted)
     return RemainingSteps(seconds, count, counted)
 
 
-def _usual_time(run: Run, kind: StepKind) -> UsualTime:
+def _usual_time(run: Run, kind: int) -> UsualTime:
     """Return how long a kind of step takes now; one that was never seen is put together from
     others.
     """
     taken = _kinds(run)
     usual = {
-        one: median(seconds[-(_USUAL if one == _PLAIN else _USUAL_RARE) :])
+        one: median(seconds[-(_USUAL_RARE if one else _USUAL) :])
         for one, seconds in taken.items()
     }
     if kind in usual:
         return UsualTime(kind, usual[kind], len(taken[kind]))
-    plain = usual.get(_PLAIN, min(usual.values()))
-    parts = (kind._replace(checkpoint=False), kind._replace(validation=False))
+    plain = usual.get(0, min(usual.values()))
+    parts = (kind & _VALIDATION, kind & _CHECKPOINT)
     more = sum(usual.get(part, plain) - plain for part in parts)
-    return UsualTime(kind, plain + max(0.0, more), 0)
+    return UsualTime(kind, plain + max(0.0, more))

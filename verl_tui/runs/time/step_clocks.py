@@ -12,9 +12,10 @@ from bisect import bisect_left, bisect_right
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.means import median_along
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.clock import Clock
-from verl_tui.runs.time.step_timing import excluded_timers, valid_durations
+from verl_tui.runs.time.step_timing import seconds_beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,7 +38,12 @@ def clocks(run: Run) -> Sequence[Clock]:
     watched, told = run.watched, None
     if watched:
         past, told = _past(run, watched.steps[0], watched.times[0])
-        watched = _joined(past, watched)
+        if past:
+            watched = Clock(
+                f"{watched.origin}, before that the {past.origin}",
+                past.steps + watched.steps[1:],
+                past.times + watched.times[1:],
+            )
     bars = [_bar_clock(one) for one in run.sources.values() if one is not told]
     known = [one for one in (run.stated, watched, *bars) if len(one) > 1]
     return known or [one for one in _by_last_change(run) if len(one) > 1]
@@ -60,24 +66,13 @@ def _by_last_change(run: Run) -> Iterator[Clock]:
         yield timers.counted_back(run.step, max(changes), TIMERS + _LAST_CHANGE)
 
 
-def _past(run: Run, step: int, time: float) -> tuple[Clock, object]:
+def _past(run: Run, step: int, time: float) -> tuple[Clock, SourceState | None]:
     """Return the clock up to a moment, and the source whose progress bar it is of."""
     for source in run.sources.values():
         clock = source.bar.counted_back(step, time, _BAR)
         if len(clock) > 1:
             return clock, source
     return by_timers(run, step).counted_back(step, time, TIMERS), None
-
-
-def _joined(past: Clock, watched: Clock) -> Clock:
-    """Return the clock of the watched steps, with those before in front of it."""
-    if not past:
-        return watched
-    return Clock(
-        f"{watched.origin}, before that the {past.origin}",
-        past.steps + watched.steps[1:],
-        past.times + watched.times[1:],
-    )
 
 
 def by_timers(run: Run, step: int) -> Clock:
@@ -98,11 +93,8 @@ def by_timers(run: Run, step: int) -> Clock:
         return Clock()
     first = max(0, timer.steps[0] - 1)
     with np.errstate(over="ignore"):
-        seconds = np.where(valid, values, np.median(values[valid]))
-        seconds *= np.diff(steps, prepend=first)
-        for series in excluded_timers(run):
-            extras = valid_durations(series.since(first))
-            seconds += [extras.get(at, 0.0) for at in timer.steps[:count]]
+        seconds = np.where(valid, values, median_along(values[valid]))
+        seconds = seconds * np.diff(steps, prepend=first) + seconds_beside(run, steps)
         seconds[steps == first] = 0.0
         elapsed = np.cumsum(seconds)
     if not np.isfinite(elapsed[-1]):
@@ -137,27 +129,19 @@ def stops(runs: Sequence[Run], alignment: Alignment) -> list[Stop]:
     """
     steps = [run.step for run in runs]
     if alignment is Alignment.STEP:
-        steps = _to_common_step(steps)
+        steps = _to_common(steps)
     elif alignment is Alignment.TIME:
-        steps = _to_common_time(runs)
+        lasted = filter(None, (_elapsed(run, run.step) for run in runs))
+        shortest = min(lasted, default=0.0)
+        steps = [_step_after(run, shortest) for run in runs]
     return [
         Stop(step, _elapsed(run, step)) for run, step in zip(runs, steps, strict=True)
     ]
 
 
-def _to_common_step(steps: Sequence[int | None]) -> list[int | None]:
+def _to_common(steps: Sequence[int | None]) -> list[int | None]:
     common = min((step for step in steps if step is not None), default=None)
     return [None if step is None else common for step in steps]
-
-
-def _to_common_time(runs: Sequence[Run]) -> list[int | None]:
-    """Return the step of each run after the time of the shortest."""
-    lasted = [_elapsed(run, run.step) for run in runs]
-    common = min((seconds for seconds in lasted if seconds is not None), default=0.0)
-    return [
-        None if seconds is None else _step_after(run, common)
-        for run, seconds in zip(runs, lasted, strict=True)
-    ]
 
 
 def seconds_per_step(run: Run, stop: Stop, most: int) -> float | None:
@@ -189,6 +173,6 @@ def _elapsed(run: Run, step: int | None) -> float | None:
 def _step_after(run: Run, seconds: float) -> int | None:
     """Return the step that a run had reached some seconds after its beginning."""
     clock = _clock(run)
-    if clock is None:
+    if clock is None or run.step is None:
         return None
     return clock.steps[bisect_right(clock.times, clock.times[0] + seconds) - 1]

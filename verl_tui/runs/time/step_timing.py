@@ -10,23 +10,29 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from functools import cache
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.means import finite, mean
-from verl_tui.metrics import modern
-from verl_tui.patterns import NamePattern
+from verl_tui.metrics import describe, modern
+from verl_tui.patterns import NamePattern, pattern
 from verl_tui.runs.cached import cached_by_keys, cached_by_revision
+from verl_tui.runs.settings import batch_size, gpu_count
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import TypeAlias
 
     import numpy as np
     from numpy.typing import NDArray
 
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
+
+    Numbers: TypeAlias = NDArray[np.float64]
+    Steps: TypeAlias = Sequence[int] | NDArray[np.int64]
 
 WINDOW = 20
 """Newest steps that are averaged; more where a part comes more rarely, so that each counts with its
@@ -50,11 +56,7 @@ _OCCASIONAL_PARTS = frozenset(
 )  # fmt: skip
 """Parts that may be left out even where every step has them."""
 _FRAMEWORKS = [
-    (
-        row["whole"],
-        NamePattern(row["part"]),
-        {one: others.split() for one, others in row.get("no_parts", {}).items()},
-    )
+    (row["whole"], NamePattern(row["part"]), row.get("no_parts", {}))
     for row in toml_table(__file__, "timers.toml").values()
 ]
 """The name of the whole step's timer, the form of those of its parts, and what is no part beside
@@ -69,25 +71,24 @@ _NO_PART = NamePattern(
 @cached_by_keys
 def _step_timers(run: Run) -> tuple[str | None, Mapping[str, str]]:
     """Return the keys of the step's own time, and of its parts by their names."""
-    names = {key: modern(key) for key in run.keys}
+    of_verl = {key: modern(key) for key in run.keys}
+    names = of_verl
     for whole, part, beside in _FRAMEWORKS:
         for key, name in names.items():
             if name in (whole, f"train/{whole}"):
                 return key, _parts(names, part, beside)
         names = {key: key for key in run.keys}  # only verl has other names
-    _, part, beside = _FRAMEWORKS[0]
-    present = {key: modern(key) for key in run.keys}
-    return run.indicators.get("step_time"), _parts(present, part, beside)
+    return run.indicators.get("step_time"), _parts(of_verl, *_FRAMEWORKS[0][1:])
 
 
 def _parts(
-    names: Mapping[str, str], part: NamePattern, beside: Mapping[str, Sequence[str]]
+    names: Mapping[str, str], part: NamePattern, beside: Mapping[str, str]
 ) -> Mapping[str, str]:
     """Return name -> key of the parts of the step."""
     found = {
         match[1]: key for key, name in names.items() if (match := part.fullmatch(name))
     }
-    no_parts = {one for name in found for one in beside.get(name, ())}
+    no_parts = {one for name in found for one in beside.get(name, "").split()}
     return {
         name: key
         for name, key in found.items()
@@ -95,18 +96,32 @@ def _parts(
     }
 
 
-def valid_durations(seconds: Mapping[int, float]) -> dict[int, float]:
-    """Return the values that are durations, by step."""
-    return {step: value for step, value in seconds.items() if 0 <= value < math.inf}
+def durations(series: Series | None, steps: Steps) -> Numbers:
+    """Return the seconds that a timer has at some ascending steps, nan where it has none."""
+    import numpy as np
+
+    start = bisect_left(series.steps, steps[0]) if series is not None else 0
+    own = np.array(series.steps[start:] if series is not None else ())
+    if series is None or not len(own):
+        return np.full(len(steps), np.nan)
+    at = np.minimum(np.searchsorted(own, steps), len(own) - 1)
+    values = np.array(series.values[start:])[at]
+    is_known = (own[at] == steps) & (values >= 0) & (values < np.inf)
+    return np.where(is_known, values, np.nan)
 
 
-def excluded_timers(run: Run) -> list[Series]:
-    """Return the timers of parts that the step's own time leaves out."""
-    return list(filter(None, map(run.series, _excluded(run))))
+def seconds_beside(run: Run, steps: Steps) -> Numbers:
+    """Return the seconds at some ascending steps of what the step's own time leaves out."""
+    import numpy as np
+
+    timers = [durations(run.series(key), steps) for key in excluded(run)]
+    with np.errstate(over="ignore"):
+        total: Numbers = np.nansum([np.zeros(len(steps)), *timers], axis=0)
+    return total
 
 
 @cached_by_revision
-def _excluded(run: Run) -> Sequence[str]:
+def excluded(run: Run) -> Sequence[str]:
     """Return the keys of the occasional parts that the step's own time leaves out: those that make
     no step longer by at least half of what they take.
     """
@@ -116,27 +131,23 @@ def _excluded(run: Run) -> Sequence[str]:
     step = run.present(whole)
     if step is None:
         return ()
-    since = step.steps[max(0, len(step) - LOOK_BACK)]
-    own = valid_durations(step.since(since))
-    rest = np.array([*own.values()])
-    occasional: dict[str, NDArray[np.float64]] = {}
+    newest = np.array(step.steps[-LOOK_BACK:])
+    rest = durations(step, newest)
+    known = ~np.isnan(rest)
+    steps, rest = newest[known], rest[known]
+    occasional: dict[str, Numbers] = {}
     with np.errstate(over="ignore", invalid="ignore"):
-        for name, key in parts.items():
-            # There may be a hundred timers: those within the step need no series.
-            seconds = valid_durations(run.since(key, since))
-            taken = np.array([seconds.get(at, np.nan) for at in own])
-            share = np.isfinite(taken).mean() if len(own) else 0.0
-            if name in _OCCASIONAL_PARTS or share < _OCCASIONAL:
+        for name, key in parts.items() if len(steps) else ():
+            taken = durations(run.series(key), steps)
+            if name in _OCCASIONAL_PARTS or np.isfinite(taken).mean() < _OCCASIONAL:
                 occasional[key] = taken
             else:
                 rest = rest - np.nan_to_num(taken)
-    return list(_beside(occasional, rest))
+        return _beside(occasional, rest)
 
 
-def _beside(
-    occasional: Mapping[str, NDArray[np.float64]], rest: NDArray[np.float64]
-) -> Iterator[str]:
-    """Yield the occasional parts that the step's own time leaves out.
+def _beside(occasional: Mapping[str, Numbers], rest: Numbers) -> Sequence[str]:
+    """Return the occasional parts that the step's own time leaves out.
 
     Args:
         occasional: Seconds of each part by its key, nan in steps without it.
@@ -146,15 +157,17 @@ def _beside(
 
     kinds = np.isfinite([*occasional.values()]).sum(axis=0)
     plain = rest[kinds == 0][-_COMPARED:] if occasional else rest
-    usual = np.median(plain) if len(plain) else 0.0
+    usual = median(plain) if len(plain) else 0.0
+    found = []
     for key, seconds in occasional.items():
         # Steps with this part alone are the clearer case.
         has = np.isfinite(seconds)
         alone = has & (kinds == 1)
         compared = np.flatnonzero(alone if alone.any() else has)[-_COMPARED:]
         taken = seconds[compared]
-        if len(taken) and np.median(rest[compared]) - usual < np.median(taken) / 2:
-            yield key
+        if len(taken) and median(rest[compared]) - usual < median(taken) / 2:
+            found.append(key)
+    return found
 
 
 class StepPart(NamedTuple):
@@ -208,33 +221,32 @@ def breakdown(run: Run) -> Breakdown | None:
     timed = {name: series for name, series in present.items() if series}
     if not step and not timed:
         return None
-    steps = _window(step or max(timed.values(), key=len), timed.values())
+    steps = tuple(_window(step or max(timed.values(), key=len), timed.values()))
     parts = [_part(run, name, series, steps) for name, series in timed.items()]
     return _summed(step, steps, sorted(parts, key=lambda part: -part.seconds))
 
 
 def _summed(
-    step: Series | None, steps: Sequence[int], found: Sequence[StepPart]
+    step: Series | None, steps: tuple[int, ...], found: Sequence[StepPart]
 ) -> Breakdown:
     """Return a breakdown of steps into parts, whose shares are still to come."""
     total = sum(part.seconds for part in found)
-    own = [*_since(step, steps[0]).values()]
+    own = _since(step, steps[0]) if step else ()
     usual = mean(own) if own else total
     whole = usual + sum(part.seconds * (not part.inside) for part in found)
-    return Breakdown(
-        tuple(steps),
-        step.key if step is not None else "",
-        usual,
-        whole,
-        tuple(_shared(part, whole) for part in found if part.times),
-        whole - total,
-        slowdown(step, steps[0]),
-    )
+    largest = whole * _LARGEST_SHARE
+    parts = [
+        part._replace(share=min(part.seconds, largest) / whole if whole > 0 else 0.0)
+        for part in found
+        if part.times
+    ]
+    named, trend = (step.key, slowdown(step, steps[0])) if step else ("", None)
+    return Breakdown(steps, named, usual, whole, tuple(parts), whole - total, trend)
 
 
 def _part(run: Run, name: str, series: Series, steps: Sequence[int]) -> StepPart:
     """Return a part of the step, without its share."""
-    seconds = [*_since(series, steps[0]).values()]
+    seconds = _since(series, steps[0])
     return StepPart(
         name,
         series.key,
@@ -243,19 +255,14 @@ def _part(run: Run, name: str, series: Series, steps: Sequence[int]) -> StepPart
         mean(seconds) if seconds else 0.0,
         len(seconds),
         slowdown(series, steps[0]),
-        series.key not in _excluded(run),
+        series.key not in excluded(run),
     )
 
 
-def _shared(part: StepPart, whole: float) -> StepPart:
-    """Return a part with its share of the whole step."""
-    share = part.seconds / whole if whole > 0 else 0.0
-    return part._replace(share=min(share, _LARGEST_SHARE))
-
-
-def _since(series: Series | None, step: int) -> dict[int, float]:
+def _since(series: Series, step: int) -> Sequence[float]:
     """Return the durations of a timer from a step on."""
-    return valid_durations(series.since(step)) if series is not None else {}
+    values = series.values[bisect_left(series.steps, step) :]
+    return [value for value in values if 0 <= value < math.inf]
 
 
 def newest_steps(
@@ -264,26 +271,21 @@ def newest_steps(
     """Return the newest steps, each with the seconds of the breakdown's parts and of what they
     leave.
     """
+    import numpy as np
+
     steps = found.steps[-count:]
-    own, *parts = (
-        _since(run.present(key), steps[0])
-        for key in (found.key, *(part.key for part in found.parts))
-    )
-    rows = []
-    for at in steps:
-        seconds = [taken.get(at, 0.0) for taken in parts]
-        pairs = zip(seconds, found.parts, strict=True)
-        inside = sum(spent for spent, part in pairs if part.inside)
-        rows.append((at, [*seconds, max(0.0, own.get(at, inside) - inside)]))
-    return rows
+    parts = [durations(run.present(part.key), steps) for part in found.parts]
+    seconds = np.nan_to_num(np.reshape(parts, (-1, len(steps))))
+    inside = seconds[[part.inside for part in found.parts]].sum(axis=0)
+    own = durations(run.present(found.key), steps)
+    left = np.where(np.isnan(own), 0.0, np.maximum(0.0, own - inside))
+    return [*zip(steps, np.vstack([seconds, left]).T.tolist(), strict=True)]
 
 
-def slowdown(series: Series | None, since: int) -> float | None:
+def slowdown(series: Series, since: int) -> float | None:
     """Return by which factor a timer is longer from a step on than before; None if too little is
     known.
     """
-    if series is None:
-        return None
     first = bisect_left(series.steps, since)
     now = finite(series.values[max(first, len(series) - WINDOW) :])
     # The run's very first step compiles and warms up.
@@ -304,3 +306,130 @@ def _window(timed: Series, parts: Iterable[Series]) -> Sequence[int]:
     start = max(0, len(timed) - count)
     # the run's very first step compiles and warms up
     return timed.steps[start or int(len(timed) > 2) :]
+
+
+# -- figures of speed ------------------------------------------------------------------------------
+
+_TOKENS = (
+    "perf/total_num_tokens",
+    "train/global_tokens",
+    "train/perf/total_num_tokens",
+)
+_MFU = pattern(r"perf/mfu|train/mfu$")
+_GENERATION = ("gen", "wait_prev_gen", "generation", "wait_for_batch", "train_wait")
+_NEWEST = 200
+"""Generation times that the percentile is of."""
+_LEAST = 5
+"""Fewest values for a percentile (a heuristic)."""
+_ASYNC = frozenset(
+    {"training/off_policy/trajectory_staleness/mean", "fully_async/trainer/idle_ratio"}
+)
+
+
+class SpeedFigure(NamedTuple):
+    """One number about speed or waiting."""
+
+    label: str
+    value: float
+    unit: str
+    """Unit of `metrics.describe`; `share` is 0..1, `x` a factor, empty a count."""
+    key: str
+    """The metrics or settings that it was computed from."""
+
+
+def throughput(run: Run, timing: Breakdown | None) -> Iterator[SpeedFigure]:
+    """Yield tokens and samples a second and the use of the hardware, as far as they are known."""
+    speed = _averaged(run, run.indicators.get("throughput"), timing)
+    tokens = next(filter(None, (_averaged(run, key, timing) for key in _TOKENS)), None)
+    gpus, size = gpu_count(run.config), batch_size(run.config)
+    batch = SpeedFigure("", size, "samples", "batch size") if size else None
+    whole = _a_second(tokens, "throughput of all GPUs", timing)
+    if whole is None and speed and speed.unit == "tokens/s/GPU" and gpus:
+        origin, rate = f"{speed.key} × {gpus} GPUs", speed.value * gpus
+        whole = SpeedFigure("throughput of all GPUs", rate, "tokens/s", origin)
+    samples = _a_second(batch, "samples per second", timing)
+    yield from filter(None, (speed, whole, tokens, samples))
+    for use in filter(None, (_averaged(run, key, timing) for key in _mfu(run))):
+        times = 0.01 if use.unit == "percent" else 1.0
+        yield use._replace(value=use.value * times, unit="share")
+
+
+def _mfu(run: Run) -> list[str]:
+    return [key for key in run.keys if _MFU.match(modern(key))]
+
+
+def _a_second(
+    of_a_step: SpeedFigure | None, label: str, timing: Breakdown | None
+) -> SpeedFigure | None:
+    """Return what a step has of something, divided by its time; None where either is unknown."""
+    if of_a_step is None or timing is None or not timing.key or timing.step <= 0:
+        return None
+    value, unit = of_a_step.value / timing.step, f"{of_a_step.unit}/s"
+    return SpeedFigure(label, value, unit, f"{of_a_step.key} / {timing.key}")
+
+
+def _averaged(
+    run: Run, key: str | None, timing: Breakdown | None, *, last: bool = False
+) -> SpeedFigure | None:
+    """Return the mean of a metric over the newest steps, or its last value where there is none of
+    these, or where that is asked for; None without a number.
+    """
+    series = run.present(key)
+    if series is None:
+        return None
+    since = timing.steps[0] if timing is not None else (run.step or 0) - WINDOW
+    newest = zip(series.steps[-LOOK_BACK:], series.values[-LOOK_BACK:], strict=True)
+    recent = finite(value for step, value in newest if step >= since)
+    point = series.last_finite
+    if point is None:
+        return None
+    value = mean(recent) if recent and not last else point.value
+    label, unit = describe(series.key).label, describe(series.key).unit
+    if key in _TOKENS:
+        label, unit = "tokens per step", "tokens"
+    return SpeedFigure(label, value, unit, series.key)
+
+
+def waiting(run: Run, timing: Breakdown | None) -> Iterator[SpeedFigure]:
+    """Yield the share of the step in which the trainer generates or waits for samples, and an
+    asynchronous trainer's figures of idle sides, late and dropped samples.
+    """
+    known = {modern(key): key for key in run.keys}
+    timed = timing.parts if timing is not None else ()
+    parts = {part.name: part for part in timed if part.name in _GENERATION}
+    if parts:
+        name = min(parts, key=_GENERATION.index)
+        waits = _ASYNC & known.keys() or name.startswith(("wait", "train_wait"))
+        label = "time waiting for samples" if waits else "time spent generating"
+        yield SpeedFigure(label, parts[name].share, "share", parts[name].key)
+    for metric, (label, unit) in _waiting().items():
+        found = _averaged(run, known.get(metric), timing, last=not unit)
+        if found is not None:
+            yield found._replace(label=label, unit=unit)
+
+
+@cache
+def _waiting() -> Mapping[str, tuple[str, str]]:
+    """Return metric -> label and unit, for metrics of waiting and of late samples."""
+    return toml_table(__file__, "waiting.toml")
+
+
+def generation_latency(run: Run) -> SpeedFigure | None:
+    """Return the 95th percentile of the newest generation times in seconds, None where there are
+    too few.
+
+    verl logs one time for each step, which several sources may hold; the tutorials' loggers log one
+    for each sample, several in a step: the percentile is of what is logged.
+    """
+    import numpy as np
+
+    key = run.indicators.get("generation_time")
+    if key is None:
+        return None
+    logged = run.measured if run.dialect == "tutorial" else run.tail
+    seconds = finite(logged(key, _NEWEST))
+    if len(seconds) < _LEAST:
+        return None
+    note = f"{key}, of the last {len(seconds)}"
+    at_worst = float(np.percentile(seconds, 95))
+    return SpeedFigure("generation latency, p95", at_worst, "s", note)

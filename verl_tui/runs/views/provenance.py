@@ -41,8 +41,7 @@ def provenance_words(run: Run, key: str) -> tuple[str, ...]:
     """Return a few words for each source of a metric, the one that gave most first: format, file,
     and the points whose value it gave; several files that are one log count together.
     """
-    series = run.series(key)
-    counted = Counter(map(origin_of, series.orders if series is not None else ()))
+    counted = Counter(map(origin_of, run.orders(key)))
     found = [
         (f"{status.title} {_short(status.path)}", points)
         for source, points in counted.most_common()

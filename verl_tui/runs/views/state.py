@@ -131,15 +131,20 @@ def state(run: Run, now: float) -> State:
         run: The run.
         now: Seconds since the epoch.
     """
-    for judge in _JUDGES:
-        if (found := judge(run, now)) is not None:
-            return found
-    return State.UNKNOWN
+    said = _stated(run)
+    if said is not None:
+        return said
+    if any(status.to_come for status in run.statuses):
+        # of a replay: no silence is one
+        return State.WAITING if run.step is None else State.RUNNING
+    if _has_crashed(run, now):
+        return State.CRASHED
+    return _evaluated(run, now) if is_evaluation(run) else _by_life(run, now)
 
 
-def _stated(run: Run, _now: float) -> State | None:
+def _stated(run: Run) -> State | None:
     """Return how the run ended according to its own log, None if the log does not say."""
-    kind = run.outcome and run.outcome.kind
+    kind = run.outcome.kind if run.outcome else None
     if kind is EventKind.FATAL:
         return State.CRASHED
     if kind is EventKind.FINISHED or _is_complete(run):
@@ -149,9 +154,8 @@ def _stated(run: Run, _now: float) -> State | None:
     if kind is EventKind.EXITED:
         # W&B ends so too where the trainer has crashed: without an error code, long before its last
         # step.
-        return (
-            State.ENDED if run.total_steps and not _reached(run, 1) else State.FINISHED
-        )
+        short = run.total_steps and not _reached(run, 1)
+        return State.ENDED if short else State.FINISHED
     return None
 
 
@@ -169,19 +173,10 @@ def _reached(run: Run, short: int) -> bool:
     )
 
 
-def _played(run: Run, _now: float) -> State | None:
-    """Return the state of a run of which a replay has more to play: no silence is one."""
-    if any(status.to_come for status in run.statuses):
-        return State.WAITING if run.step is None else State.RUNNING
-    return None
-
-
-def _crashed(run: Run, now: float) -> State | None:
-    """Return CRASHED if an error came and nothing went on after it."""
-    if run.outcome is None:
-        return None
+def _has_crashed(run: Run, now: float) -> bool:
+    """Return whether an error came and nothing went on after it."""
     quiet = max(_idle(run, now) or 0.0, run.quiet_after_end) > _QUIET_CRASH
-    return State.CRASHED if quiet or _let_go(run) else None
+    return run.outcome is not None and (quiet or _let_go(run))
 
 
 def _let_go(run: Run) -> bool:
@@ -195,64 +190,60 @@ def _let_go(run: Run) -> bool:
     return any(one.status.unheld for one in ended if one.ending is run.outcome)
 
 
-def _evaluated(run: Run, now: float) -> State | None:
+def _evaluated(run: Run, now: float) -> State:
     """Return the state of samples without a training."""
-    if not is_evaluation(run):
-        return None
     holder, idle = writer(run), _idle(run, now)
     over = idle is None or idle > _FRESH_LOG or (holder is not None and holder.gone)
     return State.FINISHED if over else State.RUNNING
 
 
-def _by_process(run: Run, _now: float) -> State | None:
-    """Return the state if the process that wrote the log is gone or stopped."""
+def _by_life(run: Run, now: float) -> State:
+    """Return the state by the process that writes the log, else by when something was written."""
     holder = writer(run)
-    if holder is not None and holder.gone:
-        return _gone(run)
-    return State.STALLED if holder is not None and holder.stopped else None
+    if holder is None:
+        return _unheld(run, now)
+    if holder.gone or holder.stopped:
+        return _gone(run) if holder.gone else State.STALLED
+    return State.WAITING if _is_starting(run) else _by_silence(run, now)
 
 
-def _before_first_step(run: Run, now: float) -> State | None:
-    """Return the state of a run that has not made a step since it began."""
-    if run.step is not None and not starts(
-        run.sources.values(), run.last_record or 0.0
-    ):
-        return None
-    idle = _idle(run, now)
-    waits = idle is None or idle <= _ENDED_AFTER or writer(run) is not None
-    return State.WAITING if waits else State.ENDED
+def _unheld(run: Run, now: float) -> State:
+    """Return the state of a run that no known process writes to."""
+    if _is_no_training(run) and _is_abandoned(run, now):
+        return State.NO_TRAINING
+    if _is_starting(run):
+        idle = _idle(run, now)
+        waits = idle is None or idle <= _ENDED_AFTER
+        return State.WAITING if waits else State.ENDED
+    return _gone(run) if unattended(run) else _by_silence(run, now)
 
 
-def _no_training(run: Run, now: float) -> State | None:
-    """Return NO_TRAINING if files that no process writes to have been read whole, and no line of
-    them is of a training: notes that a shell's `*` named too, for one.
+def _is_starting(run: Run) -> bool:
+    """Return whether a run has not made a step since it began."""
+    return run.step is None or starts(run.sources.values(), run.last_record or 0.0)
+
+
+def _is_no_training(run: Run) -> bool:
+    """Return whether a run's files have been read whole, and no line of them is of a training:
+    notes that a shell's `*` named too, for one.
     """
-    if run.step is not None or run.events or writer(run) is not None:
-        return None
     text = any(status.size and status.format == _CONSOLE for status in run.statuses)
-    in_vain = text and all(map(_read_in_vain, run.statuses))
-    return State.NO_TRAINING if in_vain and _abandoned(run, now) else None
+    none = run.step is None and not run.events
+    return text and none and all(map(_read_in_vain, run.statuses))
 
 
-def _abandoned(run: Run, now: float) -> bool:
+def _is_abandoned(run: Run, now: float) -> bool:
     """Return whether files have not changed for long, or no process of this host, to which all of
     them belong, holds any.
     """
-    idle = _idle(run, now)
-    if idle is not None and idle > _STALL_UNKNOWN:
-        return True
-    return all(status.unheld for status in run.statuses if status.size)
+    old = (_idle(run, now) or 0.0) > _STALL_UNKNOWN
+    return old or all(status.unheld for status in run.statuses if status.size)
 
 
 def _read_in_vain(status: SourceStatus) -> bool:
     """Return whether a source has been read whole, and nothing of a training was in it."""
-    if status.records or status.unreadable or status.problem or status.unread_form:
-        return False
-    return status.whole
-
-
-def _unattended(run: Run, _now: float) -> State | None:
-    return _gone(run) if unattended(run) else None
+    found = (status.records, status.unreadable, status.problem, status.unread_form)
+    return status.whole and not any(found)
 
 
 def _gone(run: Run) -> State:
@@ -263,11 +254,11 @@ def _gone(run: Run) -> State:
     return State.CRASHED if failed else State.ENDED
 
 
-def _by_silence(run: Run, now: float) -> State | None:
-    """Return the state by how long no step has come, None where no record has a time."""
+def _by_silence(run: Run, now: float) -> State:
+    """Return the state by how long no step has come, UNKNOWN where no record has a time."""
     quiet = waited(run, now)
     if quiet is None:
-        return None
+        return State.UNKNOWN
     if not overdue(run, quiet) or (doubt(run, now) and quiet <= _DOUBT * patience(run)):
         return State.RUNNING
     # A file's time alone may be that of a copy.
@@ -277,20 +268,6 @@ def _by_silence(run: Run, now: float) -> State | None:
     if sign is None or (sign.latest is not None and now - sign.latest > long):
         return _gone(run)
     return State.STALLED
-
-
-_JUDGES = (
-    _stated,
-    _played,
-    _crashed,
-    _evaluated,
-    _by_process,
-    _no_training,
-    _before_first_step,
-    _unattended,
-    _by_silence,
-)
-"""Each returns the state if its evidence decides it; the first that does holds."""
 
 
 def _idle(run: Run, now: float) -> float | None:

@@ -9,7 +9,6 @@ from bisect import bisect_left, insort
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.key_groups import KeyGrouping
 from verl_tui.records import (
     Event,
     EventKind,
@@ -19,6 +18,7 @@ from verl_tui.records import (
     Record,
     Restart,
 )
+from verl_tui.runs.table import KeyGrouping
 from verl_tui.text import safe
 from verl_tui.words import counted
 
@@ -263,7 +263,7 @@ class RowBatcher:
             self._add_row(row)
 
     def _add_row(self, row: MetricRow) -> None:
-        core = self._grouping.of(row.keys).core
+        core = self._grouping.core(row.keys)
         kind = core, *row.traits
         block = self._blocks.get(kind)
         if block is None:
