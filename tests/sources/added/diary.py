@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from verl_tui.sources.fields.jsonl import unreadable
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.format import Parts
-from verl_tui.sources.formats.lines import LineReader, line_begin
+from verl_tui.sources.formats.lines import Decoder, LineReader, line_begin
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,10 +31,8 @@ def reader(path: Path) -> LineReader:
     return LineReader(DiaryDecoder())
 
 
-class DiaryDecoder:
+class DiaryDecoder(Decoder):
     """Decodes a day's line."""
-
-    note = None
 
     def decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
         """Return the row of one day."""
@@ -43,14 +41,6 @@ class DiaryDecoder:
             return (unreadable(line, number, "no day"),)
         pairs = (word.split("=") for word in found[2].split())
         return (MetricRow.of(int(found[1]), {key: float(at) for key, at in pairs}),)
-
-    def last(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
-        """Return the row of a line without an end."""
-        return self.decode(line, number)
-
-    def restart(self) -> Sequence[MetricRow | Record]:
-        """Forget nothing."""
-        return ()
 
 
 parts = Parts(line_begin, lambda *_: LineReader(DiaryDecoder()))

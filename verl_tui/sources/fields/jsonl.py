@@ -12,10 +12,7 @@ from verl_tui.records import Unreadable
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from verl_tui.records import Record
-    from verl_tui.sources.fields.row_batcher import MetricRow
+    from collections.abc import Iterator, Mapping
 
 _DEEPEST = 40
 """Nesting after which a line is refused: recursion is for logs, not for bombs."""
@@ -198,69 +195,6 @@ def flatten(
         else:
             flat[str(key)] = value
     return flat
-
-
-class JsonDecoder:
-    """Decodes a file of JSON lines; a format says what one object means by its own `read`."""
-
-    @property
-    def note(self) -> str | None:
-        """Nothing to be said; formats that estimate say so."""
-        return None
-
-    def decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
-        """Return the records of one line."""
-        if not line.strip():
-            return ()
-        try:
-            found = objects(line)
-        except ValueError as error:
-            return self.odd(line, number, str(error))
-        return self.records(found, line, number)
-
-    def records(
-        self, found: Iterable[dict[str, Any]], line: bytes, number: int
-    ) -> Sequence[MetricRow | Record]:
-        """Return the records of the objects of one line."""
-        out: list[MetricRow | Record] = []
-        for record in found:
-            try:
-                for item in self.read(record):
-                    if isinstance(item, Unreadable):
-                        out.append(unreadable(line, number, item.reason))
-                    else:
-                        out.append(item)
-            except ValueError as error:  # noqa: PERF203 - its neighbours are read
-                out.append(unreadable(line, number, str(error)))
-        return out
-
-    def last(self, line: bytes, number: int) -> Sequence[MetricRow | Record] | None:
-        """Return the records of a line without an end: a complete object needs none."""
-        try:
-            objects(line)
-        except ValueError:
-            return None
-        return self.decode(line, number)
-
-    def restart(self) -> Sequence[MetricRow | Record]:
-        """Forget what earlier lines have said; formats that remember something say what is to be
-        forgotten.
-        """
-        return ()
-
-    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
-        """Return what one object means; what of it could not be read as `Unreadable` of any line.
-
-        Raises:
-            ValueError: It is not of this format; the message says why.
-        """
-        raise NotImplementedError
-
-    def odd(
-        self, line: bytes, number: int, reason: str
-    ) -> Sequence[MetricRow | Record]:
-        """Return what a line that is no JSON means."""
-        return (unreadable(line, number, reason),)
 
 
 def unreadable(line: bytes, number: int, reason: str) -> Unreadable:

@@ -229,19 +229,3 @@ class StepTracker:
             self.step += 1
         self._seen |= metrics
         self._epoch = self._epoch if epoch is None else at
-
-
-class TracksSteps:
-    """What a decoder says of the steps that it tracks."""
-
-    _place: StepTracker
-
-    @property
-    def counts_most(self) -> bool:
-        """True if steps were counted: none is stated."""
-        return self._place.counts_all
-
-    @property
-    def counts_steps(self) -> bool:
-        """True if steps depend on the records before: they were counted, or count within epochs."""
-        return self._place.relative

@@ -11,16 +11,11 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from verl_tui.sources.fields.device_fields import unquoted
-from verl_tui.sources.fields.jsonl import (
-    JsonDecoder,
-    first_object,
-    flatten,
-    integer,
-)
+from verl_tui.sources.fields.jsonl import first_object, flatten, integer
 from verl_tui.sources.fields.lists import histograms, split
 from verl_tui.sources.fields.row_batcher import MetricRow, packed
 from verl_tui.sources.formats.format import Parts
-from verl_tui.sources.formats.lines import LineReader, line_begin
+from verl_tui.sources.formats.lines import JsonDecoder, LineReader, line_begin
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
@@ -56,7 +51,7 @@ class FileLoggerDecoder(JsonDecoder):
     _names: tuple[str, ...] | None = None
     """Metrics by these keys."""
 
-    def decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
+    def decode(self, line: bytes, number: int) -> Iterable[MetricRow | Record]:
         """Return the row of a line as verl writes it, quickly; of others as any JSON is read."""
         try:
             record = orjson.loads(line)

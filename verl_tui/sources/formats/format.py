@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from verl_tui.records import Record
-    from verl_tui.sources.fields.row_batcher import MetricRow
 
 
 ReadAt: TypeAlias = "Callable[[int, int], bytes]"
@@ -56,60 +55,6 @@ class Reader:
         `Restart`.
         """
         return (Restart(reason),)
-
-
-class Decoder(Protocol):
-    """Turns the lines of one file into records; remembers what lines before have said."""
-
-    @property
-    def note(self) -> str | None:
-        """The same as a `Reader` has."""
-        ...
-
-    def decode(self, line: bytes, number: int) -> Iterable[MetricRow | Record]:
-        """Return the records of one complete line.
-
-        Args:
-            line: The line without its end; any bytes.
-            number: Its number in the file, from 1.
-        """
-        ...
-
-    def last(self, line: bytes, number: int) -> Iterable[MetricRow | Record] | None:
-        """Return the records of a last line that has no end, None where only its end would tell
-        what it says.
-        """
-        ...
-
-    def restart(self) -> Iterable[MetricRow | Record]:
-        """Forget everything: the file starts anew. Return the records that replace a new segment,
-        if any.
-        """
-        ...
-
-
-@runtime_checkable
-class BufferingDecoder(Decoder, Protocol):
-    """A decoder some of whose records wait for later lines, and which need not wait for the ends of
-    all lines.
-    """
-
-    def decode_all(self, text: bytes, number: int) -> Iterable[MetricRow | Record]:
-        """Return the records of several complete lines.
-
-        Args:
-            text: The lines with their ends.
-            number: The number of the first.
-        """
-        ...
-
-    def early(self, line: bytes) -> int:
-        """Return how many bytes of a line that has no end yet mean the same whatever follows."""
-        ...
-
-    def held(self) -> Iterable[MetricRow | Record]:
-        """Return the records that only wait for lines that may never come."""
-        ...
 
 
 @dataclass(frozen=True)

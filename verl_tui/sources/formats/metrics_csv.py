@@ -103,7 +103,7 @@ class CsvDecoder(TutorialDecoder):
         self.run = run
         super().__init__()
 
-    def restart(self) -> Sequence[MetricRow | Record]:
+    def restart(self) -> Iterable[MetricRow | Record]:
         """Expect a header: the file starts again."""
         self._written: list[str] = []
         """The header as the file has it, with columns of one name; none before it was read."""
@@ -121,7 +121,7 @@ class CsvDecoder(TutorialDecoder):
             f"holds {many} runs; the first one is shown" if others else None,
         )
 
-    def decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
+    def decode(self, line: bytes, number: int) -> Iterable[MetricRow | Record]:
         """Return the row of one line."""
         if not line.strip():
             return ()
@@ -145,7 +145,7 @@ class CsvDecoder(TutorialDecoder):
             raise ValueError(f"no step in column {column}")
         return super().read(record)
 
-    def last(self, line: bytes, number: int) -> Sequence[MetricRow | Record] | None:
+    def last(self, line: bytes, number: int) -> Iterable[MetricRow | Record] | None:
         """Return the row of a line without an end, None where its last number may lack digits: it
         neither stands in quotes, nor is left out.
         """

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from verl_tui.records import Record
-    from verl_tui.sources.fields.jsonl import JsonDecoder
     from verl_tui.sources.fields.row_batcher import MetricRow
+    from verl_tui.sources.formats.lines import JsonDecoder
 
 name = "metrics JSON"
 rank = 5

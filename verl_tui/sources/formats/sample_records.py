@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
 from verl_tui.records import SAMPLES
-from verl_tui.sources.fields.jsonl import JsonDecoder, first_object, loads
+from verl_tui.sources.fields.jsonl import first_object, loads
 from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.fields.sample import plain_record
 from verl_tui.sources.formats.console.decoder import ConsoleDecoder
 from verl_tui.sources.formats.format import FileFormat, WholeReader
-from verl_tui.sources.formats.lines import LineReader
+from verl_tui.sources.formats.lines import JsonDecoder, LineReader
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from verl_tui.records import Record, Sample
@@ -118,7 +118,7 @@ class SampleDecoder(JsonDecoder):
         self._rewards = RewardSum(path=path)
         self.restart()
 
-    def restart(self) -> Sequence[MetricRow | Record]:
+    def restart(self) -> Iterable[MetricRow | Record]:
         """Forget what was counted."""
         self._count = 0
         """Samples without a step."""

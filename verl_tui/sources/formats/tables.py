@@ -26,16 +26,16 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Restart, Unreadable
-from verl_tui.sources.fields.jsonl import JsonDecoder, first_object, integer, loads
+from verl_tui.sources.fields.jsonl import first_object, integer, loads
 from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.fields.sample import is_validation, plain_field, read_sample
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats.format import FileFormat, WholeReader
-from verl_tui.sources.formats.lines import LineReader
+from verl_tui.sources.formats.lines import JsonDecoder, LineReader
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from verl_tui.records import Record, Sample
@@ -83,7 +83,7 @@ class CompletionsDecoder(JsonDecoder):
         """Say how rewards were summed."""
         return self._rewards.note
 
-    def restart(self) -> Sequence[MetricRow | Record]:
+    def restart(self) -> Iterable[MetricRow | Record]:
         """Forget the steps so far."""
         self._seen: dict[int, None] = {}
         """Steps, the one that is read as the last."""

@@ -19,12 +19,7 @@ from verl_tui.sources.fields.device_fields import (
     unquoted,
     worker,
 )
-from verl_tui.sources.fields.jsonl import (
-    JsonDecoder,
-    first_object,
-    flatten,
-    number,
-)
+from verl_tui.sources.fields.jsonl import first_object, flatten, number
 from verl_tui.sources.fields.listed_things import listed_thing
 from verl_tui.sources.fields.lists import histograms, split
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
@@ -34,13 +29,12 @@ from verl_tui.sources.fields.steps import (
     TRAINED,
     StepFields,
     StepTracker,
-    TracksSteps,
     is_sure_name,
     stated_step,
     step_fields,
 )
 from verl_tui.sources.formats.format import Parts
-from verl_tui.sources.formats.lines import LineReader, line_begin
+from verl_tui.sources.formats.lines import JsonDecoder, LineReader, line_begin
 from verl_tui.text import safe
 from verl_tui.times import parse_elapsed, parse_time
 
@@ -119,7 +113,7 @@ class _Schema(NamedTuple):
     """True if they may name a rank or a device."""
 
 
-class TutorialDecoder(TracksSteps, JsonDecoder):
+class TutorialDecoder(JsonDecoder):
     """Decodes scoped and flat records."""
 
     def __init__(
@@ -138,6 +132,16 @@ class TutorialDecoder(TracksSteps, JsonDecoder):
         self._skipped = skipped
 
     @property
+    def counts_most(self) -> bool:
+        """True if steps were counted: none is stated."""
+        return self._place.counts_all
+
+    @property
+    def counts_steps(self) -> bool:
+        """True if they were counted, or count within epochs."""
+        return self._place.relative
+
+    @property
     def step(self) -> int:
         """Step of the last record."""
         return self._place.step
@@ -152,7 +156,7 @@ class TutorialDecoder(TracksSteps, JsonDecoder):
                 averaged = f"figures are means over {many} {words}"
         return joined_notes(self._place.note, averaged)
 
-    def restart(self) -> Sequence[MetricRow | Record]:
+    def restart(self) -> Iterable[MetricRow | Record]:
         """Forget the step."""
         self._skipped = False
         self._place = StepTracker()
@@ -166,7 +170,7 @@ class TutorialDecoder(TracksSteps, JsonDecoder):
 
     def odd(
         self, line: bytes, number: int, reason: str
-    ) -> Sequence[MetricRow | Record]:
+    ) -> Iterable[MetricRow | Record]:
         """Return that a line is no record, unless it is the plain text of a logger."""
         return () if _LOG_TEXT.search(line[:200]) else super().odd(line, number, reason)
 
