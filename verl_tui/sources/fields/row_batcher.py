@@ -1,4 +1,6 @@
-"""Batches the rows of one file into blocks that share their keys, and notices restarts."""
+"""Batches the rows of one file into blocks that share their keys, notices restarts, and bounds how
+many metrics are kept: a broken file, or one with a name for each sample, has any number of them.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,6 @@ from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
-
 
 _MOST_HELD = 10_000
 """Rows that are held back at most: those of a step are some hundred."""
@@ -300,3 +301,46 @@ def _went_back(seen: array[int], step: int) -> bool:
     repeats = at < len(seen) and seen[at] == step
     gap = max(1, (seen[-1] - seen[0]) // max(1, len(seen) - 1))
     return repeats or step < seen[0] or seen[-1] - step > 10 * gap
+
+
+MOST_METRICS = 20_000
+"""Metrics of a source: some times what verl logs of hundreds of data sources."""
+
+
+class KeptMetrics:
+    """The metrics that are kept of one source: those that came first."""
+
+    def __init__(self) -> None:
+        self._kept: set[str] = set()
+        self._is_full = False
+        """True if there were more."""
+
+    @property
+    def note(self) -> str | None:
+        """Say that not all metrics are kept, None if they are."""
+        return (
+            f"only the first {MOST_METRICS:,} metrics are kept"
+            if self._is_full
+            else None
+        )
+
+    def of(self, record: MetricRows | Histogram) -> MetricRows | Histogram | None:
+        """Return a record with the metrics in it that are kept, None for another's histogram."""
+        keys = record.keys if isinstance(record, MetricRows) else (record.key,)
+        if self._kept.issuperset(keys) or self._learns(keys):
+            return record
+        if not isinstance(record, MetricRows):
+            return None
+        places = [at for at, key in enumerate(keys) if key in self._kept]
+        return record._replace(
+            keys=tuple([keys[at] for at in places]),
+            columns=tuple([record.columns[at] for at in places]),
+        )
+
+    def _learns(self, keys: Sequence[str]) -> bool:
+        """Keep new metrics as far as there is room; return whether there is for all."""
+        new = [key for key in keys if key not in self._kept]
+        room = MOST_METRICS - len(self._kept)
+        self._kept.update(new[:room])
+        self._is_full |= len(new) > room
+        return len(new) <= room

@@ -72,7 +72,7 @@ class FileLoggerDecoder(JsonDecoder):
         if step is None or not isinstance(data, dict):
             raise ValueError('no "step" with "data"')
         parts = split(unquoted(flatten(data)))
-        kept = {safe(key): value for key, value in parts.numbers().items()}
+        kept = {safe(key): value for key, value in parts.numbers.items()}
         return (
             MetricRow(step, tuple(kept), tuple(kept.values())),
             *histograms(parts.found, step),

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from verl_tui.metrics import slashed
 from verl_tui.patterns import NamePattern
 from verl_tui.sources.fields.jsonl import unreadable, written_number
-from verl_tui.sources.fields.listed_things import listed_thing
 from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.fields.steps import (
     TRAINED,
     is_sure_name,
+    listed_thing,
     stated_step,
     step_fields,
 )

@@ -256,7 +256,7 @@ class TrackioSource(PolledSource):
         parts = split({key: worded_number(value) for key, value in flat.items()})
         yield from histograms(parts.found, self._step, mean=measured)
         yield from parts.flaws
-        if numbers := parts.numbers():
+        if numbers := parts.numbers:
             yield MetricRow.of(self._step, numbers, time=time, mean=measured)
         for key, rows in tables.items():
             yield from self._samples(key, rows)

@@ -20,7 +20,6 @@ from verl_tui.sources.fields.device_fields import (
     worker,
 )
 from verl_tui.sources.fields.jsonl import first_object, flatten, number
-from verl_tui.sources.fields.listed_things import listed_thing
 from verl_tui.sources.fields.lists import histograms, split
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.fields.sample import read_sample
@@ -30,6 +29,7 @@ from verl_tui.sources.fields.steps import (
     StepFields,
     StepTracker,
     is_sure_name,
+    listed_thing,
     stated_step,
     step_fields,
 )
@@ -95,7 +95,7 @@ def measures(record: dict[str, Any]) -> bool:
             if number(value) is not None
         )
     about = {*_ABOUT, *fields.steps, fields.total or "", fields.epoch or ""}
-    return bool(split(flat).numbers(about))
+    return bool(split(flat, about).numbers)
 
 
 def reader(path: Path) -> LineReader:
@@ -190,8 +190,8 @@ class TutorialDecoder(JsonDecoder):
         flat = unquoted(flatten(_opened(record)))
         fields, about, named = _schema(tuple(flat))
         of = worker(flat) if named else None
-        parts = split(flat)
-        numbers = parts.numbers(about) | device_figures(flat, of)
+        parts = split(flat, about)
+        numbers = parts.numbers | device_figures(flat, of)
         measured = scope in _MEASURED
         of_worker = not measured and self._one_of_many(of)
         mean = measured or of_worker

@@ -12,7 +12,6 @@ differs is read, of all in a block at once.
 
 from __future__ import annotations
 
-import math
 import struct
 from array import array
 from itertools import pairwise, repeat
@@ -123,56 +122,42 @@ def read_number(written: bytes | None, form: str = "<f") -> float:
     return found
 
 
-def _numbers(content: bytes, form: str) -> NDArray[np.float64]:
+def _numbers(content: bytes, form: str) -> list[float]:
     import numpy as np
 
-    if len(content) > 8 * _MOST_NUMBERS or len(content) % int(form[2]):
+    if len(content) > 8 * _MOST_NUMBERS or len(content) % int(form[-1]):
         raise ValueError(f"{len(content):,} bytes of numbers")
-    return np.frombuffer(content, form).astype(np.float64)
+    numbers: list[float] = np.frombuffer(content, form).astype(np.float64).tolist()
+    return numbers
 
 
-def _tensor(tensor: MessageFields) -> tuple[list[int], list[float]]:
-    """Return the shape and the numbers of a tensor, none of an unsupported type.
+def _tensor(tensor: MessageFields) -> list[float]:
+    """Return the numbers of a tensor, none of an unsupported type.
 
     Raises:
-        ValueError: It is no tensor, or has too many numbers.
+        ValueError: It has too many.
     """
-    form, field = _CODES.get(tensor.integer(1), ("<f4", 0))
-    content = tensor.part(4) if field else None
-    numbers = _numbers(content or b"".join(tensor.parts(field)), form).tolist()
-    sizes = message(tensor.part(2) or b"").parts(2)
-    shape = [message(size).integer(1) for size in sizes]
-    size = math.prod(shape)
-    if not max(len(numbers), size) <= _MOST_NUMBERS or min(shape, default=0) < 0:
-        raise ValueError(f"a tensor of {max(len(numbers), size):,} numbers")
-    # the last one written stands for all that follow
-    return shape, [*numbers, *numbers[-1:] * (size - len(numbers))]
+    form, field = _CODES.get(tensor.integer(1), ("", 0))
+    content = tensor.part(4) or b"".join(tensor.parts(field))
+    return _numbers(content, form) if form else []
 
 
 def _histogram(found: MessageFields) -> Distribution | None:
-    """Return the distribution of a histogram, None of an empty one.
-
-    Raises:
-        ValueError: It is none.
-    """
+    """Return the distribution of a histogram, None of an empty one."""
     low, high = (read_number(found.part(field), "<d") for field in (1, 2))
-    lists = (b"".join(found.parts(field)) for field in (6, 7))
-    limits, counts = (_numbers(one, "<f8").tolist() for one in lists)
-    return of_limits(low, high, limits, counts)
+    limits, counts = (b"".join(found.parts(field)) for field in (6, 7))
+    return of_limits(low, high, _numbers(limits, "<f8"), _numbers(counts, "<f8"))
 
 
-def _histogram_of(shape: list[int], numbers: list[float]) -> Distribution | None:
+def _histogram_of(numbers: list[float]) -> Distribution | None:
     """Return the distribution of a histogram that TensorFlow 2 wrote: rows of left edge, right edge
     and count.
 
     The bins adjoin. Of equal values its bins reach beyond them, so minimum and maximum are not
     known.
-
-    Raises:
-        ValueError: The tensor is none.
     """
-    if shape[1:] != [3] or len(numbers) != math.prod(shape):
-        raise ValueError(f"a histogram of shape {tuple(shape)}")
+    if len(numbers) % 3:
+        raise ValueError(f"a histogram of {len(numbers):,} numbers")
     lefts, limits, counts = (numbers[column::3] for column in range(3))
     return of_bins([lefts[0], *limits], counts) if lefts else None
 
@@ -331,9 +316,9 @@ class EventsReader(Reader):
             said = [text.decode("utf-8", "replace") for text in texts]
             self._out += read_texts(tag, event.step, said, self._origin)
         elif plugin in ("histograms", "scalars"):
-            shape, numbers = _tensor(message(tensor or b""))
+            numbers = _tensor(message(tensor or b""))
             if plugin == "histograms":
-                self._add_figures(event, at, tag, _histogram_of(shape, numbers))
+                self._add_figures(event, at, tag, _histogram_of(numbers))
             elif len(numbers) == 1:
                 self._add_number(event, at, tag, numbers[0])
 
