@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from verl_tui.on_demand.worker import Job
 from verl_tui.records import SampleFacts
 from verl_tui.sources.fields.jsonl import number
-from verl_tui.sources.fields.sample import group_of
+from verl_tui.sources.fields.sample import all_text, group_of
 
 if TYPE_CHECKING:
     import threading
@@ -44,12 +44,6 @@ class Hits:
             if self.query.found(texts):
                 self.rows.append(index)
             self.searched = index + 1
-
-
-def all_text(sample: Sample) -> Iterator[str]:
-    """Yield the texts of a sample that are searched."""
-    yield from (sample.prompt, sample.response, sample.ground_truth or "")
-    yield from (value for value in sample.extras.values() if isinstance(value, str))
 
 
 _SEARCHES = 2

@@ -21,7 +21,7 @@ from verl_tui.text import safe
 from verl_tui.trainers import trainers
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Iterator
 
 GAP = "trainer − engine log-prob"
 """Name of what is shown of the tokens' log-probabilities."""
@@ -132,8 +132,6 @@ _NOTHING: Mapping[str, float] = {}
 class _Parts(NamedTuple):
     """The parts of the sample in a record."""
 
-    names: tuple[str | None, str | None]
-    """The fields of prompt and response, or of a conversation that is both."""
     prompt: str
     response: str
     score: float | None
@@ -212,23 +210,13 @@ def _parts(record: Mapping[str, Any]) -> _Parts | None:
         if prompt is None:
             return None
         asked, said = _split_conversation(record[prompt])
-    score = _score_name(record)
+    score = _first(record, SCORE_NAMES, (int, float)) or summed_score(record)
     truth = _first(record, _TRUTH, object, but=response)
-    scored, names = score_of(record.get(score or "", "")), (prompt, response)
-    extras = _others(record, {*names, score, truth, *_KNOWN})
-    return _Parts(names, asked, said, scored, record.get(truth or ""), extras)
-
-
-def _score_name(record: Mapping[str, Any]) -> str | None:
-    return _first(record, SCORE_NAMES, (int, float)) or summed_score(record)
-
-
-def _others(
-    record: Mapping[str, Any], known: Container[str | None]
-) -> list[tuple[str, Any]]:
-    """Return the fields that say something and are not known."""
-    fields = record.items()
-    return [one for one in fields if one[1] is not None and one[0] not in known]
+    scored = score_of(record.get(score or "", ""))
+    known = {prompt, response, score, truth, *_KNOWN}
+    others = [(name, one) for name, one in record.items() if name not in known]
+    extras = [one for one in others if one[1] is not None]
+    return _Parts(asked, said, scored, record.get(truth or ""), extras)
 
 
 def plain_field(name: str) -> str:
@@ -278,16 +266,12 @@ def score_of(value: object) -> float | None:
     return math.fsum(part for part in parts if part and not math.isnan(part))
 
 
-def all_text(record: Mapping[str, Any]) -> Iterator[str]:
-    """Yield every text of a record as it is shown: prompt, response, ground truth, extras, ids."""
-    record = flat_sample(record)
-    if (parts := _parts(record)) is not None:
-        yield parts.prompt
-        yield parts.response
-    for key, value in record.items():
-        is_read = parts is not None and key in parts.names
-        if isinstance(value, (str, list, dict)) and not is_read:
-            yield _text(value)
+def all_text(sample: Sample) -> Iterator[str]:
+    """Yield the texts of a sample that are searched."""
+    texts = sample.prompt, sample.response, sample.ground_truth, sample.group
+    for one in (*texts, *sample.extras.values()):
+        if isinstance(one, str):
+            yield one
 
 
 def is_padding(record: Mapping[str, Any]) -> bool:
