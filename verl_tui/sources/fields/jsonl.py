@@ -35,47 +35,40 @@ def loads(text: bytes) -> Any:
     Raises:
         ValueError: It is no JSON, or not all of it.
     """
-    try:
-        value = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        value, end = _first(text.decode("utf-8", "surrogatepass").strip(_BLANK))
-        if end:
-            raise
-    _check_depth(value, text)
-    return value
+    found = values_of(text)
+    if len(found) != 1:
+        raise ValueError("not one JSON value")
+    return found[0]
 
 
-def first_value(text: bytes) -> tuple[Any, bytes]:
+def first_value(text: bytes) -> tuple[Any, str]:
     """Return what the first JSON value of a text says, and what stands behind it.
 
     Raises:
         ValueError: It begins with none.
     """
-    value, rest = _first(text.decode("utf-8", "replace").lstrip("\ufeff" + _BLANK))
-    _check_depth(value, text)
-    return value, rest.encode("utf-8", "replace")
+    begin = text.decode("utf-8", "replace").lstrip("\ufeff" + _BLANK)
+    try:
+        value, end = _DECODER.raw_decode(begin)
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    return value, begin[end:]
 
 
 def values_of(text: bytes) -> list[Any]:
-    """Return the JSON values of a text, mostly one document.
+    """Return the JSON values of a text, mostly one.
 
     Raises:
         ValueError: It is no sequence of JSON values; the message says why, for people.
     """
     try:
-        return [loads(text)]
-    except ValueError:
+        found = [orjson.loads(text)]
+    except orjson.JSONDecodeError:
+        if not text.strip(b"\0 \t\r\n"):
+            raise ValueError("only zero bytes: a hole left by a crash") from None
         found = list(values_in(text.decode("utf-8", "replace")))
     _check_depth(found, text)
     return found
-
-
-def _first(text: str) -> tuple[Any, str]:
-    try:
-        value, end = _DECODER.raw_decode(text)
-    except RecursionError:
-        raise ValueError(_TOO_DEEP) from None
-    return value, text[end:]
 
 
 def objects(line: bytes) -> list[dict[str, Any]]:
@@ -84,18 +77,12 @@ def objects(line: bytes) -> list[dict[str, Any]]:
     Raises:
         ValueError: The line is no sequence of JSON objects; the message says why, for people.
     """
-    try:
-        found = [orjson.loads(line)]
-    except orjson.JSONDecodeError:
-        if not line.strip(b"\0 \t\r\n"):
-            raise ValueError("only zero bytes: a hole left by a crash") from None
-        found = list(values_in(line.decode("utf-8", "replace")))
+    found = values_of(line)
     for value in found:
         if not isinstance(value, dict):
             kinds: dict[type, str] = {list: "list", str: "string"}
             kind = kinds.get(type(value), "value")
             raise ValueError(f"a JSON {kind}, not an object")
-    _check_depth(found, line)
     return found
 
 

@@ -147,15 +147,13 @@ class StepTracker:
         count = self._counted
         if not count:
             return None
-        many = counted(count, "record is", "records are")
+        reason = "no record states a step"
         if self._no_step:
             reason = f'"{self._no_step}" does not rise, so it is no step'
-            return f"{reason}: {many} counted in the order of the file"
-        if self.known:
-            return (
-                f"{many} before the first stated step, counted in the order of the file"
-            )
-        return f"no record states a step: {many} counted in the order of the file"
+        elif self.known:
+            reason = "the first records state no step"
+        many = counted(count, "record is", "records are")
+        return f"{reason}: {many} counted in the order of the file"
 
     def of(
         self,

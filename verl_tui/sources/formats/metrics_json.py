@@ -75,7 +75,10 @@ def _is_a_line(head: bytes) -> bool:
         value, rest = first_value(head)
     except ValueError:
         return False
-    if not isinstance(value, dict) or b"\n" in head[: len(head) - len(rest)].strip():
+    if (
+        not isinstance(value, dict)
+        or b"\n" in head[: len(head) - len(rest.encode())].strip()
+    ):
         return False
     return bool(rest.strip()) or any(map(is_sure_name, _scalars(value)))
 
