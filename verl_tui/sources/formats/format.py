@@ -125,6 +125,8 @@ class WholeReader(Reader):
     A format says by its own `parse` what they mean.
     """
 
+    largest = 0
+    """Bytes after which a file is given up."""
     ends: tuple[bytes, ...] = (b"}", b"]")
     """How a whole file ends, but for blanks."""
     incomplete = "not complete, or not JSON"
@@ -134,9 +136,7 @@ class WholeReader(Reader):
     once = True
     """True if nothing is read that follows a whole file."""
 
-    def __init__(self, largest: int) -> None:
-        """Begin; a file of more bytes than `largest` is given up."""
-        self._largest = largest
+    def __init__(self) -> None:
         self._begin()
 
     def _begin(self) -> None:
@@ -158,10 +158,10 @@ class WholeReader(Reader):
         if self._is_done or not data:
             return ()
         self._held += data
-        if len(self._held) > self._largest:
+        if len(self._held) > self.largest:
             self._held.clear()
             self._is_done = True
-            return self._complain(f"larger than {self._largest >> 20} MiB{self.remark}")
+            return self._complain(f"larger than {self.largest >> 20} MiB{self.remark}")
         if not self._held[-64:].rstrip().endswith(self.ends):
             return ()
         try:

@@ -23,8 +23,6 @@ file is an evaluation, shown as a validation at step 0.
 
 from __future__ import annotations
 
-import json
-import re
 from contextlib import suppress
 from importlib.util import find_spec
 from itertools import islice
@@ -32,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
 from verl_tui.records import SAMPLES, Restart, Unreadable
-from verl_tui.sources.fields.jsonl import first_object, integer, loads
+from verl_tui.sources.fields.jsonl import first_object, integer, loads, values_of
 from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.fields.sample import (
@@ -43,8 +41,9 @@ from verl_tui.sources.fields.sample import (
 )
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats.console.decoder import ConsoleDecoder
-from verl_tui.sources.formats.format import FileFormat, WholeReader
+from verl_tui.sources.formats.format import FileFormat, Reader, WholeReader
 from verl_tui.sources.formats.lines import JsonDecoder, LineReader
+from verl_tui.sources.formats.metrics_json import first_records
 from verl_tui.text import one_line
 from verl_tui.words import counted
 
@@ -176,28 +175,34 @@ def is_readable() -> bool:
     return False
 
 
-class ParquetReader(WholeReader):
+class _SamplesReader(WholeReader):
+    """Waits for all samples of a file, and sums their rewards."""
+
+    largest = LARGEST
+
+    def __init__(self, path: Path, rewards: RewardSum | None = None) -> None:
+        """Begin with nothing; the sums may be shared by the files of several steps."""
+        super().__init__()
+        self._path = path
+        self._rewards = rewards or RewardSum(path=path)
+
+    @property
+    def note(self) -> str | None:
+        """Say how rewards were summed."""
+        return self._rewards.note
+
+
+class ParquetReader(_SamplesReader):
     """Waits for the whole file, since what is in it stands at its end."""
 
     ends = (_MAGIC,)
     incomplete = "not complete: still being written, or cut off"
-
-    def __init__(self, path: Path, rewards: RewardSum | None = None) -> None:
-        """Begin with nothing.
-
-        Args:
-            path: The file, whose name holds the step.
-            rewards: Adds up the rewards of each sample.
-        """
-        super().__init__(LARGEST)
-        self._step = table_step(path.name)
-        self._rewards = rewards or RewardSum(path=path)
-        self._missing = False
+    _missing = False
 
     @property
     def note(self) -> str | None:
         """Return how rewards were added, or what is missing to read the file."""
-        return MISSING if self._missing else self._rewards.note
+        return MISSING if self._missing else super().note
 
     def parse(self, data: bytes) -> Iterator[Record]:
         """Yield the samples of a whole file; none where there is nothing to read it with."""
@@ -214,12 +219,12 @@ class ParquetReader(WholeReader):
         except (pa.ArrowException, OSError, ValueError) as error:
             yield from self._complain(f"damaged: {one_line(str(error), 120)}")
             return
-        yield from samples_of(columns, self._rewards, self._step)
+        yield from samples_of(columns, self._rewards, table_step(self._path.name))
 
     def restart(self, reason: str) -> tuple[Record, ...]:
         """Forget everything, the file starts anew."""
         super().restart(reason)
-        return (Restart(reason, self._step),)
+        return (Restart(reason, table_step(self._path.name)),)
 
 
 def _is_of_samples(path: Path, head: bytes) -> bool:
@@ -235,20 +240,10 @@ def _is_of_samples(path: Path, head: bytes) -> bool:
     return any(read_sample(record) is not None for record in records)
 
 
-class TableReader(WholeReader):
+class TableReader(_SamplesReader):
     """Waits for the whole table: JSON is complete when it can be read."""
 
     ends = (b"}",)
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(LARGEST)
-        self._path = path
-        self._rewards = RewardSum(path=path)
-
-    @property
-    def note(self) -> str | None:
-        """Say how rewards were summed."""
-        return self._rewards.note
 
     def parse(self, data: bytes) -> Iterator[Record]:
         """Yield the samples of a whole table that no earlier one holds."""
@@ -323,77 +318,57 @@ def _rows_before(path: Path, key: str, step: int | None) -> list[Any]:
     return []
 
 
-_LIST = pattern(
-    r"\s*(?:\{.{0,4000}?"
-    r'"(?:results|samples|data|predictions|responses|outputs|records|examples|logs)"'
-    r"\s*:\s*)?\[\s*(?=\{)",
-    re.DOTALL,
-)
-"""The beginning of a document with a list of records, at its top or below the facts on the
-evaluation.
-"""
-
-
 def _is_of_records(path: Path, head: bytes) -> bool:
-    """Return whether the first object is a sample with a score, or with an answer at a step; in a
-    document with a score.
-
-    Texts without either are what a training is fed with.
+    """Return whether the first object, or the first one in a document's list, is a sample with a
+    score, or with an answer at a step. Texts without either are what a training is fed with.
     """
     first = first_object(head)
-    if first is not None and "scope" not in first:
-        sample = RewardSum().sample(first, None)
-        if sample is not None and (
-            sample.score is not None or (sample.response and sample.step is not None)
-        ):
-            return True
-    return path.suffix.lower() == ".json" and _begins_document(head)
+    records = [first] if first is not None else []
+    if path.suffix.lower() == ".json":
+        records += first_records(head, 1)
+    samples = [
+        RewardSum().sample(plain_record(one), None)
+        for one in records
+        if "scope" not in one
+    ]
+    return any(
+        one.score is not None or (one.response and one.step is not None)
+        for one in samples
+        if one is not None
+    )
 
 
-class SamplesReader(WholeReader):
-    """Reads lines, or a document as a whole, depending on the first bytes."""
+class SamplesDocument(WholeReader):
+    """Reads a document with samples, or several one behind the other."""
 
+    largest = LARGEST
     once = False
 
     def __init__(self, path: Path) -> None:
-        super().__init__(LARGEST)
+        super().__init__()
         self._decoder = SampleDecoder(path)
-        self._lines = LineReader(self._decoder)
-        self._may_be_document = path.suffix.lower() == ".json"
 
     @property
     def note(self) -> str | None:
         """Return that it is an evaluation, and how rewards were added."""
         return self._decoder.note
 
-    def feed(self, data: bytes) -> tuple[Record, ...]:
-        """Return the samples that these bytes complete."""
-        return super().feed(data) if self._may_be_document else self._lines.feed(data)
-
     def parse(self, data: bytes) -> Iterator[Sample]:
-        """Yield the samples of a document: of its list, or of the first list in it."""
-        document = loads(data)
-        if isinstance(document, dict):
-            lists = (one for one in document.values() if isinstance(one, list) and one)
-            of_records = (one for one in lists if isinstance(one[0], dict))
-            document = next(of_records, [document])
-        found = document if isinstance(document, list) else []
-        records = (plain_record(one) for one in found if isinstance(one, dict))
-        yield from filter(None, map(self._decoder.sample, records))
-
-    def finish(self) -> tuple[Record, ...]:
-        """Return what only waits for its end, where that was no document also its lines."""
-        data = bytes(self._held)
-        if _begins_document(data):
-            return super().finish()
-        self._may_be_document = self._may_be_document and not data.strip()
-        self._held.clear()
-        return (*self._lines.feed(data), *self._lines.finish())
+        """Yield the samples of documents: each one, those of a list, or of the first list in it."""
+        for document in values_of(data):
+            found = document if isinstance(document, list) else [document]
+            own = isinstance(document, dict) and plain_record(document)
+            if own and read_sample(own) is None:
+                lists = (one for one in own.values() if isinstance(one, list))
+                of_records = (one for one in lists if one and isinstance(one[0], dict))
+                found = next(of_records, [])
+            records = (plain_record(one) for one in found if isinstance(one, dict))
+            yield from filter(None, map(self._decoder.sample, records))
 
     def restart(self, reason: str) -> tuple[Record, ...]:
         """Forget everything, the file starts anew."""
-        super().restart(reason)
-        return self._lines.restart(reason)
+        self._decoder.restart()
+        return super().restart(reason)
 
 
 class SampleDecoder(JsonDecoder):
@@ -439,18 +414,9 @@ class SampleDecoder(JsonDecoder):
         return found._replace(step=0, validation=True)
 
 
-def _begins_document(data: bytes) -> bool:
-    """Return whether a document begins with a list of samples that have scores."""
-    text = data.decode("utf-8", "replace").lstrip("\ufeff")
-    found = _LIST.match(text)
-    if found is None:
-        return False
-    try:
-        first, _ = json.JSONDecoder().raw_decode(text, found.end())
-    except (ValueError, RecursionError):
-        return False
-    sample = RewardSum().sample(plain_record(first), None)
-    return sample is not None and sample.score is not None
+def _records_reader(path: Path) -> Reader:
+    document = path.suffix.lower() == ".json"
+    return SamplesDocument(path) if document else LineReader(SampleDecoder(path))
 
 
 class Generations(ConsoleDecoder):
@@ -470,7 +436,7 @@ generations = FileFormat(
     lambda _, head: head.startswith(b"[prompt] ") and b"\n[output] " in head,
     lambda _: LineReader(Generations()),
 )
-sample_records = FileFormat(SAMPLES, 7, _is_of_records, SamplesReader)
+sample_records = FileFormat(SAMPLES, 7, _is_of_records, _records_reader)
 completions = FileFormat(
     "completions",
     7,

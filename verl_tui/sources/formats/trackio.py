@@ -92,7 +92,7 @@ def matches(path: Path, head: bytes) -> bool:
 
 def reader(path: Path) -> NoReader:
     """Return a reader that reads no bytes: a database is queried, not read from end to end."""
-    return NoReader(0)
+    return NoReader()
 
 
 def runs_in(path: Path) -> list[str]:
