@@ -33,18 +33,11 @@ from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from verl_tui.records import Record
     from verl_tui.sources.fields.row_batcher import MetricRow
-
-
-def finished(record: Mapping[str, Any], step: int) -> Iterator[Event]:
-    """Yield the end of a training where a record states how long it took."""
-    if "train_runtime" in record:
-        took = one_line(str(record["train_runtime"]), 40)
-        yield Event(EventKind.FINISHED, f"trained for {took} s", 1, step)
 
 
 def best_checkpoint(path: object) -> Iterator[Event]:
@@ -102,7 +95,6 @@ class SwiftDecoder(TutorialDecoder):
         yield from super().read(
             {name: record[name] for name in record if name not in left_out}
         )
-        yield from finished(record, self.step)
 
 
 swift = TrainerLog(
@@ -167,21 +159,6 @@ def in_checkpoints(directory: Path, entries: Iterable[os.DirEntry[str]]) -> Path
     return None
 
 
-class _EntryDecoder(TutorialDecoder):
-    """Reads an entry of the history."""
-
-    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
-        """Return the records of one entry; one of training and one of evaluation may share a step.
-
-        Raises:
-            ValueError: It states no step.
-        """
-        if integer(record.get("step")) is None:
-            raise ValueError('no "step" in an entry of "log_history"')
-        yield from super().read(record)
-        yield from finished(record, self.step)
-
-
 class TrainerStateReader(HistoryReader):
     """Reads the history of a trainer's state."""
 
@@ -189,7 +166,6 @@ class TrainerStateReader(HistoryReader):
         super().__init__()
         self._origin = one_line(str(path), 1000)
         self._best: object = None
-        self._settings: dict[str, Any] = {}
         self._from_zero: str | None = None
 
     @property
@@ -204,13 +180,16 @@ class TrainerStateReader(HistoryReader):
         if not isinstance(history, list):
             yield Unreadable(1, 'no list "log_history"', "")
             return
-        entries = [one if isinstance(one, dict) else {} for one in history]
+        dicts = (one for one in history if isinstance(one, dict))
+        entries = [one for one in dicts if integer(one.get("step")) is not None]
+        if len(entries) < len(history):
+            yield Unreadable(1, 'not all of "log_history" has steps', "")
         self._from_zero = None
         if entries and entries[0].keys() == FROM_ZERO | {"step"}:
             self._from_zero = FROM_ZERO_NOTE
             entries = [{**one, "step": _next(one.get("step"))} for one in entries]
         yield from self._about(document)
-        yield from self.added(entries, _EntryDecoder())
+        yield from self.added(entries, TutorialDecoder())
         best = document.get("best_model_checkpoint")
         if best != self._best:
             self._best = best
@@ -221,12 +200,11 @@ class TrainerStateReader(HistoryReader):
         step = integer(document.get("global_step"))
         yield Progress(step, total if total and total > 0 else None)
         kept = {key: document[key] for key in _SETTINGS if key in document}
-        settings = {
+        numbers = {
             key: one for key, one in kept.items() if isinstance(one, int | float)
         }
-        if settings != self._settings:
-            self._settings = settings
-            yield Settings(settings, self._origin)
+        if numbers:
+            yield Settings(numbers, self._origin)
 
 
 def _next(step: object) -> int | None:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.patterns import pattern
-from verl_tui.records import Progress, Restart
+from verl_tui.records import Event, EventKind, Progress, Restart
 from verl_tui.sources.fields.device_fields import (
     RankAndDevice,
     device_figures,
@@ -35,7 +35,7 @@ from verl_tui.sources.fields.steps import (
 )
 from verl_tui.sources.formats.format import Parts
 from verl_tui.sources.formats.lines import JsonDecoder, LineReader, line_begin
-from verl_tui.text import safe
+from verl_tui.text import one_line, safe
 from verl_tui.times import parse_elapsed, parse_time
 
 if TYPE_CHECKING:
@@ -208,6 +208,9 @@ class TutorialDecoder(JsonDecoder):
             values = tuple(numbers.values())
             yield MetricRow(step, keys, values, time, mean, of_worker=of_worker)
         yield from _samples(scope, record, step)
+        if "train_runtime" in record:  # of Hugging Face's trainer
+            took = one_line(str(record["train_runtime"]), 40)
+            yield Event(EventKind.FINISHED, f"trained for {took} s", 1, step)
 
     def _progress(self, step: int, elapsed: float | None) -> Iterator[Progress]:
         """Yield the total of steps where it has changed, and the elapsed time of a step."""
