@@ -26,7 +26,7 @@ from verl_tui.sources.formats import (
     tutorial,
 )
 from verl_tui.sources.formats.console import reader as console
-from verl_tui.sources.formats.trainer_logs import llama_factory, swift
+from verl_tui.sources.formats.tutorial import llama_factory, swift
 from verl_tui.sources.parts import EndSource, LogParts
 from verl_tui.sources.source import FileSource
 

@@ -15,7 +15,7 @@ from log_reading import NOW, drain, read_run, values
 
 from verl_tui.records import Batch, MetricRows, Restart, Unreadable
 from verl_tui.runs.run import Run
-from verl_tui.sources.formats.trainer_logs import trainer_state
+from verl_tui.sources.formats.metrics_json import trainer_state
 from verl_tui.sources.source import FileSource
 
 

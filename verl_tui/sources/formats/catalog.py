@@ -26,6 +26,7 @@ from verl_tui.sources.formats import (
 )
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.console.kept import as_printed
+from verl_tui.sources.formats.metrics_json import trainer_state
 from verl_tui.sources.formats.prometheus_text import reader as exposition
 from verl_tui.sources.formats.tables import (
     completions,
@@ -35,7 +36,7 @@ from verl_tui.sources.formats.tables import (
     wandb_tables,
 )
 from verl_tui.sources.formats.tensorboard import reader as tensorboard
-from verl_tui.sources.formats.trainer_logs import llama_factory, swift, trainer_state
+from verl_tui.sources.formats.tutorial import llama_factory, swift
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
