@@ -2,7 +2,11 @@
 below a name (`{"history": [...]}`), records by their step, a list for each metric, or records over
 several lines each.
 
-Such a document is written anew as a training goes on.
+Such a document is written anew as a training goes on. One of them is Hugging Face's own
+`trainer_state.json`, with the whole history, written with every checkpoint, into `checkpoint-N/`
+and, at the end, beside them (transformers/trainer_callback.py, `TrainerState`). Old checkpoints are
+removed as new ones come, so `checkpoint-*` stands for the newest, see
+`verl_tui.sources.files.tail.newest_checkpoint_file`.
 """
 
 from __future__ import annotations
@@ -13,21 +17,31 @@ from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
-from verl_tui.records import Restart, Unreadable
-from verl_tui.sources.fields.jsonl import first_value, integer, values_in, values_of
+from verl_tui.records import Progress, Restart, Settings, Unreadable
+from verl_tui.sources.fields.jsonl import (
+    first_value,
+    integer,
+    values_in,
+    values_of,
+)
 from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
+from verl_tui.sources.fields.spellings import names
 from verl_tui.sources.fields.steps import TRAINED, is_sure_name
+from verl_tui.sources.files.paths import HOMES, is_file
+from verl_tui.sources.files.tail import NEWEST, is_checkpoint, newest_checkpoint_file
 from verl_tui.sources.formats import filelogger, tutorial
-from verl_tui.sources.formats.format import WholeReader
+from verl_tui.sources.formats.format import FileFormat, WholeReader
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from verl_tui.records import Record
-    from verl_tui.sources.fields.jsonl import JsonDecoder
     from verl_tui.sources.fields.row_batcher import MetricRow
+    from verl_tui.sources.formats.lines import JsonDecoder
+
 
 name = "metrics JSON"
 rank = 5
@@ -75,7 +89,10 @@ def _is_a_line(head: bytes) -> bool:
         value, rest = first_value(head)
     except ValueError:
         return False
-    if not isinstance(value, dict) or b"\n" in head[: len(head) - len(rest)].strip():
+    if (
+        not isinstance(value, dict)
+        or b"\n" in head[: len(head) - len(rest.encode())].strip()
+    ):
         return False
     return bool(rest.strip()) or any(map(is_sure_name, _scalars(value)))
 
@@ -132,10 +149,11 @@ class HistoryReader(WholeReader):
     remembers those passed on from earlier documents.
     """
 
+    largest = LARGEST
     remark = ": so long a history is not read"
 
     def __init__(self) -> None:
-        super().__init__(LARGEST)
+        super().__init__()
         self._batcher = RowBatcher()
         self.decoder: JsonDecoder = tutorial.TutorialDecoder()
         """Reads the records of the newest document."""
@@ -207,35 +225,135 @@ def _records(values: Sequence[Any]) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the records of a document, of its first list of records, at its top or below it; and
     the names below which there are further ones, of unknown meaning, which are not read.
     """
-    document = values[0] if len(values) == 1 else values
-    if not isinstance(document, dict):
-        return list(_dicts(document if isinstance(document, list) else ())), []
-    if None in map(integer, document):
-        return _below(document)
-    own = ((key, one) for key, one in document.items() if isinstance(one, dict))
-    return [{"step": integer(key), **one} for key, one in own], []
+    lists = _lists(values[0] if len(values) == 1 else values)
+    found = [one for one in lists if _are_of_steps(one[1][:_FIRST])]
+    return found[0][1] if found else [], [name for name, _ in found[1:]]
 
 
-def _below(document: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the first records of steps below the names of a document, or in its columns."""
-    below = {"": _columns(document)}
-    below |= {name: _records([value])[0] for name, value in document.items()}
-    telling = [name for name in below if _are_of_steps(below[name][:_FIRST])]
-    return below[telling[0]] if telling else [], telling[1:]
-
-
-def _columns(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the records of a document with a list for each metric, none if it has no such; null
-    stands where a metric was not logged.
+def _lists(value: Any, name: str = "") -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Yield the records in a document, by the name that they stand below: a list of them, or one
+    for each step, or for each place in the lists of its metrics, where null stands for none.
     """
-    lists = {key: value for key, value in document.items() if _is_column(value)}
-    if not _are_telling([*lists]):
-        return []
-    rows = (zip(lists, row, strict=True) for row in zip_longest(*lists.values()))
-    return [{key: one for key, one in row if one is not None} for row in rows]
+    if isinstance(value, list | tuple):
+        yield name, list(_dicts(value))
+    elif isinstance(value, dict) and None not in map(integer, value):
+        own = (
+            (integer(key), one) for key, one in value.items() if isinstance(one, dict)
+        )
+        yield name, [{"step": step, **one} for step, one in own]
+    elif isinstance(value, dict):
+        columns = {key: one for key, one in value.items() if _is_column(one)}
+        if _are_telling([*columns]):
+            rows = (
+                zip(columns, row, strict=True) for row in zip_longest(*columns.values())
+            )
+            yield (
+                name,
+                [{key: one for key, one in row if one is not None} for row in rows],
+            )
+        for key, one in value.items():
+            yield from _lists(one, key)
 
 
 def _is_column(value: object) -> bool:
     if not isinstance(value, list) or not value:
         return False
     return not any(isinstance(one, list | dict) for one in value)
+
+
+FILE = "trainer_state.json"
+FROM_ZERO = frozenset({"loss", "reward", "learning_rate", "epoch"})
+"""Metrics of an entry that LLaMA-Factory's PPO wrote: it counts from 0 here and on the console,
+from 1 in its `trainer_log.jsonl` and its event files (llamafactory/train/ppo/trainer.py,
+`ppo_train`).
+"""
+FROM_ZERO_NOTE = (
+    "LLaMA-Factory's PPO counts steps from 0 here: shown from 1, as its other files say"
+)
+_SETTINGS = names("state_setting")
+
+
+def _is_state(path: Path, head: bytes) -> bool:
+    """Return whether the beginning is that of a JSON object with a trainer's fields."""
+    return (
+        path.suffix.lower() == ".json"
+        and head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
+        and b'"log_history"' in head
+        and (b'"best_model_checkpoint"' in head or b'"global_step"' in head)
+    )
+
+
+def in_checkpoints(directory: Path, entries: Iterable[os.DirEntry[str]]) -> Path | None:
+    """Return the path of the newest state among a run's checkpoints; None where one lies in its own
+    directory.
+
+    Args:
+        directory: The run's.
+        entries: What lies in it.
+    """
+    here = {entry.name for entry in entries}
+    homes = [directory] if any(map(is_checkpoint, here)) else []
+    homes += [directory / name for name in HOMES if name in here]
+    for home in homes if FILE not in here else ():
+        for path in (home / FILE, home / NEWEST / FILE):
+            if is_file(newest_checkpoint_file(path)):
+                return path
+    return None
+
+
+class TrainerStateReader(HistoryReader):
+    """Reads the history of a trainer's state."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._origin = one_line(str(path), 1000)
+        self._best: object = None
+        self._from_zero: str | None = None
+
+    @property
+    def note(self) -> str | None:
+        """Return how its steps are counted, and what is to be said of replaced records."""
+        return joined_notes(self._from_zero, super().note)
+
+    def read(self, values: list[Any]) -> Iterator[MetricRow | Record]:
+        """Yield what a whole document adds to those before."""
+        document = values[-1]
+        history = document.get("log_history") if isinstance(document, dict) else None
+        if not isinstance(history, list):
+            yield Unreadable(1, 'no list "log_history"', "")
+            return
+        dicts = (one for one in history if isinstance(one, dict))
+        entries = [one for one in dicts if integer(one.get("step")) is not None]
+        if len(entries) < len(history):
+            yield Unreadable(1, 'not all of "log_history" has steps', "")
+        self._from_zero = None
+        if entries and entries[0].keys() == FROM_ZERO | {"step"}:
+            self._from_zero = FROM_ZERO_NOTE
+            entries = [{**one, "step": _next(one.get("step"))} for one in entries]
+        yield from self._about(document)
+        yield from self.added(entries, tutorial.TutorialDecoder())
+        best = document.get("best_model_checkpoint")
+        if best != self._best:
+            self._best = best
+            yield from tutorial.best_checkpoint(best)
+
+    def _about(self, document: dict[str, Any]) -> Iterator[Record]:
+        total = integer(document.get("max_steps"))
+        step = integer(document.get("global_step"))
+        yield Progress(step, total if total and total > 0 else None)
+        kept = {key: document[key] for key in _SETTINGS if key in document}
+        numbers = {
+            key: one for key, one in kept.items() if isinstance(one, int | float)
+        }
+        if numbers:
+            yield Settings(numbers, self._origin)
+
+
+def _next(step: object) -> int | None:
+    found = integer(step)
+    return None if found is None else found + 1
+
+
+trainer_state = FileFormat(
+    "trainer state", 5, _is_state, TrainerStateReader, anchor=True
+)

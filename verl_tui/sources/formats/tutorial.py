@@ -1,16 +1,26 @@
 """The tutorials' JSONL, `{"scope": "ppo", "step": 120, "policy_loss": -0.18}`, and flat records.
 
-Any program's JSONL of flat records with a step is read, under the record's own keys.
+Any program's JSONL of flat records with a step is read, under the record's own keys. So are the
+logs of trainers built on Hugging Face's, one record a logged step or evaluation; another such
+trainer is one more `TrainerLog`.
+
+- ms-swift's `logging.jsonl` states its step as `"global_step/max_steps": "10/438"`
+  (swift/plugin/callback.py, `add_train_message`). A resumed run appends. The last line is a summary
+  with the whole history once more; it is written after a crash as well.
+- LLaMA-Factory's `trainer_log.jsonl` states `current_steps` of `total_steps` and calls two metrics
+  otherwise than the trainer below it, whose names they get back here
+  (llamafactory/train/callbacks.py, `LogCallback.on_log`).
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.patterns import pattern
-from verl_tui.records import Progress, Restart
+from verl_tui.records import Event, EventKind, Progress, Restart
 from verl_tui.sources.fields.device_fields import (
     RankAndDevice,
     device_figures,
@@ -19,13 +29,7 @@ from verl_tui.sources.fields.device_fields import (
     unquoted,
     worker,
 )
-from verl_tui.sources.fields.jsonl import (
-    JsonDecoder,
-    first_object,
-    flatten,
-    number,
-)
-from verl_tui.sources.fields.listed_things import listed_thing
+from verl_tui.sources.fields.jsonl import first_object, flatten, number
 from verl_tui.sources.fields.lists import histograms, split
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.fields.sample import read_sample
@@ -34,17 +38,18 @@ from verl_tui.sources.fields.steps import (
     TRAINED,
     StepFields,
     StepTracker,
-    TracksSteps,
     is_sure_name,
+    listed_thing,
     stated_step,
     step_fields,
 )
-from verl_tui.sources.formats.lines import LineReader
-from verl_tui.text import safe
+from verl_tui.sources.files.paths import checkpoint_step
+from verl_tui.sources.formats.lines import JsonDecoder, LineReader
+from verl_tui.text import one_line, safe
 from verl_tui.times import parse_elapsed, parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from verl_tui.records import Record
@@ -100,7 +105,7 @@ def measures(record: dict[str, Any]) -> bool:
             if number(value) is not None
         )
     about = {*_ABOUT, *fields.steps, fields.total or "", fields.epoch or ""}
-    return bool(split(flat).numbers(about))
+    return bool(split(flat, about).numbers)
 
 
 def reader(path: Path) -> LineReader:
@@ -118,7 +123,7 @@ class _Schema(NamedTuple):
     """True if they may name a rank or a device."""
 
 
-class TutorialDecoder(TracksSteps, JsonDecoder):
+class TutorialDecoder(JsonDecoder):
     """Decodes scoped and flat records."""
 
     def __init__(
@@ -137,6 +142,16 @@ class TutorialDecoder(TracksSteps, JsonDecoder):
         self._skipped = skipped
 
     @property
+    def counts_most(self) -> bool:
+        """True if steps were counted: none is stated."""
+        return self._place.counts_all
+
+    @property
+    def counts_steps(self) -> bool:
+        """True if they were counted, or count within epochs."""
+        return self._place.relative
+
+    @property
     def step(self) -> int:
         """Step of the last record."""
         return self._place.step
@@ -151,7 +166,7 @@ class TutorialDecoder(TracksSteps, JsonDecoder):
                 averaged = f"figures are means over {many} {words}"
         return joined_notes(self._place.note, averaged)
 
-    def restart(self) -> Sequence[MetricRow | Record]:
+    def restart(self) -> Iterable[MetricRow | Record]:
         """Forget the step."""
         self._skipped = False
         self._place = StepTracker()
@@ -165,7 +180,7 @@ class TutorialDecoder(TracksSteps, JsonDecoder):
 
     def odd(
         self, line: bytes, number: int, reason: str
-    ) -> Sequence[MetricRow | Record]:
+    ) -> Iterable[MetricRow | Record]:
         """Return that a line is no record, unless it is the plain text of a logger."""
         return () if _LOG_TEXT.search(line[:200]) else super().odd(line, number, reason)
 
@@ -185,8 +200,8 @@ class TutorialDecoder(TracksSteps, JsonDecoder):
         flat = unquoted(flatten(_opened(record)))
         fields, about, named = _schema(tuple(flat))
         of = worker(flat) if named else None
-        parts = split(flat)
-        numbers = parts.numbers(about) | device_figures(flat, of)
+        parts = split(flat, about)
+        numbers = parts.numbers | device_figures(flat, of)
         measured = scope in _MEASURED
         of_worker = not measured and self._one_of_many(of)
         mean = measured or of_worker
@@ -203,6 +218,9 @@ class TutorialDecoder(TracksSteps, JsonDecoder):
             values = tuple(numbers.values())
             yield MetricRow(step, keys, values, time, mean, of_worker=of_worker)
         yield from _samples(scope, record, step)
+        if "train_runtime" in record:  # of Hugging Face's trainer
+            took = one_line(str(record["train_runtime"]), 40)
+            yield Event(EventKind.FINISHED, f"trained for {took} s", 1, step)
 
     def _progress(self, step: int, elapsed: float | None) -> Iterator[Progress]:
         """Yield the total of steps where it has changed, and the elapsed time of a step."""
@@ -264,3 +282,80 @@ def _samples(scope: str, record: dict[str, Any], step: int) -> Iterator[Record]:
 def part() -> LineReader:
     """Return a reader of later lines."""
     return LineReader(TutorialDecoder(skipped=True))
+
+
+def best_checkpoint(path: object) -> Iterator[Event]:
+    """Yield the best checkpoint so far where its path is stated."""
+    if isinstance(path, str) and path:
+        step = checkpoint_step(path.replace("\\", "/").rstrip("/").rpartition("/")[2])
+        yield Event(EventKind.BEST, one_line(path, 1000), 1, step)
+
+
+@dataclass(eq=False)
+class TrainerLog:
+    """The log of one trainer, a format."""
+
+    name: str
+    signs: tuple[frozenset[str], ...]
+    """Sets of fields by each of which the first record shows that it is this trainer's."""
+    decoder: Callable[..., TutorialDecoder]
+    """Returns what decodes its lines, `skipped` those that are not the first."""
+    rank: int = 4  # ms-swift's values are rounded to eight digits
+    anchor: bool = True
+
+    def matches(self, path: Path, head: bytes) -> bool:  # noqa: ARG002
+        """Return whether the first object has the fields of this trainer."""
+        first = first_object(head)
+        return first is not None and any(one <= first.keys() for one in self.signs)
+
+    def reader(self, path: Path) -> LineReader:  # noqa: ARG002
+        """Return a reader for one file."""
+        return LineReader(self.decoder())
+
+    def part(self) -> LineReader:
+        """Return a reader of later lines."""
+        return LineReader(self.decoder(skipped=True))
+
+
+_SUMMARY = "log_history"
+_OF_STEPS = ("epoch", "train_speed(s/it)", "train_speed(iter/s)", "memory(GiB)")
+"""Fields that the record of each step shares with the closing one; the speed by its name before
+version 4.
+"""
+
+
+class SwiftDecoder(TutorialDecoder):
+    """Decodes the records of a training, its end and its summary."""
+
+    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
+        """Return the records of one object."""
+        if _SUMMARY in record:
+            yield from best_checkpoint(record.get("best_model_checkpoint"))
+            return
+        # The last step has been passed on; the closing record's new figures cover the whole
+        # training.
+        left_out = _OF_STEPS if "train_runtime" in record else ()
+        kept = {name: record[name] for name in record if name not in left_out}
+        yield from super().read(kept)
+
+
+swift = TrainerLog(
+    "ms-swift log",
+    (
+        frozenset(("global_step/max_steps",)),
+        frozenset((_SUMMARY, "model_parameter_info")),
+    ),
+    SwiftDecoder,
+)
+llama_factory = TrainerLog(
+    "LLaMA-Factory log",
+    (frozenset(("current_steps", "total_steps")),),
+    partial(
+        TutorialDecoder,
+        spelled={
+            "lr": "learning_rate",
+            "accuracy": "rewards/accuracies",
+            "percentage": "",  # the share of the steps that are done
+        },
+    ),
+)
