@@ -48,6 +48,11 @@ def wrapped(text: str, cells: int) -> tuple[str, ...]:
     return tuple(wrap(text, cells)) if text else ()
 
 
+def paragraph(text: str, role: str, cells: int) -> list[Pieces]:
+    """Return text in one role, as rows of at most `cells` cells."""
+    return [[(line, role)] for line in wrapped(text, cells)]
+
+
 def cut(pieces: Pieces, cells: int, mark: str = "") -> Pieces:
     """Return a row cut to `cells` cells, with a mark at its end if text is lost."""
     words = text_of(pieces).rstrip()
