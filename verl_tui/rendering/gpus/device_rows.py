@@ -1,5 +1,5 @@
-"""Devices as one row each, in columns that align between them, their history and processes; and what
-a run has logged about its hosts. Widths are terminal cells.
+"""Devices as one row each, in columns that align between them, their history and processes; and
+what a run has logged about its hosts. Widths are terminal cells.
 """
 
 from __future__ import annotations
