@@ -82,18 +82,15 @@ class CompareScreen(RowsScreen[None]):
 
     def page(self, view: View, width: int) -> RowsPage:
         """Return the figures and settings of these runs, the baseline first."""
-        from verl_tui.rendering import compare_rows as made
+        from verl_tui.rendering.compare_rows import comparison
 
         runs = self.runs
         if not runs:
             return RowsPage([[(part, "dim")] for part in wrapped(_NONE, width)])
+        sparks = self.size.height > _SPARKED
         at, alignment = self._at(runs), self._alignment
-        found = made.sections(view, runs, alignment)
-        columns = made.fit_table(len(runs), width, at, found)
-        names = made.heading_rows(view, runs, columns, at)
-        if self.size.height > _SPARKED:
-            names += filter(None, [made.reward_row(view, runs, columns, alignment)])
-        return RowsPage(made.table_rows(found, columns, width), heading=names)
+        heading, rows = comparison(view, runs, alignment, width, at, sparks=sparks)
+        return RowsPage(rows, heading=heading)
 
     def title_words(self, view: View) -> str:
         """Return how many runs are compared, up to where, and the key that selects others."""
