@@ -18,7 +18,7 @@ from verl_tui.comparison.outcomes import (
 )
 from verl_tui.comparison.settings import ABSENT, differing_settings
 from verl_tui.indicators import factor
-from verl_tui.rendering.charts.sparkline import spark_pieces, sparkline
+from verl_tui.rendering.charts.sparkline import sparkline
 from verl_tui.rendering.session.selection import LETTERS, without_shared_start
 from verl_tui.rendering.session.source_status import shown_state
 from verl_tui.rendering.text.hues import RUNS
@@ -193,10 +193,8 @@ def _sparks(
         if series is None or step is None or factor("reward", series.key) < 0:
             return []
         place = view.selection.place(run.name)
-        line = sparkline(series, min(cells, _WIDEST), ends=(None, step))
-        return spark_pieces(
-            line, "spark" if place is None else RUNS[place], broken="worse"
-        )
+        role, cells = "spark" if place is None else RUNS[place], min(cells, _WIDEST)
+        return sparkline(series, cells, role, broken="worse", ends=(None, step))
 
     if any(spark(at, 1) for at in range(len(runs))):
         yield _Row("reward, own scales", spark)

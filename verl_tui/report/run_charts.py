@@ -218,7 +218,9 @@ class ChartMaker:
             by_key.setdefault(data.key, []).append(run.name)
         self._drawn.update(by_key)
         without = [run.name for run, key in named if key is None]
-        beside = (f"joined points: {one_line(key)}" for key in planned.points)
+        beside = (
+            f"joined points: {one_line(key)}" for key in filter(None, [planned.score])
+        )
         notes = (_keys_in_words(by_key), *beside, *_lacking(without, otherwise))
         words = (planned.label, planned.unit, planned.indicator)
         yield ReportChart(family, *words, tuple(curves), notes, self._alone)

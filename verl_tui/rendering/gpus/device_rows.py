@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.metrics import describe, modern
 from verl_tui.patterns import NamePattern, pattern
 from verl_tui.records import POWER_CAP
-from verl_tui.rendering.charts.sparkline import gauge, spark_pieces, sparkline, tall
+from verl_tui.rendering.charts.sparkline import gauge, sparkline, tall
 from verl_tui.rendering.gpus.remarks import finite, full, hot
 from verl_tui.rendering.text.numbers import value_text
 from verl_tui.rendering.text.printable import middle
@@ -272,4 +272,4 @@ def _gauge(one: _Figure, cells: int) -> Pieces:
 
 
 def _spark(one: _Figure, cells: int) -> Pieces:
-    return spark_pieces(sparkline(one.series, cells), "spark")
+    return sparkline(one.series, cells, "spark")

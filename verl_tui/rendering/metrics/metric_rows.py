@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.rendering.charts.sparkline import spark_pieces, sparkline
-from verl_tui.rendering.charts.symbols import SYMBOLS
+from verl_tui.rendering.charts.chart_data import ARROWS
+from verl_tui.rendering.charts.sparkline import sparkline
 from verl_tui.rendering.metrics.listing import movement
 from verl_tui.rendering.text.hues import family_role
 from verl_tui.rendering.text.numbers import compact
@@ -89,7 +89,7 @@ def _trend(one: ListedMetric, _: int) -> Pieces:
     if change is None:
         return []
     way = (change > 0) - (change < 0)
-    arrow = (SYMBOLS.flat, SYMBOLS.rising, SYMBOLS.falling)[way]
+    arrow = ARROWS[way]
     shown = f"{arrow} {change:+.0%}" if abs(change) >= _LEAST_CHANGE else arrow
     return [(shown, "value")]
 
@@ -107,4 +107,4 @@ def _spark(one: ListedMetric, cells: int) -> Pieces:
     if one.series is None:
         return []
     role = family_role(one.key, one.indicator)
-    return spark_pieces(sparkline(one.series, cells), role)
+    return sparkline(one.series, cells, role)

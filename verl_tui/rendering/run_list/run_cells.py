@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from verl_tui.health.finding import Severity, coverage_of
 from verl_tui.indicators import factor
-from verl_tui.rendering.charts.sparkline import gauge, spark_pieces, sparkline
+from verl_tui.rendering.charts.sparkline import gauge, sparkline
 from verl_tui.rendering.session.selection import LETTERS
 from verl_tui.rendering.session.source_status import Unread, shown_state
 from verl_tui.rendering.text.hues import RUNS
@@ -248,7 +248,7 @@ def last_activity(one: ListedRun) -> Piece:
 def reward_trend(one: ListedRun, cells: int) -> Pieces:
     """Draw the reward."""
     reward = one.run.present(one.run.indicators.get("reward"))
-    return [] if reward is None else spark_pieces(sparkline(reward, cells), "reward")
+    return [] if reward is None else sparkline(reward, cells, "reward")
 
 
 def worst_finding(one: ListedRun, cells: int) -> Pieces:

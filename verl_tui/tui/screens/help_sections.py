@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from textual.screen import Screen
 
-from verl_tui.rendering.charts.symbols import legend
+from verl_tui.rendering.charts.chart_data import legend
 from verl_tui.tui.keys.actions import (
     MOVE,
     TASKS,

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from textual.message_pump import MessagePump
 
+from verl_tui.rendering.charts.axes import holding, panned, zoomed
 from verl_tui.rendering.charts.downsample import WEIGHTS
-from verl_tui.rendering.charts.x_axes import holding, on_axis, panned, zoomed
+from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.rendering.session.snapshot import HINT_KEYS
 from verl_tui.tui.keys.actions import LEARN, TAKE, act
 from verl_tui.tui.messages import toast
@@ -19,8 +20,8 @@ from verl_tui.tui.widgets.chart import MoveCursor
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from verl_tui.rendering.charts.axes import ZoomSpan
     from verl_tui.rendering.charts.plan import ChartLook
-    from verl_tui.rendering.charts.x_axes import ZoomSpan
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
     from verl_tui.tui.widgets.chart import Chart
