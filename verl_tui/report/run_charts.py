@@ -10,7 +10,7 @@ from verl_tui.health.finding import Verdict
 from verl_tui.indicators import INDICATORS
 from verl_tui.rendering.charts.plan import ChartLook, plan_charts, single_metric
 from verl_tui.rendering.charts.planned_data import chart_data, counterpart
-from verl_tui.rendering.session.selection import LETTERS
+from verl_tui.rendering.session.run_order import LETTERS
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.rendering.text.hues import RUNS
 from verl_tui.text import one_line

@@ -19,7 +19,7 @@ from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, plan_charts
 from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.title_row import title_row
 from verl_tui.rendering.charts.values import in_sight, listed, reading
-from verl_tui.rendering.session.selection import Selection
+from verl_tui.rendering.session.run_order import Selection
 from verl_tui.rendering.session.snapshot import View
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from verl_tui.rendering.charts.chart_data import (
 )
 from verl_tui.rendering.charts.plan import newest_and_best
 from verl_tui.rendering.charts.x_axes import on_axis
-from verl_tui.rendering.session.selection import LETTERS, without_shared_start
+from verl_tui.rendering.session.run_order import LETTERS, without_shared_start
 from verl_tui.rendering.text.hues import RUNS, family_role
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.runs.time.throughput import generation_latency, steps_per_minute

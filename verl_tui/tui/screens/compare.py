@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, ClassVar
 from rich.cells import cell_len
 
 from verl_tui.means import clamp
-from verl_tui.rendering.choices import next_choice
 from verl_tui.rendering.text.printable import wrapped
 from verl_tui.runs.time.step_clocks import Alignment
 from verl_tui.tui.keys.actions import COMPARE, HelpSection, act, first_keys
@@ -131,7 +130,8 @@ class CompareScreen(RowsScreen[None]):
 
     def action_align(self) -> None:
         """Compare at each run's end, at the last step all have, or after the same time."""
-        self._alignment = next_choice(list(Alignment), self._alignment)
+        ways = list(Alignment)
+        self._alignment = ways[(ways.index(self._alignment) + 1) % len(ways)]
         self.redraw()
 
     def action_open(self) -> None:
