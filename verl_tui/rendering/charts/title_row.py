@@ -152,8 +152,8 @@ def _names(data: ChartData, cursor: int | None, room: int) -> Pieces:
     letters *= letters >= _LEAST_LETTERS
     names: Pieces = []
     for line, word in zip(lines, words, strict=True):
-        said = " ".join(filter(None, (middle(line.label, letters), word)))
-        piece = [("  " * bool(names) + line.sign, line.role), (f" {said}", "value")]
+        said = f" {middle(line.label, letters)} {word}".rstrip().replace("  ", " ")
+        piece = [("  " * bool(names) + line.sign, line.role), (said, "value")]
         rest = 2 * (line is not lines[-1])  # for the ellipsis
         if cells_of([*names, *piece]) + rest > room:
             return [*names, (f" {ELLIPSIS}", "key")] * bool(names)
