@@ -25,8 +25,7 @@ from verl_tui.rendering.session.source_status import (
 from verl_tui.rendering.text.hues import RUNS
 from verl_tui.rendering.text.numbers import compact, exact_step, percent_done
 from verl_tui.rendering.text.piece import cells_of, text_of
-from verl_tui.rendering.text.printable import cut, middle, paragraph
-from verl_tui.rendering.text.short_names import short_names
+from verl_tui.rendering.text.printable import cut, middle, paragraph, short_names
 from verl_tui.rendering.text.table import GAP, FittedTable, TextColumn
 from verl_tui.rendering.text.wrap import ELLIPSIS
 from verl_tui.runs.cached import cached_by_revision

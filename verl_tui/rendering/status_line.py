@@ -25,8 +25,7 @@ from verl_tui.rendering.session.source_status import (
 from verl_tui.rendering.text.hues import family_role
 from verl_tui.rendering.text.numbers import compact, exact_step, percent_done
 from verl_tui.rendering.text.piece import cells_of
-from verl_tui.rendering.text.printable import middle
-from verl_tui.rendering.text.short_names import short_names
+from verl_tui.rendering.text.printable import middle, short_names
 from verl_tui.runs.time.throughput import steps_per_minute
 from verl_tui.runs.views.provenance import has_estimated_steps, shown_kl
 from verl_tui.runs.views.state import State, ahead, is_evaluation, remaining, silence

@@ -6,13 +6,12 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from verl_tui.on_demand.log import LogReader, ReplayCutoff
-from verl_tui.rendering.filter_words import Matches
 from verl_tui.rendering.log.line_kinds import Alarms, StepLine, TextQuery
 from verl_tui.rendering.log.line_rows import LogLayout, row_pieces
 from verl_tui.rendering.log.pager import NotReadYet, Pager
 from verl_tui.rendering.log.target import texts
 from verl_tui.rendering.text.printable import middle, wrapped
-from verl_tui.rendering.text.search import Search
+from verl_tui.rendering.text.search import Matches, Search
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

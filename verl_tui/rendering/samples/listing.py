@@ -7,7 +7,6 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from verl_tui.on_demand.samples import Hits
-from verl_tui.rendering.filter_words import Matches
 from verl_tui.rendering.samples.query import (
     SampleOrder,
     SampleQuery,
@@ -16,6 +15,7 @@ from verl_tui.rendering.samples.query import (
     parse_query,
 )
 from verl_tui.rendering.samples.scores import summarise
+from verl_tui.rendering.text.search import Matches
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual.content import Content
 from textual.message import Message
 
-from verl_tui.rendering.filter_words import Matches
 from verl_tui.rendering.run_list import (
     badges,
     caption,
@@ -18,6 +17,7 @@ from verl_tui.rendering.run_list import (
     signs,
 )
 from verl_tui.rendering.session.run_order import LETTERS, named_like
+from verl_tui.rendering.text.search import Matches
 from verl_tui.text import shell_words
 from verl_tui.tui.keys.actions import COMPARE, HelpSection, act
 from verl_tui.tui.messages import toast

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from verl_tui.rendering.filter_words import Matches, filter_label
 from verl_tui.rendering.last_result import LastResult
+from verl_tui.rendering.text.search import Matches, filter_label
 from verl_tui.tui.keys.actions import WHY, HelpSection, act
 from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen

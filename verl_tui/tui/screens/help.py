@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len
 
-from verl_tui.rendering.filter_words import Matches
 from verl_tui.rendering.text.piece import cells_of
+from verl_tui.rendering.text.search import Matches
 from verl_tui.rendering.text.wrap import fit, wrap
 from verl_tui.tui.keys.actions import act, user_keys
 from verl_tui.tui.screens import ScreenSpec

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.containers import Horizontal
 from textual.widgets import Input
 
-from verl_tui.rendering.filter_words import filter_state
+from verl_tui.rendering.text.search import filter_state
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.terminal.net import ContainedWidget
 from verl_tui.tui.widgets.footer import Keys
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.widget import Widget
 
-    from verl_tui.rendering.filter_words import Matches
+    from verl_tui.rendering.text.search import Matches
 
 _TYPED = 12
 """Cells that are left to the text at least; as many again are for the words at the right."""
