@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from run_views import make_run, make_view
 
 from verl_tui.health.finding import Finding, NotJudged, Severity, Verdict
-from verl_tui.rendering.health_layout import FindingList, HealthLayout
+from verl_tui.rendering.health_rows import FindingList, HealthLayout
 
 COLLAPSE = Finding(
     "collapse", Severity.CRITICAL, "The reward fell.", 90, 80, ("0.4",), "Stop."

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from run_views import make_run, make_view
 
 from verl_tui.health.finding import Finding, Severity, Verdict
-from verl_tui.rendering.run_list.layout import RunRows, lay_out
+from verl_tui.rendering.run_list import RunRows, lay_out
 
 if TYPE_CHECKING:
     from verl_tui.runs.run import Run

@@ -9,7 +9,7 @@ from inside_textual import notices
 from watching import dashboard, lines, loaded, press, settle, text, until, write_run
 
 from verl_tui import debug_log
-from verl_tui.rendering.health_layout import FindingList
+from verl_tui.rendering.health_rows import FindingList
 from verl_tui.secrets import Mask
 from verl_tui.tui.panels.gpus import GpusPanel
 from verl_tui.tui.panels.health import HealthPanel

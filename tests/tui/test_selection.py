@@ -5,8 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
-from verl_tui.rendering.session.run_order import ORDERS, matching, ordered
-from verl_tui.rendering.session.selection import Selection
+from verl_tui.rendering.session.run_order import ORDERS, Selection, matching, ordered
 
 if TYPE_CHECKING:
     from verl_tui.runs.run import Run

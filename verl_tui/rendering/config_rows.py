@@ -10,8 +10,8 @@ from rich.cells import cell_len
 
 from verl_tui.comparison.settings import ABSENT, difference, differing_facts
 from verl_tui.rendering.session.snapshot import HINT_KEYS
-from verl_tui.rendering.text.printable import middle, printable, wrapped
-from verl_tui.rendering.text.table import GAP, FittedTable, TextColumn
+from verl_tui.rendering.text.printable import middle, paragraph, printable
+from verl_tui.rendering.text.table import GAP, WIDEST, FittedTable, TextColumn
 from verl_tui.rendering.text.wrap import ELLIPSIS, fit, fit_left
 from verl_tui.runs.settings import SettingsLayer, is_open, layer_of
 from verl_tui.runs.views.identity import identity, short
@@ -37,7 +37,8 @@ _NOTHING = (
 _ALONE = (
     "There is no other run to compare with: name several paths, or a directory of runs."
 )
-_GLANCE = "at a glance"
+_GROUPS = ("at a glance", "differences", "set in some runs only", "names and places")
+_NO_MATCH = "No setting matches “{}”, {} clears the filter."
 _SAME = "All known settings are the same."
 
 
@@ -96,7 +97,7 @@ def settings_page(
     stated = [_setting(run, key) for key in sorted(run.settings)]
     found = _matching(stated, query)
     count = f"{len(found)} of {len(stated)}" if query else len(stated)
-    otherwise = _no_match(query, clear) if query and stated else _NOTHING
+    otherwise = _NO_MATCH.format(query, clear) if query and stated else _NOTHING
     settings = SettingSection(f"settings: {count}", found, otherwise)
     return SettingsPage((), (*[SettingSection("run", facts)] * bool(facts), settings))
 
@@ -108,10 +109,6 @@ def _fact(run: Run, fact: Fact) -> SettingEntry:
     return SettingEntry(fact.label, (fact.value,), fact.key, f"{fact.key} ({origins})")
 
 
-def _no_match(query: str, clear: str) -> str:
-    return f"No setting matches “{query}”, {clear} clears the filter."
-
-
 def difference_page(
     runs: Sequence[Run], query: str = "", *, clear: str = HINT_KEYS["config.back"]
 ) -> SettingsPage:
@@ -119,48 +116,32 @@ def difference_page(
     that clears the filter.
     """
     columns = tuple(run.name for run in runs)
-    reason = _incomparable(runs)
-    if reason:
-        return SettingsPage(columns, (SettingSection("", (), reason),))
-    groups = _differences(runs)
+    unknown = [run.name for run in runs if not run.settings]
+    reason = _ALONE if len(runs) < 2 else ""
+    if not reason and len(runs) - len(unknown) < 2:
+        reason = f"The settings of {', '.join(unknown)} are unknown."
+    groups = {} if reason else _differences(runs)
     found = [(name, _matching(entries, query)) for name, entries in groups.items()]
-    sections = (
+    sections = tuple(
         SettingSection(f"{name}: {len(one)}", one) for name, one in found if one
     )
     filtered = query and any(groups.values())
-    nothing = SettingSection("", (), _no_match(query, clear) if filtered else _SAME)
-    return SettingsPage(columns, tuple(sections) or (nothing,))
-
-
-def _incomparable(runs: Sequence[Run]) -> str:
-    """Return why the settings of runs cannot be compared, empty if they can."""
-    unknown = [run.name for run in runs if not run.settings]
-    if len(runs) < 2:
-        return _ALONE
-    if len(runs) - len(unknown) < 2:
-        return f"The settings of {', '.join(unknown)} are unknown."
-    return ""
+    reason = reason or (_NO_MATCH.format(query, clear) if filtered else _SAME)
+    return SettingsPage(columns, sections or (SettingSection("", (), reason),))
 
 
 def _differences(runs: Sequence[Run]) -> dict[str, list[SettingEntry]]:
     """Return the differences by heading, in the order to show."""
-    groups: dict[str, list[SettingEntry]] = {
-        _GLANCE: [
-            _difference(fact.label, fact.values, fact.keys)
-            for fact in differing_facts(runs)
-        ],
-        "differences": [],
-        "set in some runs only": [],
-        "names and places": [],
-    }
+    groups: list[list[SettingEntry]] = [[] for _ in _GROUPS]
+    glance, plain, some, names = groups
+    for fact in differing_facts(runs):
+        glance.append(_difference(fact.label, fact.values, fact.keys))
     for row in difference([run.settings for run in runs]):
-        heading = "set in some runs only" if row.silent else "differences"
-        heading = "names and places" if row.naming else heading
-        origins = {
-            run.name: _origin(run, row.key) for run in runs if row.key in run.settings
-        }
-        groups[heading].append(_difference(row.key, row.values, origins))
-    return groups
+        stating = [run for run in runs if row.key in run.settings]
+        origins = {run.name: _origin(run, row.key) for run in stating}
+        group = names if row.naming else some if row.silent else plain
+        group.append(_difference(row.key, row.values, origins))
+    return dict(zip(_GROUPS, groups, strict=True))
 
 
 def _difference(
@@ -221,13 +202,6 @@ def _plain(value: object) -> str:
     return "" if value is ABSENT else str(value)
 
 
-def _shown(value: object) -> str:
-    if value is ABSENT:
-        return _NOT_STATED
-    plain = value is None or isinstance(value, bool)
-    return _plain(value) if plain else short(value)
-
-
 # -- rows ------------------------------------------------------------------------------------------
 
 
@@ -241,30 +215,23 @@ def _label(width: int) -> int:
     return max(6, width * 2 // 5)
 
 
-def table(
+def _table(
     entries: Sequence[SettingEntry], runs: Sequence[str], width: int
 ) -> FittedTable[SettingEntry]:
-    """Choose the columns of entries below each other.
-
-    Args:
-        entries: The entries.
-        runs: Names of the compared runs, empty for a single run.
-        width: Cells of a row.
-    """
+    """Choose the columns of entries below each other, of several runs one for each."""
     longest = max((cell_len(entry.label) for entry in entries), default=0)
     label = min(longest, _label(width) if runs else max(6, width // 2))
     columns = [TextColumn("setting", _setting_name, label, 9)]
     value = max(1, (width - label) // max(1, len(runs)) - GAP)
-    if not runs and width >= _WITH_ORIGIN:
-        sizes = [cell_len(_shown(entry.values[0])) for entry in entries]
-        value = min(max(sizes, default=0), value * 3 // 5)
+    least = WIDEST if not runs and width >= _WITH_ORIGIN else value
+    most = value * 3 // 5 if least == WIDEST else value
     columns += [
-        TextColumn(middle(name, value), partial(_value, at=at), value, 8)
+        TextColumn(middle(name, value), partial(_value, at, most), least, 8)
         for at, name in enumerate(runs or [""])
     ]
     if not runs:
         columns.append(TextColumn("", _note, _LEAST_VALUE, 1, most=width))
-    return FittedTable(columns, width)
+    return FittedTable(columns, width, entries)
 
 
 def _setting_name(entry: SettingEntry, cells: int) -> Pieces:
@@ -275,19 +242,21 @@ def _note(entry: SettingEntry, cells: int) -> Pieces:
     return [(fit_left(printable(entry.note), cells), "dim")]
 
 
-def _value(entry: SettingEntry, cells: int, at: int) -> Pieces:
+def _value(at: int, most: int, entry: SettingEntry, cells: int) -> Pieces:
     """Write one run's value; only values unlike the first run's stand out."""
     value, role = entry.values[at], entry.role
     if value is ABSENT or (at and value == entry.values[0]):
         role = "dim"
     elif not at and role == "differs":
         role = "setting"
-    return [(middle(_shown(value), cells), role)]
+    plain = value is None or isinstance(value, bool)
+    text = _NOT_STATED if value is ABSENT else _plain(value) if plain else short(value)
+    return [(middle(text, min(most, cells)), role)]
 
 
 def heading_row(page: SettingsPage, width: int) -> Pieces:
     """Return the names of the runs above their columns."""
-    return table(page.entries, page.columns, width).heading("dim")
+    return _table(page.entries, page.columns, width).heading("dim")
 
 
 def page_rows(page: SettingsPage, width: int) -> tuple[list[Pieces], list[int]]:
@@ -297,21 +266,15 @@ def page_rows(page: SettingsPage, width: int) -> tuple[list[Pieces], list[int]]:
     for section in page.sections:
         # The columns of compared runs are the same in all sections.
         entries = page.entries if page.columns else section.entries
-        columns = table(entries, page.columns, width)
-        if rows:
-            rows.append([])
-        says_nothing = not section.entries and not page.entries and section.otherwise
-        if section.heading and not says_nothing:
+        columns = _table(entries, page.columns, width)
+        rows += [[]] * bool(rows)
+        if section.heading and page.entries:
             rows.append([(fit(section.heading, width), "heading")])
         heads += range(len(rows), len(rows) + len(section.entries))
         rows += map(columns.row, section.entries)
         if not section.entries:
-            rows += _wrapped(section.otherwise, "dim", width)
+            rows += paragraph(section.otherwise, "dim", width)
     return rows, heads
-
-
-def _wrapped(text: str, role: str, width: int) -> list[Pieces]:
-    return [[(line, role)] for line in wrapped(text, width)]
 
 
 def full_entry(entry: SettingEntry | None, width: int, height: int) -> list[Pieces]:
@@ -319,8 +282,8 @@ def full_entry(entry: SettingEntry | None, width: int, height: int) -> list[Piec
     if entry is None or height < 1:
         return []
     values = [_NOT_STATED if one is ABSENT else _plain(one) for one in entry.values]
-    rows = _wrapped(f"{entry.label}: {' | '.join(values)}", "setting", width)
-    rows += _wrapped(f"read from {entry.about}", "dim", width)
+    rows = paragraph(f"{entry.label}: {' | '.join(values)}", "setting", width)
+    rows += paragraph(f"read from {entry.about}", "dim", width)
     if len(rows) > height:
         last, role = rows[height - 1][0]
         rows[height - 1] = [(fit(f"{last} {ELLIPSIS}", width), role)]

@@ -1,15 +1,22 @@
-"""Findings as rows of text: a list with evidence and advice, or badges if there is little room."""
+"""Findings as rows of a panel: all of them worst first, and below them the rules that were not
+judged, where the caption does not count those; their messages are cut, or they are badges, where so
+little room is left that they do not fit. Also all findings ever raised, each with the steps at
+which it was raised and cleared.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
 from verl_tui.health.finding import Severity, coverage_of, unjudged, unjudged_rules
 from verl_tui.rendering.text.piece import cells_of
-from verl_tui.rendering.text.printable import cut, middle, printable, wrapped
+from verl_tui.rendering.text.printable import cut, middle, paragraph, printable, wrapped
 from verl_tui.rendering.text.wrap import ELLIPSIS
 from verl_tui.runs.views.state import State, is_evaluation, state, unread_form
 from verl_tui.words import counted
@@ -17,10 +24,9 @@ from verl_tui.words import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from verl_tui.health.finding import Finding
+    from verl_tui.health.finding import Episode, Finding
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
-    from verl_tui.runs.run import Run
 
     FindingName = tuple[str, str | None]
     """Rule and metric of a finding: its numbers change with every step."""
@@ -29,196 +35,315 @@ _TITLE = "health "
 """Begins the only row of a panel without an edge."""
 _FEWEST_BEHIND_TITLE = 20
 """Cells for what the row says, without which it does without the title."""
-
-
 MARKS = {Severity.CRITICAL: "✖", Severity.WARNING: "▲", Severity.INFO: "•"}
-_OPEN, _CLOSED = "▾", "▸"
 _OVER = (State.FINISHED, State.CRASHED, State.ENDED)
 _NARROW = 12
 """Width up to which nothing is indented, in cells."""
+_BADGE_ROWS = 4
+"""Up to this height findings without room are badges, as long as nothing is unfolded: in more rows
+a list can be scrolled.
+"""
+_BADGES_ONLY = 2
+"""Up to this height they are badges even then."""
 
 
-class Block(NamedTuple):
-    """A finding as rows."""
+class _Block(NamedTuple):
+    """A finding as rows; without a head the reason why there is none."""
 
-    head: Pieces
+    head: list[Pieces]
     message: list[Pieces]
     below: list[Pieces]
 
 
-class FindingWriter:
-    """Writes the findings of a state as rows of one width."""
+class HealthLayout(NamedTuple):
+    """All rows of the panel, and where its parts begin."""
 
-    def __init__(self, view: View, width: int, unfolded: set[FindingName]) -> None:
-        self.view = view
-        self.width = width
-        self._unfolded = unfolded
+    rows: list[Pieces]
+    starts: Sequence[int] = ()
+    """Row that each finding begins at; none of badges."""
+    not_judged: int | None = None
+    """Row that the rules not judged begin at, None where they are not listed."""
 
-    def finding(self, finding: Finding, follow: Sequence[Finding] = ()) -> Block:
-        """Write a finding: head and message; if it is unfolded also evidence and advice.
+
+@dataclass
+class FindingList:
+    """The findings about the shown run, which one is chosen, and what is unfolded."""
+
+    view: View | None = None
+    chosen_name: FindingName | None = None
+    unfolded: set[FindingName] = field(default_factory=set)
+    reasons: bool = False
+    """True to show why rules were not judged."""
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The listed findings, worst first, acknowledged ones last.
+
+        Consequences follow their cause, and only while that is unfolded.
+        """
+        view = self.view
+        if view is None:
+            return ()
+        listed: list[Finding] = []
+        for finding in sorted(view.verdict.primary, key=partial(_acknowledged, view)):
+            listed.append(finding)
+            if _name(finding) in self.unfolded:
+                listed += view.verdict.consequences(finding)
+        return tuple(listed)
+
+    @property
+    def at(self) -> int | None:
+        """Index of the chosen finding, None where none is chosen."""
+        names = [_name(finding) for finding in self.findings]
+        return names.index(self.chosen_name) if self.chosen_name in names else None
+
+    @property
+    def chosen(self) -> Finding | None:
+        """The chosen finding."""
+        return None if self.at is None else self.findings[self.at]
+
+    def forget_choices(self) -> None:
+        """Fold everything and choose nothing: another run is shown."""
+        self.chosen_name = None
+        self.unfolded.clear()
+
+    def choose(self, finding: Finding) -> None:
+        """Choose a finding."""
+        self.chosen_name = _name(finding)
+
+    def choose_next(self, by: int) -> Finding | None:
+        """Choose the next (1) or previous (-1) finding, in a circle; None where there is none."""
+        findings, at = self.findings, self.at
+        if not findings:
+            return None
+        start = 0 if by > 0 else -1
+        finding = findings[start if at is None else (at + by) % len(findings)]
+        self.choose(finding)
+        return finding
+
+    def toggle(self, finding: Finding) -> None:
+        """Choose a finding and unfold or fold it."""
+        self.choose(finding)
+        self.unfolded ^= {_name(finding)}
+
+    def needed(self, view: View, width: int) -> int:
+        """Return the rows that the findings take, with the reasons where those are shown; one where
+        nothing was found and nothing more is asked for.
+        """
+        if not self.findings and not self.reasons:
+            return 1
+        return len(self._whole(view, width, counted=True).rows)
+
+    def lay_out(
+        self, view: View, width: int, height: int, *, counted: bool = False
+    ) -> HealthLayout:
+        """Return the rows of a panel of this size; those that must scroll are a cell narrower.
 
         Args:
-            finding: The finding; what is only a consequence of the one above is indented.
-            follow: Its consequences, which are counted.
+            view: The state to show.
+            width: Cells of a row.
+            height: Rows of the panel.
+            counted: Whether a caption counts the rules that were not judged: no row repeats the
+                count.
         """
-        unfolded = name_of(finding) in self._unfolded
-        inner = self
-        indent = 2 if finding.consequence_of is not None and self.width > _NARROW else 0
-        if indent:
-            inner = FindingWriter(self.view, self.width - indent, self._unfolded)
-        below = [*inner._details(finding)] if unfolded else []
-        if follow:
-            below.append(self._followed(follow, unfolded=unfolded))
-        before: Pieces = [(" " * indent, "")] if indent else []
-        return Block(
-            [*before, *inner._head(finding, unfolded=unfolded)],
-            [[*before, *row] for row in inner._message(finding)],
-            [[*before, *row] for row in below],
+        findings = self.findings
+        if not findings and height == 1:
+            return HealthLayout([_quiet_row(view, width)])
+        detailed = self.reasons or any(_name(one) in self.unfolded for one in findings)
+        whole = self._whole(view, width, counted=counted)
+        ways, blocks = [whole], self._blocks(view, width)
+        if findings and not self.reasons:
+            # without the rules that were not judged, then with ever shorter messages
+            ways.append(_stacked(blocks))
+            for most in range(0 if detailed else height, 0, -1):
+                short = (_beginning(one.message, most, width) for one in blocks)
+                pairs = zip(blocks, short, strict=True)
+                ways.append(
+                    _stacked([_Block(one.head, rows, []) for one, rows in pairs])
+                )
+        for layout in ways:
+            if len(layout.rows) <= height:
+                return layout
+        if findings and height <= (_BADGES_ONLY if detailed else _BADGE_ROWS):
+            first = sorted(findings, key=lambda one: _name(one) != self.chosen_name)
+            messages = [_message(view, one, width) for one in first]
+            rows = chain(*(_beginning(one, 1, width) for one in messages))
+            return HealthLayout([_badges(view, first, width), *rows][:height])
+        return self._whole(view, width - 1, counted=counted)
+
+    def _whole(self, view: View, width: int, *, counted: bool) -> HealthLayout:
+        """Return all findings, and the rules that were not judged."""
+        rules = []
+        unjudged = view.run is not None and view.verdict.not_judged
+        if unjudged and (self.reasons or not counted):
+            rules = _not_judged(view, width, reasons=self.reasons)
+        return _stacked(self._blocks(view, width), rules)
+
+    def _blocks(self, view: View, width: int) -> list[_Block]:
+        found = [self._block(view, one, width) for one in self.findings]
+        return found or [_Block([], _quiet(view, width), [])]
+
+    def _block(self, view: View, finding: Finding, width: int) -> _Block:
+        """Write a finding: head and message; if it is unfolded also evidence and advice. What is
+        only a consequence of the one above is indented.
+        """
+        unfolded = _name(finding) in self.unfolded
+        indent = 2 if finding.consequence_of is not None and width > _NARROW else 0
+        room = width - indent
+        below = [*_details(finding, room)] if unfolded else []
+        if follow := view.verdict.consequences(finding):
+            words = f"+{counted(len(follow), 'consequence')}"
+            names = ", ".join(dict.fromkeys(one.id for one in follow))
+            words = printable(words if unfolded else f"{words}: {names}")
+            before = "  " if room > _NARROW else ""
+            below.append(cut([(before, ""), (words, "dim")], room, ELLIPSIS))
+        parts = (
+            [_head(view, finding, room, unfolded=unfolded)],
+            _message(view, finding, room),
         )
-
-    def _head(self, finding: Finding, *, unfolded: bool) -> Pieces:
-        """Write sign and name, and at the right since when it holds, where the name has room."""
-        since = "" if finding.since_step is None else f"since step {finding.since_step}"
-        if is_acknowledged(self.view, finding):
-            since = "acknowledged"
-        right = f"{since} {_OPEN if unfolded else _CLOSED}"
-        if self.width - len(right) - 4 < min(16, cell_len(finding.id)):
-            right = right[-1:]
-        badge = self._badge(finding, self.width - len(right) - 2)
-        gap = self.width - len(right) - cells_of(badge)
-        return [*badge, (" " * gap, ""), (right, "dim")] if gap > 0 else badge
-
-    def _details(self, finding: Finding) -> Iterator[Pieces]:
-        for text in finding.evidence:
-            yield from self._paragraph("· ", text, "dim")
-        if finding.advice:
-            mark = "→ "
-            yield from self._paragraph(mark, finding.advice, "text", mark_role="advice")
-        if finding.source:
-            yield from self._paragraph("  ", f"source: {finding.source}", "dim")
-
-    def _followed(self, follow: Sequence[Finding], *, unfolded: bool) -> Pieces:
-        words = f"+{counted(len(follow), 'consequence')}"
-        if not unfolded:
-            names = dict.fromkeys(consequence.id for consequence in follow)
-            words = f"{words}: {', '.join(names)}"
-        indent = "  " if self.width > _NARROW else ""
-        return cut([(indent, ""), (printable(words), "dim")], self.width, ELLIPSIS)
-
-    def _message(self, finding: Finding) -> list[Pieces]:
-        role = "dim" if is_acknowledged(self.view, finding) else "text"
-        return self._paragraph("", finding.message, role)
-
-    def badges(self, findings: Sequence[Finding]) -> Pieces:
-        """Write the names of findings in one row, and the number of those without room."""
-        row: Pieces = []
-        for at, finding in enumerate(findings):
-            left = len(findings) - at
-            room = (
-                self.width
-                - cells_of(row)
-                - bool(row)
-                - (len(f" +{left}") if left > 1 else 0)
-            )
-            if row and room < cell_len(finding.id) + 2:
-                return [*row, (f" +{left}", "dim")]
-            row += [(" " * bool(row), ""), *self._badge(finding, room)]
-        return row
-
-    def beginning(self, rows: list[Pieces], count: int) -> list[Pieces]:
-        """Return the first rows; if there are more, the last one ends with an ellipsis."""
-        if not 0 < count < len(rows):
-            return rows[: max(0, count)]
-        filled = [*rows[count - 1], (" ", ""), rows[count][-1]]
-        return [*rows[: count - 1], cut(filled, self.width, ELLIPSIS)]
-
-    def quiet(self) -> list[Pieces]:
-        """Say why there is no finding."""
-        view = self.view
-        role, mark = "dim", "○"
-        words = _why_no_verdict(view)
-        if not words and view.run is not None:
-            missing = coverage_of(view.run, view.verdict)
-            words = f"nothing found{_by_rules(view, partly=not missing.complete)}"
-            words += missing.words
-            if missing.complete:
-                role, mark = "ok", "✓"
-        return self._paragraph(f"{mark} ", words, role, indent=0) or [[(mark, role)]]
-
-    def quiet_row(self) -> Pieces:
-        """Say in one row why there is no finding, and how many rules were not judged if that
-        fits.
-        """
-        view = self.view
-        row = self.beginning(self.quiet(), 1)[0]
-        if self.width >= len(_TITLE) + _FEWEST_BEHIND_TITLE:
-            row = cut([(_TITLE, "text"), *row], self.width, ELLIPSIS)
-        rules = view.verdict.not_judged
-        if view.loading or view.run is None or view.run.step is None or not rules:
-            return row
-        counts = ", ".join(unjudged_rules([rule.reason for rule in rules]))
-        more = f" · {counts} ({view.keys['health.not_judged']}: why)"
-        fits = cells_of(row) + cell_len(more) <= self.width
-        return [*row, (more, "dim")] if fits else row
-
-    def not_judged(self, *, reasons: bool) -> list[Pieces]:
-        """Write the number of rules that gave no verdict, on request with names and reasons."""
-        view = self.view
-        verdict = view.verdict
-        why = f"({view.keys['health.not_judged']}: why)"
-        words = ", ".join(unjudged_rules([rule.reason for rule in verdict.not_judged]))
-        if not reasons:
-            return [[(part, "dim")] for part in wrapped(f"{words} {why}", self.width)]
-        words = middle(words, self.width)
-        rows: list[Pieces] = [[(words, "dim")]]
-        for rule in verdict.not_judged:
-            rows += self._paragraph("", f"{rule.id}: {rule.reason}", "dim", hang=2)
-        return rows
-
-    def _badge(self, finding: Finding, cells: int) -> Pieces:
-        acknowledged = is_acknowledged(self.view, finding)
-        role = "dim" if acknowledged else finding.severity.word
-        mark = MARKS[finding.severity]
-        return [(f"{mark} "[: self.width], role), (middle(finding.id, cells - 2), role)]
-
-    def _paragraph(
-        self,
-        mark: str,
-        text: str,
-        role: str,
-        *,
-        mark_role: str = "",
-        indent: int = 2,
-        hang: int = 0,
-    ) -> list[Pieces]:
-        """Write indented text; rows after the first are indented by `hang` cells more."""
-        if self.width <= _NARROW:
-            indent = hang = 0
-        room = self.width - indent - len(mark) - hang
-        before = " " * indent + mark
-        rows: list[Pieces] = []
-        for line in wrapped(text, room):
-            rows.append([(before, mark_role or role), (line, role)])
-            before = " " * (indent + len(mark) + hang)
-        return rows
+        space: Pieces = [(" " * indent, "")] if indent else []
+        return _Block(*([[*space, *row] for row in rows] for rows in (*parts, below)))
 
 
-def name_of(finding: Finding) -> FindingName:
-    """Return the identity of a finding: rule and metric, as its numbers change with each step."""
+def _stacked(blocks: Sequence[_Block], rules: Sequence[Pieces] = ()) -> HealthLayout:
+    """Return the rows of findings, and below them those of the rules that were not judged."""
+    rows: list[Pieces] = []
+    starts = []
+    for head, message, below in blocks:
+        starts += [len(rows)] * bool(head)
+        rows += [*head, *message, *below]
+    return HealthLayout([*rows, *rules], starts, len(rows) if rules else None)
+
+
+# -- a finding -------------------------------------------------------------------------------------
+
+
+def _name(finding: Finding) -> FindingName:
     return finding.id, finding.key
 
 
-def is_acknowledged(view: View, finding: Finding) -> bool:
-    """Return whether the user has acknowledged a finding of the shown run."""
+def _acknowledged(view: View, finding: Finding) -> bool:
     run = view.run
     return run is not None and view.acknowledgements.acknowledged(run.name, finding)
 
 
-def _reading(view: View) -> str:
-    """Return how far reading is, and that a preview is shown meanwhile."""
-    words = f"reading {int(view.monitor.loaded() * 100)}%"
-    is_part = view.run is not None and view.run.preview
-    return f"{words}; a preview is shown" if is_part else words
+def _badge(view: View, finding: Finding, cells: int) -> Pieces:
+    role = "dim" if _acknowledged(view, finding) else finding.severity.word
+    mark = MARKS[finding.severity]
+    return [(f"{mark} "[: max(0, cells)], role), (middle(finding.id, cells - 2), role)]
+
+
+def _head(view: View, finding: Finding, width: int, *, unfolded: bool) -> Pieces:
+    """Write sign and name, and at the right since when it holds, where the name has room."""
+    since = "" if finding.since_step is None else f"since step {finding.since_step}"
+    if _acknowledged(view, finding):
+        since = "acknowledged"
+    right = f"{since} {'▾' if unfolded else '▸'}"
+    if width - len(right) - 4 < min(16, cell_len(finding.id)):
+        right = right[-1:]
+    badge = _badge(view, finding, width - len(right) - 2)
+    gap = width - len(right) - cells_of(badge)
+    return [*badge, (" " * gap, ""), (right, "dim")] if gap > 0 else badge
+
+
+def _message(view: View, finding: Finding, width: int) -> list[Pieces]:
+    role = "dim" if _acknowledged(view, finding) else "text"
+    return _indented("", finding.message, role, width)
+
+
+def _details(finding: Finding, width: int) -> Iterator[Pieces]:
+    for text in finding.evidence:
+        yield from _indented("· ", text, "dim", width)
+    advice = finding.advice or ""
+    yield from _indented("→ ", advice, "text", width, mark_role="advice")
+    source = f"source: {finding.source}" if finding.source else ""
+    yield from _indented("  ", source, "dim", width)
+
+
+def _badges(view: View, findings: Sequence[Finding], width: int) -> Pieces:
+    """Write the names of findings in one row, and the number of those without room."""
+    row: Pieces = []
+    for at, finding in enumerate(findings):
+        left = len(findings) - at
+        more = f" +{left}"
+        room = width - cells_of(row) - bool(row) - len(more) * (left > 1)
+        if row and room < cell_len(finding.id) + 2:
+            return [*row, (more, "dim")]
+        row += [(" " * bool(row), ""), *_badge(view, finding, room)]
+    return row
+
+
+def _beginning(rows: list[Pieces], count: int, width: int) -> list[Pieces]:
+    """Return the first rows; if there are more, the last one ends with an ellipsis."""
+    if len(rows) <= count:
+        return rows
+    filled = [*rows[count - 1], (" ", ""), rows[count][-1]]
+    return [*rows[: count - 1], cut(filled, width, ELLIPSIS)]
+
+
+def _indented(
+    mark: str, text: str, role: str, width: int, *, mark_role: str = "", indent: int = 2
+) -> list[Pieces]:
+    """Write indented text."""
+    indent = 0 if width <= _NARROW else indent
+    before = " " * indent + mark
+    rows: list[Pieces] = []
+    for line in wrapped(text, width - len(before)):
+        rows.append([(before, mark_role or role), (line, role)])
+        before = " " * len(before)
+    return rows
+
+
+# -- where nothing was found -----------------------------------------------------------------------
+
+
+def _quiet(view: View, width: int) -> list[Pieces]:
+    """Say why there is no finding."""
+    role, mark, words = "dim", "○", _why_no_verdict(view)
+    if not words and view.run is not None:
+        missing = coverage_of(view.run, view.verdict)
+        words = f"nothing found{_by_rules(view, partly=not missing.complete)}"
+        words += missing.words
+        if missing.complete:
+            role, mark = "ok", "✓"
+    return _indented(f"{mark} ", words, role, width, indent=0) or [[(mark, role)]]
+
+
+def _quiet_row(view: View, width: int) -> Pieces:
+    """Say in one row why there is no finding, and how many rules were not judged if that fits."""
+    row = _beginning(_quiet(view, width), 1, width)[0]
+    if width >= len(_TITLE) + _FEWEST_BEHIND_TITLE:
+        row = cut([(_TITLE, "text"), *row], width, ELLIPSIS)
+    if view.loading or view.run is None or view.run.step is None:
+        return row
+    more = _count_words(view)
+    fits = more and cells_of(row) + cell_len(more) + 3 <= width
+    return [*row, (f" · {more}", "dim")] if fits else row
+
+
+def _count_words(view: View) -> str:
+    """Count the rules that were not judged, and name the key that says why."""
+    reasons = [rule.reason for rule in view.verdict.not_judged]
+    if not reasons:
+        return ""
+    return (
+        f"{', '.join(unjudged_rules(reasons))} ({view.keys['health.not_judged']}: why)"
+    )
+
+
+def _not_judged(view: View, width: int, *, reasons: bool) -> list[Pieces]:
+    """Write the number of rules that gave no verdict, on request with names and reasons."""
+    words = _count_words(view)
+    if not reasons:
+        return paragraph(words, "dim", width)
+    rows: list[Pieces] = [[(middle(words.rpartition(" (")[0], width), "dim")]]
+    for rule in view.verdict.not_judged:
+        lines = wrapped(f"{rule.id}: {rule.reason}", max(1, width - 2))
+        before = ["  " * bool(at and width > _NARROW) for at in range(len(lines))]
+        rows += [
+            [(space + line, "dim")] for space, line in zip(before, lines, strict=True)
+        ]
+    return rows
 
 
 def _why_no_verdict(view: View) -> str:
@@ -227,24 +352,22 @@ def _why_no_verdict(view: View) -> str:
     if run is None:
         return "waiting for a run"
     if view.loading:
-        return _reading(view)
+        words = f"reading {int(view.monitor.loaded() * 100)}%"
+        return words + "; a preview is shown" * run.preview
     if is_evaluation(run):
         return "an evaluation: no training to judge"
     if run.step is None:
-        return _why_no_step(run, state(run, view.now))
+        now = state(run, view.now)
+        if now is State.NO_TRAINING:
+            return "no training to judge"
+        if unread_form(run):
+            return "its steps cannot be read"
+        return "no step was logged" if now in _OVER else "waiting for the first step"
     if run.name not in view.monitor.verdicts:
         return "no verdict yet"
     if not run.indicators:
         return "nothing to judge: no indicator of this log is known"
     return "no rule could judge it yet" if _judged(view) == 0 else ""
-
-
-def _why_no_step(run: Run, now: State) -> str:
-    if now is State.NO_TRAINING:
-        return "no training to judge"
-    if unread_form(run):
-        return "its steps cannot be read"
-    return "no step was logged" if now in _OVER else "waiting for the first step"
 
 
 def _judged(view: View) -> int | None:
@@ -270,8 +393,9 @@ def _by_rules(view: View, *, partly: bool) -> str:
 
 
 def caption(view: View, width: int, *, reasons: bool = False) -> str:
-    """Count the findings in at most `width` cells, or say that they cover the log's end alone;
-    empty where there is too little room.
+    """Count the findings by severity, acknowledged ones and rules without a verdict, or say that
+    they cover the log's end alone, in at most `width` cells; empty where there is too little room.
+    Consequences of other findings do not count.
 
     Args:
         view: The state to show.
@@ -279,44 +403,77 @@ def caption(view: View, width: int, *, reasons: bool = False) -> str:
         reasons: Whether the rows name the rules that were not judged: else the caption counts them,
             and names the key.
     """
-    if view.run is None:
+    run, verdict = view.run, view.verdict
+    if run is None or (view.loading and not (run.preview and verdict.findings)):
         return ""
-    words = f"reading {int(view.monitor.loaded() * 100)}%"
-    forms = [f"found at the end of its log; {words}", words]
-    if not view.loading:
-        forms = _counts(view, reasons=reasons)
-    elif not (view.run.preview and view.verdict.findings):
-        return ""
+    if view.loading:
+        words = f"reading {int(view.monitor.loaded() * 100)}%"
+        forms = [f"found at the end of its log; {words}", words]
+    else:
+        active = [one for one in verdict.primary if not _acknowledged(view, one)]
+        found = Counter(one.severity for one in active)
+        counts = [
+            (severity, found[severity]) for severity in sorted(found, reverse=True)
+        ]
+        long = " · ".join(_count(*one) for one in counts)
+        if known := len(verdict.primary) - len(active):
+            long = " · ".join(filter(None, (long, f"{known} acknowledged")))
+        short = "  ".join(f"{MARKS[severity]} {count}" for severity, count in counts)
+        rest = ", ".join(unjudged([rule.reason for rule in verdict.not_judged]))
+        rest *= not reasons
+        why = f"{rest} ({view.keys['health.not_judged']}: why)" if rest else ""
+        ways = ((long, why), (short, why), (short, rest))
+        forms = [" · ".join(filter(None, way)) for way in ways]
     return next((text for text in forms if cell_len(text) <= width), "")
-
-
-def _counts(view: View, *, reasons: bool) -> list[str]:
-    """Count findings by severity, acknowledged ones and rules without a verdict, long and short.
-
-    Consequences of other findings do not count.
-    """
-    verdict = view.verdict
-    words, marks = _by_severity(view)
-    if not verdict.not_judged or reasons:
-        return [" · ".join(words), "  ".join(marks)]
-    rest = ", ".join(unjudged([rule.reason for rule in verdict.not_judged]))
-    why = f"{rest} ({view.keys['health.not_judged']}: why)"
-    ways = ((words, why), (marks, why), (marks, rest))
-    return [" · ".join((*begin, end)) for begin, end in ways]
-
-
-def _by_severity(view: View) -> tuple[list[str], list[str]]:
-    """Count the findings of each severity in words, with the acknowledged ones, and by marks."""
-    primary = view.verdict.primary
-    active = [one for one in primary if not is_acknowledged(view, one)]
-    found = Counter(finding.severity for finding in active)
-    counts = [(severity, found[severity]) for severity in sorted(found, reverse=True)]
-    words = [_count(*one) for one in counts]
-    if known := len(primary) - len(active):
-        words.append(f"{known} acknowledged")
-    return words, [f"{MARKS[severity]} {count}" for severity, count in counts]
 
 
 def _count(severity: Severity, count: int) -> str:
     plural = "warnings" if severity is Severity.WARNING else severity.word
     return counted(count, severity.word, plural)
+
+
+# -- what was ever raised --------------------------------------------------------------------------
+
+
+class HistoryPage(NamedTuple):
+    """All episodes."""
+
+    rows: list[Pieces]
+    starts: list[int]
+    """The row that each begins at."""
+    names: Sequence[object]
+    """For each the fields that stay the same when it is cleared."""
+    caption: str
+    """How many there are."""
+
+
+def history_page(view: View, episodes: Sequence[Episode], width: int) -> HistoryPage:
+    """Return the rows of episodes, in this order."""
+    rows: list[Pieces] = []
+    starts: list[int] = []
+    for episode in episodes:
+        starts.append(len(rows))
+        rows += _episode_rows(view, episode, width)
+    if not starts:
+        words = "nothing was found so far" if view.run is not None else "no run yet"
+        rows = paragraph(words, "dim", width)
+    ongoing = sum(episode.cleared_step is None for episode in episodes)
+    caption = f"{len(episodes)} raised, {ongoing} ongoing" if episodes else ""
+    names = [(one.id, one.key, one.since_step, one.raised_step) for one in episodes]
+    return HistoryPage(rows, starts, names, caption)
+
+
+def _episode_rows(view: View, episode: Episode, width: int) -> list[Pieces]:
+    run, cleared = view.run, episode.cleared_step
+    acknowledged = run is not None and view.acknowledgements.marked(run.name, episode)
+    role = "dim" if acknowledged or cleared is not None else episode.severity.word
+    at = (("since", episode.since_step), ("raised at", episode.raised_step))
+    steps = [f"{how} step {step}" for how, step in at if step is not None]
+    steps.append("ongoing" if cleared is None else f"cleared at step {cleared}")
+    steps += ["acknowledged"] * acknowledged
+    name = middle(episode.id, width - 2)
+    rows: list[Pieces] = [[(f"{MARKS[episode.severity]} ", role), (name, role)]]
+    message = (episode.message, "dim" if acknowledged else "text")
+    for words, words_role in ((" · ".join(steps), "dim"), message):
+        rows += [[("  ", ""), *row] for row in paragraph(words, words_role, width - 2)]
+    return rows

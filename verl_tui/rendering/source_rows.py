@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from rich.cells import cell_len
-
-from verl_tui.rendering.text.printable import cut, size_text
-from verl_tui.rendering.text.table import FittedTable, TextColumn
-from verl_tui.rendering.text.wrap import ELLIPSIS, fit, fit_left, wrap
+from verl_tui.rendering.text.printable import cut, paragraph, size_text
+from verl_tui.rendering.text.table import WIDEST, FittedTable, TextColumn
+from verl_tui.rendering.text.wrap import ELLIPSIS, fit_left
 from verl_tui.runs.views.provenance import leading
 from verl_tui.text import one_line
 from verl_tui.times import age
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     from verl_tui.records import SourceStatus
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.rendering.text.piece import Piece, Pieces
+    from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
     from verl_tui.runs.source_state import SourceState
     from verl_tui.sources.http.addresses import Unreached
@@ -33,7 +32,7 @@ them.
 """
 
 
-_SourceRow = tuple["SourceStatus", int]
+_Row = tuple["SourceStatus", int]
 """One source, and of how many metrics the values in force come from it, see
 `verl_tui.runs.views.provenance.leading`.
 """
@@ -52,46 +51,33 @@ def source_rows(view: View, width: int) -> list[Pieces]:
     ]
     if run is None:
         words = "No run yet, so nothing is being read."
-        parts.append(list(_wrapped(words, "dim", width)))
+        parts.append(paragraph(words, "dim", width))
     else:
-        parts.append([_heading("sources", width), *_sources(run, view, width)])
-        parts.append(list(_unreadable(run, width)))
+        parts.append([[("sources", "heading")], *_sources(run, view, width)])
+        parts.append([*_unreadable(run, width)])
     rows: list[Pieces] = []
     for part in filter(None, parts):
         rows += [[], *part] if rows else part
-    return rows
-
-
-def _heading(words: str, width: int) -> Pieces:
-    return [(fit(words, width), "heading")]
+    return [cut(row, width, ELLIPSIS) for row in rows]
 
 
 def _path(path: str, width: int) -> str:
     """Return the last part of a path."""
-    return fit_left(one_line(path, 4096), width, ELLIPSIS)
+    return fit_left(one_line(path, 4096), width)
 
 
 def _sentences(
     heading: str, sentences: Sequence[str], role: str, width: int
 ) -> list[Pieces]:
     """Return the rows of sentences, nothing without any."""
-    rows = [_heading(heading, width)] if sentences else []
+    rows: list[Pieces] = [[(heading, "heading")]] if sentences else []
     for sentence in sentences[:_SHOWN_LINES]:
-        rows += _wrapped(sentence, role, width)
-    hidden = len(sentences) - _SHOWN_LINES
-    return rows + [_more(hidden, width)] * (hidden > 0)
+        rows += paragraph(one_line(sentence, 1000), role, width)
+    return rows + _more(len(sentences) - _SHOWN_LINES)
 
 
-def _more(hidden: int, width: int) -> Pieces:
-    return [(fit(f"  {hidden:,} more, not listed", width), "dim")]
-
-
-def _wrapped(
-    sentence: str, role: str, width: int, before: str = ""
-) -> Iterator[Pieces]:
-    """Yield the rows of a sentence."""
-    for line in wrap(one_line(sentence, 1000), width - len(before)):
-        yield [(before + line, role)]
+def _more(hidden: int) -> list[Pieces]:
+    return [[(f"  {hidden:,} more, not listed", "dim")]] if hidden > 0 else []
 
 
 def _unreached(server: Unreached, now: float) -> str:
@@ -105,22 +91,35 @@ def _unreached(server: Unreached, now: float) -> str:
 
 
 def _sources(run: Run, view: View, width: int) -> Iterator[Pieces]:
-    statuses = _grouped(run.sources.values())
-    if not statuses:
-        yield [(fit("none", width), "dim")]
-        return
     leads = leading(run)
-    table = _table(statuses, view.now, width)
+    items = [(one, leads.get(one.path, 0)) for one in _grouped(run.sources.values())]
+    if not items:
+        yield [("none", "dim")]
+        return
+    changed = partial(_changed, view.now)
+    columns: list[TextColumn[_Row]] = [
+        TextColumn("path", lambda one, n: [(_path(one[0].path, n), "path")], 12, 9, WIDEST),
+        TextColumn("format", lambda one, _: [(one[0].title, "dim")], WIDEST, 5),
+        TextColumn("state", _state, 6, 8),
+        TextColumn("records", lambda one, _: [(f"{one[0].records:,}", "dim")], 9, 6, right=True),
+        TextColumn("metrics", lambda one, _: [(f"{one[1] or '-'}", "dim")], 7, 1, right=True),
+        TextColumn("unreadable", _unread, 10, 7, right=True),
+        TextColumn("read", _read, 15, 2, right=True),
+        TextColumn("changed", changed, 7, 4, right=True),
+    ]  # fmt: skip
+    table = FittedTable(columns, width, items)
     yield table.heading("dim")
-    for status in statuses:
-        yield table.row((status, leads.get(status.path, 0)))
-        for sentence, role in ((status.problem, "down"), (status.note, "dim")):
-            if sentence is not None:
-                yield from _wrapped(sentence, role, width, "  ")
+    for item in items:
+        yield table.row(item)
+        for sentence, role in ((item[0].problem, "down"), (item[0].note, "dim")):
+            for row in paragraph(one_line(sentence or "", 1000), role, width - 2):
+                yield [("  ", ""), *row]
 
 
 def _grouped(states: Iterable[SourceState]) -> list[SourceStatus]:
-    """Return the statuses to show: many sound files of a directory and format as one."""
+    """Return the statuses to show: many sound files of a directory and format as one, with their
+    sums and the newest time of change.
+    """
     groups: dict[tuple[str, str], list[SourceStatus]] = defaultdict(list)
     for state in states:
         status = state.status
@@ -129,93 +128,55 @@ def _grouped(states: Iterable[SourceState]) -> list[SourceStatus]:
         groups[place, status.format].append(status)
     shown: list[SourceStatus] = []
     for members in groups.values():
-        shown += [_summed(members)] if len(members) > _GROUPED else members
+        if len(members) <= _GROUPED:
+            shown += members
+            continue
+        first = PurePath(members[0].path)
+        times = (one.modified for one in members if one.modified is not None)
+        summed = members[0]._replace(
+            path=str(first.parent / f"*{first.suffix} ({len(members):,} files)"),
+            records=sum(one.records for one in members),
+            bytes_read=sum(one.bytes_read for one in members),
+            size=sum(one.size for one in members),
+            modified=max(times, default=None),
+        )
+        shown.append(summed)
     return shown
 
 
-def _summed(members: Sequence[SourceStatus]) -> SourceStatus:
-    """Return one status for many files, with their sums and the newest time of change."""
-    first = PurePath(members[0].path)
-    times = (status.modified for status in members if status.modified is not None)
-    return members[0]._replace(
-        path=str(first.parent / f"*{first.suffix} ({len(members):,} files)"),
-        records=sum(status.records for status in members),
-        bytes_read=sum(status.bytes_read for status in members),
-        size=sum(status.size for status in members),
-        modified=max(times, default=None),
-    )
+def _state(one: _Row, _: int) -> Pieces:
+    return [("● up", "up") if one[0].problem is None else ("✗ down", "down")]
 
 
-def _table(
-    statuses: Sequence[SourceStatus], now: float, width: int
-) -> FittedTable[_SourceRow]:
-    def dim(text: str) -> Pieces:
-        return [(text, "dim")]
-
-    longest = max(cell_len(status.path) for status in statuses)
-    titles = max(cell_len(status.title) for status in statuses)
-    columns: list[TextColumn[_SourceRow]] = [
-        TextColumn("path", lambda one, n: [(_path(one[0].path, n), "path")], 12, 9, longest),
-        TextColumn("format", lambda one, _: dim(one[0].title), titles, 5),
-        TextColumn("state", lambda one, _: [_state(one[0])], 6, 8),
-        TextColumn("records", lambda one, _: dim(f"{one[0].records:,}"), 9, 6, right=True),
-        TextColumn("metrics", lambda one, _: dim(f"{one[1] or '-'}"), 7, 1, right=True),
-        TextColumn("unreadable", lambda one, _: [_unread(one[0])], 10, 7, right=True),
-        TextColumn("read", lambda one, _: dim(_read(one[0])), 15, 2, right=True),
-        TextColumn("changed", lambda one, _: dim(_changed(one[0], now)), 7, 4, right=True),
-    ]  # fmt: skip
-    return FittedTable(columns, width)
+def _unread(one: _Row, _: int) -> Pieces:
+    count = one[0].unreadable
+    return [(f"{count:,}", "warning" if count else "dim")]
 
 
-def _state(status: SourceStatus) -> Piece:
-    return ("● up", "up") if status.problem is None else ("✗ down", "down")
+def _read(one: _Row, _: int) -> Pieces:
+    done, size = one[0].bytes_read, size_text(one[0].size)
+    part = "" if done >= one[0].size else f"{size_text(done)} / "
+    return [(part + size, "dim")]
 
 
-def _unread(status: SourceStatus) -> Piece:
-    return f"{status.unreadable:,}", "warning" if status.unreadable else "dim"
-
-
-def _read(status: SourceStatus) -> str:
-    size = size_text(status.size)
-    whole = status.bytes_read >= status.size
-    return size if whole else f"{size_text(status.bytes_read)} / {size}"
-
-
-def _changed(status: SourceStatus, now: float) -> str:
-    return "-" if status.modified is None else age(max(0.0, now - status.modified))
-
-
-# -- unreadable lines ------------------------------------------------------------------------------
+def _changed(now: float, one: _Row, _: int) -> Pieces:
+    at = one[0].modified
+    return [("-" if at is None else age(max(0.0, now - at)), "dim")]
 
 
 def _unreadable(run: Run, width: int) -> Iterator[Pieces]:
     """Yield the newest lines of each source that were not understood, with the reason."""
     states = [
-        state
-        for state in run.sources.values()
-        if state.status.unreadable or state.unreadable
+        one for one in run.sources.values() if one.status.unreadable or one.unreadable
     ]
-    if not states:
-        yield [(fit("No line was unreadable.", width), "dim")]
-        return
-    yield _heading(f"unreadable lines: {run.unreadable:,}", width)
+    words = f"unreadable lines: {run.unreadable:,}"
+    yield [(words, "heading") if states else ("No line was unreadable.", "dim")]
     for state in states:
         yield [(_path(state.status.path, width), "path")]
-        yield from _unreadable_lines(state, width)
-
-
-def _unreadable_lines(state: SourceState, width: int) -> Iterator[Pieces]:
-    shown = [*state.unreadable][-_SHOWN_LINES:]
-    hidden = max(state.status.unreadable, len(state.unreadable)) - len(shown)
-    if hidden:
-        yield _more(hidden, width)
-    for line in shown:
-        yield cut(
-            [
-                (f"  line {line.line:,}  ", "dim"),
-                (one_line(line.reason, 200), "warning"),
-                (f"  {one_line(line.excerpt)}" if line.excerpt else "", ""),
-            ],
-            width,
-            ELLIPSIS,
-        )
+        shown = [*state.unreadable][-_SHOWN_LINES:]
+        count = max(state.status.unreadable, len(state.unreadable))
+        yield from _more(count - len(shown))
+        for line in shown:
+            excerpt = f"  {one_line(line.excerpt)}" if line.excerpt else ""
+            reason = (one_line(line.reason, 200), "warning")
+            yield [(f"  line {line.line:,}  ", "dim"), reason, (excerpt, "")]

@@ -9,10 +9,10 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from verl_tui.health.finding import Severity, coverage_of
+from verl_tui.rendering.charts.chart_data import ARROWS
 from verl_tui.rendering.charts.downsample import TREND_POINTS, trend
 from verl_tui.rendering.charts.plan import newest_and_best
 from verl_tui.rendering.charts.sparkline import sparkline
-from verl_tui.rendering.charts.symbols import SYMBOLS
 from verl_tui.rendering.health_rows import MARKS
 from verl_tui.rendering.session.source_status import (
     Unread,
@@ -25,8 +25,7 @@ from verl_tui.rendering.session.source_status import (
 from verl_tui.rendering.text.hues import family_role
 from verl_tui.rendering.text.numbers import compact, exact_step, percent_done
 from verl_tui.rendering.text.piece import cells_of
-from verl_tui.rendering.text.printable import middle
-from verl_tui.rendering.text.short_names import short_names
+from verl_tui.rendering.text.printable import middle, short_names
 from verl_tui.runs.time.forecast import steps_per_minute
 from verl_tui.runs.views.provenance import has_estimated_steps, shown_kl
 from verl_tui.runs.views.state import State, ahead, is_evaluation, remaining, silence
@@ -225,15 +224,15 @@ def _metric(
     value = series.values[-1]
     arrow = ""
     if turn is not None:
-        arrow = f" {(SYMBOLS.flat, SYMBOLS.rising, SYMBOLS.falling)[turn]}"
+        arrow = f" {ARROWS[turn]}"
     role = "strong" if isfinite(value) else "critical"
     shortest, plain, with_arrow = priorities
     figure = (compact(value), role)
     named = [(f"{label} ", ""), figure, (arrow, "")]
     hue = family_role(series.key, run.meanings.get(key))
-    line = (f"{sparkline(series, 24)} ", hue)
+    line = [*sparkline(series, 24, hue), (" ", "")]
     return [
-        (14, [named[0], line, *named[1:]]),
+        (14, [named[0], *line, *named[1:]]),
         (with_arrow, named),
         (plain, named[:2]),
         (shortest, [(f"{short} ", ""), figure]),

@@ -15,7 +15,7 @@ from verl_tui.comparison.written import escaped, markdown_table
 from verl_tui.given_files import replacing
 from verl_tui.patterns import pattern
 from verl_tui.rendering.charts.renderer import ChartRenderer
-from verl_tui.rendering.session.selection import LETTERS
+from verl_tui.rendering.session.run_order import LETTERS
 from verl_tui.rendering.text.piece import text_of
 from verl_tui.report import sentences
 from verl_tui.report.as_data import as_data

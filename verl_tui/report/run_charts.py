@@ -10,7 +10,7 @@ from verl_tui.health.finding import Verdict
 from verl_tui.indicators import INDICATORS
 from verl_tui.rendering.charts.plan import ChartLook, plan_charts, single_metric
 from verl_tui.rendering.charts.planned_data import chart_data, counterpart
-from verl_tui.rendering.session.selection import LETTERS
+from verl_tui.rendering.session.run_order import LETTERS
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.rendering.text.hues import RUNS
 from verl_tui.text import one_line
@@ -218,7 +218,9 @@ class ChartMaker:
             by_key.setdefault(data.key, []).append(run.name)
         self._drawn.update(by_key)
         without = [run.name for run, key in named if key is None]
-        beside = (f"joined points: {one_line(key)}" for key in planned.points)
+        beside = (
+            f"joined points: {one_line(key)}" for key in filter(None, [planned.score])
+        )
         notes = (_keys_in_words(by_key), *beside, *_lacking(without, otherwise))
         words = (planned.label, planned.unit, planned.indicator)
         yield ReportChart(family, *words, tuple(curves), notes, self._alone)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.comparison.tables import TextTable, tables
-from verl_tui.rendering.session.selection import LETTERS
+from verl_tui.rendering.session.run_order import LETTERS
 from verl_tui.report.reported_samples import masked
 from verl_tui.text import one_line
 from verl_tui.words import number

@@ -6,7 +6,7 @@ from html import escape
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from verl_tui.rendering.session.selection import LETTERS
+from verl_tui.rendering.session.run_order import LETTERS
 from verl_tui.rendering.text.hues import BEHIND, FAMILIES
 from verl_tui.rendering.text.numbers import distinct_texts
 from verl_tui.report.run_charts import OTHER_RUN

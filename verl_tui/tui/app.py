@@ -9,8 +9,7 @@ from textual import on
 from textual.app import SystemCommand
 
 from verl_tui.on_demand.samples import SampleBrowser
-from verl_tui.rendering.session.run_order import RunListing, first_to_show
-from verl_tui.rendering.session.selection import Selection
+from verl_tui.rendering.session.run_order import RunListing, Selection, first_to_show
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.tui.export import PICTURES, copy_here, take_picture
 from verl_tui.tui.keys import actions, hint_keys, modules

@@ -14,12 +14,12 @@ import pytest
 from verl_tui.config import Config
 from verl_tui.exporters.csv import csv_rows
 from verl_tui.monitor import load
+from verl_tui.rendering.charts.axes import ZoomSpan
 from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, plan_charts
 from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.title_row import title_row
 from verl_tui.rendering.charts.values import in_sight, listed, reading
-from verl_tui.rendering.charts.x_axes import ZoomSpan
-from verl_tui.rendering.session.selection import Selection
+from verl_tui.rendering.session.run_order import Selection
 from verl_tui.rendering.session.snapshot import View
 
 if TYPE_CHECKING:

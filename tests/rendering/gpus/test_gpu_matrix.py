@@ -10,8 +10,12 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from verl_tui.records import POWER_CAP, Gpu
-from verl_tui.rendering.gpus.matrix import matrix
-from verl_tui.rendering.gpus.remarks import callouts, device_summary, side_by_side
+from verl_tui.rendering.gpus.remarks import (
+    callouts,
+    device_summary,
+    matrix,
+    side_by_side,
+)
 from verl_tui.runs.views.devices import Device
 
 GIB = 1 << 30

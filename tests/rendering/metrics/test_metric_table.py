@@ -7,8 +7,13 @@ from array import array
 
 from run_views import make_run
 
-from verl_tui.rendering.metrics.listing import ORDERS, MetricList, MetricOrder
-from verl_tui.rendering.metrics.metric_rows import ListedMetric, metric_table
+from verl_tui.rendering.metrics.listing import (
+    ORDERS,
+    ListedMetric,
+    MetricList,
+    MetricOrder,
+    metric_table,
+)
 from verl_tui.runs.series import Series
 
 NAN = math.nan

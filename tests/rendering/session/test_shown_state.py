@@ -9,7 +9,7 @@ from run_views import NOW, make_run, make_view
 from verl_tui.records import Batch, Event, EventKind, SourceStatus
 from verl_tui.rendering.session.source_status import Unread, nothing_yet, shown_state
 from verl_tui.rendering.status_line import one_row
-from verl_tui.rendering.timing.step_parts import timing_rows
+from verl_tui.rendering.timing import timing_rows
 from verl_tui.runs.run import Run
 from verl_tui.runs.views.state import State
 

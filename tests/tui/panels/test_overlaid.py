@@ -12,7 +12,7 @@ from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.rendering.charts.plan import ChartLook, plan_charts
 from verl_tui.rendering.charts.planned_data import chart_data, counterpart
 from verl_tui.rendering.charts.renderer import ChartRenderer
-from verl_tui.rendering.session.selection import Selection
+from verl_tui.rendering.session.run_order import Selection
 from verl_tui.runs.run import Run
 from verl_tui.tui.panels.runs import RunsPanel
 

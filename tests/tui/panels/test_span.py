@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from run_views import make_run
 
+from verl_tui.rendering.charts.axes import ZoomSpan, holding, panned, zoomed
 from verl_tui.rendering.charts.plan import ChartLook
-from verl_tui.rendering.charts.x_axes import ZoomSpan, holding, panned, zoomed
 from verl_tui.tui.widgets.chart_keys import KEYS, look_after, why_unchanged
 
 wholes = st.tuples(st.integers(-50, 10**6), st.integers(0, 10**6)).map(

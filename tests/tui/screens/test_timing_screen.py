@@ -21,7 +21,7 @@ from verl_tui.records import (
     SourceStatus,
 )
 from verl_tui.rendering.session.snapshot import View
-from verl_tui.rendering.timing.step_parts import timing_rows
+from verl_tui.rendering.timing import timing_rows
 from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:

@@ -18,7 +18,6 @@ from verl_tui.tui.widgets.chart import Chart
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.rendering.charts.symbols import Text
 
 FLAT = {
     "exact": [0.5] * 100,
@@ -36,7 +35,7 @@ def chart(values: Sequence[float], **changes: bool) -> ChartData:
     return ChartData("k", lines=(ChartLine(points),), **changes)  # type: ignore[arg-type]
 
 
-def labels(rows: Sequence[Text]) -> list[str]:
+def labels(rows: Sequence[list[tuple[str, str]]]) -> list[str]:
     """Return what stands at the y axis, from the top."""
     heads = ["".join(text for text, _ in row).partition("│")[0] for row in rows[1:]]
     return [found for head in heads if (found := head.replace("┼", "┤").partition("┤")[0].strip()) and "┤" in

@@ -10,9 +10,50 @@ from verl_tui.rendering.text.numbers import exact_step
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from verl_tui.runs.series import Pyramid
+
+
+MARKS = {
+    "breach": ("▲", "a finding began at this step"),
+    "restart": ("↻", "the run was restarted here"),
+    "checkpoint": ("■", "checkpoint"),
+}
+"""By the role of a mark on the x axis: its sign and meaning; the first of a column is shown. Its
+colour is a role of the chart's widget.
+"""
+SCORE = "◆"
+"""Stands on joined points, those of the validation."""
+ARROWS = "→↑↓"
+"""A trend: flat, rising, falling."""
+BEST, BROKEN = "★", "✗"
+_OTHER_SIGNS = {
+    SCORE: "validation",
+    BROKEN: "NaN or infinity",
+    "●": "end of a curve: its newest value",
+    BEST: "the best value so far",
+    " ".join(ARROWS): "beside the value: its recent trend",
+    " ".join(ARROWS[1:]): "at the edge: values or a target beyond the y axis",
+    "│": "the cursor",
+    "▸": "the chart that has the focus",
+    "⠂⠂⠂⠂⠂⠂⠂": "ends of the healthy range, else shaded",
+    "⠒⠒⠒⠐⠒⠒⠂": "a target of the configuration",
+    "⠅": "the step of a restart",
+    "⡠⠒⠢": "values as they are, faint behind the smoothed ones",
+    "~0.9": "smoothed, as noise asks for: weight of the past",
+    "░░░": "from the least to the greatest value of a step, else shaded",
+    "▒▒▒": "middle half of a distribution, faint: 5 to 95%, else shaded",
+    "a b": "on a line: the run that has this letter in the run list",
+}
+
+
+def legend() -> Iterator[tuple[str, str]]:
+    """Yield every sign of a chart, and what it means. They differ from each other, so that colour
+    is never needed to distinguish them.
+    """
+    yield from MARKS.values()
+    yield from _OTHER_SIGNS.items()
 
 
 class Points(Protocol):
@@ -53,12 +94,12 @@ class ChartLine(NamedTuple):
     kind: Literal["line", "points"] = "line"
     """A curve, or points that have a marker each and are joined (validation)."""
     role: str = "line"
-    """What colours it: `line`, `line-2` .. `line-4`, `run-1` .. `run-6`, `validation`."""
+    """What colours it: `line`, a family of metrics, `run-1` .. `run-6`, `right`."""
     label: str = ""
     """Name in the legend, which a chart of several lines or several kinds of points has."""
     sign: str = ""
-    """A letter of its own, which stands on the line and in the legend; empty: one by its place
-    among the lines.
+    """What stands on the line and in the legend: a letter, which the only curve of a chart has
+    not, or the marker of its points.
     """
     right: bool = False
     """True if its y axis is the one at the right: it is of another metric."""
@@ -86,7 +127,7 @@ class Mark(NamedTuple):
 
     step: int
     role: str
-    """A name of `Symbols`: `breach`, `restart` or `checkpoint`."""
+    """One of `MARKS`."""
     severity: AlarmRole = "critical"
     """For a breach: the severity of the finding that began."""
 
@@ -135,8 +176,8 @@ class ChartData(NamedTuple):
     beside: str = ""
     """Words about the first of the points beside the main line."""
     marks: tuple[Mark, ...] = ()
-    best: Literal["", "highest", "lowest"] = ""
-    """Which value of the main line is marked as the best; none where empty."""
+    best: str = ""
+    """`highest` or `lowest`: which value of the main line is marked as its best, if any."""
     cursor: int | None = None
     """Step to read values at. Only a change of it moves the chart's own cursor."""
     axis: Axis = STEPS
@@ -208,6 +249,11 @@ class ChartData(NamedTuple):
         """The line whose value the title shows."""
         curves = (line for line in self.lines if line.kind == "line")
         return next(curves, next(iter(self.lines), None))
+
+    @property
+    def lettered(self) -> bool:
+        """True if there are several curves, each with a letter: of runs, or of two metrics."""
+        return any(line.sign and line.kind == "line" for line in self.lines)
 
 
 def lined_up(charts: Sequence[ChartData]) -> list[ChartData]:

@@ -219,9 +219,7 @@ def trend(
             smallest change counts.
     """
     ends = turn(values, drawn)
-    if ends is None:
-        return None
-    return (ends[1] > ends[0]) - (ends[1] < ends[0])
+    return None if ends is None else (ends[1] > ends[0]) - (ends[1] < ends[0])
 
 
 def turn(
@@ -247,12 +245,13 @@ def turn(
     half = len(values) // 2
     older = median(values[:half])
     change = median(values[half:]) - older
-    since = median(values[-_NEWEST:]) - older
+    since, last = median(values[-_NEWEST:]) - older, values[-1] - older
     noise = median(map(abs, map(sub, values[1:], values)))
-    floor = _least_change(values, drawn)
-    start, end = _decisive(
-        change, since, values[-1] - older, clear=max(noise * 2, floor)
-    )
+    # what is beyond rounding, and can be seen
+    least, greatest = drawn or (0.0, 0.0)
+    seen = (greatest / 4 - least / 4) * _SEEN
+    floor = max(max(map(abs, values)) * 2e-6, seen)
+    start, end = _decisive(change, since, last, clear=max(noise * 2, floor))
     if abs(end - start) <= max(noise * 0.7, floor):
         end = start
     return older + start, older + end
@@ -271,12 +270,6 @@ def _decisive(
         return change, since
     belied = change * last < 0 or abs(last) < abs(change) / 4
     return 0.0, (0.0 if belied and abs(last - change) > clear else change)
-
-
-def _least_change(quarters: list[float], drawn: tuple[float, float] | None) -> float:
-    """Return the least change that counts: one beyond rounding, and one that can be seen."""
-    least, greatest = drawn or (0.0, 0.0)
-    return max(max(map(abs, quarters)) * 2e-6, (greatest / 4 - least / 4) * _SEEN)
 
 
 def weight_for(values: Sequence[float]) -> float:
@@ -365,41 +358,25 @@ class ChartCache:
         Points that are no denser than so many columns are not smoothed. Runs over each other are
         smoothed as the shown one is, two metrics with a y axis each not at all.
         """
-        if not data.by_noise or data.main is None or not _is_of_one_metric(data):
+        of_one_metric = not any(line.right for line in data.lines)
+        main = data.main
+        if (
+            not data.by_noise
+            or main is None
+            or main.kind != "line"
+            or not of_one_metric
+        ):
             return data
-        points = data.main.points
-        first, last = shown
-        within = bisect_right(points.steps, last) - bisect_left(points.steps, first)
-        weight = self._weight_for(points) if within > cells else 0.0
-        return data._replace(smoothing=weight, by_noise=weight > 0)
-
-    def _weight_for(self, points: Points) -> float:
-        """Return the smoothing for a series; found again when it has doubled, so that pictures
-        stay still.
-        """
-        pyramid = points.pyramid
+        steps, pyramid = main.points.steps, main.points.pyramid
+        within = bisect_right(steps, shown[1]) - bisect_left(steps, shown[0])
+        if within <= cells:
+            return data._replace(by_noise=False)
+        # found again when it has doubled, so that pictures stay still
         stop = 1 << pyramid.seen.bit_length() >> 1
+        values = main.points.values[max(0, stop - _ENOUGH) : stop]
         key = ("weight", pyramid, pyramid.revision, stop)
-        values = points.values
-        made = self._keep(
-            key, lambda: weight_for(values[max(0, stop - _ENOUGH) : stop])
-        )
-        return float(made)
-
-
-def _is_of_one_metric(data: ChartData) -> bool:
-    """Return whether a chart has a single curve, or those of several runs."""
-    curves = [line for line in data.lines if line.kind == "line"]
-    of_runs = all(one.sign and not one.right for one in curves)
-    return len(curves) == 1 or (bool(curves) and of_runs)
-
-
-def _sources(data: ChartData, *, right: bool) -> list[Points]:
-    """Return the series that a y axis makes room for."""
-    sources = [line.points for line in data.lines if line.right is right]
-    for shade in data.shades:
-        sources += [shade.low, shade.high] * (shade.fits and not right)
-    return sources
+        weight = float(self._keep(key, lambda: weight_for(values)))
+        return data._replace(smoothing=weight, by_noise=weight > 0)
 
 
 def _values_shown(
@@ -410,7 +387,9 @@ def _values_shown(
     near. What is least and greatest around a mean would press its curve flat.
     """
     read = partial(value_range, first=first, last=last, usual=data.usual_y)
-    sources = _sources(data, right=right)
+    sources = [line.points for line in data.lines if line.right is right]
+    for shade in data.shades:
+        sources += [shade.low, shade.high] * (shade.fits and not right)
     above_0 = filter(None, map(partial(read, positive=data.log_y), sources))
     known = [*above_0] or [*filter(None, map(read, sources))]
     if not known:

@@ -13,7 +13,7 @@ from verl_tui.rendering.charts.plan import plan_charts
 from verl_tui.rendering.charts.planned_data import chart_data, counterpart
 from verl_tui.rendering.charts.title_row import name_cells
 from verl_tui.rendering.session.source_status import nothing_yet
-from verl_tui.rendering.text.short_names import short_names
+from verl_tui.rendering.text.printable import short_names
 from verl_tui.runs.views.state import is_evaluation
 
 if TYPE_CHECKING:
@@ -23,11 +23,9 @@ if TYPE_CHECKING:
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
 
-_LEAST_WIDTH = 26
-_LEAST_HEIGHT = 6
+_LEAST_WIDTH, _LEAST_HEIGHT = 26, 6
 """Cells below which a chart shows less than a line of text with a sparkline."""
-_GOOD_WIDTH = 38
-_GOOD_HEIGHT = 7
+_GOOD_WIDTH, _GOOD_HEIGHT = 38, 7
 """Cells from which on more room goes into more charts rather than larger ones."""
 _PLOT_HEIGHT = 3
 """Rows from which on a chart has a plot: below that, each further row changes its form."""
@@ -70,41 +68,29 @@ def list_charts(
     view: View, filter_: ChartFilter, revealed: str | None = None
 ) -> tuple[PlannedChart, ...]:
     """Return the charts of the shown run that pass a filter, in their order: those that vary, or
-    are pinned, wanted or revealed, then a row each for the others. Each metric of an
-    evaluation is a row: there is one point of it.
+    are pinned, wanted or revealed, then a row each for the others. Each metric of an evaluation is
+    a row: there is one point of it. They are no rows if all others would be.
     """
-    if view.run is None:
+    run = view.run
+    if run is None:
         return ()
     wanted = view.monitor.config.charts
-    charts = plan_charts(view.run, wanted, filter_.text, view.pins)
+    charts = plan_charts(run, wanted, filter_.text, view.pins)
     if not charts and filter_.lenient:
-        charts = plan_charts(view.run, wanted, "", view.pins)
+        charts = plan_charts(run, wanted, "", view.pins)
     shown = {chart.key for chart in charts if revealed and chart.shows(revealed)}
-    if is_evaluation(view.run):
+    if is_evaluation(run):
         return tuple(chart._replace(in_row=chart.key not in shown) for chart in charts)
-    return _rows_last(
-        charts, {_ALWAYS, *wanted, *view.pins, *shown}, keys_in_rows(view)
-    )
-
-
-def _rows_last(
-    charts: tuple[PlannedChart, ...], kept: set[str | None], in_rows: frozenset[str]
-) -> tuple[PlannedChart, ...]:
-    """Return charts with those that are one row each moved to the end; unchanged if all would be
-    rows.
-
-    Args:
-        charts: The charts in their order.
-        kept: Keys and indicators that stay charts in their place all the same.
-        in_rows: Keys of metrics for which a row is enough.
-    """
-    ways = [
-        kept.isdisjoint((chart.key, chart.indicator)) and in_rows.issuperset(chart.keys)
-        for chart in charts
+    kept, in_rows = {_ALWAYS, *wanted, *view.pins, *shown}, keys_in_rows(view)
+    found = [
+        one._replace(
+            in_row=kept.isdisjoint((one.key, one.indicator))
+            and in_rows.issuperset(one.keys)
+        )
+        for one in charts
     ]
-    if all(ways):
+    if all(one.in_row for one in found):
         return charts
-    found = [one._replace(in_row=way) for one, way in zip(charts, ways, strict=True)]
     return tuple(sorted(found, key=lambda chart: chart.in_row))
 
 
@@ -133,7 +119,14 @@ class ChartPage(NamedTuple):
         """
         varying = sum(not chart.in_row for chart in self.listed)
         most, rows = _grid(width, height)
-        columns = _columns(most, rows, varying, width, height)
+        # Where one page holds all: the columns that leave least gaps, and no chart taller than
+        # wide, as columns of cells are about half as wide as a row of them is tall.
+        ways = []
+        for columns in range(1 if varying <= _FEW else min(2, most), most + 1):
+            used = max(1, -(-varying // columns))
+            narrow = width * used < 2 * height * columns
+            ways += [(columns * used - varying, narrow, used, columns)] * (used <= rows)
+        columns = min(ways, default=(most,))[-1]
         across = max(columns, min(most, len(self.listed) - varying))
         starts = [*range(0, max(1, varying), columns * rows)]
         # Rows stand below the last charts, as far as these can spare the room, and then on pages of
@@ -154,9 +147,8 @@ class ChartPage(NamedTuple):
         lines = -(-in_rows // self.across)
         rows = -(-(count - in_rows) // self.columns)
         each, over = divmod(height - lines, max(1, rows))
-        if each < _PLOT_HEIGHT:
-            # one form for all, rather than a few charts that look unlike the others
-            over = 0
+        # one form for all, rather than a few charts that look unlike the others
+        over *= each >= _PLOT_HEIGHT
         # the first have more
         levels = [at * each + min(at, over) for at in range(rows + 1)]
         below = [*range(levels[-1], levels[-1] + lines + 1)]
@@ -178,18 +170,16 @@ class ChartPage(NamedTuple):
 
     def caption(self, look: ChartLook, view: View, filter_: str) -> str:
         """Write how the charts are drawn, the filter, and which charts of how many these are."""
-        words = [*look.words(view.run)]
+        words, count = [*look.words(view.run)], len(self.listed)
         if filter_ and any(chart.matches(filter_) for chart in self.listed):
             total = len(list_charts(view, ChartFilter()))
-            words.append(f"filter “{filter_}”: {len(self.listed)} of {total}")
+            words.append(f"filter “{filter_}”: {count} of {total}")
         elif filter_:
             words.append(f"no metric matches “{filter_}”")
-        shown = len(self.charts)
-        if len(self.listed) > shown:
-            last = self.first + shown
-            words.append(f"{self.first + 1}–{last} of {len(self.listed)}")
-            hidden = sum(chart.in_row for chart in self.listed[last:])
-            if hidden:
+        last = self.first + len(self.charts)
+        if count > len(self.charts):
+            words.append(f"{self.first + 1}–{last} of {count}")
+            if hidden := sum(chart.in_row for chart in self.listed[last:]):
                 words.append(f"{hidden} in rows at the end")
             words.append(f"{view.keys['chart.page_down']} {view.keys['chart.page_up']}")
         return " · ".join(words)
@@ -197,8 +187,6 @@ class ChartPage(NamedTuple):
 
 def _index(charts: Sequence[PlannedChart], key: str | None) -> int | None:
     """Return the index of the chart that shows a metric, None where none does."""
-    if not key:
-        return None
     return next((i for i, chart in enumerate(charts) if chart.shows(key)), None)
 
 
@@ -231,20 +219,6 @@ def _grid(width: int, height: int) -> tuple[int, int]:
     return columns, max(1, rows)
 
 
-def _columns(most: int, rows: int, varying: int, width: int, height: int) -> int:
-    """Return how many columns of charts to draw: where one page holds all, those that leave least
-    gaps, and none taller than wide.
-    """
-    ways = []
-    for columns in range(1 if varying <= _FEW else min(2, most), most + 1):
-        used = max(1, -(-varying // columns))
-        if used <= rows:
-            # columns of cells are about half as wide as a row of them is tall
-            narrow = width * used < 2 * height * columns
-            ways.append((columns * used - varying, narrow, used, columns))
-    return min(ways, default=(0, False, 0, most))[-1]
-
-
 def _placed(
     count: int, columns: int, width: int, tops: Sequence[int]
 ) -> Iterator[Room]:
@@ -254,9 +228,7 @@ def _placed(
     edges = [at * (width + 1) // columns for at in range(columns + 1)]
     for at in range(count):
         row, column = divmod(at, columns)
-        left = edges[column]
-        right = edges[column + 1] - 1
-        top = tops[row]
+        left, right, top = edges[column], edges[column + 1] - 1, tops[row]
         yield Room(left, top, right - left, tops[row + 1] - top)
 
 
@@ -276,26 +248,17 @@ def keys_in_rows(view: View) -> frozenset[str]:
     same = run.constants if view.loading else run.constants | run.logged_once
     for other in view.selected:
         if other is not run:
-            same = _same(run, other, same)
+            same = frozenset(key for key in same if not _differs(run, key, other))
     return frozenset(same.union(filter(counts, run.keys)) - judged)
 
 
-def _same(run: Run, other: Run, single: frozenset[str]) -> frozenset[str]:
-    """Return the metrics of one value that have the same in another run, or are not in it."""
-    single_there = other.constants | other.logged_once
-    pairs = (
-        (run.series(key), counterpart(run, key, run.meanings.get(key), other))
-        for key in single
-    )
-    differing = {
-        own.key
-        for own, theirs in pairs
-        if own is not None
-        and theirs is not None
-        and len(theirs)
-        and (theirs.key not in single_there or theirs.values[0] != own.values[0])
-    }
-    return single - differing
+def _differs(run: Run, key: str, other: Run) -> bool:
+    """Return whether a metric of one value has another, or several, in another run."""
+    own, theirs = run.series(key), counterpart(run, key, run.meanings.get(key), other)
+    if own is None or theirs is None or not len(theirs):
+        return False
+    single = theirs.key in other.constants | other.logged_once
+    return not single or theirs.values[0] != own.values[0]
 
 
 # -- the data of a page ----------------------------------------------------------------------------
@@ -304,16 +267,16 @@ def _same(run: Run, other: Run, single: frozenset[str]) -> frozenset[str]:
 def page_data(
     page: ChartPage, room: tuple[int, int], view: View, look: ChartLook
 ) -> list[ChartData]:
-    """Return the data of each chart of a page in a room of so many columns and rows."""
+    """Return the data of each chart of a page in a room of so many columns and rows; those of one
+    name go by their keys.
+    """
     data = lined_up([chart_data(plan, view, look) for plan in page.charts])
+    count = Counter(one.title for one in data)
+    data = [one._replace(label=one.label * (count[one.title] < 2)) for one in data]
     tiles = page.tiles(*room)
     if any(tile.height > 1 for tile in tiles):
         return data
-    # names that differ in a row; two metrics of one name go by their keys
-    count = Counter(one.title for one in data)
-    names = [one.title if count[one.title] < 2 else one.key for one in data]
+    # names that differ in a row
     cells = name_cells(min([tile.width for tile in tiles], default=0))
-    short = short_names(tuple(names), cells)
-    return [
-        one._replace(short=short[name]) for one, name in zip(data, names, strict=True)
-    ]
+    short = short_names(tuple(one.title for one in data), cells)
+    return [one._replace(short=short[one.title]) for one in data]

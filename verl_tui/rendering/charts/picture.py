@@ -6,14 +6,12 @@ A picture knows dot columns and values. `paint` makes cells of it, the report an
 from __future__ import annotations
 
 from bisect import bisect_right
-from itertools import cycle
 from math import inf, isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.rendering.charts.axes import Scale
 from verl_tui.rendering.charts.chart_data import ALARM_ROLES
 from verl_tui.rendering.charts.downsample import DotColumns, best_point
-from verl_tui.rendering.charts.symbols import SYMBOLS
 from verl_tui.rendering.text.hues import BEHIND, FAMILIES, RUNS
 
 if TYPE_CHECKING:
@@ -97,62 +95,45 @@ def picture_of(
     cache: ChartCache,
 ) -> Picture:
     """Return what to draw of a chart between its y axes at the left and at the right."""
-    scale = scales[0] or _ANY
+    scale, main = scales[0] or _ANY, data.main
     lines: list[DrawnLine] = []
     # of several runs the shown one's line is on top
-    on_top = data.main if data.main and data.main.sign else None
-    for line, sign in sorted(signs(data), key=lambda pair: pair[0] is on_top):
-        own = scales[line.right] or _ANY
-        lines += _drawn(data, line, sign, own, window, cache)
+    for line in sorted(data.lines, key=lambda one: bool(one.sign) and one is main):
+        lines += _drawn(data, line, scales[line.right] or _ANY, window, cache)
     lines.sort(key=lambda line: (not line.behind, not line.points))
-    return Picture(
-        lines,
-        [*_shades(data, scale, window, cache)],
-        [*_marks(data, scale, window)],
-        window,
-        scale,
-        data.band,
-        _best(data, scale, window),
-        data.main.role if data.main else "",
-    )
-
-
-# -- lines -----------------------------------------------------------------------------------------
-
-
-def signs(data: ChartData) -> list[tuple[ChartLine, str]]:
-    """Return each line with its sign: the letter at its end, or the marker of its points.
-
-    The only line of a chart has no letter.
-    """
-    alone = [line.kind for line in data.lines].count("line") == 1
-    letters = cycle("" if alone else "abcdefghijklmnopqrstuvwxyz")
-    own = {"points": cycle(SYMBOLS.points), "line": letters}
-    return [(line, line.sign or next(own[line.kind], "")) for line in data.lines]
+    restarts = {one.step for one in data.marks if one.role == "restart"}
+    marks = [DrawnMark("restart", window.column(step)) for step in sorted(restarts)]
+    edges = (one for one in data.band if one is not None)
+    marks += [DrawnMark("band", None, y) for y in edges if scale.lo <= y <= scale.hi]
+    if data.target is not None:
+        marks.append(DrawnMark("target", value=data.target))
+    shades = [*_shades(data, scale, window, cache)]
+    best, role = _best(data, scale, window), main.role if main else ""
+    return Picture(lines, shades, marks, window, scale, data.band, best, role)
 
 
 def _drawn(
-    data: ChartData,
-    line: ChartLine,
-    sign: str,
-    scale: Scale,
-    window: Window,
-    cache: ChartCache,
+    data: ChartData, line: ChartLine, scale: Scale, window: Window, cache: ChartCache
 ) -> Iterator[DrawnLine]:
     """Yield a line; where it is smoothed its values behind the average, too."""
     columns = cache.columns(line.points, window)
-    points, average = line.kind == "points", line.points
-    if data.smoothing and not points:
+    alarms = alarmed(columns, line.alarms, window, data.band)
+    if line.kind == "points":
+        yield DrawnLine(
+            line.role, columns, scale, line.sign, points=True, alarms=alarms
+        )
+        return
+    average = line.points
+    if data.smoothing:
         average = cache.smoothed(line.points, data.smoothing)
         if data.by_noise or not line.sign or line is data.main:
-            alarms = alarmed(columns, line.alarms, window, data.band)
             coloured = line.role in (*FAMILIES, *RUNS)
             role = line.role + BEHIND if coloured else "raw"
             yield DrawnLine(role, columns, scale, behind=True, alarms=alarms)
         columns = cache.columns(average, window)._replace(odds=columns.odds)
-    alarms = alarmed(columns, line.alarms, window, data.band)
-    end = None if points else _end(data, line, average, window)
-    yield DrawnLine(line.role, columns, scale, sign, points, alarms=alarms, end=end)
+        alarms = alarmed(columns, line.alarms, window, data.band)
+    end = _end(data, line, average, window)
+    yield DrawnLine(line.role, columns, scale, line.sign, alarms=alarms, end=end)
 
 
 def _end(
@@ -181,32 +162,25 @@ def alarmed(
     the whole stretch is. A value outside the band is no finding by itself: bands are rules of
     thumb, and rules wait until a breach has lasted.
     """
+    least, most = (
+        (-inf if band[0] is None else band[0]),
+        (inf if band[1] is None else band[1]),
+    )
     found: dict[int, AlarmRole] = {}
     for alarm in alarms:
         first = max(0, window.column(alarm.first))
         stop = len(columns.lows)
         if alarm.last is not None:
             stop = min(stop, max(first + 1, window.column(alarm.last)))
-        outside = [*_outside(columns, band, range(first, stop))]
+        outside, is_out = [], False
+        for x in range(first, stop):
+            low, high = columns.lows[x], columns.highs[x]
+            if low is not None and high is not None:
+                is_out = low < least or high > most
+            outside += [x] * is_out
         role = ALARM_ROLES[alarm.severity]
         found.update(dict.fromkeys(outside or range(first, stop), role))
     return found
-
-
-def _outside(columns: DotColumns, band: HealthyRange, stretch: range) -> Iterator[int]:
-    """Yield the dot columns of a stretch that are outside the band."""
-    least = -inf if band[0] is None else band[0]
-    most = inf if band[1] is None else band[1]
-    is_out = False
-    for x in stretch:
-        low, high = columns.lows[x], columns.highs[x]
-        if low is not None and high is not None:
-            is_out = low < least or high > most
-        if is_out:
-            yield x
-
-
-# -- shades and marks ------------------------------------------------------------------------------
 
 
 def _shades(
@@ -225,16 +199,6 @@ def _shades(
         full = sum(share >= _FULL for share in known)
         if shade.role and full * 2 <= len(known):
             yield DrawnShade(shade.role, DotColumns(low.lows, high.highs, low.odds))
-
-
-def _marks(data: ChartData, scale: Scale, window: Window) -> Iterator[DrawnMark]:
-    for step in sorted({one.step for one in data.marks if one.role == "restart"}):
-        yield DrawnMark("restart", window.column(step))
-    for edge in data.band:
-        if edge is not None and scale.lo <= edge <= scale.hi:
-            yield DrawnMark("band", value=edge)
-    if data.target is not None:
-        yield DrawnMark("target", value=data.target)
 
 
 def _best(data: ChartData, scale: Scale, window: Window) -> tuple[int, float] | None:

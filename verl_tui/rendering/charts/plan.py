@@ -10,7 +10,6 @@ from verl_tui.indicators import INDICATORS
 from verl_tui.metrics import describe, family, place, without_repeats
 from verl_tui.rendering.charts.downsample import best_point
 from verl_tui.rendering.charts.x_axes import AXES, on_axis
-from verl_tui.rendering.choices import next_choice
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.runs.views.checkpoints import is_better_low
 from verl_tui.runs.views.provenance import losses
@@ -20,12 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.distributions import DistributionKeys
+    from verl_tui.rendering.charts.axes import ZoomSpan
     from verl_tui.rendering.charts.chart_data import Points
-    from verl_tui.rendering.charts.x_axes import ZoomSpan
     from verl_tui.runs.run import Run
 
 
-DEFAULT_ORDER = (
+_ORDER = (
     "reward", "validation", "policy_kl", "reference_kl", "policy_loss", "value_loss", "entropy",
     "response_length", "grad_norm", "clip_fraction", "throughput", "reward_std", "step_time",
     "generation_time", "truncated_share", "engine_mismatch", "gpu_utilization", "gpu_memory",
@@ -36,22 +35,21 @@ _GROUPS = (
     "reward", "validation", "loss", "kl", "optimisation", "length", "samples", "throughput",
     "timing", "engine", "async", "memory", "system", "data", "other", "progress",
 )  # fmt: skip
-
 _PARTNERS = {
-    "reward": ("policy_kl", "reference_kl", "response_length"),
-    "policy_kl": ("policy_loss", "reward"),
-    "reference_kl": ("reward", "policy_kl"),
-    "policy_loss": ("policy_kl", "reference_kl", "grad_norm"),
-    "value_loss": ("policy_loss", "reward"),
-    "entropy": ("policy_kl", "reward"),
-    "response_length": ("truncated_share", "reward"),
-    "truncated_share": ("response_length", "reward"),
-    "grad_norm": ("policy_loss", "policy_kl"),
-    "clip_fraction": ("policy_kl", "grad_norm"),
-    "throughput": ("step_time", "response_length"),
-    "step_time": ("throughput", "response_length"),
-    "generation_time": ("response_length", "step_time"),
-    "gpu_utilization": ("throughput", "step_time"),
+    "reward": "policy_kl reference_kl response_length",
+    "policy_kl": "policy_loss reward",
+    "reference_kl": "reward policy_kl",
+    "policy_loss": "policy_kl reference_kl grad_norm",
+    "value_loss": "policy_loss reward",
+    "entropy": "policy_kl reward",
+    "response_length": "truncated_share reward",
+    "truncated_share": "response_length reward",
+    "grad_norm": "policy_loss policy_kl",
+    "clip_fraction": "policy_kl grad_norm",
+    "throughput": "step_time response_length",
+    "step_time": "throughput response_length",
+    "generation_time": "response_length step_time",
+    "gpu_utilization": "throughput step_time",
 }
 """By indicator, the best first: verl's tutorials draw the loss and the policy KL into one chart."""
 
@@ -71,7 +69,7 @@ class ChartLook(NamedTuple):
 
     def next_axis(self) -> ChartLook:
         """Return the look with the next kind of x axis."""
-        return self._replace(axis=next_choice(AXES, self.axis))
+        return self._replace(axis=AXES[(AXES.index(self.axis) + 1) % len(AXES)])
 
     def words(self, run: Run | None = None) -> Iterator[str]:
         """Yield what differs from the usual look, for people."""
@@ -95,8 +93,8 @@ class PlannedChart(NamedTuple):
     indicator: str | None = None
     envelope: tuple[str, str] | None = None
     """Keys of the least and the greatest."""
-    points: tuple[str, ...] = ()
-    """Keys of what is drawn as joined points with it: the validation score with the reward."""
+    score: str = ""
+    """Key of the validation that is drawn as joined points with the reward."""
     spread: DistributionKeys | None = None
     """The distribution that the metric is of."""
     in_row: bool = False
@@ -106,30 +104,23 @@ class PlannedChart(NamedTuple):
     def keys(self) -> tuple[str, ...]:
         """The keys of all that is drawn."""
         spread = self.spread.quantiles if self.spread is not None else ()
-        return (self.key, *(self.envelope or ()), *self.points, *spread)
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """The keys of the distribution."""
-        return tuple(self.spread.parts) if self.spread is not None else ()
+        score = [self.score] * bool(self.score)
+        return (self.key, *(self.envelope or ()), *score, *spread)
 
     @property
     def of_its_own(self) -> tuple[str, ...]:
         """The keys of the metric, of what is around it, and of its distribution."""
-        return (self.key, *(self.envelope or ()), *self.parts)
+        parts = self.spread.parts if self.spread is not None else ()
+        return (self.key, *(self.envelope or ()), *parts)
 
     def shows(self, key: str | None) -> bool:
         """Return whether a metric is in this chart."""
-        return key in self.of_its_own or key in self.points
+        return bool(key) and key in (*self.of_its_own, self.score)
 
     def matches(self, filter_: str) -> bool:
         """Return whether key or label contain a text; case does not matter."""
-        wish = filter_.lower()
-        return any(wish in text.lower() for text in (self.key, self.label, *self.parts))
-
-
-Families = dict[str, dict[str, str]]
-"""By stem and part: the key."""
+        words = (self.label, *self.of_its_own)
+        return any(filter_.lower() in text.lower() for text in words)
 
 
 def plan_charts(
@@ -144,11 +135,19 @@ def plan_charts(
         pins: Metric keys that come before all others.
     """
     keys = without_repeats(run.metrics)
-    families = _families(keys)
+    families: dict[str, dict[str, str]] = {}
+    for key in keys:
+        stem, part = family(key) or ("", "")
+        families.setdefault(stem, {})[part] = key
+    families.pop("", None)
+    spreads = run.spreads.values()
+    lines = {part: spread.line for spread in spreads for part in spread.parts}
     planned: list[PlannedChart] = []
-    named = wanted or (*losses(run), *DEFAULT_ORDER)
-    for name, key in _keys_of(run, (*pins, *named), keys):
-        if not any(plan.shows(key) for plan in planned):
+    for wish in (*pins, *(wanted or (*losses(run), *_ORDER))):
+        name = run.meanings.get(wish, lines.get(wish, wish))
+        key = run.indicators.get(name, name)
+        known = name in run.indicators or key in keys
+        if known and not any(plan.shows(key) for plan in planned):
             planned.append(_plan(run, key, families, name))
     # what is drawn as points has a chart of its own, too
     taken = {*chain.from_iterable(plan.of_its_own for plan in planned)}
@@ -157,27 +156,6 @@ def plan_charts(
             planned.append(_plan(run, key, families))
             taken.update(planned[-1].of_its_own)
     return tuple(plan for plan in planned if plan.matches(filter_))
-
-
-def _keys_of(
-    run: Run, names: Iterable[str], keys: Sequence[str]
-) -> Iterator[tuple[str, str]]:
-    """Yield the names of indicators and metrics that a run has, each with its key."""
-    spreads = run.spreads.values()
-    lines = {part: spread.line for spread in spreads for part in spread.parts}
-    for wish in names:
-        name = run.meanings.get(wish, lines.get(wish, wish))
-        key = run.indicators.get(name, name)
-        if name in run.indicators or key in keys:
-            yield name, key
-
-
-def _families(keys: Iterable[str]) -> Families:
-    families: Families = {}
-    for key in keys:
-        stem, part = family(key) or ("", "")
-        families.setdefault(stem, {})[part] = key
-    return families
 
 
 def _by_group(key: str) -> tuple[int, object]:
@@ -209,20 +187,19 @@ def single_metric(run: Run, key: str, label: str = "") -> PlannedChart:
 
 
 def _plan(
-    run: Run, key: str, families: Families, name: str | None = None
+    run: Run, key: str, families: dict[str, dict[str, str]], name: str | None = None
 ) -> PlannedChart:
     """Return the chart of a metric, or an indicator, with what is drawn with it."""
     indicator = name if name in INDICATORS else None
     stem, _ = family(key) or ("", "")
-    parts = families.get(stem, {}) if stem else {}
+    parts = families.get(stem, {})
     around = None
     if parts.keys() >= {"mean", "min", "max"}:
         key = key if indicator is not None else parts["mean"]
         around = (parts["min"], parts["max"]) if key == parts["mean"] else None
     found = single_metric(run, key, INDICATORS[indicator].label if indicator else "")
-    beside = score_beside(run) if indicator == "reward" else None
-    points = (beside,) if beside is not None else ()
-    return found._replace(indicator=indicator, envelope=around, points=points)
+    score = _score_beside(run) if indicator == "reward" else ""
+    return found._replace(indicator=indicator, envelope=around, score=score)
 
 
 def second_metric(
@@ -231,12 +208,8 @@ def second_metric(
     """Return what belongs into a chart, the reward's where nothing else does; None where the run
     has neither.
     """
-    wanted = _PARTNERS.get(found.indicator or "", ("reward", "policy_kl"))
-    by_name = {
-        plan.indicator: plan
-        for plan in plans
-        if plan.indicator is not None and plan.key != found.key
-    }
+    wanted = _PARTNERS.get(found.indicator or "", "reward policy_kl").split()
+    by_name = {plan.indicator: plan for plan in plans if plan.key != found.key}
     return next((by_name[name] for name in wanted if name in by_name), None)
 
 
@@ -248,17 +221,14 @@ Heuristic: beyond these, the smaller one is a flat line.
 _ROUNDING = 1e-6
 
 
-def score_beside(run: Run) -> str | None:
-    """Return the validation score that is drawn into the chart of a run's reward, None if there is
+def _score_beside(run: Run) -> str:
+    """Return the validation score that is drawn into the chart of a run's reward, empty if there is
     none, or it is on another scale. If there are several, it is the one that the run is judged by.
     """
-    key = run.indicators.get("validation")
-    reward, score = (
-        run.series(wanted) for wanted in (run.indicators.get("reward", ""), key or "")
-    )
-    if reward is None or score is None or not on_one_scale(reward, score):
-        return None
-    return key
+    key = run.indicators.get("validation", "")
+    reward, score = run.series(run.indicators.get("reward", "")), run.series(key)
+    alike = reward is not None and score is not None and on_one_scale(reward, score)
+    return key * alike
 
 
 def on_one_scale(one: Points, other: Points) -> bool:
@@ -268,22 +238,16 @@ def on_one_scale(one: Points, other: Points) -> bool:
     A reward of -5 to 5 and an accuracy of 0 to 1 do not. Largest values only ever grow, so that
     the answer hardly ever changes while a run goes on. Without a number on either side it is yes.
     """
-    sizes = [_size(points) for points in (one, other)]
-    if None in sizes:
-        return True
-    least, most = sorted(size for size in sizes if size is not None)
+    sizes = []
+    for points in (one, other):
+        steps = points.steps
+        bounds = points.pyramid.bounds(steps[0], steps[-1]) if steps else None
+        if bounds is None:
+            return True
+        sizes.append(max(map(abs, bounds)))
+    least, most = sorted(sizes)
     apart = _SHARES_APART if most <= 1 + _ROUNDING else _APART
     return most <= least * apart or not least
-
-
-def _size(points: Points) -> float | None:
-    """Return the largest absolute value, None without a number."""
-    if not points.steps:
-        return None
-    bounds = points.pyramid.bounds(points.steps[0], points.steps[-1])
-    if bounds is None:
-        return None
-    return max(map(abs, bounds))
 
 
 def newest_and_best(run: Run) -> str:
@@ -299,6 +263,5 @@ def newest_and_best(run: Run) -> str:
     if best is None or len(series.values) < 2:
         return newest
     is_newest = series.steps[-1] == best[0]
-    return f"{newest}, " + (
-        "best so far" if is_newest else f"best {compact(best[1])} @{best[0]}"
-    )
+    said = "best so far" if is_newest else f"best {compact(best[1])} @{best[0]}"
+    return f"{newest}, {said}"

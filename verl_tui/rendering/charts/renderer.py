@@ -5,23 +5,26 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len, set_cell_size
+
 from verl_tui.rendering.charts.axes import FEW_STEPS, fill_window, fit_window
+from verl_tui.rendering.charts.chart_data import MARKS
 from verl_tui.rendering.charts.downsample import ChartCache
-from verl_tui.rendering.charts.paint import join, paint
+from verl_tui.rendering.charts.paint import paint
 from verl_tui.rendering.charts.picture import picture_of
-from verl_tui.rendering.charts.symbols import RANKS, SYMBOLS, sentences
 from verl_tui.rendering.charts.title_row import chart_row, sparkline_row, title_row
 from verl_tui.rendering.last_result import LastResult
 from verl_tui.rendering.text.numbers import distinct_texts
-from verl_tui.rendering.text.piece import cells_of
+from verl_tui.rendering.text.piece import cells_of, joined
+from verl_tui.rendering.text.printable import wrapped
+from verl_tui.rendering.text.wrap import fit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from verl_tui.rendering.charts.axes import Scale, Window
-    from verl_tui.rendering.charts.chart_data import Axis, ChartData
-    from verl_tui.rendering.charts.symbols import Text
-    from verl_tui.rendering.text.piece import Piece
+    from verl_tui.rendering.charts.chart_data import ChartData
+    from verl_tui.rendering.text.piece import Pieces
 
 _PLOT_FROM = 3
 """Rows from which on there is a plot below the title."""
@@ -48,7 +51,7 @@ class ChartRenderer:
         """True where the terminal has backgrounds: the healthy band is then a shade, not lines."""
         self.grid = False
         """True if a dotted line leads from each number of the y axis through the plot."""
-        self._plots: LastResult[list[Text]] = LastResult()
+        self._plots: LastResult[list[Pieces]] = LastResult()
 
     def rows(
         self,
@@ -58,7 +61,7 @@ class ChartRenderer:
         *,
         cursor: int | None = None,
         focus: bool = False,
-    ) -> list[Text]:
+    ) -> list[Pieces]:
         """Draw a chart of `width` x `height` cells: a title, the plot, and the axes where they
         fit.
         """
@@ -72,7 +75,7 @@ class ChartRenderer:
             data = self.cache.smoothed_by_noise(data, shown, width)
         title = title_row(data, width, cursor, focus=focus)
         if shown is None or height == 1:
-            return [title, *sentences(data.empty, width, height - 1)]
+            return [title, *_sentences(data.empty, width, height - 1)]
         if height < _PLOT_FROM:
             return [title, sparkline_row(data, width)]
         return [title, *self._plot(data, shown, width, height - 1, cursor)]
@@ -84,14 +87,18 @@ class ChartRenderer:
         width: int,
         height: int,
         cursor: int | None,
-    ) -> list[Text]:
+    ) -> list[Pieces]:
         axes = (height >= 3) + (height >= 6)
         height -= axes
         if height < _SHADES_FROM:
             data = data._replace(shades=())
         scale = self.cache.scale(data, *shown)
         other = self.cache.scale(data, *shown, right=True)
-        left, right = _left(data, scale, width, height), _right(other, width, height)
+        left: list[Pieces] = [[]] * height
+        right = left
+        if width >= _AXIS_FROM:
+            left = _y_axis(scale, height, _GUTTER * (data.reach is not None))
+            right = _y_axis(other, height, right=True) if other else right
         self.left = cells_of(left[0])
         size = (width - self.left - cells_of(right[0]), height)
         # few steps, and a stretch of the past, take the whole width
@@ -104,42 +111,42 @@ class ChartRenderer:
             (picture, size, cursor, self.shades, grid),
             lambda: paint(picture, size, cursor, shades=self.shades, grid=grid),
         )
-        below = _below(data, self.window, size[0], axes)
-        corners = (SYMBOLS.corner.rjust(self.left)[: self.left], " " * self.left)
+        below = _x_axis(data, self.window, size[0], axes)
+        corners = ("└".rjust(self.left)[: self.left], " " * self.left)
         return [
-            *(a + b + c for a, b, c in zip(left, plot, right, strict=True)),
-            *(((end, "rule"), *row) for end, row in zip(corners, below, strict=False)),
+            *([*a, *b, *c] for a, b, c in zip(left, plot, right, strict=True)),
+            *([(end, "rule"), *row] for end, row in zip(corners, below, strict=False)),
         ]
 
 
-# -- y axes ----------------------------------------------------------------------------------------
+def _sentences(text: str, width: int, rows: int) -> list[Pieces]:
+    """Write sentences, a line each, in the middle of `rows` rows, wrapped and cut to fit."""
+    lines = [line for one in text.split("\n") for line in wrapped(one, width)]
+    if len(lines) > rows > 0:
+        lines[rows - 1] = fit(lines[rows - 1] + " " * width, width - 1)
+    above = max(0, rows - len(lines)) // 2
+    filled = [*[""] * above, *lines, *[""] * rows][:rows]
+    centred = (" " * ((width - cell_len(line)) // 2) + line for line in filled)
+    return [[(set_cell_size(line, width), "key")] for line in centred]
 
 
-def _left(data: ChartData, scale: Scale | None, width: int, height: int) -> list[Text]:
-    """Write the y axis at the left, empty rows where there is no room for it."""
-    if width < _AXIS_FROM:
-        return [()] * height
+# -- axes ------------------------------------------------------------------------------------------
+
+
+def _y_axis(
+    scale: Scale | None, height: int, least: int = 0, *, right: bool = False
+) -> list[Pieces]:
+    """Write a y axis, its numbers in at least so many cells."""
     labels = row_labels(scale, height)
-    kept = _GUTTER if data.reach is not None else 0
-    cells = max([kept, *map(len, labels.values())])
-    ticks = dict.fromkeys(labels, SYMBOLS.side_tick)
-    return [
-        ((labels.get(y, "").rjust(cells), "axis"), (ticks.get(y, SYMBOLS.side), "rule"))
-        for y in range(height)
-    ]
-
-
-def _right(scale: Scale | None, width: int, height: int) -> list[Text]:
-    """Write the y axis at the right, empty rows where there is none."""
-    if scale is None or width < _AXIS_FROM:
-        return [()] * height
-    labels = row_labels(scale, height)
-    cells = max(map(len, labels.values()), default=0)
-    ticks = dict.fromkeys(labels, (SYMBOLS.side_right, "right"))
-    return [
-        (ticks.get(y, (SYMBOLS.side, "rule")), (labels.get(y, "").ljust(cells), "axis"))
-        for y in range(height)
-    ]
+    cells = max([least, *map(len, labels.values())])
+    tick = ("├", "right") if right else ("┤", "rule")
+    rows: list[Pieces] = []
+    for y in range(height):
+        side = tick if y in labels else ("│", "rule")
+        text = labels.get(y, "")
+        words = (text.ljust(cells) if right else text.rjust(cells), "axis")
+        rows.append([side, words] if right else [words, side])
+    return rows
 
 
 @lru_cache(maxsize=256)  # an axis is kept for many steps
@@ -158,64 +165,34 @@ def row_labels(scale: Scale | None, height: int) -> Mapping[int, str]:
     return {row: text for row, text in labels if text}
 
 
-# -- the x axis ------------------------------------------------------------------------------------
-
-
-def _below(data: ChartData, window: Window, width: int, rows: int) -> list[Text]:
+def _x_axis(data: ChartData, window: Window, width: int, rows: int) -> list[Pieces]:
     """Write the x axis in one or two rows: a rule with ticks and marks, and labels with the name of
-    the axis where there is room.
+    the axis where there is room. Of several marks in a cell the one that weighs most is shown.
     """
-    marks = _marks(data, window, width)
-    rule = [(SYMBOLS.rule, "rule")] * width
+    weights = ["critical", "warning", "info", *MARKS]
+    marks: dict[int, tuple[str, str]] = {}
+    for mark in sorted(data.marks, key=lambda mark: -weights.index(mark.style)):
+        cell = window.column(mark.step) // 2
+        if 0 <= cell < width:
+            marks[cell] = (MARKS[mark.role][0], mark.style)
+    rule = [("─", "rule")] * width
     text = [(" ", "axis")] * width if rows > 1 else rule
-    free = 0
-    labels = step_labels(data.axis, window, width, marks if rows == 1 else {})
-    for cell, start, label in labels:
-        if rows > 1:
-            rule[cell] = (SYMBOLS.tick, "rule")
-        text[start : start + len(label)] = [(c, "axis") for c in label]
-        free = start + len(label)
-    name = data.axis.label
-    if rows > 1 and width - free > len(name) + 2:
-        text[width - len(name) :] = [(c, "key") for c in name]
-    for cell, mark in marks.items():
-        rule[cell] = mark
-    return [join(rule), join(text)][:rows]
-
-
-def step_labels(
-    axis: Axis, window: Window, width: int, taken: Mapping[int, object]
-) -> Iterator[tuple[int, int, str]]:
-    """Yield the labels that fit beside each other and the cells taken by marks: cell of the tick,
-    first cell, text.
-    """
+    axis, free = data.axis, 0
     # Each of few steps has a tick, so that none goes again.
     few = window.end - window.start < FEW_STEPS
     apart = len(axis.write(window.end)) + 2 if few else _APART
-    free = 0
     for step in window.ticks(apart, time=axis.time, zero=axis.zero):
         cell, label = window.column(step) // 2, axis.write(step)
-        size = len(label)
-        starts = [max(0, min(cell - size // 2, width - size))]
-        if cell in taken:
-            starts = [cell + 1, cell - size]
-        for start in starts:
-            stop = start + size
-            if (
-                free <= start
-                and stop <= width
-                and taken.keys().isdisjoint(range(start, stop))
-            ):
-                yield min(cell, width - 1), start, label
-                free = stop + 1
-                break
-
-
-def _marks(data: ChartData, window: Window, cells: int) -> dict[int, Piece]:
-    """Return what happened, by cell of the x axis; of several marks the one that weighs most."""
-    found: dict[int, Piece] = {}
-    for mark in sorted(data.marks, key=lambda mark: -RANKS.index(mark.style)):
-        cell = window.column(mark.step) // 2
-        if 0 <= cell < cells:
-            found[cell] = (getattr(SYMBOLS, mark.role), mark.style)
-    return found
+        start = max(0, min(cell - len(label) // 2, width - len(label)))
+        stop = start + len(label)
+        clear = rows > 1 or marks.keys().isdisjoint(range(start, stop))
+        if clear and free <= start and stop <= width:
+            if rows > 1:
+                rule[min(cell, width - 1)] = ("┬", "rule")
+            text[start:stop] = [(c, "axis") for c in label]
+            free = stop + 1
+    if rows > 1 and width - free > len(axis.label) + 1:
+        text[width - len(axis.label) :] = [(c, "key") for c in axis.label]
+    for cell, sign in marks.items():
+        rule[cell] = sign
+    return [joined(rule), joined(text)][:rows]

@@ -6,14 +6,16 @@ import math
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts.axes import SINGLE
+from verl_tui.rendering.charts.chart_data import MARKS
 from verl_tui.rendering.text.numbers import compact
+from verl_tui.rendering.text.piece import joined
 from verl_tui.rendering.text.wrap import fit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from verl_tui.distributions import Bins
-    from verl_tui.rendering.charts.chart_data import Points
+    from verl_tui.rendering.charts.chart_data import Mark, Points
     from verl_tui.rendering.text.piece import Pieces
 
 
@@ -21,16 +23,19 @@ _BLOCKS = "▁▂▃▄▅▆▇█"
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _TINY = 1e-300
 """Differences below this count as none: their reciprocals overflow."""
-BROKEN = "!"
+_BROKEN = "!"
 """Stands where a value is no number."""
 
 
 def sparkline(
     points: Points,
     width: int,
+    role: str,
     *,
+    broken: str = "odd",
     ends: tuple[int | None, int | None] = (None, None),
-) -> str:
+    marks: Iterable[Mark] = (),
+) -> Pieces:
     """Draw a series as a row of blocks, at most `width` characters wide and as long as there are
     points.
 
@@ -42,22 +47,34 @@ def sparkline(
     Args:
         points: The series; nothing is read beyond what its pyramid knows.
         width: Columns at most.
+        role: What colours it.
+        broken: The same where a value is no number.
         ends: Where to begin and to end, the first and the last point by default.
+        marks: What happened, in place of the blocks.
     """
-    if width < 1 or len(points.steps) < 2:
-        return ""
-    start, per, count = _window(points, width, ends)
+    steps = points.steps
+    if width < 1 or len(steps) < 2:
+        return []
+    first = steps[0] if ends[0] is None else ends[0]
+    last = steps[-1] if ends[1] is None else ends[1]
+    per = 1
+    while last // per - first // per >= width and per <= last - first:
+        per *= 2
+    start = first // per
+    count = min(width, max(0, last // per - start + 1))
     lows, highs, odds = points.pyramid.query(start * per, per, count)
-    gaps = max(1, len(points.steps) - 1)
-    apart = max(1, (points.steps[-1] - points.steps[0]) // gaps)
+    apart = max(1, (steps[-1] - steps[0]) // (len(steps) - 1))
     middles = _middles(lows, highs, odds, -(-apart // per))
     numbers = [middle for middle in middles if middle is not None]
     least, most = min(numbers, default=0.0), max(numbers, default=0.0)
-    glyphs = (
-        BROKEN if odd else _glyph(middle, least, most)
+    cells = [
+        (_BROKEN, broken) if odd else (_glyph(middle, least, most), role)
         for middle, odd in zip(middles, odds, strict=True)
-    )
-    return "".join(glyphs)
+    ]
+    for mark in marks:
+        if 0 <= (column := mark.step // per - start) < count:
+            cells[column] = (MARKS[mark.role][0], mark.style)
+    return joined(cells)
 
 
 def _middles(
@@ -88,26 +105,6 @@ def _glyph(middle: float | None, least: float, most: float) -> str:
     return _BLOCKS[min(len(_BLOCKS) - 1, at)]
 
 
-def spark_pieces(blocks: str, role: str, *, broken: str = "odd") -> Pieces:
-    """Return the blocks of a sparkline in a role each, another one where a value is no number."""
-    return [(block, broken if block == BROKEN else role) for block in blocks]
-
-
-def spark_column(
-    points: Points,
-    width: int,
-    step: int,
-    *,
-    ends: tuple[int | None, int | None] = (None, None),
-) -> int | None:
-    """Return the column of a sparkline that a step falls on, None where it falls beside it."""
-    if width < 1 or not points.steps:
-        return None
-    start, per, count = _window(points, width, ends)
-    column = step // per - start
-    return column if 0 <= column < count else None
-
-
 def gauge(fraction: float, width: int) -> str:
     """Draw a bar that fills `fraction` of `width` columns, in eighths of a column; exactly `width`
     characters.
@@ -119,21 +116,6 @@ def gauge(fraction: float, width: int) -> str:
     share = 0.0 if math.isnan(fraction) else min(1.0, max(0.0, fraction))
     full, rest = divmod(round(share * width * 8), 8)
     return ("█" * full + (_EIGHTHS[rest] if rest else "")).ljust(width)
-
-
-def _window(
-    points: Points, width: int, ends: tuple[int | None, int | None]
-) -> tuple[int, int, int]:
-    """Return the first column, counted from step 0, how many steps a column stands for, and how
-    many columns.
-    """
-    first = points.steps[0] if ends[0] is None else ends[0]
-    last = points.steps[-1] if ends[1] is None else ends[1]
-    per = 1
-    while last // per - first // per >= width and per <= last - first:
-        per *= 2
-    start = first // per
-    return start, per, min(width, max(0, last // per - start + 1))
 
 
 # -- upright bars ----------------------------------------------------------------------------------
@@ -148,10 +130,9 @@ def _upright(values: Sequence[float], top: float, height: int) -> list[str]:
     """Return rows of upright bars, as tall as all of them at the top value; what is not 0 is
     visible.
     """
-    levels = len(_BLOCKS)
+    glyphs, levels = f" {_BLOCKS}", len(_BLOCKS)
     whole = height * levels
     bars = [max(1, round(one / top * whole)) if one > 0 else 0 for one in values]
-    glyphs = f" {_BLOCKS}"
     return [
         "".join(glyphs[min(levels, max(0, bar - row * levels))] for bar in bars)
         for row in reversed(range(height))
@@ -168,33 +149,27 @@ def tall(values: Sequence[float], width: int, height: int) -> list[str]:
 def histogram_rows(
     title: str, bins: Bins, unit: str, width: int, height: int
 ) -> list[str]:
-    """Return a histogram in at most `height` rows: its words and its bars."""
+    """Return a histogram in at most `height` rows: in words, how many values lie where and where
+    most of them do, and its bars.
+    """
     if height < 1 or width < 1:
         return []
-    rows = [fit(f"{title}{_in_words(bins, unit)}", width)]
-    if height == 1 or width < _LEAST or bins.high <= bins.low:
+    counts, count, total = bins.counts, len(bins.counts), sum(bins.counts)
+    extent = bins.high - bins.low
+    ends = f"{compact(bins.low)} to {compact(bins.high)} {unit}".rstrip()
+    if extent <= 0:
+        ends = f"{compact(bins.low)} {unit}".rstrip()
+        return [fit(f"{title}{compact(total)} values, all {ends}", width)]
+    fullest = max(range(count), key=counts.__getitem__)
+    begin, each = bins.low + fullest * extent / count, extent / count
+    share = f"{counts[fullest] / total:.0%}" if total else "none"
+    where = f"{share} of them from {compact(begin)} to {compact(begin + each)}"
+    rows = [fit(f"{title}{compact(total)} values from {ends}, {where}", width)]
+    if height == 1 or width < _LEAST:
         return rows
-    counts, count = bins.counts, len(bins.counts)
     cells = min(width, count * _WIDEST)
     shown = [
         max(counts[x * count // cells : -(-(x + 1) * count // cells)])
         for x in range(cells)
     ]
     return [*rows, *(row.rstrip() for row in _upright(shown, max(shown), height - 1))]
-
-
-def _in_words(bins: Bins, unit: str) -> str:
-    """Describe a histogram: how many values lie where, and where most of them do."""
-    total = sum(bins.counts)
-    fullest = max(range(len(bins.counts)), key=bins.counts.__getitem__)
-    unit = f" {unit}" if unit else ""
-    low, high = compact(bins.low), compact(bins.high)
-    if bins.high <= bins.low:
-        return f"{compact(total)} values, all {low}{unit}"
-    width = (bins.high - bins.low) / len(bins.counts)
-    begin = bins.low + fullest * width
-    share = f"{bins.counts[fullest] / total:.0%}" if total else "none"
-    return (
-        f"{compact(total)} values from {low} to {high}{unit}, "
-        f"{share} of them from {compact(begin)} to {compact(begin + width)}"
-    )

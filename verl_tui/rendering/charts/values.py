@@ -15,7 +15,6 @@ from rich.cells import cell_len
 
 from verl_tui.exporters.csv import CsvColumn, exact
 from verl_tui.rendering.charts.downsample import Smoothed, value_at
-from verl_tui.rendering.charts.picture import signs
 from verl_tui.rendering.charts.planned_data import chart_data, others
 from verl_tui.rendering.charts.x_axes import on_axis, steps_of
 from verl_tui.rendering.text.numbers import exact_step, in_words, value_text
@@ -66,13 +65,7 @@ def in_sight(
     found: PlannedChart, right: PlannedChart | None, view: View, look: ChartLook
 ) -> list[CsvColumn]:
     """Return every point of a chart between the ends of its x axis, as it was logged: a column for
-    each series.
-
-    Args:
-        found: What the chart is of.
-        right: What its y axis at the right is of.
-        view: What there is.
-        look: How the chart is drawn; where it is smoothed the averages come beside the values.
+    each series, beside it the averages where the chart is smoothed. Arguments are as of `reading`.
     """
     data = chart_data(found, view, look)
     plotted = _plotted(found, right, view, look, data)
@@ -102,15 +95,12 @@ def _plotted(
     """Yield what is in a chart: the metric, what is drawn with it, then the same of other runs."""
     run = view.run
     assert run is not None
-    laid_over = list(others(data, found.indicator, view, look.axis))
-    # As in the chart: among the lines of several runs there is one kind of points at most.
-    points = found.points[:1] if laid_over else found.points
-    keys = [*found._replace(points=points).keys, *([right.key] if right else [])]
     along = on_axis(run, look.axis)
-    for series in map(run.series, dict.fromkeys(keys)):
+    keys = dict.fromkeys([*found.keys, *([right.key] if right else [])])
+    for series in map(run.series, keys):
         if series is not None:
             yield run, series, along.points(series)
-    yield from laid_over
+    yield from others(data, found.indicator, view, look.axis)
 
 
 def _whose(run: Run, view: View) -> str:
@@ -130,6 +120,7 @@ def _columns(
     columns: list[CsvColumn] = []
     for run, of_run in groupby(plotted, itemgetter(0)):
         found: list[CsvColumn] = []
+        whose = _whose(run, view)
         # hundreds of metrics have the same steps
         shared: dict[bytes, tuple[array[int], Series]] = {}
         for _, series, points in of_run:
@@ -138,14 +129,13 @@ def _columns(
             stop = None if last is None else bisect_right(points.steps, last)
             steps = steps_of(points)[start:stop]
             steps, _ = shared.setdefault(steps.tobytes(), (steps, series))
-            name = series.key + _whose(run, view)
+            name = series.key + whose
             found.append(CsvColumn(name, steps, points.values[start:stop]))
             if smoothing:
-                average = Smoothed(points, smoothing)
-                average.pyramid  # noqa: B018 - it reads what there is
+                average = Smoothed(points, smoothing).pyramid.values[start:stop]
                 name += f" (smoothed {smoothing:g})"
-                found.append(CsvColumn(name, steps, average.values[start:stop]))
-        columns += [*_times(run, shared.values(), _whose(run, view)), *found]
+                found.append(CsvColumn(name, steps, average))
+        columns += [*_times(run, shared.values(), whose), *found]
     return columns
 
 
@@ -188,12 +178,15 @@ def cursor_values(
     """
     position = data.axis.exact(step)
     if not data.axis.time:
-        yield f"{data.axis.label} {position}"
-    else:
-        yield position if at is None else f"step {exact_step(at)} · {position}"
-    for line, sign in signs(data):
+        position = f"{data.axis.label} {position}"
+    yield (
+        position
+        if at is None or not data.axis.time
+        else f"step {exact_step(at)} · {position}"
+    )
+    for line in data.lines:
         name = fit(printable(line.label or data.title), _LONGEST)
-        yield f"{sign} {name} {_value(line, step, data, cache)}".lstrip()
+        yield f"{line.sign} {name} {_value(line, step, data, cache)}".lstrip()
     for shade in data.shades:
         low, high = value_at(shade.low, step), value_at(shade.high, step)
         if low is not None and high is not None:
@@ -209,8 +202,9 @@ def _value(line: ChartLine, step: int, data: ChartData, cache: ChartCache) -> st
     text = value_text(found[1], unit)
     if line.kind == "line" and data.smoothing:
         smooth = value_at(cache.smoothed(line.points, data.smoothing), step)
-        if smooth is not None:
-            text += f" (smooth {in_words(smooth[1], unit)[0]})"
+        text += (
+            f" (smooth {in_words(smooth[1], unit)[0]})" if smooth is not None else ""
+        )
     return text if found[0] == step else f"{text} @ {data.axis.exact(found[0])}"
 
 

@@ -1,6 +1,4 @@
-"""The x axes a chart can have: steps, the time of day, or the time since the run began; and the
-span of steps that is in sight.
-"""
+"""The x axes a chart can have: steps, the time of day, or the time since the run began."""
 
 from __future__ import annotations
 
@@ -178,31 +176,25 @@ def _tick(second: int) -> str:
 
 
 def _timed(series: Series, clocks: Sequence[Clock], later: int = 0) -> _TimedSeries:
-    """Return a series over its times, kept from the last call as far as it still holds."""
+    """Return a series over its times, kept from the last call as far as it still holds, and with
+    the points that have come since, up to where the clocks have come; one without a time, or whose
+    time goes back, is left out.
+    """
+    import numpy as np
+
     starts = [(clock.origin, clock.steps[0]) for clock in clocks]
     state = (series.revision, later, starts)
     found = _TIMED.get(series)
     if found is None or found.state != state:
         found = _TIMED[series] = _TimedSeries(state)
-    if found.taken < len(series):
-        _extend(found, series, clocks, later)
-    return found
-
-
-def _extend(
-    found: _TimedSeries, series: Series, clocks: Sequence[Clock], later: int
-) -> None:
-    """Take in the points that have come since, up to where the clocks have come; one without a
-    time, or whose time goes back, is left out.
-    """
-    import numpy as np
-
     fresh = series.steps[found.taken :]
+    if not fresh:
+        return found
     steps = np.array(fresh)
     stated = moments(series.times[found.taken :], fresh, clocks)
     times: NDArray[np.float64] = np.array(stated, np.float64)
     unknown = np.isnan(times)
-    reached = min([clock.steps[-1] for clock in clocks], default=int(steps[-1]))
+    reached = min([clock.steps[-1] for clock in clocks], default=fresh[-1])
     ahead = np.flatnonzero(unknown & (steps > reached))
     stop = int(ahead[0]) if len(ahead) else len(steps)
     seconds = np.where(unknown, 0, times)[:stop].astype(np.int64) + later
@@ -214,115 +206,4 @@ def _extend(
     found.values.extend(values[kept].tolist())
     found.origins.extend(steps[:stop][kept].tolist())
     found.taken += stop
-
-
-# -- the steps in sight ----------------------------------------------------------------------------
-
-_GRAIN = 4
-"""A span that follows the newest step jumps by one such part of its length, so that pictures stand
-still in between.
-"""
-
-_NEAR = 8
-"""A span that ends within one such part of its length from the newest step ends there."""
-
-
-class ZoomSpan(NamedTuple):
-    """The steps that all charts show once the user has zoomed in: moved, stretched, kept at the
-    newest step.
-
-    It is one of steps on every x axis, as the cursor is; `whole` is the first and the last step
-    that the run has.
-    """
-
-    first: int
-    length: int
-    """Steps from the first to the last."""
-    follows: bool = False
-    """True if it ends at the newest step, wherever that is; `first` then says where it began."""
-
-    def shown(self, whole: tuple[int, int]) -> tuple[int, int]:
-        """Return the first and last step to show; of a run that has none of these, the newest
-        ones.
-        """
-        begin, end = whole
-        if self.follows or not begin < self.first + self.length or not self.first < end:
-            grain = max(1, self.length // _GRAIN)
-            return max(begin, (end - self.length) // grain * grain), end
-        return max(begin, self.first), min(end, self.first + self.length)
-
-    def words(self, whole: tuple[int, int]) -> str:
-        """Say which steps are shown."""
-        first, last = self.shown(whole)
-        return f"from step {first}" if last >= whole[1] else f"steps {first}–{last}"
-
-    def at_end(self, whole: tuple[int, int]) -> bool:
-        """Return whether the newest step is shown."""
-        return self.shown(whole)[1] >= whole[1]
-
-
-def zoomed(
-    span: ZoomSpan | None,
-    whole: tuple[int, int],
-    factor: float,
-    *,
-    at: int | None = None,
-    least: int = 1,
-) -> ZoomSpan | None:
-    """Return a span of `factor` times the length; None where that is everything.
-
-    Args:
-        span: What is shown now, None for everything.
-        whole: First and last step there are.
-        factor: Below 1 zooms in, above 1 zooms out.
-        at: Step that stays where it is; where it is not in sight the newest one, if that is shown,
-            else the middle.
-        least: Length that is worth a chart.
-    """
-    first, last = span.shown(whole) if span is not None else whole
-    length = max(
-        least, round((span.length if span is not None else last - first) * factor)
-    )
-    if length >= whole[1] - whole[0]:
-        return None
-    if at is not None and first <= at <= last:
-        begin = at - round((at - first) / max(1, last - first) * length)
-        # readers of the newest steps want to go on seeing them
-        near = whole[1] - length // _NEAR
-        return _span(
-            whole[1] if last >= whole[1] and begin + length > near else begin,
-            length,
-            whole,
-        )
-    return _span(
-        last - length if last >= whole[1] else (first + last - length) // 2,
-        length,
-        whole,
-    )
-
-
-def panned(span: ZoomSpan | None, whole: tuple[int, int], way: int) -> ZoomSpan | None:
-    """Return the span moved by half its length, to the right if `way` is positive; it stays within
-    the run.
-    """
-    if span is None:
-        return None
-    first = whole[1] - span.length if span.at_end(whole) else span.first
-    return _span(first + way * max(1, span.length // 2), span.length, whole)
-
-
-def holding(
-    span: ZoomSpan | None, whole: tuple[int, int], step: int
-) -> ZoomSpan | None:
-    """Return the span, moved so that a step is in its middle if that was out of sight."""
-    if span is None:
-        return None
-    first, last = span.shown(whole)
-    if first <= step <= last:
-        return span
-    return _span(step - span.length // 2, span.length, whole)
-
-
-def _span(first: int, length: int, whole: tuple[int, int]) -> ZoomSpan:
-    first = max(whole[0], min(first, whole[1] - length))
-    return ZoomSpan(first, length, follows=first + length >= whole[1])
+    return found

@@ -1,38 +1,42 @@
-"""Devices as one row each, in columns that align between them, their history and processes. Widths
-are terminal cells.
+"""Devices as one row each, in columns that align between them, their history and processes; and
+what a run has logged about its hosts. Widths are terminal cells.
 """
 
 from __future__ import annotations
 
+import math
 import re
+from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from rich.cells import cell_len
-
-from verl_tui.patterns import pattern
+from verl_tui.metrics import describe, modern
+from verl_tui.patterns import NamePattern, pattern
 from verl_tui.records import POWER_CAP
-from verl_tui.rendering.charts.sparkline import gauge, tall
+from verl_tui.rendering.charts.sparkline import gauge, sparkline, tall
 from verl_tui.rendering.gpus.remarks import finite, full, hot
+from verl_tui.rendering.text.numbers import value_text
 from verl_tui.rendering.text.printable import middle
-from verl_tui.rendering.text.table import FittedTable, TextColumn
+from verl_tui.rendering.text.table import WIDEST, FittedTable, TextColumn
 from verl_tui.rendering.text.wrap import fit
+from verl_tui.runs.cached import cached_by_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from verl_tui.records import Gpu, GpuProcess
     from verl_tui.rendering.text.piece import Piece, Pieces
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.series import Series
     from verl_tui.runs.views.devices import Device
 
 _GIB = 1 << 30
 _LONGEST_NAME = 16
-_LONGEST_BAR, _MOST_HISTORY = 24, 40
 _REASON = len("power brake")
 """Cells for a throttle reason, kept free so that nothing moves when one comes and goes."""
 _NOTHING = "–"
 _LEAST_HISTORY = 16
-"""Smallest width of a history in rows of its own, in cells."""
+"""Smallest width of a history in rows of its own."""
 
 # Words that all boards of a host share, or that are less informative than the model.
 _NOISE = pattern(
@@ -50,61 +54,44 @@ def gpu_model(name: str) -> str:
     return " ".join(_NOISE.sub(" ", name).split()) or name
 
 
+_column: Callable[..., TextColumn[tuple[Gpu, Sequence[float]]]]
+_column = partial(TextColumn, "", gap=1)
+
+
 def device_rows(
-    gpus: Sequence[Gpu], width: int, *, past: Sequence[Sequence[float]] = ()
+    gpus: Sequence[Gpu], width: int, past: Sequence[Sequence[float]] = ()
 ) -> list[Pieces]:
     """Lay out devices as one row each, e.g. `0 H100 ██████▉   87% mem 62.1/79.6 GiB 71°C 512/700W`.
 
-    Unknown values show as `–`.
-
     Args:
-        gpus: The devices, in the order to show.
-        width: Most cells a row may take; rows may stay shorter.
+        gpus: The devices, in the order to show; unknown values show as `–`.
+        width: Most cells a row may take.
         past: Utilisation of each device until now, oldest first; empty to show none.
     """
-    if width <= 0 or not gpus:
-        return [[] for _ in gpus]
-    histories = past or [()] * len(gpus)
-    table = _table(gpus, width, with_past=bool(past))
-    return [table.row(device) for device in zip(gpus, histories, strict=True)]
-
-
-_Device = tuple["Gpu", "Sequence[float]"]
-"""A device, and its utilisation until now."""
-_column: Callable[..., TextColumn[_Device]] = partial(TextColumn, "", gap=1)
-
-
-def _table(gpus: Sequence[Gpu], width: int, *, with_past: bool) -> FittedTable[_Device]:
-    def longest(text: Callable[[Gpu], str]) -> int:
-        return max(cell_len(text(gpu)) for gpu in gpus)
-
-    index, power = longest(lambda gpu: gpu.index), longest(_power)
-    limited = longest(lambda gpu: _power(gpu, brief=False))
-    model = min(_LONGEST_NAME, longest(lambda gpu: gpu_model(gpu.name)))
-    brief, whole = longest(_memory), longest(lambda gpu: _memory(gpu, brief=False))
     # What it is in so many cells, how wide, how long it stays.
-    columns: list[TextColumn[_Device]] = [
-        TextColumn("", lambda d, n: [(fit(d[0].index, n), "name")], index, 9),
-        _column(lambda d, n: [(fit(gpu_model(d[0].name), n), "name")], model, 3),
-        _column(lambda d, n: [_bar(d[0], n)], 4, 5, most=_LONGEST_BAR),
+    columns = [
+        _column(lambda d, n: [(fit(d[0].index, n), "name")], WIDEST, 9, gap=2),
+        _column(_model, WIDEST, 3),
+        _column(_bar, 4, 5, most=24),
         _column(lambda d, _: [_number(d[0].utilization, "%")], 4, 8, right=True),
-        _column(lambda d, n: [_history(d[1], n)], 8, 1, most=_MOST_HISTORY),
-        _column(lambda d, n: _used(d[0], brief=n < whole), brief, 7, most=whole, right=True),
-        _column(lambda d, _: [_celsius(d[0])], 5, 6, right=True),
-        _column(lambda d, n: [_watts(d[0], n < limited)], power, 4, most=limited, right=True),
-        _column(lambda d, _: [_reason(d[0])], _REASON, 2),
-    ]  # fmt: skip
-    if not with_past:
+        _column(lambda d, n: [(tall(d[1], n, 1)[0].rjust(n), "spark")], 8, 1, most=40),
+        _column(_memory, 8, 7, most=WIDEST, right=True),
+        _column(_celsius, 5, 6, right=True),
+        _column(_power, 5, 4, most=WIDEST, right=True),
+        _column(_reason, _REASON, 2),
+    ]
+    if not past:
         del columns[4]
-    return FittedTable(columns, width)
+    items = [*zip(gpus, past or [()] * len(gpus), strict=True)]
+    return [*map(FittedTable(columns, width, items).row, items)]
 
 
-def _bar(gpu: Gpu, cells: int) -> Piece:
-    return gauge((finite(gpu.utilization) or 0.0) / 100, cells), "bar"
+def _model(device: tuple[Gpu, object], cells: int) -> Pieces:
+    return [(fit(gpu_model(device[0].name), min(cells, _LONGEST_NAME)), "name")]
 
 
-def _history(past: Sequence[float], cells: int) -> Piece:
-    return tall(past, cells, 1)[0].rjust(cells), "spark"
+def _bar(device: tuple[Gpu, object], cells: int) -> Pieces:
+    return [(gauge((finite(device[0].utilization) or 0.0) / 100, cells), "bar")]
 
 
 def _number(value: float | None, unit: str, role: str = "value") -> Piece:
@@ -112,43 +99,40 @@ def _number(value: float | None, unit: str, role: str = "value") -> Piece:
     return (_NOTHING, "dim") if value is None else (f"{value:.0f}{unit}", role)
 
 
-def _celsius(gpu: Gpu) -> Piece:
-    return _number(gpu.temperature, "°C", "value" if hot(gpu) is None else "warn")
+def _celsius(device: tuple[Gpu, object], _: int) -> Pieces:
+    role = "value" if hot(device[0]) is None else "warn"
+    return [_number(device[0].temperature, "°C", role)]
 
 
-def _memory(gpu: Gpu, *, brief: bool = True) -> str:
+def _memory(device: tuple[Gpu, object], cells: int) -> Pieces:
     """Write the memory in use and in all, `62/80G` or `mem 62.1/79.6 GiB`."""
-    digits = 0 if brief else 1
-    known = (
-        _NOTHING if size is None else f"{size / _GIB:.{digits}f}"
-        for size in (gpu.memory_used, gpu.memory_total)
-    )
-    words = "/".join(known)
-    return f"{words}G" if brief else f"mem {words} GiB"
+    gpu = device[0]
+    role = "value" if full(gpu) is None else "warn"
+    both = [one and one / _GIB for one in (gpu.memory_used, gpu.memory_total)]
+    whole = "/".join(_NOTHING if one is None else f"{one:.1f}" for one in both) + " GiB"
+    if len(whole) + 4 <= cells:
+        return [("mem ", "dim"), (whole, role)]
+    return [
+        ("/".join(_NOTHING if one is None else f"{one:.0f}" for one in both), role),
+        ("G", role),
+    ]
 
 
-def _used(gpu: Gpu, *, brief: bool) -> Pieces:
-    label = "" if brief else "mem "
-    words = _memory(gpu, brief=brief).removeprefix(label)
-    return [(label, "dim"), (words, "value" if full(gpu) is None else "warn")]
-
-
-def _power(gpu: Gpu, *, brief: bool = True) -> str:
+def _power(device: tuple[Gpu, object], cells: int) -> Pieces:
     """Write the power now, `512W`, and its limit, `512/700W`."""
-    power, limit = finite(gpu.power), finite(gpu.power_limit)
-    if power is None:
-        return _NOTHING
-    return f"{power:.0f}W" if brief or limit is None else f"{power:.0f}/{limit:.0f}W"
+    power, limit = finite(device[0].power), finite(device[0].power_limit)
+    words = (
+        f"{power:.0f}/{limit:.0f}W" if power is not None and limit is not None else ""
+    )
+    if words and len(words) <= cells:
+        return [(words, "value")]
+    return [_number(power, "W")]
 
 
-def _watts(gpu: Gpu, brief: bool) -> Piece:
-    return _power(gpu, brief=brief), "value"
-
-
-def _reason(gpu: Gpu) -> Piece:
+def _reason(device: tuple[Gpu, object], _: int) -> Pieces:
     """Return the worst reason for throttled clocks."""
-    reason = next(iter(gpu.throttle or ()), "")
-    return reason[:_REASON], "dim" if reason == POWER_CAP else "warn"
+    reason = next(iter(device[0].throttle or ()), "")
+    return [(reason[:_REASON], "dim" if reason == POWER_CAP else "warn")]
 
 
 # -- below a device's row --------------------------------------------------------------------------
@@ -169,36 +153,123 @@ def history_rows(device: Device, width: int, height: int) -> list[Pieces]:
 def process_rows(
     gpu: Gpu, width: int, belongs: Callable[[GpuProcess], str]
 ) -> list[Pieces]:
-    """Return a row for each process: id, name, memory, and its relation to the shown run.
-
-    Args:
-        gpu: The device.
-        width: Most cells a row may take.
-        belongs: Names the relation of a process to the run, empty if unknown.
+    """Return a row for each process: id, name, memory, and its relation to the shown run, which
+    `belongs` names, empty if unknown.
     """
     found = [(one, belongs(one)) for one in gpu.processes or ()]
-    longest = max([cell_len(_process_name(one)) for one, _ in found], default=0)
-    pid = max([len(f"  {one.pid}") for one, _ in found], default=0)
-    held = max([len(_held(one)) for one, _ in found], default=0)
     columns: list[TextColumn[tuple[GpuProcess, str]]] = [
-        TextColumn("", lambda one, _: [(f"  {one[0].pid}", "dim")], pid, 9),
-        TextColumn("", _named, 8, 8, longest, gap=1),
-        TextColumn("", lambda one, _: [(_held(one[0]), "value")], held, 2, right=True, gap=1),
+        TextColumn("", lambda one, _: [(f"  {one[0].pid}", "dim")], WIDEST, 9),
+        TextColumn("", _process_name, 8, 8, WIDEST, gap=1),
+        TextColumn("", _held, WIDEST, 2, right=True, gap=1),
         TextColumn("", lambda one, n: [(fit(one[1], n), "dim")], 8, 1, width),
-    ]  # fmt: skip
-    table = FittedTable(columns, width)
-    return [table.row(one) for one in found]
+    ]
+    return [*map(FittedTable(columns, width, found).row, found)]
 
 
-def _process_name(process: GpuProcess) -> str:
-    return process.name or "name not visible"
-
-
-def _named(one: tuple[GpuProcess, str], cells: int) -> Pieces:
+def _process_name(one: tuple[GpuProcess, str], cells: int) -> Pieces:
     process, relation = one
     role = "name" if relation else "value"
-    return [(middle(_process_name(process), cells), role if process.name else "dim")]
+    name = middle(process.name or "name not visible", cells)
+    return [(name, role if process.name else "dim")]
 
 
-def _held(process: GpuProcess) -> str:
-    return "" if process.memory is None else f"{process.memory / _GIB:.1f} GiB"
+def _held(one: tuple[GpuProcess, str], _: int) -> Pieces:
+    held = one[0].memory
+    return [("" if held is None else f"{held / _GIB:.1f} GiB", "value")]
+
+
+# -- what a run has logged of its hosts, memory and utilisation ------------------------------------
+
+_PEAK_MEMORY = NamePattern(r"(?:\w+/)?perf/max_memory_\w+_gb")
+_MFU = "perf/mfu/actor"
+_OF_WANDB = NamePattern(
+    r"system/(?:gpu\.\d+\.(?:gpu|memoryAllocated|temp|powerWatts)|cpu|memory_percent)(?:/l:.+)?"
+)
+"""W&B's system metrics that are shown, of a dozen for each GPU."""
+_HOST_MEMORY = NamePattern(r"system/memory_percent(?:/l:.+)?")
+_LEAST_OF_HOST = 1e-3
+"""Percent of a host's memory below which nothing can run on it."""
+_MOST = 40
+"""Most metrics shown, since some logs have hundreds."""
+
+
+class _Figure(NamedTuple):
+    """The last value of a metric."""
+
+    label: str
+    value: str
+    role: str
+    share: float | None
+    """Value as a share of its maximum, None if that is unknown."""
+    series: Series
+
+
+def figure_rows(run: Run, used: Collection[str], width: int) -> list[Pieces]:
+    """Return a row for each figure that a run has logged of its hosts, in columns: label, bar,
+    value, sparkline; and how many are left out. `used` are the keys that are shown elsewhere.
+    """
+    keys = [key for key in _figure_keys(run) if key not in used]
+    count = Counter(describe(key).label for key in keys)
+    found = []
+    for key in keys[:_MOST]:
+        series = run.present(key)
+        if series is not None and not _says_nothing(key, series):
+            label = describe(key).label
+            found.append(_figure(key, label if count[label] == 1 else key, series))
+    columns: list[TextColumn[_Figure]] = [
+        TextColumn("", lambda one, n: [(middle(one.label, n), "dim")], 8, 8, WIDEST),
+        TextColumn("", _gauge, 8, 1),
+        TextColumn("", lambda one, _: [(one.value, one.role)], WIDEST, 9, right=True),
+        TextColumn("", _spark, 6, 2, most=24),
+    ]
+    if all(one.share is None for one in found):
+        del columns[1]
+    rows = [*map(FittedTable(columns, width, found).row, found)]
+    left_out = len(keys) - _MOST
+    return [*rows, [(f"+{left_out} more", "dim")]] if left_out > 0 else rows
+
+
+@cached_by_keys
+def _figure_keys(run: Run) -> list[str]:
+    return [key for key in run.keys if _is_figure(key)]
+
+
+def _is_figure(key: str) -> bool:
+    if key.startswith("system/"):
+        return "." not in key or _OF_WANDB.fullmatch(key) is not None
+    name = modern(key) if "memory" in key or "mfu" in key else ""
+    return name == _MFU or _PEAK_MEMORY.fullmatch(name) is not None
+
+
+def _says_nothing(key: str, series: Series) -> bool:
+    """Return whether memory is what no machine has: none at all, as verl logs where there is no
+    GPU, or next to nothing of the host's, as W&B does where a container has no limit.
+    """
+    bounds = series.pyramid.bounds(series.steps[0], series.steps[-1])
+    if bounds is None:
+        return False
+    if _HOST_MEMORY.fullmatch(key):
+        return bounds[1] < _LEAST_OF_HOST
+    return _PEAK_MEMORY.fullmatch(modern(key)) is not None and bounds[1] == 0
+
+
+def _figure(key: str, label: str, series: Series) -> _Figure:
+    """Return the last value in words, and its share if it has a maximum."""
+    # words that are obvious in this panel
+    label = label.removeprefix("system/").replace("peak GPU memory ", "peak ")
+    label = label.replace("CPU of the process", "process CPU")
+    value, unit = series.values[-1], describe(key).unit
+    if modern(key) == _MFU and value == 0:  # verl writes 0 for an unknown model or GPU
+        return _Figure(label, "unknown", "dim", None, series)
+    if not math.isfinite(value):
+        return _Figure(label, value_text(value, ""), "odd", None, series)
+    share = {"share": value, "percent": value / 100}.get(unit)
+    return _Figure(label, value_text(value, unit), "value", share, series)
+
+
+def _gauge(one: _Figure, cells: int) -> Pieces:
+    return [] if one.share is None else [(gauge(one.share, cells), "gauge")]
+
+
+def _spark(one: _Figure, cells: int) -> Pieces:
+    return sparkline(one.series, cells, "spark")

@@ -13,13 +13,22 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.rendering.gpus.device_rows import device_rows, history_rows, process_rows
-from verl_tui.rendering.gpus.logged_figures import figure_rows
-from verl_tui.rendering.gpus.matrix import matrix
-from verl_tui.rendering.gpus.remarks import callouts, device_summary, name, side_by_side
+from verl_tui.rendering.gpus.device_rows import (
+    device_rows,
+    figure_rows,
+    history_rows,
+    process_rows,
+)
+from verl_tui.rendering.gpus.remarks import (
+    callouts,
+    device_summary,
+    matrix,
+    name,
+    side_by_side,
+)
 from verl_tui.rendering.text.piece import cells_of, text_of
-from verl_tui.rendering.text.printable import cut, middle, wrapped
-from verl_tui.rendering.text.wrap import ELLIPSIS, fit_left
+from verl_tui.rendering.text.printable import middle, paragraph
+from verl_tui.rendering.text.wrap import fit_left
 from verl_tui.runs.views.devices import (
     Device,
     host,
@@ -32,7 +41,7 @@ from verl_tui.runs.views.state import State, state
 from verl_tui.times import duration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from verl_tui.records import GpuProcess
     from verl_tui.rendering.session.snapshot import View
@@ -83,10 +92,9 @@ def _all_rows(view: View, width: int, height: int, *, zoomed: bool) -> list[Piec
         if zoomed:
             belongs = owns(view.run) if view.run is not None else lambda _: ""
             rows += detail_rows(place.devices, width, share, belongs)
-        elif len(place.devices) <= max(share, _ALWAYS_ROWS):
-            rows += _panel_rows(tuple(place.devices), width, None)
         else:
-            rows += _panel_rows(tuple(place.devices), width, share)
+            many = len(place.devices) > max(share, _ALWAYS_ROWS)
+            rows += _panel_rows(tuple(place.devices), width, share if many else None)
         rows += place.below
     return rows
 
@@ -116,14 +124,18 @@ def _panel_rows(
 ) -> list[Pieces]:
     """Write each device into a row, or all into so many rows."""
     if most is not None:
-        return overview_rows(devices, width, most)
-    return [*_rows(devices, width), *_callouts(devices, width)]
+        return _overview_rows(devices, width, most)
+    return [*_rows(devices, width), *_warnings(callouts(devices), width)]
 
 
-def overview_rows(devices: Sequence[Device], width: int, height: int) -> list[Pieces]:
+def _warnings(remarks: Iterable[str], width: int) -> list[Pieces]:
+    return [[(line, "warn")] for line in side_by_side(remarks, width)]
+
+
+def _overview_rows(devices: Sequence[Device], width: int, height: int) -> list[Pieces]:
     """Write many devices: a summary, the matrix, remarks."""
     words = side_by_side(device_summary(devices, short=width < _SHORT), width)
-    remarks = _callouts(devices, width, with_idle=False)
+    remarks = _warnings(callouts(devices, with_idle=False), width)
     cells = matrix(devices, width, height - len(words) - len(remarks))
     return [*([(line, "name")] for line in words), *cells, *remarks]
 
@@ -144,9 +156,9 @@ def detail_rows(
     """
     running = [process_rows(device.gpu, width, belongs) for device in devices]
     least = sum(1 + len(rows) for rows in running)
-    lines = _callouts(devices, width)
+    lines = _warnings(callouts(devices), width)
     if len(devices) > _ALWAYS_ROWS and len(lines) + least > height:
-        lines = [*overview_rows(devices, width, height), []]
+        lines = [*_overview_rows(devices, width, height), []]
     spare = (height - len(lines) - least) // max(1, len(devices))
     pasts = [history_rows(one, width, min(_TALLEST, spare)) for one in devices]
     rows = _rows(devices, width, past=not any(pasts))
@@ -162,15 +174,7 @@ def _rows(devices: Sequence[Device], width: int, *, past: bool = True) -> list[P
     longest = max(4, width // 3)
     gpus = [replace(one.gpu, index=fit_left(name(one), longest)) for one in devices]
     pasts = [one.history for one in devices]
-    rows = device_rows(gpus, width, past=pasts if past and any(pasts) else [])
-    return [cut(list(row), width, ELLIPSIS) for row in rows]
-
-
-def _callouts(
-    devices: Sequence[Device], width: int, *, with_idle: bool = True
-) -> list[Pieces]:
-    remarks = callouts(devices, with_idle=with_idle)
-    return [[(line, "warn")] for line in side_by_side(remarks, width)]
+    return device_rows(gpus, width, pasts if past and any(pasts) else ())
 
 
 # -- the places ------------------------------------------------------------------------------------
@@ -186,24 +190,16 @@ def device_places(view: View, width: int) -> list[DevicePlace]:
     if not logged.devices and not logged.below:
         return [here]
     if not here.devices:
-        return _without_own(here, logged, width)
+        # why there are none stands in the heading of the run's where that fits: two rows less
+        heading = f"{logged.heading}; {text_of(here.below[0])}"
+        if len(here.below) == 1 and cell_len(heading) <= width:
+            return [logged._replace(heading=heading)]
+        return [logged, here] if logged.devices else [here, logged]
     if not logged.devices:
         return [here, logged]
     here = here._replace(heading=", ".join(filter(None, ("this host", where))))
     elsewhere = run_host and where and not same_host(run_host, where)
     return [logged, here] if elsewhere else [here, logged]
-
-
-def _without_own(
-    here: DevicePlace, logged: DevicePlace, width: int
-) -> list[DevicePlace]:
-    """Return the places where this host has no devices; why it has none stands in the heading of
-    the run's where that fits: two rows less.
-    """
-    heading = f"{logged.heading}; {text_of(here.below[0])}"
-    if len(here.below) == 1 and cell_len(heading) <= width:
-        return [logged._replace(heading=heading)]
-    return [logged, here] if logged.devices else [here, logged]
 
 
 def _this_host(view: View, width: int) -> DevicePlace:
@@ -213,9 +209,7 @@ def _this_host(view: View, width: int) -> DevicePlace:
         return DevicePlace(below=[[("no reading yet", "dim")]])
     devices = view.monitor.gpu_history.devices(reading)
     problem = reading.problem or ("" if devices else "no GPU found here")
-    return DevicePlace(
-        "", devices, [[(line, "dim")] for line in wrapped(problem, width)]
-    )
+    return DevicePlace("", devices, paragraph(problem, "dim", width))
 
 
 def _logged_place(view: View, width: int, local_host: str) -> tuple[DevicePlace, str]:
@@ -237,20 +231,12 @@ def _logged_place(view: View, width: int, local_host: str) -> tuple[DevicePlace,
     if run_host:  # named once, in the heading
         devices = [device._replace(node="") for device in devices]
     if local_host and state(run, view.now) in _ACTIVE:
-        devices = _elsewhere(devices, run_host, local_host)
-    heading = _heading(logs_cluster(run), run_host if devices else "")
+        devices = [
+            one for one in devices if not same_host(one.node or run_host, local_host)
+        ]
+    whose = run_host if devices else ""
+    if logs_cluster(run):
+        heading = "of the cluster" + f", {whose}" * bool(whose)
+    else:
+        heading = f"newest logged {f'on {whose}' if whose else 'by the run'}"
     return DevicePlace(heading, devices, below), run_host
-
-
-def _heading(cluster: bool, run_host: str) -> str:
-    """Return the source of devices that are not read here."""
-    if cluster:
-        return f"of the cluster, {run_host}" if run_host else "of the cluster"
-    return f"newest logged {f'on {run_host}' if run_host else 'by the run'}"
-
-
-def _elsewhere(
-    devices: Sequence[Device], run_host: str, local_host: str
-) -> list[Device]:
-    """Return the devices that are on another host."""
-    return [one for one in devices if not same_host(one.node or run_host, local_host)]

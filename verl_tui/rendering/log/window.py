@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 from verl_tui.on_demand import log_blocks
 from verl_tui.on_demand.log_reader import LogReader, ReplayCutoff
-from verl_tui.rendering.filter_words import Matches
 from verl_tui.rendering.log.line_kinds import Alarms, StepLine, TextQuery
 from verl_tui.rendering.log.line_rows import LogLayout, row_pieces, rows, screen_rows
 from verl_tui.rendering.log.target import texts
 from verl_tui.rendering.text.printable import middle, wrapped
-from verl_tui.rendering.text.search import Search
+from verl_tui.rendering.text.search import Matches, Search
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

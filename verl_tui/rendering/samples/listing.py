@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from verl_tui.means import mean
 from verl_tui.on_demand.samples import Hits
-from verl_tui.rendering.filter_words import Matches
 from verl_tui.rendering.samples.query import (
     SampleOrder,
     SampleQuery,
@@ -19,6 +18,7 @@ from verl_tui.rendering.samples.query import (
     parse_query,
 )
 from verl_tui.rendering.text.numbers import compact
+from verl_tui.rendering.text.search import Matches
 from verl_tui.words import counted
 
 if TYPE_CHECKING:

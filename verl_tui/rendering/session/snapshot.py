@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.health.finding import Verdict
 from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.rendering.session.acknowledgements import Acknowledgements
-from verl_tui.rendering.session.run_order import RunListing
-from verl_tui.rendering.session.selection import Selection
+from verl_tui.rendering.session.run_order import RunListing, Selection
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -26,6 +28,14 @@ def text_of(row: Iterable[tuple[str, object]]) -> str:
 def cells_of(row: Iterable[Piece]) -> int:
     """Return the cells that a row takes."""
     return sum([cell_len(text) for text, _ in row])
+
+
+def joined(cells: Iterable[Piece]) -> Pieces:
+    """Put neighbours of one role together."""
+    return [
+        ("".join([text for text, _ in group]), role)
+        for role, group in groupby(cells, itemgetter(1))
+    ]
 
 
 def pieces(

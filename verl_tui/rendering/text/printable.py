@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from os.path import commonprefix
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
@@ -11,6 +12,8 @@ from verl_tui.rendering.text.piece import text_of
 from verl_tui.rendering.text.wrap import ELLIPSIS, fit, wrap
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from verl_tui.rendering.text.piece import Pieces
 
 _LONGEST = 4096
@@ -48,6 +51,11 @@ def wrapped(text: str, cells: int) -> tuple[str, ...]:
     return tuple(wrap(text, cells)) if text else ()
 
 
+def paragraph(text: str, role: str, cells: int) -> list[Pieces]:
+    """Return text in one role, as rows of at most `cells` cells."""
+    return [[(line, role)] for line in wrapped(text, cells)]
+
+
 def cut(pieces: Pieces, cells: int, mark: str = "") -> Pieces:
     """Return a row cut to `cells` cells, with a mark at its end if text is lost."""
     words = text_of(pieces).rstrip()
@@ -72,3 +80,50 @@ def size_text(count: int) -> str:
             size, unit = size / 1000, larger
     digits = 1 if unit != "B" and size < 9.95 else 0
     return f"{size:,.{digits}f} {unit}"
+
+
+# -- names in little room that still differ: what they all share is cut first ----------------------
+
+
+@lru_cache(16)
+def short_names(names: tuple[str, ...], cells: int) -> Mapping[str, str]:
+    """Return each of the names of runs in at most so many cells: cut in the parts that all share,
+    and where two would look alike then, in those that these share.
+    """
+    found = _shortened(names, cells)
+    alike: dict[str, list[str]] = {}
+    for name, text in found.items():
+        alike.setdefault(text, []).append(name)
+    for group in alike.values():
+        found |= _shortened(group, cells) if group[1:] else {}
+    return found
+
+
+def _shortened(names: Sequence[str], cells: int) -> dict[str, str]:
+    """Return names cut first in what all share at their beginning and end."""
+    head = tail = 0
+    if len(set(names)) > 1:
+        head = len(commonprefix(names))  # noqa: RUF071 - of letters is what is wanted
+        tail = len(commonprefix([name[head:][::-1] for name in names]))  # noqa: RUF071
+    return {
+        name: _short(name[:head], name[head : len(name) - tail], name, cells, tail)
+        for name in names
+    }
+
+
+def _short(head: str, own: str, name: str, cells: int, tail: int) -> str:
+    """Return a name whose beginning and end are cut before its own part."""
+    end = name[len(name) - tail :]
+    room = cells - cell_len(own)
+    if cell_len(name) <= cells or not own or room < bool(head) + bool(end):
+        return middle(name, cells)
+    # Each side may use the room that the other leaves.
+    before = min(cell_len(head), max(room - room // 2, room - cell_len(end)))
+    return middle(_part(head, before) + own + _part(end, room - before), cells)
+
+
+def _part(text: str, cells: int) -> str:
+    """Cut the middle out of a part of a name, or all of it if little room is left."""
+    if not text or cell_len(text) <= cells:
+        return text
+    return middle(text, cells) if cells >= 5 else ELLIPSIS

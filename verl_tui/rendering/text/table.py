@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 GAP = 2
 """Cells between two columns."""
+WIDEST = 1 << 20
+"""As a width: that of the widest value."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class TextColumn(Generic[T]):
     cell: Callable[[T, int], Pieces]
     """Writes a row's value in so many cells; what is longer is cut."""
     width: int
+    """Cells, or `WIDEST`."""
     stays: int
     """The column with the lowest goes first; that with the highest is never left out."""
     most: int = 0
@@ -45,17 +48,29 @@ class TextColumn(Generic[T]):
 class FittedTable(Generic[T]):
     """The columns that fit a width."""
 
-    def __init__(self, columns: Sequence[TextColumn[T]], width: int) -> None:
+    def __init__(
+        self, columns: Sequence[TextColumn[T]], width: int, items: Sequence[T] = ()
+    ) -> None:
+        """Choose them.
+
+        Args:
+            columns: All there are, in their order.
+            width: Cells of a row.
+            items: What columns as wide as their widest value are measured by.
+        """
         kept = sorted(columns, key=lambda column: -column.stays)
+        wide = {id(one): _widths(one, items) for one in columns}
         sizes: dict[int, int] = {}
         room = width + GAP
         for column in kept:
-            if column.width + column.gap <= room or not sizes:
-                sizes[id(column)] = min(column.width, max(0, width))
-                room -= column.width + column.gap
+            least, _ = wide[id(column)]
+            if least + column.gap <= room or not sizes:
+                sizes[id(column)] = min(least, max(0, width))
+                room -= least + column.gap
         for column in kept:
             if id(column) in sizes:
-                grown = max(0, min(column.most - column.width, room))
+                least, most = wide[id(column)]
+                grown = max(0, min(most - least, room))
                 sizes[id(column)] += grown
                 room -= grown
         self.columns = [
@@ -82,6 +97,15 @@ class FittedTable(Generic[T]):
             row += [(" " * column.gap, "")] if row else []
             row += sized(pieces, size, right=column.right)
         return [piece for piece in row if piece[0]]
+
+
+def _widths(column: TextColumn[T], items: Sequence[T]) -> tuple[int, int]:
+    """Return the least and the most cells of a column."""
+    asked = (column.width, column.most)
+    if WIDEST not in asked:
+        return asked
+    widest = max([cells_of(column.cell(one, WIDEST)) for one in items], default=0)
+    return min(column.width, widest), min(column.most, widest)
 
 
 def sized(pieces: Pieces, size: int, *, right: bool = False) -> Pieces:

@@ -17,8 +17,8 @@ from verl_tui.rendering.charts.page import (
 )
 from verl_tui.rendering.charts.plan import ChartLook
 from verl_tui.rendering.charts.values import reading
-from verl_tui.rendering.filter_words import Matches
 from verl_tui.rendering.log.target import has_log
+from verl_tui.rendering.text.search import Matches
 from verl_tui.tui.export import take_chart
 from verl_tui.tui.keys import LEARN, HelpSection, actions
 from verl_tui.tui.messages import Once

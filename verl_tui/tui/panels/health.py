@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from textual import on
 from textual.message import Message
 
-from verl_tui.rendering.health_layout import FindingList, HealthLayout
-from verl_tui.rendering.health_rows import caption
+from verl_tui.rendering.health_rows import FindingList, HealthLayout, caption
 from verl_tui.tui.keys import WHY, HelpSection, actions
 from verl_tui.tui.panels.panel import PanelSpec, TextPanel
 from verl_tui.tui.widgets.rows import Entries, Rows

@@ -8,11 +8,16 @@ from typing import TYPE_CHECKING, Any
 from textual.content import Content
 from textual.message import Message
 
-from verl_tui.rendering.filter_words import Matches
-from verl_tui.rendering.run_list.layout import caption, lay_out, on_edge, run_strip
-from verl_tui.rendering.run_list.run_cells import badges, signs
-from verl_tui.rendering.session.run_order import named_like
-from verl_tui.rendering.session.selection import LETTERS
+from verl_tui.rendering.run_list import (
+    badges,
+    caption,
+    lay_out,
+    on_edge,
+    run_strip,
+    signs,
+)
+from verl_tui.rendering.session.run_order import LETTERS, named_like
+from verl_tui.rendering.text.search import Matches
 from verl_tui.text import shell_words
 from verl_tui.tui.keys import COMPARE, HelpSection, actions
 from verl_tui.tui.messages import toast

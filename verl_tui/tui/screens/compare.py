@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 
 from verl_tui.means import clamp
-from verl_tui.rendering.choices import next_choice
 from verl_tui.rendering.text.printable import wrapped
 from verl_tui.runs.time.step_clocks import Alignment
 from verl_tui.tui.keys import COMPARE, HelpSection, actions, first_keys
@@ -75,18 +74,15 @@ class CompareScreen(RowsScreen[None]):
 
     def page(self, view: View, width: int) -> RowsPage:
         """Return the figures and settings of these runs, the baseline first."""
-        from verl_tui.rendering import compare_rows as made
+        from verl_tui.rendering.compare_rows import comparison
 
         runs = self.runs
         if not runs:
             return RowsPage([[(part, "dim")] for part in wrapped(_NONE, width)])
+        sparks = self.size.height > _SPARKED
         at, alignment = self._at(runs), self._alignment
-        found = made.sections(view, runs, alignment)
-        columns = made.fit_table(len(runs), width, at, found)
-        names = made.heading_rows(view, runs, columns, at)
-        if self.size.height > _SPARKED:
-            names += filter(None, [made.reward_row(view, runs, columns, alignment)])
-        return RowsPage(made.table_rows(found, columns, width), heading=names)
+        heading, rows = comparison(view, runs, alignment, width, at, sparks=sparks)
+        return RowsPage(rows, heading=heading)
 
     def title_words(self, view: View) -> str:
         """Return how many runs are compared, up to where, and the key that selects others."""
@@ -127,7 +123,8 @@ class CompareScreen(RowsScreen[None]):
 
     def action_align(self) -> None:
         """Compare at each run's end, at the last step all have, or after the same time."""
-        self._alignment = next_choice(list(Alignment), self._alignment)
+        ways = list(Alignment)
+        self._alignment = ways[(ways.index(self._alignment) + 1) % len(ways)]
         self.redraw()
 
     def action_open(self) -> None:

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.rendering.filter_words import Matches, filter_label
 from verl_tui.rendering.last_result import LastResult
+from verl_tui.rendering.text.search import Matches, filter_label
 from verl_tui.tui.keys import WHY, HelpSection, actions
 from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen

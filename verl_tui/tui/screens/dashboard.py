@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from textual import on
 from textual.widgets import Input
 
-from verl_tui.rendering.filter_words import filter_label
+from verl_tui.rendering.text.search import filter_label
 from verl_tui.tui.keys import actions, first_keys
 from verl_tui.tui.messages import toast
 from verl_tui.tui.panels.charts import ChartsPanel

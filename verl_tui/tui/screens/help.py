@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.cells import cell_len
 from textual.screen import Screen
 
-from verl_tui.rendering.charts.symbols import legend
-from verl_tui.rendering.filter_words import Matches
+from verl_tui.rendering.charts.chart_data import legend
 from verl_tui.rendering.text.piece import cells_of
+from verl_tui.rendering.text.search import Matches
 from verl_tui.rendering.text.wrap import fit, wrap
 from verl_tui.tui.keys import (
     MOVE,

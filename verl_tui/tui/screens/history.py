@@ -40,7 +40,7 @@ class HistoryScreen(RowsScreen[None]):
 
     def page(self, view: View, width: int) -> RowsPage:
         """Return the rows of all episodes."""
-        from verl_tui.rendering.health_layout import history_page
+        from verl_tui.rendering.health_rows import history_page
 
         self._listed = view.verdict.history[::-1]
         return RowsPage(*history_page(view, self._listed, width))

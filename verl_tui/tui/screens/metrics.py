@@ -13,18 +13,19 @@ from verl_tui.exporters.file_names import named
 from verl_tui.rendering.charts.page import keys_in_rows
 from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, single_metric
 from verl_tui.rendering.charts.values import listed, reading
-from verl_tui.rendering.filter_words import filter_label
 from verl_tui.rendering.metrics.filter import HELP
 from verl_tui.rendering.metrics.groups import rows_apart
 from verl_tui.rendering.metrics.listing import (
+    ListedMetric,
     ListedMetrics,
     MetricList,
     MetricOrder,
     listed_words,
+    metric_table,
     metric_words,
 )
-from verl_tui.rendering.metrics.metric_rows import ListedMetric, metric_table
 from verl_tui.rendering.text.printable import printable, wrapped
+from verl_tui.rendering.text.search import filter_label
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.export import take_table
 from verl_tui.tui.keys import LEARN, HelpSection, actions

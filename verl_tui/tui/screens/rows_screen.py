@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from typing_extensions import Self
 
-    from verl_tui.rendering.filter_words import Matches
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.rendering.text.search import Matches
     from verl_tui.tui.screens import ScreenContext
 
 _DOT = " · "

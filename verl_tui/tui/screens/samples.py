@@ -8,11 +8,11 @@ from textual import on
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Input
 
-from verl_tui.rendering.filter_words import filter_label
 from verl_tui.rendering.last_result import LastResult
 from verl_tui.rendering.samples import query, table, words
 from verl_tui.rendering.samples.changes import change_rows
 from verl_tui.rendering.samples.export import Export
+from verl_tui.rendering.text.search import filter_label
 from verl_tui.tui.export import copy_text, folder
 from verl_tui.tui.keys import SAMPLES, HelpSection, actions
 from verl_tui.tui.messages import toast

@@ -25,7 +25,7 @@ class TimingScreen(RowsScreen[None]):
 
     def page(self, view: View, width: int) -> RowsPage:
         """Return all figures, which scroll together."""
-        from verl_tui.rendering.timing.step_parts import timing_rows
+        from verl_tui.rendering.timing import timing_rows
 
         solid = not (self.app.no_color or self.app.current_theme.ansi)
         return RowsPage(timing_rows(view, width, solid=solid))

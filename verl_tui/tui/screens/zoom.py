@@ -16,7 +16,7 @@ from verl_tui.rendering.charts.sparkline import histogram_rows
 from verl_tui.rendering.charts.values import reading, rows_of
 from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.rendering.text.numbers import exact_step
-from verl_tui.rendering.text.short_names import short_names
+from verl_tui.rendering.text.printable import short_names
 from verl_tui.runs.views.provenance import provenance_words
 from verl_tui.tui.export import take_chart
 from verl_tui.tui.keys import LEARN, HelpSection, actions

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from textual import events
     from textual.strip import Strip
 
-    from verl_tui.rendering.charts.symbols import Text
+    from verl_tui.rendering.text.piece import Pieces
     from verl_tui.tui.widgets.role_styled import Looks
 
 READING = actions("""
@@ -51,9 +51,6 @@ _LOOKS = columns("""
     rule          $panel-lighten-2
     cursor        bold $foreground
     line          $text-primary
-    line-2        $text-secondary
-    line-3        $text-success
-    line-4        $text-accent
     right         $text-success
     raw           $primary 60%
     envelope      $primary 60% on $primary 15%
@@ -119,7 +116,7 @@ class Chart(RoleStyled, can_focus=True):
         """Step that the cursor is at, None without a cursor."""
         self.drawing = ChartRenderer()
         self.drawing.grid = grid
-        self.rows: list[Text] = []
+        self.rows: list[Pieces] = []
         """What is shown: the rows of the last drawing."""
         self._strips: dict[int, Strip] = {}
         """Rows as they are written, as far as they have been."""
@@ -137,7 +134,7 @@ class Chart(RoleStyled, can_focus=True):
             self.cursor = self._given_cursor = data.cursor
         self._redraw()
 
-    def draw(self, width: int, height: int) -> list[Text]:
+    def draw(self, width: int, height: int) -> list[Pieces]:
         """Return its rows; none while it is blank."""
         if self._late:
             return []
@@ -198,7 +195,7 @@ class Chart(RoleStyled, can_focus=True):
             self._strips[y] = self.inked(row).adjust_cell_length(width, ground)
         return self._strips[y]
 
-    def _drawn_rows(self) -> list[Text]:
+    def _drawn_rows(self) -> list[Pieces]:
         """Return the rows as the terminal can show them."""
         # None of a terminal's sixteen colours is a shade of its background.
         self.drawing.shades = not (self.app.no_color or self.app.current_theme.ansi)

@@ -7,8 +7,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
+from verl_tui.rendering.charts.axes import holding, panned, zoomed
 from verl_tui.rendering.charts.downsample import WEIGHTS
-from verl_tui.rendering.charts.x_axes import holding, on_axis, panned, zoomed
+from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.rendering.session.snapshot import HINT_KEYS
 from verl_tui.tui.keys import actions
 from verl_tui.tui.messages import toast
@@ -18,8 +19,8 @@ from verl_tui.tui.widgets.chart import MoveCursor
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from verl_tui.rendering.charts.axes import ZoomSpan
     from verl_tui.rendering.charts.plan import ChartLook
-    from verl_tui.rendering.charts.x_axes import ZoomSpan
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
     from verl_tui.tui.panels.charts import ChartsPanel

@@ -1,0 +1,410 @@
+"""The list of runs as rows for the room of its panel: a table of as many columns as fit, or all
+runs side by side in one row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from math import isfinite
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.cells import cell_len
+
+from verl_tui.health.finding import Severity, coverage_of
+from verl_tui.indicators import factor
+from verl_tui.patterns import pattern
+from verl_tui.rendering.charts.sparkline import gauge, sparkline
+from verl_tui.rendering.session.run_order import LETTERS, ORDERS, named_like
+from verl_tui.rendering.session.source_status import (
+    Unread,
+    not_reached,
+    passed_over,
+    shown_state,
+)
+from verl_tui.rendering.text.hues import RUNS
+from verl_tui.rendering.text.numbers import compact, exact_step, percent_done
+from verl_tui.rendering.text.piece import cells_of, text_of
+from verl_tui.rendering.text.printable import cut, middle, paragraph, short_names
+from verl_tui.rendering.text.table import GAP, FittedTable, TextColumn
+from verl_tui.rendering.text.wrap import ELLIPSIS
+from verl_tui.runs.cached import cached_by_revision
+from verl_tui.runs.views.provenance import KL_INDICATORS, shown_kl
+from verl_tui.runs.views.state import State, ahead, remaining, silence, state
+from verl_tui.sources.discovery.passed_over import sentences
+from verl_tui.times import age, duration
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from verl_tui.health.finding import Finding, Verdict
+    from verl_tui.rendering.session.snapshot import View
+    from verl_tui.rendering.text.piece import Piece, Pieces
+    from verl_tui.runs.run import Run
+
+_NAME = 18
+"""Cells of a name that columns cannot take; the most of one in a single row."""
+_TITLE_AT = 2
+"""Cells between a frame's left edge and its title."""
+_NAMES = pattern(r"(?<! )( *)(\S+)")
+_PLAIN = frozenset({"", "state", "step", "done", "ETA"})
+"""Columns that say what they are without a heading."""
+_LOGGED = {"KL": KL_INDICATORS, "throughput": ("throughput",)}
+_OPTIONAL = frozenset({"done", "ETA", *_LOGGED})
+"""Columns that may be empty for all runs."""
+_SORTED_BY = {"reward": "reward", "activity": "last"}
+"""Orders by a value that neither name nor state shows, and the column that shows it."""
+_MORE = 6
+"""Cells kept for the number of runs without room, at either end."""
+_MOST = 9
+"""Largest count of findings shown: names stand in one column whatever is found. Also the number of
+runs with a key, which is their number in the list.
+"""
+_LABELLED = len("ETA 23h 59m")
+_STATE = 8
+"""Cells of the usual states, of which `finished` is the longest."""
+_BADGES = {
+    "ok": ("●", "nothing found"),
+    "warning": ("▲", "warning"),
+    "critical": ("✖", "critical"),
+    "dim": ("●", "nothing found, not all judged"),
+    "nothing": ("○", "no verdict yet"),
+}
+"""Marks of the badges, which differ by shape as well as by colour, and their meanings; by their
+roles.
+"""
+_STATES: dict[State | Unread, tuple[str, str]] = {
+    State.RUNNING: (" ", "ok"),
+    State.FINISHED: ("✓", "ok"),
+    State.CRASHED: ("†", "critical"),
+    State.STALLED: ("‖", "warning"),
+    State.ENDED: ("?", "dim"),
+}
+"""Signs of states if a name needs the room, and roles; others have none, and are dim. A running run
+has its badge only.
+"""
+
+
+def signs() -> str:
+    """Explain the signs of states."""
+    known = ((sign, state) for state, (sign, _) in _STATES.items() if sign != " ")
+    return ", ".join(f"{sign} {state.value}" for sign, state in known)
+
+
+def badges() -> str:
+    """Explain the marks of badges."""
+    return ", ".join(f"{mark} {means}" for mark, means in _BADGES.values())
+
+
+class RunRows(NamedTuple):
+    """All rows of the list."""
+
+    heading: Pieces
+    """Names of the columns."""
+    above: list[Pieces]
+    """Rows above the first run."""
+    runs: int
+    """Number of listed runs."""
+    run_row: Callable[[int], Pieces]
+    """Returns the row of the run at an index of the list; called for rows in sight only."""
+
+    @property
+    def starts(self) -> range:
+        """The rows of the runs."""
+        return range(len(self.above), len(self.above) + self.runs)
+
+    def row(self, at: int) -> Pieces:
+        """Return a row."""
+        above = len(self.above)
+        return self.above[at] if at < above else self.run_row(at - above)
+
+
+def lay_out(
+    view: View, runs: Sequence[Run], width: int, height: int, *, titled: bool
+) -> RunRows:
+    """Return the rows of these runs.
+
+    Args:
+        view: The state to show.
+        runs: The runs that are listed, in this order.
+        width: Cells of a row.
+        height: Rows there is room for.
+        titled: Whether the headings of the columns are in sight; else only columns that need none
+            are shown.
+    """
+    above = [_loading(view, width)] if view.loading else []
+    if not runs:
+        above += _no_runs(view, width - (len(above) > height))
+        return RunRows([], above, 0, lambda _: [])
+    width -= len(above) + len(runs) > height
+    table = FittedTable(_columns(view, runs, width, titled=titled), width)
+    return RunRows(
+        table.heading(), above, len(runs), lambda at: table.row(_Listed(view, runs, at))
+    )
+
+
+def _columns(
+    view: View, runs: Sequence[Run], width: int, *, titled: bool
+) -> list[TextColumn[_Listed]]:
+    # those that take more cells are of runs without steps
+    others = [state(run, view.now).value for run in runs if run.step is None]
+    states = max([_STATE, *map(len, others)])
+    steps = max(4, *(len(_steps(run)) for run in runs))
+    # number, badge, count of findings and letter, with the spaces after them
+    before = 5 + 2 * bool(view.selected)
+    longest = max(cell_len(run.name) for run in runs)
+    name = max(3, min(longest, _NAME, width - before - 1 - GAP))
+    # its sign takes one cell where names need the room
+    worded = width - before - name >= states + steps + 2 * GAP
+    eta = 7 if titled else _LABELLED
+    columns: tuple[TextColumn[_Listed], ...] = (
+        TextColumn("", partial(_head, before), before + name, 99, before + longest),
+        TextColumn("state", lambda one, n: [_state(one, n)], states if worded else 1, 11),
+        TextColumn("step", lambda one, _: [(_steps(one.run), "name")], steps, 10, right=True),
+        TextColumn("done", _done, 13 if titled else 4, 2),
+        TextColumn("reward", lambda one, _: _last(one, "reward"), 7, 9, right=True),
+        TextColumn("trend", _trend, 8, 1, most=24),
+        TextColumn("KL", lambda one, _: _last(one, shown_kl(one.run)), 7, 8, right=True),
+        TextColumn("throughput", lambda one, _: _last(one, "throughput"), 10, 5, right=True),
+        TextColumn("ETA", lambda one, _: _time_left(one, eta), eta, 3, right=True),
+        TextColumn("last", lambda one, _: [(_activity(one), "dim")], 7, 7, right=True),
+        TextColumn("findings", _worst, 14, 4, most=32),
+    )  # fmt: skip
+    hidden = set() if titled else {one.title for one in columns} - _PLAIN
+    hidden |= _OPTIONAL.difference(*map(_filled, runs))
+    ranked = _SORTED_BY.get(view.listing.order, "")
+    return [
+        replace(one, stays=98) if one.title == ranked else one
+        for one in columns
+        if one.title == ranked or one.title not in hidden
+    ]
+
+
+@cached_by_revision
+def _filled(run: Run) -> frozenset[str]:
+    """Return the columns of `_OPTIONAL` that have a value for a run."""
+    known = run.indicators.keys()
+    logged = {name for name, ids in _LOGGED.items() if not known.isdisjoint(ids)}
+    return frozenset(logged | ({"done", "ETA"} if run.total_steps else set()))
+
+
+def on_edge(title: str, heading: Pieces, line: str) -> Pieces:
+    """Return what stands in the upper edge of a frame: its title, and the columns' names in their
+    places.
+
+    Args:
+        title: Of the frame.
+        heading: The names over a row, which begins right behind the frame's left edge.
+        line: The character that the edge is made of.
+    """
+    pieces: Pieces = [(title, "title")]
+    for blank, name in _NAMES.findall(text_of(heading)[_TITLE_AT + len(title) :]):
+        ruled = f" {line * (len(blank) - 2)} " if len(blank) > GAP else blank
+        pieces += [(ruled, "rule"), (name, "name")]
+    return pieces
+
+
+def caption(view: View, listed: int, width: int) -> str:
+    """Return how many runs are listed, in which order, and how many are selected; the last of it
+    alone where there is no room for all.
+    """
+    total, wanted = len(view.monitor.runs), view.listing.filter
+    words = [str(total)] if total > 1 else []
+    if listed < total:
+        words = [f"filter: {listed} of {total}"]
+    elif wanted and not named_like(view.monitor.runs.values(), wanted):
+        words = [f"no run matches, all {total} listed"]
+    if view.listing.order != ORDERS[0]:
+        words.append(f"by {view.listing.order}")
+    if count := len(view.selected):
+        words.append(f"{count} selected")
+    words += filter(None, (passed_over(view), not_reached(view)))
+    text = " · ".join(words)
+    return next((form for form in (text, *words[-1:]) if len(form) <= width), "")
+
+
+def _no_runs(view: View, width: int) -> list[Pieces]:
+    """Return the reasons why no run is listed."""
+    monitor = view.monitor
+    quiet = [] if view.loading else ["no run yet"]
+    quiet += [*(address.sentence for address in monitor.unreached), *monitor.waiting]
+    problems = [f"▲ {one}" for one in (*monitor.problems, *sentences(monitor.passed))]
+    lines = [(line, "dim") for line in quiet] + [(line, "warning") for line in problems]
+    return [row for line, role in lines for row in paragraph(line, role, width)]
+
+
+def _loading(view: View, width: int) -> Pieces:
+    share = view.monitor.loaded()
+    words = f"reading {int(share * 100)}% "[:width]
+    return [(words, "dim"), (gauge(share, width - len(words)), "bar")]
+
+
+# -- side by side ----------------------------------------------------------------------------------
+
+
+def run_strip(view: View, runs: Sequence[Run], width: int) -> Pieces:
+    """Return the runs side by side in one row, the shown one always among them."""
+    shown = runs.index(view.run) if view.run in runs else 0
+    parts = {shown: _in_strip(view, runs, shown)}
+    used = cells_of(parts[shown])
+    # Those behind the shown run first: where all have room they are in their order anyway.
+    for at in (*range(shown + 1, len(runs)), *range(shown - 1, -1, -1)):
+        if at - 1 not in parts and at + 1 not in parts:
+            continue  # there was no room for one between
+        part = _in_strip(view, runs, at)
+        if used + GAP + cells_of(part) <= width - 2 * _MORE:
+            parts[at], used = part, used + GAP + cells_of(part)
+    first, after = min(parts), len(runs) - 1 - max(parts)
+    row: Pieces = [(f"+{first}" + " " * GAP, "dim")] if first else []
+    for at in sorted(parts):
+        row += [*[(" " * GAP, "")] * (at > first), *parts[at]]
+    row += [(" " * GAP + f"+{after}", "dim")] if after else []
+    return cut(row, width, ELLIPSIS)
+
+
+def _in_strip(view: View, runs: Sequence[Run], at: int) -> Pieces:
+    one = _Listed(view, runs, at)
+    role, count = _badge(one)
+    steps = _steps(one.run)
+    mark, name_role = ("▸", "shown") if view.run is one.run else (" ", "name")
+    name = one.name(min(_NAME, cell_len(one.run.name)))
+    going = one.state is State.RUNNING and steps
+    last = (f"step {steps}", "dim") if going else _state(one, 0)
+    badge = f"{_BADGES[role][0]}{count.strip()} "
+    return [(mark, "shown"), (badge, role), (f"{name} ", name_role), last]
+
+
+# -- cells -----------------------------------------------------------------------------------------
+
+
+class _Listed:
+    """One run of the list."""
+
+    def __init__(self, view: View, runs: Sequence[Run], at: int) -> None:
+        self.view, self.at, self.run = view, at, runs[at]
+        self._names = tuple(run.name for run in runs)
+        self.state = shown_state(view, self.run)
+        self.verdict: Verdict | None = view.monitor.verdicts.get(self.run.name)
+        known = self.verdict.primary if self.verdict is not None else ()
+        self.open = view.acknowledgements.open(self.run.name, known)
+        self.trouble: list[Finding] = sorted(
+            (one for one in self.open if one.severity > Severity.INFO),
+            key=lambda finding: -finding.severity,
+        )
+        """Its warnings and criticals that are not acknowledged, the worst first."""
+
+    def name(self, cells: int) -> str:
+        """Return its name in at most so many cells, unlike the others'."""
+        return short_names(self._names, cells)[self.run.name]
+
+
+def _badge(one: _Listed) -> tuple[str, str]:
+    """Return the role of a run's badge, and how many findings give it that; `+` for many, a space
+    for none.
+    """
+    run, verdict = one.run, one.verdict
+    if verdict is None or (run.step is None and not verdict.findings):
+        return "nothing", " "
+    if one.trouble:
+        count = len(one.trouble)
+        return one.trouble[0].severity.word, "+" if count > _MOST else str(count)
+    if not _is_judged(one, verdict):
+        return "nothing", " "
+    return ("ok" if coverage_of(run, verdict).complete else "dim"), " "
+
+
+def _is_judged(one: _Listed, verdict: Verdict) -> bool:
+    """True if a rule could judge an indicator of the run, and not only its end, or if the rules are
+    unknown.
+    """
+    if one.run.preview or not one.run.indicators:
+        return False
+    guide = getattr(one.view.monitor, "guide", None)
+    skipped = {rule.id for rule in verdict.not_judged}
+    known = guide is not None and {rule.id for rule in guide.rules} <= skipped
+    return bool(one.open) or not known
+
+
+@cached_by_revision
+def _steps(run: Run) -> str:
+    """Write the steps of a run: reached, and in total."""
+    if run.step is None:
+        return ""
+    total = f"/{exact_step(run.total_steps)}" if run.total_steps else ""
+    return exact_step(run.step) + total
+
+
+def _head(before: int, one: _Listed, cells: int) -> Pieces:
+    """Write the start of a row: number, badge, letter and name."""
+    place = one.view.selection.place(one.run.name)
+    letter = ("  " * bool(one.view.selected), "")
+    if place is not None:
+        letter = (f"{LETTERS[place]} ", RUNS[place])
+    number = str(one.at + 1) if one.at < _MOST else " "
+    role, count = _badge(one)
+    shown = "shown" if one.view.run is one.run else "name"
+    badge = (f"{_BADGES[role][0]}{count} ", role)
+    return [
+        (f"{number} ", "dim"),
+        badge,
+        letter,
+        (one.name(max(0, cells - before)), shown),
+    ]
+
+
+def _state(one: _Listed, cells: int) -> Piece:
+    """Write the state, as a sign in one cell."""
+    sign, role = _STATES.get(one.state, (" ", "dim"))
+    return sign if cells == 1 else one.state.value, role
+
+
+def _last(one: _Listed, indicator: str) -> Pieces:
+    """Write the newest value of an indicator."""
+    series = one.run.present(one.run.indicators.get(indicator))
+    if series is None:
+        return []
+    value = series.values[-1] * factor(indicator, series.key)
+    return [(compact(value), "name" if isfinite(value) else "odd")]
+
+
+def _done(one: _Listed, cells: int) -> Pieces:
+    """Write the share that is done, with a bar where that has room."""
+    step, total = one.run.step, one.run.total_steps
+    if step is None or not total:
+        return []
+    share = min(1.0, max(0.0, step / total))
+    bar = (gauge(share, cells - 5) + " ") * (cells > 4)
+    return [(bar, "bar"), (percent_done(share).rjust(4), "dim")]
+
+
+def _time_left(one: _Listed, cells: int) -> Pieces:
+    """Write the time that a run will still take."""
+    left = remaining(one.run, one.view.now)
+    if left is None or one.state is Unread.READING:
+        return []
+    label = "ETA " * (cells >= _LABELLED)
+    return [(label + duration(left), "dim")]
+
+
+def _activity(one: _Listed) -> str:
+    """Write the age of the newest record, or that it is dated ahead of the clock."""
+    if ahead(one.run, one.view.now) is not None:
+        return "ahead"
+    quiet = silence(one.run, one.view.now)
+    return "" if quiet is None else age(quiet)
+
+
+def _trend(one: _Listed, cells: int) -> Pieces:
+    """Draw the reward."""
+    reward = one.run.present(one.run.indicators.get("reward"))
+    return [] if reward is None else sparkline(reward, cells, "reward")
+
+
+def _worst(one: _Listed, cells: int) -> Pieces:
+    """Write the rule of the worst finding, and the number of others."""
+    if not one.trouble:
+        return []
+    more = f" +{len(one.trouble) - 1}" if one.trouble[1:] else ""
+    worst = one.trouble[0]
+    name = middle(worst.id, cells - cell_len(more))
+    return [(name, worst.severity.word), (more, "dim")]

@@ -1,0 +1,347 @@
+"""The timing of a run as rows: parts of a step, progress and ETA, throughput, the newest steps."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.rendering.session.source_status import shown_state
+from verl_tui.rendering.text.hues import PARTS
+from verl_tui.rendering.text.numbers import compact, percent_done
+from verl_tui.rendering.text.printable import cut, paragraph, printable
+from verl_tui.rendering.text.table import WIDEST, FittedTable, TextColumn
+from verl_tui.rendering.text.wrap import ELLIPSIS, fit
+from verl_tui.runs.time.forecast import (
+    next_occasions,
+    pace,
+    remaining_steps,
+    steps_per_minute,
+    usual_times,
+)
+from verl_tui.runs.time.step_timing import (
+    breakdown,
+    generation_latency,
+    newest_steps,
+    throughput,
+    waiting,
+)
+from verl_tui.runs.views.state import State, goes_on, is_evaluation
+from verl_tui.times import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from verl_tui.rendering.session.snapshot import View
+    from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.time.step_timing import Breakdown, SpeedFigure, StepPart
+
+_WIDE, _NARROW = 72, 34
+"""Widths from which on notes and a bar fit, in cells."""
+_SOLID = "▆"
+"""Sign of every part where colours distinguish them: bars with a gap between the rows."""
+_SIGNS = "█▓▄▒▌░"
+"""Signs of the parts where colours do not."""
+_SMALL = 0.005
+"""Share of the step below which a part shares a row with others."""
+_SLOWER, _QUICKER = 1.15, 0.87
+"""Ratios of a trend from which on it is shown."""
+_STEPS = 8
+"""Newest steps that are drawn one by one."""
+_CALLS = "profiling/"
+_WEEK = 6 * 86400.0
+
+
+def timing_rows(view: View, width: int, *, solid: bool = False) -> list[Pieces]:
+    """Return the rows of the screen.
+
+    Args:
+        view: The state to show.
+        width: Most cells a row may take.
+        solid: Whether colours alone distinguish the parts of a step.
+    """
+    run = view.run
+    if run is None:
+        words = "No run yet, so nothing has taken any time."
+        return paragraph(words, "dim", width)
+    found = breakdown(run)
+    signs = _SOLID * len(_SIGNS) if solid else _SIGNS
+    rates = [*filter(None, (steps_per_minute(run), generation_latency(run)))]
+    rows: list[Pieces] = []
+    for part in (
+        _step_parts(run, found, view, width, signs),
+        _progress(run, view, width),
+        _speeds("throughput", [*rates, *throughput(run, found)], width),
+        _speeds("generating and waiting", [*waiting(run, found)], width),
+        _step_by_step(run, found, width, signs),
+    ):
+        lines = [*part]
+        rows += [[], *lines] if rows and lines else lines
+    return [cut(row, width, ELLIPSIS) for row in rows]
+
+
+def _short_time(seconds: float) -> str:
+    """Return a time in three digits: `0.95 s`, `187 s`, `21.4 min`; a duration beyond 2 hours."""
+    if seconds >= 7200:
+        return duration(seconds)
+    if seconds >= 1000:
+        return f"{seconds / 60:.1f} min"
+    return f"{seconds:.{2 - (seconds >= 10) - (seconds >= 100)}f} s"
+
+
+# -- the parts of a step ---------------------------------------------------------------------------
+
+
+class _PartRow(NamedTuple):
+    """One row of the table of parts."""
+
+    sign: str
+    name: str
+    seconds: float
+    share: float
+    trend: float | None
+    note: str
+    role: str
+
+
+def _step_parts(
+    run: Run, found: Breakdown | None, view: View, width: int, signs: str
+) -> Iterator[Pieces]:
+    """Yield the table of a step's parts, or why there is none."""
+    if found is None or not (found.parts or found.key):
+        yield [("where a step's time goes", "heading")]
+        yield from paragraph(_untimed(run, view), "dim", width)
+        return
+    where = "where a step's time goes: " if width >= _WIDE else ""
+    title = f"{where}mean of steps {found.steps[0]}-{found.steps[-1]}"
+    yield [(fit(title, width), "heading")]
+    lines = [*_lines(found, signs)]
+    most = max((line.share for line in lines[1:]), default=1.0)
+    columns: list[TextColumn[_PartRow]] = [
+        TextColumn("", lambda line, _: [(line.sign, line.role)], 1, 8),
+        TextColumn("", _part_name, 14, 9, most=WIDEST, gap=1),
+        TextColumn("", lambda line, _: [(_short_time(line.seconds), "value")], 8, 5, right=True),
+        TextColumn("", lambda line, _: [(f"{line.share:.0%}", "value")], 4, 7, right=True, gap=1),
+        TextColumn("", lambda line, n: _bar(line, most, n), 4, 4, most=24),
+        TextColumn("", _trend, 7, 6, gap=1),
+        TextColumn("", lambda line, n: [(fit(line.note, n), "dim")], 12, 1, most=width),
+    ]  # fmt: skip
+    yield from map(FittedTable(columns, width, lines).row, lines)
+    if found.overlaps:
+        more = _short_time(-found.rest)
+        words = (
+            f"Some parts run in parallel: together they take {more} more than the step."
+        )
+        yield from paragraph(words, "warning", width)
+    if not found.parts:
+        yield from paragraph(f"{_no_parts(run)}.", "dim", width)
+
+
+def _part_name(line: _PartRow, cells: int) -> Pieces:
+    role = "label" if line.role.startswith("part") else line.role
+    return [(fit(line.name, cells), role)]
+
+
+def _bar(line: _PartRow, most: float, cells: int) -> Pieces:
+    filled = min(cells, max(1, round(line.share / most * cells)))
+    return [(line.sign * filled, line.role)] if line.sign.strip() else []
+
+
+def _trend(line: _PartRow, _: int) -> Pieces:
+    ratio = line.trend
+    if ratio is None or _QUICKER < ratio < _SLOWER:
+        return []
+    return [
+        (f"↑ {ratio:.1f}×", "warning") if ratio > 1 else (f"↓ {ratio:.1f}×", "good")
+    ]
+
+
+def _no_parts(run: Run) -> str:
+    """Say that the log has no timers, or none that parts of a step could be made of: TRL's are of
+    single calls, several in a step, within each other.
+    """
+    if any(key.startswith(_CALLS) for key in run.keys):
+        return f"The log times single calls ({_CALLS}…), no parts of a step"
+    return "The log times no parts of a step"
+
+
+def _untimed(run: Run, view: View) -> str:
+    """Describe the time of a step whose parts are not timed."""
+    known = pace(run)
+    if known is not None:
+        seconds = _short_time(known.seconds)
+        return f"{_no_parts(run)}; by the {known.origin} a step takes {seconds}."
+    if run.step is None:
+        return _no_step(run, view)
+    return "Nothing in the log says how long a step takes."
+
+
+def _lines(found: Breakdown, signs: str) -> Iterator[_PartRow]:
+    shown = [part for part in found.parts if part.share >= _SMALL][: len(signs)]
+    small = found.parts[len(shown) :]
+    key, whole = printable(found.key or ""), found.whole
+    note = f"{key} {_short_time(found.step)}" if found.step < whole else ""
+    yield _PartRow(" ", "step", whole, 1.0, found.trend, note, "label")
+    for sign, role, part in zip(signs, PARTS, shown, strict=False):
+        known = (part.seconds, part.share, part.trend)
+        yield _PartRow(sign, _name(part), *known, _note(part, found, key), role)
+    if small:
+        seconds, names = sum(one.seconds for one in small), ", ".join(map(_name, small))
+        yield _rest(f"{len(small)} more", seconds, whole, names)
+    if not found.overlaps and found.key and found.parts:
+        yield _rest("unaccounted", max(0.0, found.rest), whole, "no timer")
+
+
+def _rest(name: str, seconds: float, whole: float, note: str) -> _PartRow:
+    share = seconds / whole if whole > 0 else seconds
+    return _PartRow(" ", name, seconds, share, None, note, "dim")
+
+
+def _name(part: StepPart) -> str:
+    return printable(part.name.replace("_", " "))
+
+
+def _note(part: StepPart, found: Breakdown, key: str) -> str:
+    words, steps = [], len(found.steps)
+    if part.times < steps:
+        words.append(f"{_short_time(part.each)} on {part.times} of {steps} steps")
+    return ", ".join([*words, *[f"beside {key}"] * (not part.inside)])
+
+
+def _step_by_step(
+    run: Run, found: Breakdown | None, width: int, signs: str
+) -> Iterator[Pieces]:
+    """Draw the newest steps one by one, each part as long as it took; the longest step fills the
+    room.
+    """
+    if found is None or len(found.parts) < 2 or width < _NARROW:
+        return
+    steps = newest_steps(run, found, _STEPS)
+    longest = max((sum(seconds) for _, seconds in steps), default=0.0)
+    if not 0 < longest < inf:
+        return
+    yield [("step by step", "heading")]
+    small = (_SOLID if signs[0] == _SOLID else ".", "dim")
+    pairs = zip(zip(signs, PARTS, strict=True), found.parts, strict=False)
+    looks = [look if part.share >= _SMALL else small for look, part in pairs]
+    size = len(str(steps[-1][0]))
+    room = width - size - 11
+    for step, seconds in steps:
+        bar, drawn, taken = [], 0, 0.0
+        for at, part in enumerate(seconds):
+            taken += part
+            cells = round(taken / longest * room) - drawn
+            drawn += cells
+            sign, role = [*looks, small][min(at, len(looks))]
+            bar.append((sign * cells, role))
+        total = f" {_short_time(sum(seconds))}"
+        yield [(f"{str(step).rjust(size)} ", "dim"), *bar, (total, "value")]
+
+
+# -- progress --------------------------------------------------------------------------------------
+
+
+def _progress(run: Run, view: View, width: int) -> Iterator[Pieces]:
+    """Yield the step reached, the time of each kind of step, the ETA, and what is next."""
+    total, step = run.total_steps, run.step
+    yield [("progress", "heading")]
+    if step is None:
+        yield [(_no_step(run, view).rstrip(".").lower(), "dim")]
+        return
+    share = (
+        f" of {total} ({percent_done(step / total)})" if total else ", total unknown"
+    )
+    yield [("step ", "label"), (f"{step}{share}", "value")]
+    usual = [
+        (one.words, one.seconds, f"median of {one.times}" if one.times > 1 else "seen once")
+        for one in usual_times(run)
+    ]  # fmt: skip
+    if not usual and (known := pace(run)) is not None:
+        usual = [("a step", known.seconds, known.origin)]
+    for kind, seconds, origin in usual:
+        time = _short_time(seconds)
+        yield [(f"{kind} ", "label"), (time, "value"), (f"  {origin}", "dim")]
+    for text, role in _end(run, view):
+        yield from paragraph(text, role, width)
+    if shown_state(view, run) in (State.RUNNING, State.STALLED, State.WAITING):
+        coming = next_occasions(run)._asdict().items()
+        words = [f"{name} at step {at}" for name, at in coming if at is not None]
+        if words:
+            yield [("next ", "label"), (" · ".join(words), "value")]
+
+
+def _no_step(run: Run, view: View) -> str:
+    """Say why there is no step."""
+    if is_evaluation(run):
+        return "An evaluation makes no steps."
+    over = shown_state(view, run) in (State.FINISHED, State.CRASHED, State.ENDED)
+    return "It ended before its first step." if over else "No step yet."
+
+
+def _end(run: Run, view: View) -> Iterator[tuple[str, str]]:
+    current, now = shown_state(view, run), view.now
+    if current is not State.RUNNING:
+        outlook = "nothing to wait for" if current is State.FINISHED else "no ETA"
+        yield f"{current.value}: {outlook}", "dim"
+    elif not goes_on(run, now):
+        yield "no ETA: no more records are coming", "dim"
+    elif (coming := remaining_steps(run)) is None:
+        missing = "number of steps" if run.total_steps is None else "time of a step"
+        yield f"no ETA: the {missing} is unknown", "dim"
+    else:
+        end = (run.last_record or now) + coming.seconds
+        yield f"done in {duration(coming.seconds)}{_at(end, now)}", "good"
+        if len(coming.kinds) > 1:
+            kinds = (
+                f"{round(count)} × {_short_time(usual.seconds)} {_kind(usual.words)}"
+                for usual, count in coming.kinds
+            )
+            yield f"{coming.steps} steps ahead: {', '.join(kinds)}", "dim"
+
+
+def _kind(words: str) -> str:
+    words = words.removeprefix("a ").removeprefix("plain step").removeprefix("step ")
+    return words or "plain"
+
+
+def _at(moment: float, now: float) -> str:
+    """Return the local time of a moment, with as much of the date as needed."""
+    try:
+        then, today = map(
+            datetime.fromtimestamp, (moment, now)
+        )  # the reader's own clock
+    except (OverflowError, OSError, ValueError):
+        return ""
+    if then.date() == today.date():
+        return f", at {then:%H:%M}"
+    return f", {then:%a %H:%M}" if moment - now < _WEEK else f", {then:%d %b %H:%M}"
+
+
+# -- throughput ------------------------------------------------------------------------------------
+
+
+def _speeds(title: str, figures: Sequence[SpeedFigure], width: int) -> Iterator[Pieces]:
+    """Yield a heading and one row for each figure; nothing without figures."""
+    columns: list[TextColumn[SpeedFigure]] = [
+        TextColumn("", lambda one, n: [(fit(printable(one.label), n), "label")], 8, 9, WIDEST),
+        TextColumn("", lambda one, _: [(_speed(one), "value")], WIDEST, 10),
+        TextColumn("", _key, _WIDE // 3, 1, most=width),
+    ]  # fmt: skip
+    if figures:
+        yield [(title, "heading")]
+    yield from map(FittedTable(columns, width, figures).row, figures)
+
+
+def _key(figure: SpeedFigure, cells: int) -> Pieces:
+    unknown = figure.label.startswith("MFU") and figure.value == 0
+    note = "0: unknown model or GPU" if unknown else printable(figure.key)
+    return [(fit(note, cells), "dim")]
+
+
+def _speed(figure: SpeedFigure) -> str:
+    if figure.unit == "share":
+        return f"{figure.value:.1%}"
+    if figure.unit == "s":
+        return _short_time(figure.value)
+    return f"{compact(figure.value)} {figure.unit}".rstrip()
