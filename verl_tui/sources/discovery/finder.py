@@ -18,6 +18,7 @@ from verl_tui.sources.discovery.directory_walk import (
     DirectoryWalk,
     error_logs,
     extras_in,
+    list_entries,
     settings_file,
 )
 from verl_tui.sources.discovery.found import (
@@ -32,7 +33,6 @@ from verl_tui.sources.discovery.probing import (
     MOST_ODD,
     NoLogError,
     Probe,
-    list_entries,
     reason_of,
 )
 from verl_tui.sources.discovery.runs_in_files import RunsInFiles
