@@ -12,7 +12,7 @@ from verl_tui.exporters.prometheus import exposition
 from verl_tui.monitor import Monitor
 from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.sources.fields.row_batcher import MetricRow
-from verl_tui.sources.formats.prometheus_text.page import PageFigures, read_page
+from verl_tui.sources.formats.prometheus_text.reader import PageFigures, read_page
 from verl_tui.sources.formats.prometheus_text.rows import StepRows
 
 NOW = 1_790_000_000.0
@@ -51,7 +51,7 @@ def test_a_page_reads_back_as_what_the_logs_said(runs: tuple[str, ...]) -> None:
     assert found.keys() == set(runs)
     for part in found.values():
         lines = PageFigures().take({"": (part, NOW)}, NOW)
-        said = StepRows().take(lines, page.keys)
+        said = StepRows().take(lines)
         (row,) = (one for one in said if isinstance(one, MetricRow))
         assert dict(zip(row.keys, row.values, strict=True)) == pytest.approx(SAID)
         assert (row.step, row.time) == (7, NOW - 10)

@@ -18,8 +18,9 @@ from verl_tui.monitor import Monitor, load
 from verl_tui.records import Batch, SourceStatus
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.formats.console import reader as console
+from verl_tui.sources.http.address_run import MOST
 from verl_tui.sources.http.client import AUTHORIZATION
-from verl_tui.sources.http.served import MOST, Served
+from verl_tui.sources.http.served import Served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ from verl_tui.runs.views.devices import logged_devices
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.formats.prometheus_text import reader as exposition
-from verl_tui.sources.formats.prometheus_text.page import PageFigures, read_page
+from verl_tui.sources.formats.prometheus_text.reader import PageFigures, read_page
 from verl_tui.sources.formats.prometheus_text.rows import StepRows
 
 TUTORIAL = b"""\
@@ -127,8 +127,7 @@ def rows(*moments: dict[str, str]) -> list[MetricRow]:
             worker: (next(iter(page.runs.values())), time)
             for worker, page in read.items()
         }
-        (keys, *_) = (page.keys for page in read.values())
-        said += run.take(figures.take(taken, time), keys)
+        said += run.take(figures.take(taken, time))
     return [one for one in said if isinstance(one, MetricRow)]
 
 

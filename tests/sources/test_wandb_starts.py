@@ -188,7 +188,7 @@ def test_a_start_that_failed_before_its_first_step_is_in_nobodys_way(tree):
         **kept("ghi", 1, range(0)),
         **kept("def", 2, range(5, 11)),
     }
-    assert found(tree(files)) == [["log", "abc", "def"]]
+    assert found(tree(files)) == [["log", "abc", "def", "ghi"]]
 
 
 # -- several trainings -----------------------------------------------------------------------------
@@ -227,7 +227,7 @@ def test_an_old_run_is_not_that_of_a_log_that_names_another(tree):
             **kept("new", 1, range(0)),
         }
     )
-    assert found(top) == [["abc"], ["log"]]
+    assert found(top) == [["abc"], ["log", "new"]]
 
 
 def test_a_run_without_a_step_that_no_log_names_is_reported(tree):
@@ -276,9 +276,12 @@ def test_a_second_start_joins_while_one_watches(tree, named_first):
     (name,) = watched.monitor.runs
     second = top / "wandb" / directory("def", 1) / "run-def.wandb"
     steps = (top / "train.log", starts("def", 1, range(0))), (second, log(range(0)))
-    for path, text in steps if named_first else reversed(steps):
+    looks = [["abc"]], [["abc", "def"]]
+    for (path, text), ids in zip(
+        steps if named_first else reversed(steps), looks, strict=True
+    ):
         append(path, text)
-        assert watched.look() == [["abc"]]
+        assert watched.look() == ids
     append(top / "train.log", prints(range(5, 7), 0.5))
     second.write_bytes(log(range(5, 7), 0.5, began=T0 + 1000))
     for _ in range(2):

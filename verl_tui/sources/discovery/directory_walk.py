@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from verl_tui.sources.discovery import passed_over
+from verl_tui.patterns import pattern
+from verl_tui.sources.discovery import naming, passed_over
 from verl_tui.sources.discovery.found import (
     WANDB,
     Folder,
@@ -14,41 +18,49 @@ from verl_tui.sources.discovery.found import (
     note_log,
 )
 from verl_tui.sources.discovery.grouping import grouped_runs
-from verl_tui.sources.discovery.passed_over import EMPTY, is_data
 from verl_tui.sources.discovery.probing import (
     HYDRA,
     NameClass,
     classify_name,
-    is_bookkeeping,
-    is_skipped,
     is_worth_reporting,
-    leads_within,
-    list_entries,
-    title_in,
-    wandb_id,
 )
 from verl_tui.sources.files import rotated
-from verl_tui.sources.files.paths import is_file, is_folder
+from verl_tui.sources.files.compressed import head
+from verl_tui.sources.files.paths import checkpoint_step, is_file, is_folder
 from verl_tui.sources.folders.checkpoint_folders import is_home
 from verl_tui.sources.folders.setting_files import NAMES as SETTINGS
 from verl_tui.sources.folders.setting_files import is_settings
-from verl_tui.sources.formats import mlflow_files, rollouts
+from verl_tui.sources.formats import HEAD, mlflow_files, rollouts
 from verl_tui.sources.formats.catalog import OWN
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.metrics_json import in_checkpoints, trainer_state
 from verl_tui.sources.formats.tables import parquet, table_step
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.sources.discovery.probing import Probe
 
 _DEEPEST = 12
-_MLFLOWS = {mlflow_files.META, "metrics"}
-"""What lies in the folder of a run in MLflow's store."""
 MOST_DIRECTORIES = 20_000
 """Directories read below one path: with more, the user has named a whole disk."""
+_MLFLOWS = {mlflow_files.META, "metrics"}
+"""What lies in the folder of a run in MLflow's store."""
+_EXPORTED = pattern(
+    r"verl-tui-.+(?:-samples?(?:-\d+)*\.jsonl|\.csv|\.txt)|events\.out\.tfevents\..+\.verl-tui"
+)
+"""Files that verl-tui exported: read only if the user names them."""
+_BOOKKEEPING = pattern(
+    r"(?s)(?:[^/]*/)?(?:wandb/debug.*\.log|files/wandb-(?:summary|metadata)\.json)"
+    r"|session_[^/]*/logs/(?:raylet|gcs_server|monitor|log_monitor|dashboard|runtime_env|agent"
+    r"|ray_client|debug_state|io-worker|python-core|old|export|events?).*"
+)
+"""What W&B and Ray write of themselves beside logs."""
+_WANDB_RUN = pattern(r"^(?:offline-)?run-\d{8}_\d{6}-(.+)$")
+_WANDB_LOG = pattern(r"run-(.+)\.wandb")
+_IN_WANDB_RUN = {"files", "logs"}
+"""Directories beside the log of a W&B run."""
+_SKIPPED = {"lost+found", "node_modules", "__pycache__", "site-packages"}
 
 
 class DirectoryWalk:
@@ -74,7 +86,7 @@ class DirectoryWalk:
 
     def runs(self) -> list[Folder]:
         """Return the runs at and below the path."""
-        return self._walk(self.top, 0, wandb_id(self.top))
+        return self._walk(self.top, 0, _wandb_id(self.top))
 
     @property
     def problem(self) -> str | None:
@@ -92,15 +104,11 @@ class DirectoryWalk:
             wandb: The id of the W&B run whose directory lies above it.
         """
         entries = self._entries(directory)
-        if entries is None:
-            return []
         names = {entry.name: entry for entry in entries}
-        wandb = wandb_id(Path(directory.name), names) or wandb
+        wandb = _wandb_id(Path(directory.name), names) or wandb
         here = Folder(directory, extras_in(directory, names, self._probe), wandb=wandb)
         if depth and here.files and _holds_no_log(directory, names):
             return [here]
-        self.walked.add(directory)
-        self.homes += [directory] * is_home(entries)
         if names.keys() >= _MLFLOWS:
             entries = [names[mlflow_files.META]]  # all that lies beside is read with it
         below = self._read(entries, here, depth)
@@ -114,6 +122,25 @@ class DirectoryWalk:
         self.unknown |= dict.fromkeys(young, passed_over.NO_STEP)
         return found
 
+    def _entries(self, directory: Path) -> list[os.DirEntry[str]]:
+        """Return what lies in a directory; nothing if it was read before or cannot be, or there are
+        too many.
+        """
+        try:
+            status = directory.stat()
+            identity = (status.st_dev, status.st_ino)
+            if identity in self._entered or len(self._entered) >= MOST_DIRECTORIES:
+                return []
+            self._entered.add(identity)
+            self._directories.add(directory)
+            entries = list_entries(directory)
+        except OSError as error:
+            self._probe.note(directory, error)
+            return []
+        self.walked.add(directory)
+        self.homes += [directory] * is_home(entries)
+        return [one for one in entries if not _leads_within(one, self.top)]
+
     def _read(
         self, entries: Iterable[os.DirEntry[str]], here: Folder, depth: int
     ) -> list[Folder]:
@@ -125,29 +152,12 @@ class DirectoryWalk:
             if _is_of_step(name, dumps):
                 continue
             if is_folder(entry):
-                if depth < _DEEPEST and not is_skipped(name, here.wandb):
+                if depth < _DEEPEST and not _is_skipped(name, here.wandb):
                     below += self._walk(Path(entry.path), depth + 1, here.wandb)
             # by its name alone: making a path costs more
             elif name in SETTINGS or classify_name(name) is not NameClass.OTHER:
                 self._add_file(Path(entry.path), here)
         return below
-
-    def _entries(self, directory: Path) -> list[os.DirEntry[str]] | None:
-        """Return what lies in a directory; None if it was read before or cannot be, or there are
-        too many.
-        """
-        try:
-            status = directory.stat()
-            identity = (status.st_dev, status.st_ino)
-            if identity in self._entered or len(self._entered) >= MOST_DIRECTORIES:
-                return None
-            self._entered.add(identity)
-            self._directories.add(directory)
-            entries = list_entries(directory)
-        except OSError as error:
-            self._probe.note(directory, error)
-            return None
-        return [one for one in entries if not leads_within(one, self.top)]
 
     def _add_file(self, written: Path, here: Folder) -> None:
         """Add a file to the run here if it is a log, or settings; of a rotated log its parts as
@@ -157,7 +167,7 @@ class DirectoryWalk:
             here.files.append(settings_file(written))
             return
         path = written.parent / (rotated.base(written.name) or written.name)
-        if path in self._taken or is_bookkeeping(written):
+        if path in self._taken or _BOOKKEEPING.fullmatch("/".join(written.parts[-3:])):
             return
         known = self._probe.known(written)
         if known is not None:
@@ -168,7 +178,8 @@ class DirectoryWalk:
 
     def _note_unknown(self, path: Path, why: str) -> None:
         named = is_worth_reporting(path.name) or path.parent.name == "logs"
-        if (named and why != EMPTY and not is_data(path, self.top)) or why == OWN:
+        told = named and why != passed_over.EMPTY
+        if why == OWN or (told and not passed_over.is_data(path, self.top)):
             self.unknown[path] = why
         elif classify_name(path.name) is NameClass.LOG:
             self.silent[path] = why
@@ -187,10 +198,50 @@ class DirectoryWalk:
 
 def _take_worse(folder: Folder, better: set[str]) -> list[Path]:
     """Take the logs without a step from a folder that are called as none of the better ones is."""
-    unsure = (one for one in folder.anchors if not one.sure)
-    worse = [one for one in unsure if _log_names(one).isdisjoint(better)]
+    unsure = (one for one in folder.files if not one.sure)
+    worse = [one for one in unsure if better.isdisjoint(_log_names(one))]
     folder.files = [one for one in folder.files if one not in worse]
     return [one.path for one in worse]
+
+
+def list_entries(directory: Path) -> list[os.DirEntry[str]]:
+    """Return the entries of a directory by name, links last: a run gets its own name, not `latest`.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    with os.scandir(directory) as entries:
+        logs = [entry for entry in entries if not _EXPORTED.fullmatch(entry.name)]
+    return sorted(logs, key=lambda entry: (entry.is_symlink(), entry.name))
+
+
+def _leads_within(link: os.DirEntry[str], top: Path) -> bool:
+    """True if a link leads to a place inside or above `top`, or to a checkpoint."""
+    if not link.is_symlink():
+        return False
+    target, whole = Path(os.path.realpath(link.path)), Path(os.path.realpath(top))
+    if whole in target.parents:
+        below = target.relative_to(whole).parts
+        return not any(part.startswith(".") for part in below)
+    return target in (whole, *whole.parents) or checkpoint_step(target.name) is not None
+
+
+def _is_skipped(name: str, wandb: str) -> bool:
+    """True if a directory, of the W&B run of an id, is not entered because of its name."""
+    if name.startswith("."):
+        return name != HYDRA
+    own = bool(wandb) and name == "logs"
+    return own or name in _SKIPPED or checkpoint_step(name) is not None
+
+
+def _wandb_id(directory: Path, names: Iterable[str] = ()) -> str:
+    """Return the id of the W&B run whose directory a path is or lies in, or which has, under
+    another name, these entries; empty outside of any.
+    """
+    logs = map(_WANDB_LOG.fullmatch, () if _IN_WANDB_RUN.isdisjoint(names) else names)
+    of_parts = map(_WANDB_RUN.match, reversed(directory.parts))
+    found = next(filter(None, (*of_parts, *logs)), None)
+    return found[1] if found else ""
 
 
 def _holds_no_log(directory: Path, names: Iterable[str]) -> bool:
@@ -212,7 +263,15 @@ def _log_names(file: FoundFile) -> set[str]:
 
 def settings_file(path: Path) -> FoundFile:
     """Return a file of settings with the name of the experiment in it."""
-    return FoundFile(path, None, title=title_in(path))
+    title = ""
+    with suppress(OSError):
+        title = _title_in(path, path.stat().st_mtime_ns)
+    return FoundFile(path, None, title=title)
+
+
+@lru_cache(maxsize=2**15)
+def _title_in(path: Path, _changed: int) -> str:
+    return naming.experiment_name(head(path, HEAD))
 
 
 def extras_in(directory: Path, names: Iterable[str], probe: Probe) -> list[FoundFile]:
@@ -224,7 +283,11 @@ def extras_in(directory: Path, names: Iterable[str], probe: Probe) -> list[Found
         return [settings_file(path) for path in filter(is_file, paths)]
     tables = (directory / one for one in names if table_step(one) is not None)
     some = ((rollouts, _dumps(directory, names)), (parquet, tables))
-    return [FoundFile(directory, one) for one, files in some if probe.any(files, one)]
+    return [
+        FoundFile(directory, format)
+        for format, files in some
+        if any(one.format is format for one in filter(None, map(probe.known, files)))
+    ]
 
 
 def _dumps(directory: Path, names: Iterable[str]) -> Iterator[Path]:

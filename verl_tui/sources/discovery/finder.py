@@ -7,6 +7,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from verl_tui.sources.discovery.directory_walk import (
     DirectoryWalk,
     error_logs,
     extras_in,
+    list_entries,
     settings_file,
 )
 from verl_tui.sources.discovery.found import (
@@ -32,7 +34,6 @@ from verl_tui.sources.discovery.probing import (
     MOST_ODD,
     NoLogError,
     Probe,
-    list_entries,
     reason_of,
 )
 from verl_tui.sources.discovery.runs_in_files import RunsInFiles
@@ -49,7 +50,7 @@ from verl_tui.sources.folders.setting_files import is_settings
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from verl_tui.sources.discovery.found import FoundRun
     from verl_tui.sources.http.addresses import Unreached
@@ -89,20 +90,17 @@ def with_checkpoints(
             nothing else.
     """
     names = list(map(_names, runs))
-    below: dict[Path, list[int]] = {}
+    below: dict[Path, list[int]] = defaultdict(list)
     """The runs with files at or below each directory."""
     for at, run in enumerate(runs):
         own = {run.directory, *(file.path.parent for file in run.files)}
         for place in own.union(*(one.parents for one in own)):
-            below.setdefault(place, []).append(at)
-    owned: list[list[Path]] = [[] for _ in runs]
+            below[place].append(at)
+    owned: dict[int, list[Path]] = defaultdict(list)
     for home, given in found.items() if runs else ():
         for at in _owners(home, names, below, given=given):
             owned[at].append(home)
-    return [
-        run._replace(checkpoints=tuple(mine))
-        for run, mine in zip(runs, owned, strict=True)
-    ]
+    return [run._replace(checkpoints=tuple(owned[at])) for at, run in enumerate(runs)]
 
 
 def _owners(
@@ -125,8 +123,7 @@ def _owners(
 def _names(run: FoundRun) -> set[str]:
     """Return the names that a run's checkpoints may lie under."""
     stems = {stem(file.path) for file in run.files if file.is_log}
-    titles = {file.title for file in run.files}
-    names = {run.name, run.directory.name, *stems, *titles}
+    names = {run.name, run.directory.name, *stems, *(one.title for one in run.files)}
     return {name for name in names if name and not naming.is_generic(name)}
 
 
@@ -164,6 +161,19 @@ class Finder:
         self._within = RunsInFiles()
         self._begin()
 
+    def _begin(self) -> None:
+        self._probe.begin()
+        self.directories: set[Path] = set()
+        """Directories in which something may appear or grow."""
+        self._homes: dict[Path, bool] = {}
+        """The directories in which checkpoints lie, true where what the user named holds nothing
+        else.
+        """
+        self._folders: list[Folder] = []
+        self._passed: list[tuple[Path, str]] = []
+        self._problems: list[str] = []
+        self._waiting: list[str] = []
+
     @property
     def changed(self) -> set[Path]:
         """The files that the last scan took for another format than the one before: only a part of
@@ -181,31 +191,19 @@ class Finder:
                 continue
             for path in self._expand(spec):
                 self._find(path)
-        runs = with_checkpoints(
-            self._within.split(named_runs(self._folders)), self._homes
-        )
-        self._pass_over(self._within.passed)
-        shown = {str(file.path) for run in runs for file in run.files}
-        passed = dict.fromkeys(self._passed_over)
+        found = self._within.split(named_runs(self._folders))
+        passed = dict.fromkeys((*self._passed, *self._within.passed.items()))
+        shown = {file.path for run in found for file in run.files}
         return Discovery(
-            tuple(runs),
+            tuple(with_checkpoints(found, self._homes)),
             tuple(dict.fromkeys(self._problems)),
             tuple(dict.fromkeys(self._waiting)),
-            tuple(entry for entry in passed if entry.path not in shown),
+            tuple(
+                PassedOver(one_line(str(path), 1000), why)
+                for path, why in passed
+                if path not in shown
+            ),
         )
-
-    def _begin(self) -> None:
-        self._probe.begin()
-        self.directories: set[Path] = set()
-        """Directories in which something may appear or grow."""
-        self._homes: dict[Path, bool] = {}
-        """The directories in which checkpoints lie, true where what the user named holds nothing
-        else.
-        """
-        self._folders: list[Folder] = []
-        self._passed_over: list[PassedOver] = []
-        self._problems: list[str] = []
-        self._waiting: list[str] = []
 
     def _expand(self, spec: str) -> list[Path]:
         """Return the paths that a user's word stands for; note if there are none."""
@@ -235,7 +233,7 @@ class Finder:
                 self._find_below(path)
             else:
                 self._find_file(path)
-            self._pass_over(self._probe.closed.items())
+            self._passed += self._probe.closed.items()
         except Exception as error:  # noqa: BLE001 - a net at the border
             self._problems.append(f"{one_line(str(path))}: {reason_of(error)}")
 
@@ -273,11 +271,11 @@ class Finder:
                 self._homes |= homes_around(path)
         elif reason is None:
             self._add_bare_homes(path, walk)
-        self._pass_over(walk.unknown.items())
+        self._passed += walk.unknown.items()
         crowded = sorted(self._probe.crowded & walk.walked)
-        self._pass_over(dict.fromkeys(crowded, _CROWDED).items())
-        bare = _bare(walk, [folder for folder in found if folder.anchors])
-        self._pass_over(dict.fromkeys(bare, passed_over.NO_LOG).items())
+        self._passed += [(one, _CROWDED) for one in crowded]
+        bare = passed_over.folders(walk.walked, found, path)
+        self._passed += [(one, passed_over.NO_LOG) for one in bare]
 
     def _add_bare_homes(self, path: Path, walk: DirectoryWalk) -> None:
         """Add the checkpoints in a directory without logs: their run may lie at another path."""
@@ -302,10 +300,6 @@ class Finder:
             why = "looking for *.jsonl, *.log, *.out, *.txt, *.csv"
         return "no log in this directory yet" + (f": {why}" if why else "")
 
-    def _pass_over(self, found: Iterable[tuple[Path, str]]) -> None:
-        for path, reason in found:
-            self._passed_over.append(PassedOver(one_line(str(path), 1000), reason))
-
     def _beside(self, file: FoundFile) -> list[FoundFile]:
         """Return settings, and dumps if there is no other log, beside a file the user named."""
         settings: list[FoundFile] = []
@@ -323,13 +317,6 @@ class Finder:
                 settings.append(settings_file(path))
         self.directories.update(one.path for one in dumps)
         return [*settings, *(dumps if logs == 1 else ())]
-
-
-def _bare(walk: DirectoryWalk, runs: Sequence[Folder]) -> Iterator[Path]:
-    """Return the folders that look like the runs beside them and hold no log."""
-    logs = [file.path for run in runs for file in run.files if file.format]
-    directories = {run.directory for run in runs}
-    return passed_over.folders(walk.walked, directories, logs, walk.top)
 
 
 def _entries(directory: Path) -> list[os.DirEntry[str]]:

@@ -11,7 +11,8 @@ lie in one place. Places and stated names decide, never the figures in the files
    alike), as do Slurm's `job.out` and `job.err`; each other log is a run.
 4. W&B keeps a directory for each start. Those of one id are one run, and so are those that one
    console says it reports to and that are called alike. It belongs to the only log that names it,
-   else to the one called as it is.
+   else to the one called as it is; where there are consoles that may name it yet, a run that
+   belongs to none is left out as long as it has no step.
 5. Samples and settings without a log belong to the run around them.
 
 wandb prints at the start of a program (sdk/wandb_run.py) `wandb: Run data is saved locally in
@@ -19,9 +20,6 @@ wandb prints at the start of a program (sdk/wandb_run.py) `wandb: Run data is sa
 https://wandb.ai/me/letters/runs/55ahqe14`, and at the end `wandb: Find logs at:
 ./wandb/offline-run-20261122_235944-55ahqe14/logs`. Lines about runs that are only read (`wandb:
 Restoring run …`, `wandb: Downloading …`) name no run of the program's own.
-
-A training names its run before its first step. So where there are several, a run of W&B's is left
-out as long as it has no step.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from __future__ import annotations
 from collections import defaultdict
 from contextlib import suppress
 from functools import lru_cache
-from itertools import chain, filterfalse
+from itertools import filterfalse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,7 +37,6 @@ from verl_tui.sources.discovery import naming
 from verl_tui.sources.discovery.found import (
     WANDB,
     Folder,
-    FoundFile,
     FoundRun,
     consoles,
     log_name,
@@ -56,10 +53,9 @@ from verl_tui.sources.formats import filelogger, record_log, wandb
 from verl_tui.sources.formats.metrics_json import trainer_state
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.sources.discovery.found import FoundFile
-
 
 _REPORTS = pattern(
     rb"wandb(?:\x1b\[[\d;]{0,16}m){0,4}: +"
@@ -68,6 +64,61 @@ _REPORTS = pattern(
     rb"|\W{0,40}View run [^\r\n]{0,600}?/runs/)"
     rb"([^/\\?\s\x1b]{1,128})(?=[/\\?\s\x1b])"
 )
+_START = pattern(r"[A-Z][a-z]{2}\d\d_\d\d-\d\d-\d\d_")
+"""Default name of a folder of events: time and host of the start."""
+_NUMBER = pattern(r"(\d+)")
+_VERSION = pattern(r"v\d{1,6}-\d{8}-\d{6}")
+"""ms-swift's directories, one a start: `out/v0-20261122-182019`, `out/v1-20261122-182521`, …
+(`add_version`).
+"""
+_RESUMED = pattern(
+    rb'"resume_from_checkpoint"\s*:\s*"(?:[^"\n]*[/\\])?(v\d{1,6}-\d{8}-\d{6})(?:[/\\][^"\n]*)?"'
+)
+"""How a start that goes on from a checkpoint of another says so in its `args.json`:
+`"resume_from_checkpoint": "/…/v0-20261122-182019/checkpoint-10"`. The two are one run.
+"""
+_LARGEST = 2**20
+"""Bytes of it that are looked at."""
+_MOST_STARTS = 1000
+"""Starts that are looked at to find the first one."""
+
+
+def grouped_runs(here: Folder, below: list[Folder], young: set[Path]) -> list[Folder]:
+    """Return the runs that a directory and the folders below it are: none, one or several.
+
+    Args:
+        here: The directory.
+        below: The folders below it.
+        young: Receives the logs of W&B's runs that are left out as long as they have no step.
+    """
+    runs = [folder for folder in below if folder.anchors]
+    _note_starts([here, *runs])
+    runs = _join_logs(here, runs)
+    here.files += _nobodys(here, below)
+    kept = [run for run in runs if not _is_own(run, here)]
+    own = _join_same_names([*filterfalse(kept.__contains__, runs)])
+    is_one = _is_one_run(here, own, runs)
+    units = [*_split(here), *own]
+    if is_one and units:
+        units = [merge_into(here, own)]
+    if kept:
+        units = _assigned(units, kept, young, alone=is_one and len(kept) == 1)
+    return _with_extras(here, units)
+
+
+def _nobodys(here: Folder, below: Iterable[Folder]) -> Iterator[FoundFile]:
+    """Yield the samples and settings of folders without a log."""
+    for folder in below:
+        if not folder.anchors and _is_own(folder, here):
+            yield from folder.files
+
+
+def _is_own(folder: Folder, here: Folder) -> bool:
+    """Return whether a folder is none of another run at W&B."""
+    return folder.wandb in ("", here.wandb)
+
+
+# -- what W&B keeps --------------------------------------------------------------------------------
 
 
 def reports(console: FoundFile) -> Sequence[str]:
@@ -98,106 +149,67 @@ def _has_step(path: Path, _size: int) -> bool:
     return False
 
 
-def joined_starts(here: Folder, runs: list[Folder], young: set[Path]) -> list[Folder]:
-    """Return runs without those that are too young to be assigned; note of the starts of one
-    training that its console names, and that are called alike, that they are one log.
-
-    Args:
-        here: The directory in and below which the runs lie.
-        runs: The runs.
-        young: Receives the logs of the runs left out.
-    """
-    logs = list(chain.from_iterable(map(consoles, (here, *runs))))
-    copies = {run.wandb: run for run in runs if run.wandb}
-    if not copies or not logs:
-        return runs
-    gone: set[Folder] = set()
-    if len(copies) > 1 or len(set(map(log_name, logs))) > 1:
-        gone = set(filterfalse(_has_steps, copies.values()))
-        young.update(*map(_kept, gone))
-    for log in logs:
-        _note_one_log(log, copies, gone)
-    return [run for run in runs if run not in gone]
+def _note_starts(folders: Sequence[Folder]) -> None:
+    """Note of the starts that a console names, and that are called alike, that they are one log."""
+    copies = {one.wandb: one for one in folders if _ids(one)}
+    for log in (log for one in folders if copies for log in consoles(one)):
+        firsts: dict[tuple[str, ...], str] = {}
+        for id in filter(copies.__contains__, reports(log)):
+            called = tuple(titles(copies[id]))
+            note_log(copies[id], firsts.setdefault(called, f"{WANDB}/{id}"))
 
 
-def _note_one_log(
-    log: FoundFile, copies: Mapping[str, Folder], gone: set[Folder]
-) -> None:
-    """Note which of the starts that a console names are one log: those that are called alike."""
-    firsts: dict[tuple[str, ...], str] = {}
-    starts = (copies[id] for id in reports(log) if id in copies)
-    for start in filterfalse(gone.__contains__, starts):
-        own = f"{WANDB}/{start.wandb}"
-        note_log(start, firsts.setdefault(tuple(titles(start)), own))
-
-
-def _has_steps(copy: Folder) -> bool:
-    kept = _kept(copy)
-    return not kept or any(_has_step(path, file_size(path)) for path in kept)
-
-
-def assigned(
-    units: list[Folder],
-    kept: list[Folder],
-    named: Mapping[str, Sequence[Folder]],
-    *,
-    is_one: bool,
+def _assigned(
+    units: list[Folder], kept: list[Folder], young: set[Path], *, alone: bool
 ) -> list[Folder]:
     """Give each of W&B's runs to the only log that names it, that is called as it is at W&B, or
     that there is; return the logs, and the runs that are left.
 
-    A run that has not stated its name is left out as long as there are logs whose copy it may be.
-
     Args:
         units: The logs.
         kept: W&B's runs.
-        named: The logs by all that they are called.
-        is_one: Whether the place is one run's.
+        young: Receives the logs of those that are too young to be assigned.
+        alone: Whether the place is one run's, with one run at W&B.
     """
     said = {unit: _named_by(unit) for unit in units}
     there = set[str]().union(*map(_ids, (*units, *kept)))
+    named = _by_name(units, every=True)
+    waits = any(map(consoles, units))
     left = [*units]
     for copy in kept:
-        owner = _by_id(copy, said, there, alone=is_one and len(kept) == 1)
-        found = filter(None, map(named.get, titles(copy)))
-        logs = [owner] if owner else list(chain.from_iterable(found))
+        logs = _that_name(said, _ids(copy), there, alone=alone)
+        if len(logs) != 1:
+            logs = [unit for title in titles(copy) for unit in named.get(title, ())]
         if len(logs) == 1:
             merge_into(logs[0], [copy])
-        elif not (units and _kept(copy)) or _stated_titles(copy):
+        elif waits and not _has_steps(copy):
+            young.update(_kept(copy))
+        else:
             left.append(copy)
     return left
 
 
-def _by_id(
-    copy: Folder, said: Mapping[Folder, set[str]], there: set[str], *, alone: bool
-) -> Folder | None:
-    """Return the only log that names a run of W&B's, and none of the others that are there; where
-    both are alone, the log unless it names another.
+def _that_name(
+    said: Mapping[Folder, set[str]], ids: set[str], there: set[str], *, alone: bool
+) -> list[Folder]:
+    """Return the logs that name a run of W&B's, and none of the others that are there; where both
+    are alone, the log unless it names another.
     """
-    ids = _ids(copy)
-    logs = [unit for unit, named in said.items() if set() < named & there <= ids]
     if alone and len(said) == 1:
-        logs = [unit for unit, named in said.items() if not named or named & ids]
-    return logs[0] if len(logs) == 1 else None
+        return [unit for unit, named in said.items() if not named or named & ids]
+    return [unit for unit, named in said.items() if set() < named & there <= ids]
 
 
 def _named_by(log: Folder) -> set[str]:
     """Return the ids of all runs that a log reports to."""
-    return {one for file in consoles(log) for one in reports(file)}
+    return {id for file in consoles(log) for id in reports(file)}
 
 
 def titles(copy: Folder) -> list[str]:
     """Return what a run is called at W&B, if it is: names are often paths."""
-    names = (title.rstrip("/").rpartition("/")[2] for title in _stated_titles(copy))
+    stated = filter(None, map(wandb.run_title, _kept(copy)))
+    names = (title.rstrip("/").rpartition("/")[2] for title in stated)
     return list(dict.fromkeys(filter(None, names)))
-
-
-def _stated_titles(copy: Folder) -> list[str]:
-    """Return the names in W&B's logs, an empty one for a run without a name; none for one that has
-    not stated it yet.
-    """
-    stated = map(wandb.run_title, _kept(copy))
-    return [title for title in stated if title is not None]
 
 
 def _kept(copy: Folder) -> list[Path]:
@@ -205,57 +217,18 @@ def _kept(copy: Folder) -> list[Path]:
     return [file.path for file in copy.anchors if file.format is wandb]
 
 
+def _has_steps(copy: Folder) -> bool:
+    kept = _kept(copy)
+    return not kept or any(_has_step(path, file_size(path)) for path in kept)
+
+
 def _ids(copy: Folder) -> set[str]:
-    return {path.stem.removeprefix("run-") for path in _kept(copy)}
+    """Return the ids of W&B's runs that have stated what they are called."""
+    stated = (path for path in _kept(copy) if wandb.run_title(path) is not None)
+    return {path.stem.removeprefix("run-") for path in stated}
 
 
-_START = pattern(r"[A-Z][a-z]{2}\d\d_\d\d-\d\d-\d\d_")
-"""Default name of a folder of events: time and host of the start."""
-_NUMBER = pattern(r"(\d+)")
-_VERSION = pattern(r"v\d{1,6}-\d{8}-\d{6}")
-"""ms-swift's directories, one a start: `out/v0-20261122-182019`, `out/v1-20261122-182521`, …
-(`add_version`).
-"""
-_RESUMED = pattern(
-    rb'"resume_from_checkpoint"\s*:\s*"(?:[^"\n]*[/\\])?(v\d{1,6}-\d{8}-\d{6})(?:[/\\][^"\n]*)?"'
-)
-"""How a start that goes on from a checkpoint of another says so in its `args.json`:
-`"resume_from_checkpoint": "/…/v0-20261122-182019/checkpoint-10"`. The two are one run.
-"""
-_LARGEST = 2**20
-"""Bytes of it that are looked at."""
-_MOST_STARTS = 1000
-"""Starts that are looked at to find the first one."""
-
-
-def grouped_runs(here: Folder, below: list[Folder], young: set[Path]) -> list[Folder]:
-    """Return the runs that a directory and the folders below it are: none, one or several.
-
-    Args:
-        here: The directory.
-        below: The folders below it.
-        young: Receives the logs of W&B's runs that are left out as long as they have no step.
-    """
-    runs = [folder for folder in below if folder.anchors]
-    runs = _join_logs(here, joined_starts(here, runs, young))
-    nobodys = ("", here.wandb)
-    _take_extras(here, below)
-    kept = [run for run in runs if run.wandb not in nobodys]
-    own = _join_same_names([run for run in runs if run.wandb in nobodys])
-    is_one = _is_one_run(here, own, runs)
-    units = [*_split(here), *own]
-    if is_one:
-        units = [merge_into(here, own)] if units else []
-    if kept:
-        units = assigned(units, kept, _all_names(units), is_one=is_one)
-    return _with_extras(here, units)
-
-
-def _take_extras(here: Folder, below: Iterable[Folder]) -> None:
-    """Add the samples and settings of folders without a log to the run here."""
-    for folder in below:
-        if not folder.anchors and folder.wandb in ("", here.wandb):
-            here.files += folder.files
+# -- what lies together ----------------------------------------------------------------------------
 
 
 def _is_one_run(here: Folder, own: list[Folder], runs: list[Folder]) -> bool:
@@ -325,11 +298,10 @@ def _first_version(place: Path) -> Path:
 @lru_cache(maxsize=1024)  # changed at another time it has another content
 def _resumed(place: Path, _changed: int) -> str:
     """Return the start of ms-swift that one goes on from, empty without one."""
-    try:
-        found = _RESUMED.search(head(place / "args.json", _LARGEST))
-    except OSError:
-        return ""
-    return found[1].decode() if found else ""
+    with suppress(OSError):
+        if found := _RESUMED.search(head(place / "args.json", _LARGEST)):
+            return found[1].decode()
+    return ""
 
 
 def _with_extras(here: Folder, units: list[Folder]) -> list[Folder]:
@@ -356,27 +328,19 @@ def _join_same_names(own: list[Folder]) -> list[Folder]:
     return list(dict.fromkeys(parts.get(folder, folder) for folder in own))
 
 
-def _by_name(folders: Iterable[Folder]) -> dict[str, list[Folder]]:
+def _by_name(
+    folders: Iterable[Folder], *, every: bool = False
+) -> dict[str, list[Folder]]:
     """Return folders by the names that may identify a run: its folder's, and its log's if verl
-    chose it.
+    chose it; or by those of all its logs.
     """
     named: dict[str, list[Folder]] = defaultdict(list)
     for folder in folders:
-        nameless = naming.says_content(folder.name)
-        chosen = [one for one in folder.anchors if nameless or one.format is filelogger]
-        for name in dict.fromkeys([folder.name, *(stem(one.path) for one in chosen)]):
-            if not naming.says_content(name):
+        taken = every or naming.says_content(folder.name)
+        logs = [one for one in folder.anchors if taken or one.format is filelogger]
+        for name in dict.fromkeys([folder.name, *(stem(one.path) for one in logs)]):
+            if every or not naming.says_content(name):
                 named[name].append(folder)
-    return named
-
-
-def _all_names(units: Sequence[Folder]) -> dict[str, list[Folder]]:
-    """Return the runs by the names of them and of all their files."""
-    named = _by_name(units)
-    for unit in units:
-        for name in {stem(file.path) for file in unit.anchors}:
-            if unit not in named[name]:
-                named[name].append(unit)
     return named
 
 
@@ -391,6 +355,9 @@ def _split(here: Folder) -> list[Folder]:
         name = Path(log).name if whole else stem(file.path)
         stems.setdefault(name, Folder(here.directory, stem=name)).files.append(file)
     return list(stems.values())
+
+
+# -- names and files -------------------------------------------------------------------------------
 
 
 def named_runs(folders: list[Folder]) -> list[FoundRun]:
@@ -427,9 +394,9 @@ def _new_files(folder: Folder, taken: set[object]) -> tuple[FoundFile, ...]:
 def _own_name(folder: Folder) -> str:
     """Return a run's name by its experiment, by its file, or by its place."""
     stated = [*titles(folder), *(one.title for one in folder.extras + folder.anchors)]
-    stated.append("" if folder.alone else folder.stem)
-    if said := [one for one in stated if one and not naming.is_generic(one)]:
-        return said[0]
+    for one in (*stated, "" if folder.alone else folder.stem):
+        if one and not naming.is_generic(one):
+            return one
     top = folder.top or folder.directory
-    below = [*folder.directory.relative_to(top).parts, *filter(None, [folder.stem])]
-    return naming.place_name([] if folder.alone else below, top.resolve().parts)
+    places = [*folder.directory.relative_to(top).parts, *filter(None, [folder.stem])]
+    return naming.place_name([] if folder.alone else places, top.resolve().parts)

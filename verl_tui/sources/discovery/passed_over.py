@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.patterns import pattern
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from collections.abc import Set as AbstractSet
     from pathlib import Path
+
+    from verl_tui.sources.discovery.found import Folder
 
 _MOST_NAMED = 3
 """Files named in one sentence."""
@@ -53,26 +56,32 @@ def is_data(path: Path, top: Path) -> bool:
 
 
 def folders(
-    walked: AbstractSet[Path], runs: Collection[Path], logs: Iterable[Path], top: Path
+    walked: AbstractSet[Path], runs: Iterable[Folder], top: Path
 ) -> Iterator[Path]:
     """Yield the folders beside runs that look like one and hold no log.
 
     Args:
         walked: The directories read.
-        runs: Directories of the runs found; what lies below one belongs to it.
-        logs: Files of these runs.
+        runs: The runs found; what lies below one belongs to it.
         top: Path that the user named.
     """
-    if not runs or top in runs:
+    found = [run for run in runs if run.anchors]
+    covered = {run.directory for run in found}
+    if not covered or top in covered:
         return
-    known = {place for log in logs for place in log.parents}
+    known = _places(found)
     shapes = set(map(shape, known))
-    covered = set(runs)
     for path in sorted(walked - known - {top}):
         beside = path.parent in known and covered.isdisjoint((path, *path.parents))
         if beside and shape(path) in shapes:
             covered.add(path)
             yield path
+
+
+def _places(runs: Iterable[Folder]) -> set[Path]:
+    """Return all folders around the files of runs but settings."""
+    files = chain.from_iterable(run.files for run in runs)
+    return {place for file in files if file.format for place in file.path.parents}
 
 
 def shape(path: Path) -> str:

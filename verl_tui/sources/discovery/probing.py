@@ -1,5 +1,4 @@
-"""Select the entries of a directory that may belong to a run, by their names and links; recognise
-the formats of files by their content.
+"""Recognise the formats of files by their content.
 
 The name only decides how much evidence is needed; files named like source code, weights or pictures
 are never opened. A bounded amount of each file is read, and read again only if the file has grown.
@@ -12,11 +11,9 @@ import errno
 import os
 import re
 import stat
-from collections import defaultdict
-from contextlib import suppress
+from collections import Counter
 from enum import Enum
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui import debug_log
@@ -33,8 +30,7 @@ from verl_tui.sources.files.compressed import (
     uncompressed_name,
     why_unread,
 )
-from verl_tui.sources.files.paths import checkpoint_step, is_folder
-from verl_tui.sources.files.rotated import base
+from verl_tui.sources.files.paths import is_folder
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats import HEAD, mlflow_files, swanlab, tutorial
 from verl_tui.sources.formats.catalog import SINGLE, format_of, is_single, why_none
@@ -43,47 +39,26 @@ from verl_tui.sources.formats.tensorboard import reader as tensorboard
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from pathlib import Path
 
     from verl_tui.sources.formats.format import Format
 
-
 HYDRA = ".hydra"
-_EXPORTED = pattern(
-    r"verl-tui-.+(?:-samples?(?:-\d+)*\.jsonl|\.csv|\.txt)|events\.out\.tfevents\..+\.verl-tui"
-)
-"""Files that verl-tui exported: read only if the user names them."""
-_BOOKKEEPING = pattern(
-    r"(?s)(?:[^/]*/)?(?:wandb/debug.*\.log|files/wandb-(?:summary|metadata)\.json)"
-    r"|session_[^/]*/logs/(?:raylet|gcs_server|monitor|log_monitor|dashboard|runtime_env|agent"
-    r"|ray_client|debug_state|io-worker|python-core|old|export|events?).*"
-)
-_WANDB_RUN = pattern(r"^(?:offline-)?run-\d{8}_\d{6}-(.+)$")
-_WANDB_LOG = pattern(r"run-(.+)\.wandb")
-_IN_WANDB_RUN = {"files", "logs"}
-"""Directories beside the log of a W&B run."""
-_SKIPPED = {"lost+found", "node_modules", "__pycache__", "site-packages"}
-_LOGS = frozenset({
-    ".jsonl", ".log", ".out", ".err", ".txt", ".json", ".csv", ".wandb", ".parquet", ".db",
-    ".prom", ".swanlab", "",
-})  # fmt: skip
 _REPORTED = {".log", ".out", ".err", ".jsonl", ".wandb"}
 """Suffixes of files that are reported if their format is unknown: hardly any but logs have them."""
+_TEXTS = {".log", ".out", ".err", ".txt", ""}
+"""Suffixes of what programs print: a bar or a failed start is enough to know them by."""
+_LOGS = _REPORTED | _TEXTS | {".json", ".csv", ".parquet", ".db", ".prom", ".swanlab"}
 _PACKED = {".bz2", ".xz", ".zst", ".lz4"}
 """Suffixes of compressed files that are not read, but reported if they were logs."""
-_OTHERS = frozenset({
-    ".py", ".pyc", ".pyi", ".pyx", ".ipynb", ".sh", ".bash", ".zsh", ".fish", ".c", ".cc",
-    ".cpp", ".cu", ".cuh", ".h", ".hpp", ".rs", ".go", ".js", ".mjs", ".ts", ".tsx", ".css",
-    ".scss", ".html", ".htm", ".java", ".rb", ".pl", ".lua", ".sql", ".r", ".so", ".a",
-    ".o", ".dll", ".exe", ".whl", ".egg", ".zip", ".tar", ".tgz", ".bz2", ".xz", ".zst",
-    ".7z", ".rar", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".bmp", ".ico", ".tif",
-    ".tiff", ".pdf", ".mp4", ".mp3", ".wav", ".avi", ".safetensors", ".pt", ".pth", ".bin",
-    ".ckpt", ".onnx", ".gguf", ".npz", ".npy", ".pkl", ".pickle", ".h5", ".hdf5", ".arrow",
-    ".feather", ".lmdb", ".tfrecord", ".distcp", ".model", ".metadata", ".lock", ".toml",
-    ".ini", ".cfg", ".yaml", ".yml", ".xml", ".j2", ".jinja", ".tmpl", ".pid", ".prof",
-    ".bib", ".tex", ".docx", ".xlsx", ".pptx", ".ttf", ".woff", ".woff2", ".map", ".patch",
-    ".diff", ".swp", ".tsv",
-})  # fmt: skip
+_OTHERS = pattern(
+    r"\.(?:py[cix]?|ipynb|(?:ba|z|fi)?sh|cc?|cpp|cuh?|h|hpp|rs|go|m?js|tsx?|s?css|html?|java|rb|pl"
+    r"|lua|sql|r|so|a|o|dll|exe|whl|egg|zip|tar|tgz|bz2|xz|zst|7z|rar"
+    r"|png|jpe?g|gif|svg|webp|bmp|ico|tiff?|pdf|mp[34]|wav|avi"
+    r"|safetensors|pth?|bin|ckpt|onnx|gguf|np[yz]|pkl|pickle|h5|hdf5|arrow|feather|lmdb|tfrecord"
+    r"|distcp|model|metadata|lock|toml|ini|cfg|ya?ml|xml|j2|jinja|tmpl|pid|prof|bib|tex"
+    r"|docx|xlsx|pptx|ttf|woff2?|map|patch|diff|swp|tsv)"
+)
 """Suffixes of code, weights, pictures and other files that are never logs."""
 _WRITTEN = pattern(
     r"(?:readme|license|licence|notice|authors|contributing|changelog|changes|copying|manifest"
@@ -92,6 +67,25 @@ _WRITTEN = pattern(
     re.IGNORECASE,
 )
 """Names of what people write, and of what comes with code and models."""
+_QUOTES = {
+    ".ipynb": "a notebook",
+    ".html": "a web page",
+    ".htm": "a web page",
+    ".cast": "a recording of a terminal",
+}
+"""Files that quote what was printed in signs of their own: some of each line would be lost."""
+_FIRST_LINES = 8
+"""Lines among which formats look for a record."""
+_FIRST = 256
+"""Bytes by which a file is known to be the same: enough to tell a rewritten one from a grown
+one.
+"""
+_START = 4096
+"""Bytes read to tell a binary file from a text."""
+MOST_ODD = 500
+"""Files of a directory that are opened though they are not called as logs are."""
+_GONE = (None, errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+"""Errors that are not reported: no file, no gzip, removed meanwhile, or a dangling link."""
 
 
 class NameClass(Enum):
@@ -111,7 +105,7 @@ def classify_name(name: str) -> NameClass:
     if tensorboard.NAMED in name or name == mlflow_files.META:
         return NameClass.LOG
     suffix = suffix_of(name)
-    if suffix in _OTHERS:
+    if _OTHERS.fullmatch(suffix):
         return NameClass.OTHER
     hidden = name.startswith(".") or _WRITTEN.fullmatch(name) is not None
     return NameClass.ODD if hidden or suffix not in _LOGS else NameClass.LOG
@@ -122,82 +116,13 @@ def is_worth_reporting(name: str) -> bool:
     return tensorboard.NAMED in name or suffix_of(name) in _REPORTED
 
 
-@lru_cache(maxsize=2**15)
 def suffix_of(name: str) -> str:
     """Return a file's suffix without that of a rotation or a compression."""
     stem, packed = os.path.splitext(name)  # noqa: PTH122 - quick
     if packed.lower() in _PACKED and suffix_of(stem) in _REPORTED:
         name = stem
-    name = base(name) or name.lower().removesuffix(SUFFIX)
+    name = rotated.base(name) or name.lower().removesuffix(SUFFIX)
     return os.path.splitext(name)[1].lower()  # noqa: PTH122 - quick
-
-
-def list_entries(directory: Path) -> list[os.DirEntry[str]]:
-    """Return the entries of a directory by name, links last: a run gets its own name, not `latest`.
-
-    Raises:
-        OSError: It cannot be read.
-    """
-    with os.scandir(directory) as entries:
-        logs = [entry for entry in entries if not _EXPORTED.fullmatch(entry.name)]
-    return sorted(logs, key=lambda entry: (entry.is_symlink(), entry.name))
-
-
-def leads_within(link: os.DirEntry[str], top: Path) -> bool:
-    """True if a link leads to a place inside or above `top`, or to a checkpoint."""
-    if not link.is_symlink():
-        return False
-    target, whole = Path(os.path.realpath(link.path)), Path(os.path.realpath(top))
-    if whole in target.parents:
-        below = target.relative_to(whole).parts
-        return not any(part.startswith(".") for part in below)
-    return target in (whole, *whole.parents) or checkpoint_step(target.name) is not None
-
-
-def is_skipped(name: str, wandb: str) -> bool:
-    """True if a directory, of the W&B run of an id, is not entered because of its name."""
-    if name.startswith("."):
-        return name != HYDRA
-    own = bool(wandb) and name == "logs"
-    return own or name in _SKIPPED or checkpoint_step(name) is not None
-
-
-def is_bookkeeping(path: Path) -> bool:
-    """True for what W&B and Ray write of themselves beside logs."""
-    return _BOOKKEEPING.fullmatch("/".join(path.parts[-3:])) is not None
-
-
-def wandb_id(directory: Path, names: Iterable[str] = ()) -> str:
-    """Return the id of the W&B run whose directory a path is or lies in, or which has, under
-    another name, these entries; empty outside of any.
-    """
-    logs = map(_WANDB_LOG.fullmatch, () if _IN_WANDB_RUN.isdisjoint(names) else names)
-    of_parts = map(_WANDB_RUN.match, reversed(directory.parts))
-    found = next(filter(None, (*of_parts, *logs)), None)
-    return found[1] if found else ""
-
-
-_FIRST_LINES = 8
-"""Lines among which formats look for a record."""
-_FIRST = 256
-"""Bytes by which a file is known to be the same: enough to tell a rewritten one from a grown
-one.
-"""
-_START = 4096
-"""Bytes read to tell a binary file from a text."""
-MOST_ODD = 500
-"""Files of a directory that are opened though they are not called as logs are."""
-_GONE = (None, errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
-"""Errors that are not reported: no file, no gzip, removed meanwhile, or a dangling link."""
-_TEXTS = {".log", ".out", ".err", ".txt", ""}
-"""Suffixes of what programs print: a bar or a failed start is enough to know them by."""
-_QUOTES = {
-    ".ipynb": "a notebook",
-    ".html": "a web page",
-    ".htm": "a web page",
-    ".cast": "a recording of a terminal",
-}
-"""Files that quote what was printed in signs of their own: some of each line would be lost."""
 
 
 class NoLogError(Exception):
@@ -233,10 +158,6 @@ def _is_within_record(data: bytes) -> bool:
 class _Look(NamedTuple):
     """What is known of a file by what was there of it."""
 
-    size: int = 0
-    inode: int = 0
-    """Which file it was: another one may take its name."""
-    first: bytes = b""
     known: FoundFile | None = None
     """With the format that it shows; where it has been rewritten and shows none yet, with the one
     that it had before.
@@ -244,6 +165,10 @@ class _Look(NamedTuple):
     begun: bool = False
     """True if so much of its beginning was there that it tells the format, whatever follows."""
     binary: bool = False
+    size: int = 0
+    inode: int = 0
+    """Which file it was: another one may take its name."""
+    first: bytes = b""
     reason: str = UNKNOWN
     """Why it has no format."""
 
@@ -253,6 +178,13 @@ class _Look(NamedTuple):
         sure = self.known is not None and self.known.sure
         return self.binary or (sure and self.begun)
 
+    def is_current(self, status: os.stat_result) -> bool:
+        """Return whether another look would tell nothing: a file is read again often while it is
+        short, later seldom.
+        """
+        same = self.inode == status.st_ino and self.size <= status.st_size
+        return same and status.st_size <= self.size << (self.size >= DEEPEST)
+
     def remains(self, status: os.stat_result, begin: bytes) -> FoundFile | None:
         """Return what the file still is where it shows no format any more.
 
@@ -260,18 +192,8 @@ class _Look(NamedTuple):
         has zeros in its place, remains the log that it was until it shows more.
         """
         same = status.st_ino == self.inode and begin.startswith(self.first)
-        doubted = self.known is None or (self.known.sure and not self.begun)
         continued = same and status.st_size >= self.size
-        return None if continued and doubted else self.known
-
-    def is_current(self, status: os.stat_result, called: NameClass) -> bool:
-        """Return whether another look would tell nothing: a file is read again often while it is
-        short, later seldom.
-        """
-        often = DEEPEST if called is NameClass.LOG else HEAD
-        grown = self.size < status.st_size and self.size < often
-        doubled = not self.size <= status.st_size <= 2 * self.size
-        return status.st_ino == self.inode and not (grown or doubled)
+        return None if continued and self.known and self.known.sure else self.known
 
 
 class Probe:
@@ -281,30 +203,27 @@ class Probe:
         self._looks: dict[Path, _Look] = {}
         self._assumed: dict[Path, Format] = {}
         """The formats of files that the user named and that show none so far."""
-        self.closed: dict[Path, str] = {}
-        """Paths that could not be read, and why, since `begin`."""
-        self._odd: defaultdict[Path, set[str]] = defaultdict(set)
-        """Files opened in each directory though they are not called as logs are."""
-        self.crowded: set[Path] = set()
-        """Directories in which there are too many of these."""
-        self.changed: set[Path] = set()
-        """Files whose format is another one than it seemed, since `begin`: only a part of their
-        beginning had been there.
-        """
+        self.begin()
 
     def begin(self) -> None:
         """Begin a scan: what could not be read may be readable now."""
-        self.closed.clear()
-        self.changed.clear()
+        self.closed: dict[Path, str] = {}
+        """Paths that could not be read, and why."""
+        self._odd: Counter[Path] = Counter()
+        """Files in each directory that are not called as logs are."""
+        self.crowded: set[Path] = set()
+        """Directories in which there are too many of these."""
+        self.changed: set[Path] = set()
+        """Files whose format is another one than it seemed: only a part of their beginning had been
+        there.
+        """
 
     def why_unknown(self, path: Path) -> str | None:
         """Return why a file has no known format, None for one that could not be opened, or was not
         because of its name.
         """
         look = self._looks.get(path)
-        if look is None or path in self.closed:
-            return None
-        return look.reason if look.size else EMPTY
+        return None if look is None or path in self.closed else look.reason
 
     def note(self, path: Path, error: Exception) -> None:
         """Note why a path that may be a log could not be read."""
@@ -318,17 +237,13 @@ class Probe:
     def known(self, path: Path) -> FoundFile | None:
         """Return a file with its format, None if it has none (yet)."""
         called = classify_name(path.name)
-        if path not in self._looks and not self._may_open(path, called):
+        if not self._may_open(path, called):
             return None
         try:
             return self._look(path, path, called).known
         except Exception as error:  # noqa: BLE001 - a net at the border: it costs this file alone
             self.note(path, error)
             return None
-
-    def any(self, paths: Iterable[Path], format: Format) -> bool:
-        """Return whether one of some files has a format."""
-        return any(one.format is format for one in filter(None, map(self.known, paths)))
 
     def named(self, path: Path) -> FoundFile:
         """Return a file that the user named, with its format.
@@ -357,12 +272,11 @@ class Probe:
     def _may_open(self, path: Path, called: NameClass) -> bool:
         """Return whether a file may be a log by its name; not many of any name are opened."""
         if called is not NameClass.ODD:
-            return called is NameClass.LOG
-        opened_here = self._odd[path.parent]
-        if len(opened_here) >= MOST_ODD and path.name not in opened_here:
+            return called is NameClass.LOG or path in self._looks
+        self._odd[path.parent] += 1
+        if self._odd[path.parent] > MOST_ODD and path not in self._looks:
             self.crowded.add(path.parent)
             return False
-        opened_here.add(path.name)
         return True
 
     def _look(self, path: Path, part: Path, called: NameClass) -> _Look:
@@ -379,10 +293,10 @@ class Probe:
         status = part.stat()
         if not stat.S_ISREG(status.st_mode):
             return _Look()
-        if path in self._looks and before.is_current(status, called):
+        if before.is_current(status):
             return before
         look = self._looks[path] = _looked(part, before, status, called)
-        was = before.known.format if before.known else None
+        was = before.known and before.known.format
         if was is not None and (look.known is None or look.known.format is not was):
             self.changed.add(path)
         return look
@@ -403,23 +317,11 @@ def _looked(
         found = _as_console(part, status.st_size)
     known = found or before.remains(status, data)
     why = "" if known else _why_none(data)
-    return _Look(status.st_size, status.st_ino, first, known, begun, binary, why)
-
-
-def title_in(path: Path) -> str:
-    """Return what a file of settings calls the experiment, empty if it does not."""
-    with suppress(OSError):
-        return _title_in(path, path.stat().st_mtime_ns)
-    return ""
-
-
-@lru_cache(maxsize=2**15)
-def _title_in(path: Path, _changed: int) -> str:
-    return naming.experiment_name(head(path, HEAD))
+    return _Look(known, begun, binary, status.st_size, status.st_ino, first, why)
 
 
 def _why_none(begin: bytes) -> str:
-    return why_none(begin) or why_unread(begin) or UNKNOWN
+    return why_none(begin) or why_unread(begin) or (UNKNOWN if begin else EMPTY)
 
 
 def _by_beginning(path: Path, begin: bytes, called: NameClass) -> FoundFile | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import suppress
+from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -36,24 +37,17 @@ _MOST_RUNS = 100
 
 def is_trackio(file: FoundFile) -> bool:
     """True if a file is a database of trackio."""
-    return file.format is not None and file.format.name == trackio.name
+    return file.format is trackio
 
 
 class RunsInFiles:
     """The runs in files of several; looks again only where one has changed."""
 
     def __init__(self) -> None:
-        self._stamps: dict[Path, Sequence[object]] = {}
-        """Times and sizes of each file, and of what SQLite has not put into it yet."""
-        self._known: dict[Path, RunParts] = {}
-
-    @property
-    def passed(self) -> Iterator[tuple[Path, str]]:
-        """The files some of whose runs are not shown, and how many."""
-        for path, parts in self._known.items():
-            if path.suffix != trackio.SUFFIX and len(parts) > _MOST_RUNS:
-                left_out = len(parts) - _MOST_RUNS
-                yield path, f"{left_out:,} further runs in it are not shown"
+        self._known: dict[Path, tuple[object, RunParts]] = {}
+        """Times and sizes of each file, and of what SQLite has not put into it yet; the runs."""
+        self.passed: dict[Path, str] = {}
+        """The tables some of whose runs are not shown, and how many."""
 
     def split(self, runs: Iterable[FoundRun]) -> list[FoundRun]:
         """Return runs, and each run in a file of several unless it is of the logs beside it.
@@ -78,7 +72,7 @@ class RunsInFiles:
         others: list[FoundRun] = []
         name = run.name
         for file in run.files:
-            parts = dict(self._parts(file))
+            parts = self._parts(file)
             if parts and (is_trackio(file) or len(parts) == 1):
                 last, named = parts.popitem()
                 files.append(file._replace(path=file.path / last))
@@ -87,25 +81,27 @@ class RunsInFiles:
                 files.append(file)
             others += _runs_of(file, parts, run.name)
         if any(map(attrgetter("format"), files)):
-            several = sum(map(attrgetter("is_log"), files)) > 1
-            named = run.name if several else name
-            yield run._replace(name=named, files=tuple(files))
+            several = sum(file.is_log for file in files) > 1
+            yield run._replace(name=run.name if several else name, files=tuple(files))
         yield from others
 
     def _parts(self, file: FoundFile) -> RunParts:
         """Return the runs in a file; none where it is one run, or cannot be read."""
         path = file.path
-        table = file.format is not None and file.format.name == metrics_csv.name
-        if not table and not is_trackio(file):
+        if file.format not in (metrics_csv, trackio):
             return {}
         states = map(status_at, (path, trackio.log_of(path)))
         stamp = [(one.st_mtime, one.st_size) if one else None for one in states]
-        if self._stamps.get(path) != stamp:
+        known, parts = self._known.get(path, (None, {}))
+        if known != stamp:
             with suppress(OSError, ValueError, sqlite3.Error):
-                self._known[path] = _in_table(path) if table else _in_database(path)
-                self._stamps[path] = stamp
-        parts = self._known.get(path, {})
-        return dict([*parts.items()][:_MOST_RUNS]) if table else parts
+                parts = _in_database(path) if is_trackio(file) else _in_table(path)
+                self._known[path] = stamp, parts
+        if is_trackio(file):
+            return {**parts}
+        if (left_out := len(parts) - _MOST_RUNS) > 0:
+            self.passed[path] = f"{left_out:,} further runs in it are not shown"
+        return dict(islice(parts.items(), _MOST_RUNS))
 
 
 def _runs_of(file: FoundFile, parts: RunParts, called: str) -> Iterator[FoundRun]:

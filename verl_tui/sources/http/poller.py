@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import threading
 from itertools import chain
-from time import monotonic, time
+from time import time
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.formats.prometheus_text.page import (
+from verl_tui.sources.formats.prometheus_text.reader import (
     MISSING,
     NOBODYS,
     Page,
@@ -26,8 +26,7 @@ from verl_tui.sources.http.prometheus_server import Server
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
+    from collections.abc import Callable
 
 _INTERVAL = 5.0
 """Seconds between two pages: a training's steps take longer mostly, and a page costs its process
@@ -35,8 +34,6 @@ some milliseconds.
 """
 _LONGEST_WAIT = 60.0
 """Seconds between two questions to what does not answer, at most."""
-_PATIENCE = 60.0
-"""Seconds that a single look waits for a server to load what it has."""
 _METRICS = "/metrics"
 _OF_ENGINES = pattern(r"(?:vllm|sglang)[:_]")
 _EMPTY = "answers with a page without metrics"
@@ -130,7 +127,7 @@ class Poller(AskedAddress):
             return page
         every = chain.from_iterable(page.runs.values())
         own = [one for one in every if _OF_ENGINES.match(one.name)]
-        return Page({NOBODYS: own}, {}, page.flaw)
+        return Page({NOBODYS: own}, page.flaw)
 
     def _below(self, path: str, form: str | None = None) -> bytes:
         """Return the answer of something below the address."""
@@ -141,13 +138,3 @@ class Poller(AskedAddress):
         body = ask(where, form, login=not self._is_engine)
         self.received += len(body)
         return body
-
-
-def settle(pollers: Iterable[Poller]) -> None:
-    """Ask everything once, and wait for what comes of it, but not for ever."""
-    threads = [threading.Thread(target=poller.ask, daemon=True) for poller in pollers]
-    for thread in threads:
-        thread.start()
-    end = monotonic() + _PATIENCE
-    for thread in threads:
-        thread.join(max(0.0, end - monotonic()))

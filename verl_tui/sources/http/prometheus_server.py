@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 import orjson
 
-from verl_tui import prometheus_names
+from verl_tui import prometheus_names as ours
 from verl_tui.means import clamp
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.row_batcher import joined_notes
@@ -23,6 +23,7 @@ from verl_tui.sources.formats.prometheus_text.names import (
     TABLE,
     PrometheusSeries,
     run_labels,
+    run_name,
 )
 from verl_tui.sources.http.address_run import AddressRun
 from verl_tui.sources.http.addresses import NoAnswerError
@@ -67,24 +68,34 @@ _NODE_LOAD = (
     '100 * (1 - sum by (instance) (rate(node_cpu_seconds_total{mode=~"idle|iowait"}'
     "[WINDOWs])) / sum by (instance) (rate(node_cpu_seconds_total[WINDOWs])))"
 )
+_QUANTILE = "histogram_quantile(%s, sum by (%s) (rate(%s[WINDOWs])))"
+_COMBINED = {
+    "p95": ("_bucket", "/p95", _QUANTILE % (QUANTILES["p95"], "le", "%s")),
+    "rate": ("_total", "_per_second", "sum(rate(%s[WINDOWs]))"),
+    "count": ("", "", "sum(%s)"),
+}
+"""What several processes' figures come to: the ends of their names and keys, and the query."""
 
 
 class ServedRun(AddressRun):
-    """One run that a server has series of."""
+    """One run that a server has series of.
 
-    live = True
-    """True if the server still has something new of it."""
+    Args:
+        name: Its name here.
+        labels: Labels that distinguish its series from those of others; empty for figures of no
+            run.
+        span: When its steps were seen first and last.
+    """
+
     followed: float | None = None
     """Up to when its series were asked for."""
     coarse: str | None = None
     """Says how exact its past is, where a point is more than a scrape."""
 
-    def __init__(self, called: str, labels: Labels, span: tuple[float, float]) -> None:
-        super().__init__(called)
+    def __init__(self, name: str, labels: Labels, span: tuple[float, float]) -> None:
+        super().__init__(name)
         self.labels = labels
-        """Labels that distinguish its series from those of others; empty for figures of no run."""
         self.span = span
-        """When its steps were seen first and last."""
 
     @property
     def note(self) -> str | None:
@@ -107,8 +118,8 @@ class Server:
         self.interval = _SCRAPE
         self.runs: dict[str, ServedRun] = {}
         """By name, in the order of finding; new ones are put in whole."""
-        self._keys: dict[str, str] = {}
-        """The log's own keys, by the names that our exporter gives them."""
+        self._keys: dict[str, PrometheusSeries] = {}
+        """What our exporter says of the log's own keys, by the names that it gives them."""
         self._measured: float | None = None
         """Up to when figures of machines and engines were asked for."""
         self._discovered = -math.inf
@@ -146,17 +157,16 @@ class Server:
 
     def _discover(self, now: float) -> None:
         since = max(now - _PAST, self._discovered - _REDISCOVER)
-        with suppress(
-            NoAnswerError, KeyError
-        ):  # what only looks like Prometheus has no targets
+        # what only looks like Prometheus has no targets
+        with suppress(NoAnswerError, KeyError):
             targets = self._data("/api/v1/targets?state=active")["activeTargets"]
             stated = [promql_duration(one["scrapeInterval"]) for one in targets]
             shortest = min(filter(None, stated), default=self.interval)
             self.interval = clamp(shortest, _SHORTEST, _LONGEST)
         period = [("start", f"{since:.0f}"), ("end", f"{now:.0f}")]
-        form = urlencode([("match[]", prometheus_names.INFO), *period])
+        form = urlencode([("match[]", ours.INFO), *period])
         for one in self._data("/api/v1/series", form):
-            self._keys[one.get("name", "")] = one.get("key", "")
+            self._keys[one.get("name", "")] = PrometheusSeries(ours.INFO, one, {})
         known = {run.labels: run for run in self.runs.values()}
         spans = self._spans(since, now)
         for labels in sorted(spans, key=lambda one: -spans[one][1]):
@@ -166,14 +176,7 @@ class Server:
                 self._new(labels, spans[labels])
 
     def _new(self, labels: Labels, span: tuple[float, float]) -> ServedRun:
-        """Return a further run: called as in the logs, with all its labels where another one is
-        called so.
-        """
-        own = labels[-1][1] if labels else self._host
-        full = "/".join(value for _, value in labels)
-        names = (own, full, f"{own} ({len(self.runs) + 1})")
-        shown = (one_line(one, 120) or "run" for one in names)
-        called = next(one for one in shown if one not in self.runs)
+        called = run_name(labels or (("host", self._host),), self.runs)
         self.runs[called] = ServedRun(called, labels, span)
         return self.runs[called]
 
@@ -192,8 +195,7 @@ class Server:
         """Ask for a run's past, at a distance of points at which it can be answered, or for what is
         new of it.
         """
-        run.live = now - run.span[1] <= _STALE
-        last = self._until(now if run.live else min(now, run.span[1]))
+        last = self._until(now if _lives(run, now) else min(now, run.span[1]))
         begins = run.followed is None
         first = run.span[0] if begins else (run.followed or 0.0) + self.interval
         if first > last:
@@ -204,18 +206,18 @@ class Server:
                 f"its past is shown by a point every {every:,.0f} s,"
                 f" of a scrape every {self.interval:g} s"
             )
-        self._add(run, lines)
-        run.followed = last
+        self._add(run, lines, last)
 
-    def _add(self, run: ServedRun, lines: list[PrometheusSeries]) -> None:
-        ours = any(label == "run" for label, _ in run.labels)
-        run.add(lines, self._keys if ours else {})
+    def _add(self, run: ServedRun, lines: list[PrometheusSeries], last: float) -> None:
+        is_ours = any(label == "run" for label, _ in run.labels)
+        run.add([*(self._keys.values() if is_ours else ()), *lines])
+        run.followed = last
 
     def _measure(self, now: float) -> None:
         """Ask for figures of machines and engines: they belong to the only run that goes on, else
         to what is called after the server.
         """
-        owner = self._owner()
+        owner = self._owner(now)
         last = self._until(now)
         first = owner.span[0] if owner else now - _HOUR
         if self._measured is not None:
@@ -226,29 +228,27 @@ class Server:
         _, lines = self._past(query, first, last, _READING_POINTS)
         self._measured = last
         if lines:
-            owner = owner or self._new((), (first, last))
-            self._add(owner, lines)
-            owner.followed = last
+            self._add(owner or self._new((), (first, last)), lines, last)
 
-    def _owner(self) -> ServedRun | None:
-        live = [run for run in self.runs.values() if run.labels and run.live]
-        if len(live) == 1:
-            return live[0]
-        return next((run for run in self.runs.values() if not run.labels), None)
+    def _owner(self, now: float) -> ServedRun | None:
+        runs = self.runs.values()
+        live = [run for run in runs if run.labels and _lives(run, now)]
+        unnamed = next((run for run in runs if not run.labels), None)
+        return live[0] if len(live) == 1 else unnamed
 
     def _past(
         self, query: str, first: float, last: float, points: int
     ) -> tuple[float, list[PrometheusSeries]]:
         """Return the distance of points that could be had, and the series at that."""
+        scrapes = max(1, math.ceil((last - first) / (points * self.interval)))
         while True:
-            scrapes = math.ceil((last - first) / (points * self.interval))
-            every = self.interval * max(1, scrapes)
+            every = self.interval * scrapes
             try:
                 return every, self._range(query, first, last, every)
             except NoAnswerError:
-                # Perhaps too much at once for the server or for us: a quarter of it.
-                points = int((last - first) / every) // 4
-                if points < _LEAST_POINTS:
+                # perhaps too much at once for the server or for us: a quarter of it
+                scrapes *= 4
+                if (last - first) / (self.interval * scrapes) < _LEAST_POINTS:
                     raise
 
     def _until(self, now: float) -> float:
@@ -283,6 +283,11 @@ class Server:
             raise
 
 
+def _lives(run: ServedRun, now: float) -> bool:
+    """Return whether a server still has something new of a run."""
+    return now - run.span[1] <= _STALE
+
+
 def of_run(labels: Labels) -> str:
     """Return the query for all series of one run but those that a figure is computed of.
 
@@ -294,7 +299,7 @@ def of_run(labels: Labels) -> str:
     if "job" in names:
         stated.append('run="",experiment_name=""')
     if "experiment_name" not in names:
-        stated.append(f'__name__=~"verl_.+",__name__!="{prometheus_names.INFO}"')
+        stated.append(f'__name__=~"verl_.+",__name__!="{ours.INFO}"')
     stated.append('__name__!~".+_(bucket|sum|count)"')
     return f"{{{','.join(stated)}}}"
 
@@ -303,36 +308,20 @@ def readings(window: int) -> str:
     """Return the query for the figures of devices, hosts, engines and queues; rates are taken over
     a window of seconds.
     """
-    asked = [("cluster/cpu", _NODE_LOAD)]
-    for one, how in TABLE["engines"].items():
-        series = f'{{__name__=~"{one.replace(":", "[:_]")}"}}'  # OpenMetrics has `_`
-        asked.append(_combined(one, how, series))
-    buckets = f"{prometheus_names.GENERATION}_bucket"
-    asked += [
-        (f"{prometheus_names.GENERATION}/{part}", _quantile(share, buckets, "le, job"))
-        for part, share in QUANTILES.items()
-    ]
-    machines = "|".join(sorted(MACHINES - {prometheus_names.GPU_MEMORY}))
+    asked = {"cluster/cpu": _NODE_LOAD}
+    for name, how in TABLE["engines"].items():
+        end, shown, query = _COMBINED.get(how, ("", "", f"{how}(%s)"))
+        series = f'{{__name__=~"{name.replace(":", "[:_]")}"}}'  # OpenMetrics has `_`
+        asked[f"{name.removesuffix(end)}{shown}"] = query % series
+    for part, share in QUANTILES.items():
+        query = _QUANTILE % (share, "le, job", f"{ours.GENERATION}_bucket")
+        asked[f"{ours.GENERATION}/{part}"] = query
+    machines = "|".join(sorted(MACHINES - {ours.GPU_MEMORY}))
     computed = (
         f'label_replace({query.replace("WINDOW", str(window))}, "{KEY}", "{key}", "", "")'
-        for key, query in asked
+        for key, query in asked.items()
     )
     return " or ".join((f'{{__name__=~"{machines}"}}', *computed))
-
-
-def _combined(name: str, how: str, series: str) -> tuple[str, str]:
-    """Return the key of a figure of several processes, and the query for it."""
-    if how == "p95":
-        query = _quantile(QUANTILES[how], series, "le")
-        return f"{name.removesuffix('_bucket')}/{how}", query
-    if how == "rate":
-        rate = f"sum(rate({series}[WINDOWs]))"
-        return f"{name.removesuffix('_total')}_per_second", rate
-    return name, f"{how.replace('count', 'sum')}({series})"
-
-
-def _quantile(share: float, buckets: str, by: str) -> str:
-    return f"histogram_quantile({share}, sum by ({by}) (rate({buckets}[WINDOWs])))"
 
 
 def _text(value: str) -> str:

@@ -1,129 +1,27 @@
 """Sources behind addresses: the runs of a Prometheus server; pages of metrics of one or several
 processes, which are taken together as runs; and the engines that consoles name, whose figures
 belong to the console's run.
-
-Text in a log is not trusted: no login is sent to the engines it names, and only engine figures are
-taken from their pages.
 """
 
 from __future__ import annotations
 
-from itertools import chain
-from time import time
+import threading
+from time import monotonic, time
 from typing import TYPE_CHECKING
 
-from verl_tui import prometheus_names
-from verl_tui.sources.fields.row_batcher import joined_notes
-from verl_tui.sources.formats.prometheus_text import reader as exposition
-from verl_tui.sources.formats.prometheus_text.names import PrometheusSeries
-from verl_tui.sources.formats.prometheus_text.page import (
-    NOBODYS,
-    PageFigures,
-    instance_of,
-)
+from verl_tui.sources.formats.prometheus_text.reader import NOBODYS, instance_of
 from verl_tui.sources.http import addresses
-from verl_tui.sources.http.address_run import AddressRun
-from verl_tui.sources.http.addresses import Unreached
-from verl_tui.sources.http.poller import Poller, settle
+from verl_tui.sources.http.address_run import EngineRun, PageRun
+from verl_tui.sources.http.poller import Poller
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Callable, Sequence
 
-    from verl_tui.records import Batch, Record, SourceStatus
-    from verl_tui.sources.formats.prometheus_text.page import PageSample
+    from verl_tui.records import Batch
+    from verl_tui.sources.http.address_run import AddressRun
 
-MOST = 16
-"""Engines of one run that are asked."""
-_SILENT = 3600.0
-"""Seconds without growth after which a console's engines are taken for gone: heuristic, steps of
-large models take tens of minutes, and another program may get the port of an engine that has ended.
-"""
-
-
-class PageRun(AddressRun):
-    """One run that pages tell of; several of them are those of its workers."""
-
-    format = exposition.name
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self._taken = 0.0
-        """When the newest page that was taken was asked for."""
-        self._figures = PageFigures()
-        self.step: int | None = None
-        """The step that it is known to have reached, where pages do not state it."""
-
-    def read(self) -> tuple[tuple[Record, ...], bool]:
-        """Return what the newest pages of all workers that answer say, if any of them is new."""
-        pages: dict[str, tuple[Sequence[PageSample], float]] = {}
-        keys: dict[str, str] = {}
-        for worker, run in self.workers.items():
-            if worker.newest is not None and not worker.is_silent:
-                page, at = worker.newest
-                pages[worker.address] = page.runs.get(run, ()), at
-                keys |= page.keys
-        newest = max((at for _, at in pages.values()), default=0.0)
-        if newest > self._taken:
-            self._taken = newest
-            lines = self._figures.take(pages, newest)
-            if self.step is not None:
-                at_step = {newest: self.step}
-                lines.append(PrometheusSeries(prometheus_names.STEPS, {}, at_step))
-            self._modified = newest if self.add(lines, keys) else self._modified
-        return super().read()
-
-
-class EngineRun(PageRun):
-    """The engines of one run: their figures are of the step that its logs have reached."""
-
-    absolute = False
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.step = 0
-        self._logs: dict[str, SourceStatus] = {}
-        """The logs of the run by path, which name engines or do not."""
-        self.pollers: dict[str, Poller] = {}
-        """By address."""
-        self._left_out = 0
-        """Engines that are not asked, since there are too many."""
-        self._written = 0.0
-        """When the log that states its step was written."""
-
-    @property
-    def note(self) -> str | None:
-        """Return what should be known of the figures."""
-        if not self._asked:
-            return "no longer asked: the log names none any more, or is silent"
-        left_out = f"{self._left_out:,} further engines are not asked"
-        return joined_notes(super().note, left_out if self._left_out else None)
-
-    def status(self) -> SourceStatus:
-        """Return how they are doing: engines answer whether training goes on or not."""
-        status = super().status()
-        return status._replace(bytes_read=status.size, modified=None)
-
-    def heed(self, batch: Batch) -> None:
-        """Note the engines that a log names, and its step if no newer log states one."""
-        self._logs[batch.status.path] = batch.status
-        step = batch.newest().get(True)
-        written = batch.status.modified or 0.0
-        if step is not None and written >= self._written:
-            self._written, self.step = written, step
-
-    def look(self, now: float, poller: Callable[[str], Poller]) -> None:
-        """Ask the engines that logs name, and no others; those that are too many are counted."""
-        logs = self._logs.values()
-        fresh = [log for log in logs if now - (log.modified or now) < _SILENT]
-        named = [*dict.fromkeys(chain.from_iterable(log.engines for log in fresh))]
-        self._left_out = max(0, len(named) - MOST)
-        for address in named[:MOST]:
-            if address not in self.pollers:
-                self.pollers[address] = poller(address)
-                self.workers[self.pollers[address]] = NOBODYS
-        for address, one in self.pollers.items():
-            one.is_paused = address not in named[:MOST]
+_PATIENCE = 60.0
+"""Seconds that a single look waits for a server to load what it has."""
 
 
 class Served:
@@ -159,6 +57,8 @@ class Served:
                 self.pollers.append(Poller(address, clock, every=every))
         self._runs: dict[str, PageRun] = {}
         self._engines: dict[str, EngineRun] = {}
+        self._polled: list[Poller] = []
+        """Those of engines."""
         self._asks_engines = engines
         self._nameless: str | None = None
         """The run of pages that name no run, once that is decided."""
@@ -178,9 +78,16 @@ class Served:
         """Ask everything once that was not asked before, and wait for what comes of it, but not for
         ever.
         """
-        engines = (run.pollers.values() for run in self._engines.values())
-        every = chain(self.pollers, *engines)
-        settle(one for one in every if not one.rounds)
+        threads = [
+            threading.Thread(target=poller.ask, daemon=True)
+            for poller in (*self.pollers, *self._polled)
+            if not poller.rounds
+        ]
+        for thread in threads:
+            thread.start()
+        end = monotonic() + _PATIENCE
+        for thread in threads:
+            thread.join(max(0.0, end - monotonic()))
 
     def heed(self, batch: Batch) -> None:
         """Note the engines that a log names, and its step."""
@@ -210,11 +117,13 @@ class Served:
         )
 
     @property
-    def unreached(self) -> tuple[Unreached, ...]:
+    def unreached(self) -> tuple[addresses.Unreached, ...]:
         """Addresses that nothing has come from so far."""
         known = {poller for run in self._known for poller in run.workers}
         return tuple(
-            Unreached(one.address, one.problem or "no answer so far", one.since)
+            addresses.Unreached(
+                one.address, one.problem or "no answer so far", one.since
+            )
             for one in self.pollers
             if not (one.server or one.newest) or (one.problem and one not in known)
         )
@@ -224,17 +133,18 @@ class Served:
         for engines in self._engines.values():
             engines.look(now, self._engine)
 
+    def _engine(self, address: str) -> Poller:
+        poller = Poller(address, self._clock, engine=True, every=self._every)
+        self._polled.append(poller)
+        if self._stop is not None:
+            poller.start(self._stop)
+        return poller
+
     def sources(self) -> list[AddressRun]:
         """Return the sources that have come since the last call."""
         fresh = self._fresh()
         self._known |= {*fresh}
         return fresh
-
-    def _engine(self, address: str) -> Poller:
-        poller = Poller(address, self._clock, engine=True, every=self._every)
-        if self._stop is not None:
-            poller.start(self._stop)
-        return poller
 
     def _fresh(self) -> list[AddressRun]:
         """Return the runs that have not been taken yet."""

@@ -7,18 +7,17 @@ Figures of machines have keys like those of W&B's system figures, but of the clu
 from __future__ import annotations
 
 import re
-from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from verl_tui import prometheus_names
+from verl_tui import prometheus_names as ours
 from verl_tui.metrics import slashed
 from verl_tui.patterns import NamePattern, pattern
-from verl_tui.prometheus_names import named
-from verl_tui.text import one_line
+from verl_tui.text import one_line, safe
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping
 
 TABLE = toml_table(__file__, "exporters.toml")
 """What exporters call their figures."""
@@ -26,6 +25,8 @@ KEY = "verl_tui_key"
 """Label of a figure that was computed from series, by us or by a server: the figure's key."""
 Labels = tuple[tuple[str, str], ...]
 """Names and values."""
+LogKeys: TypeAlias = "Mapping[str, tuple[str, float]]"
+"""The log's own keys that our exporter states, by their names, and the factors to their units."""
 
 
 class PrometheusSeries(NamedTuple):
@@ -39,18 +40,20 @@ class PrometheusSeries(NamedTuple):
 
 STEPS = frozenset(TABLE["steps"])
 """Names of the progress of a run."""
-BY_CLOCK = NamePattern(rf"(?:{'|'.join(TABLE['by_clock'])})[_:].*")
+QUANTILES = {"p50": 0.5, "p95": 0.95}
+"""Quantiles that are shown of a histogram."""
+_STATED = dict.fromkeys(STEPS, ours.STEPS) | {
+    name: name for name in (ours.TOTAL_STEPS, ours.LAST_STEP, ours.LAST_VALIDATION)
+}
+"""Names of what is stated of a run's progress, and ours."""
+_BY_CLOCK = NamePattern(rf"(?:{'|'.join(TABLE['by_clock'])})[_:].*")
 """Names of figures that go on whether training does or not."""
-NO_METRIC = NamePattern(
+_NO_METRIC = NamePattern(
     rf"(?:{'|'.join(TABLE['of_processes'])})_.*|up|.*_(?:created|info)"
 )
 """Names of what processes say about themselves."""
-SUMMARIES = {prometheus_names.REWARD, prometheus_names.GENERATION}
-"""The tutorials' names, under which our exporter repeats metrics."""
-AMOUNTS = frozenset(name for name, how in TABLE["engines"].items() if how == "sum")
-"""Gauges that are summed over workers; others are averaged."""
-QUANTILES = {"p50": 0.5, "p95": 0.95}
-"""Quantiles that are shown of a histogram."""
+_OUR_OWN = ours.OWN.keys() - {ours.REWARD, ours.GENERATION}
+"""What our exporter says of a run, but for the tutorials' names, under which it repeats metrics."""
 _MOST = 1e15
 """DCGM writes 2^63 and a little less for figures that a board does not report
 (`DCGM_INT64_BLANK`).
@@ -62,12 +65,11 @@ _FIGURES = {
     for name, figure in figures.items()
 }
 """Name of a series -> its exporter, the field of a device or host, and its factor."""
-CPU_SECONDS = "node_cpu_seconds_total"
-MachinePlace = tuple[tuple[str, int], str, str, str]
-"""Exporter, node, index of a device, field."""
 MACHINES = frozenset(_FIGURES)
 """Names of the series that figures of machines are made of, counters aside."""
-_OWN = _FIGURES[prometheus_names.GPU_MEMORY][0]
+MachinePlace = tuple[tuple[str, int], str, str, str]
+"""Exporter, node, index of a device, field."""
+_OWN = _FIGURES[ours.GPU_MEMORY][0]
 _NUMBER = pattern(r"(?:(?:cuda|gpu|npu|nvidia|device)[:_-]?)?(\d{1,4})", re.IGNORECASE)
 _NO_SUBJECTS = {*TABLE["process_labels"], "le", "quantile", KEY}
 
@@ -82,33 +84,65 @@ def run_labels(labels: Mapping[str, str], *, by_job: bool) -> Labels:
     return ()
 
 
+def run_name(labels: Labels, taken: Collection[str]) -> str:
+    """Return a run's name by its labels: as in the logs, with all of them where another is called
+    so.
+    """
+    own, full = labels[-1][1], "/".join(value for _, value in labels)
+    names = (one_line(one, 120) or "run" for one in (own, full))
+    numbered = f"{own} ({len(taken) + 1})"
+    return next((one for one in names if one not in taken), one_line(numbered, 120))
+
+
 def of_subject(name: str, labels: Mapping[str, str]) -> str:
     """Return the key of a metric: with what it is of, unless its labels name only the process that
     exports it.
     """
-    of = "/".join(
-        filter(None, (labels[one] for one in labels if one not in _NO_SUBJECTS))
-    )
+    subjects = (labels[one] for one in labels if one not in _NO_SUBJECTS)
+    of = "/".join(filter(None, subjects))
     return f"{name}/{one_line(of, 100)}" if of else name
 
 
-def key_and_factor(name: str, keys: Mapping[str, str]) -> tuple[str, float]:
-    """Return the log's key for a series, and the factor from its value to the log's.
+def role(name: str, labels: Mapping[str, str], keys: LogKeys) -> tuple[str, Any, float]:
+    """Return what kind of figure the values of a series are (`stated`, `metrics`, `by_clock`,
+    `machines`), their key, and the factor to it; no key for one that says nothing.
 
     Args:
         name: Name of the series.
-        keys: Keys of the log that our exporter states, by name.
+        labels: Its labels.
+        keys: The log's own, as far as they are known.
     """
-    if key := keys.get(name):
-        return key, 1.0 / named(key).factor
-    plain = name.removeprefix(prometheus_names.PREFIX)
+    if stated := _STATED.get(name):
+        return "stated", stated, 1.0
+    if name in MACHINES:
+        return "machines", *_place(name, labels)
+    computed = labels.get(KEY, "")
+    called = computed.partition("/")[0] or name
+    if not _is_metric(called, keys):
+        return "", "", 1.0
+    if computed.startswith("cluster/"):
+        return "by_clock", on(computed, node_of(labels)), 1.0
+    own, factor = keys.get(name, ("", 1.0))
+    key = safe(of_subject(computed or own or _unflattened(name), labels), 300)
+    kind = "by_clock" if computed or _BY_CLOCK.fullmatch(name) else "metrics"
+    return kind, key, factor
+
+
+def _is_metric(name: str, keys: LogKeys) -> bool:
+    """Return whether a series is a metric, or a figure of an engine."""
+    # with its keys known, all else of our exporter is what the log calls otherwise: the tutorials'
+    # names, and new metrics, whose keys a server states within a minute
+    of_run = name.startswith(ours.PREFIX) if keys else name in _OUR_OWN
+    return name in keys or not (of_run or _NO_METRIC.fullmatch(name))
+
+
+def _unflattened(name: str) -> str:
+    plain = name.removeprefix(ours.PREFIX)
     own = slashed(plain)
-    return (own if own != plain else slashed(name)), 1.0
+    return own if own != plain else slashed(name)
 
 
-def machine_place(
-    name: str, labels: Mapping[str, str]
-) -> tuple[MachinePlace | None, float]:
+def _place(name: str, labels: Mapping[str, str]) -> tuple[MachinePlace | None, float]:
     """Return what a figure of a machine is of, None for a part of a device (MIG), whose figures are
     not the board's; and the factor from a series' value to it.
     """
@@ -121,29 +155,33 @@ def machine_place(
     return (exporter, node_of(labels), str(int(found[1])), field), factor
 
 
-def machine_figures(values: Mapping[MachinePlace, Sequence[float]]) -> dict[str, float]:
-    """Return the figures of devices and hosts at one moment by key; of each kind those of the first
+def machine_figures(
+    values: Mapping[MachinePlace, float],
+) -> Iterator[tuple[str, float]]:
+    """Yield the figures of devices and hosts at one moment by key; of each kind those of the first
     exporter.
     """
-    known: dict[tuple[str, int], dict[tuple[str, str], dict[str, float]]] = {}
-    for (exporter, node, index, field), given in sorted(values.items()):
-        if abs(given[-1]) < _MOST:
-            places = known.setdefault(exporter, {})
-            places.setdefault((node, index), {})[field] = given[-1]
-    first = {exporter[0]: exporter for exporter in sorted(known, reverse=True)}
-    return dict(chain(*(_keyed(one, known[one]) for one in sorted(first.values()))))
+    known = {place: one for place, one in values.items() if abs(one) < _MOST}
+    first = dict(sorted({exporter for exporter, *_ in known}, reverse=True))
+    places: dict[MachinePlace, dict[str, float]] = defaultdict(dict)
+    for (exporter, node, index, field), value in sorted(known.items()):
+        if first[exporter[0]] == exporter[1]:
+            places[exporter, node, index, ""][field] = value
+    several = len({node for exporter, node, *_ in places if exporter == _OWN}) > 1
+    for place, fields in places.items():
+        yield from _keyed(place, fields, with_node=several)
 
 
 def _keyed(
-    exporter: tuple[str, int], places: Mapping[tuple[str, str], dict[str, float]]
+    place: MachinePlace, fields: dict[str, float], *, with_node: bool
 ) -> Iterator[tuple[str, float]]:
-    """Yield the figures of devices or hosts, each with its key."""
-    own = exporter == _OWN  # of the run itself, which seldom is on several nodes
-    with_node = not own or len({node for node, _ in places}) > 1
-    for (node, index), fields in places.items():
-        stem = f"{'system' if own else 'cluster'}/{f'gpu.{index}.' if index else ''}"
-        for field, value in _complete(fields, "" if index else "memory_percent"):
-            yield on(f"{stem}{field}", node if with_node else ""), value
+    """Yield the figures of a device or host, each with its key."""
+    exporter, node, index, _ = place
+    is_own = exporter == _OWN  # of the run itself, which seldom is on several nodes
+    stem = f"{'system' if is_own else 'cluster'}/{f'gpu.{index}.' if index else ''}"
+    share = "memoryAllocated" if index else "memory_percent"
+    for field, value in _complete(fields, share):
+        yield on(f"{stem}{field}", node if with_node or not is_own else ""), value
 
 
 def _complete(fields: dict[str, float], share: str) -> Iterator[tuple[str, float]]:
@@ -155,12 +193,12 @@ def _complete(fields: dict[str, float], share: str) -> Iterator[tuple[str, float
         whole = whole or (used or 0.0) + free
         used = whole - free if used is None else used
     if used is not None and whole:
-        yield share or "memoryAllocated", 100.0 * used / whole
+        yield share, 100.0 * used / whole
 
 
 def on(key: str, node: str) -> str:
     """Return the key of a figure of one host."""
-    return f"{key}/l:{node}" if node else key
+    return safe(f"{key}/l:{node}" if node else key, 300)
 
 
 def node_of(labels: Mapping[str, str]) -> str:

@@ -1,31 +1,55 @@
-"""Files with saved pages of metrics: `curl … > node.prom`, textfiles of node_exporter."""
+"""Pages of metrics in Prometheus's text format or OpenMetrics, read by prometheus-client, and what
+they come to at one moment: gauges as they are, counters as rates, histograms as quantiles. Files
+with saved ones: `curl … > node.prom`, textfiles of node_exporter.
+
+Labels that name the process (engine, replica, …) do not distinguish metrics: counts are summed over
+them. Other labels stay in the key, behind a `/`.
+"""
 
 from __future__ import annotations
 
+import io
 import math
-from typing import TYPE_CHECKING
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from verl_tui import prometheus_names
+from verl_tui.metrics import slashed
 from verl_tui.patterns import pattern
 from verl_tui.records import Unreadable
+from verl_tui.sources.fields.jsonl import written_number
 from verl_tui.sources.fields.row_batcher import RowBatcher
 from verl_tui.sources.files.paths import status_at
 from verl_tui.sources.formats.format import WholeReader
-from verl_tui.sources.formats.prometheus_text.page import (
-    MISSING,
-    PageFigures,
-    read_page,
+from verl_tui.sources.formats.prometheus_text.names import (
+    KEY,
+    QUANTILES,
+    STEPS,
+    TABLE,
+    PrometheusSeries,
+    node_of,
+    of_subject,
+    on,
+    run_labels,
+    run_name,
 )
 from verl_tui.sources.formats.prometheus_text.rows import StepRows
+from verl_tui.text import one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from verl_tui.records import Record
+    from verl_tui.sources.formats.prometheus_text.names import Labels
 
 name = "Prometheus metrics"
 rank = 1  # the newest value that somebody came by to see: any log of the run knows more
 anchor = True
 
+NOBODYS = ""
+"""Stands for the figures on a page of several runs that belong to none."""
+MISSING = "needs prometheus-client to be read: pip install 'verl-tui[prometheus]'"
 LARGEST = 32 * 2**20
 """Bytes of a page; Prometheus itself takes what is given, exporters of large clusters write some
 MB.
@@ -35,6 +59,11 @@ _TYPE = pattern(
     r"(?:counter|gauge|histogram|summary|untyped|unknown|info|gaugehistogram|stateset)\s*"
 )
 _SAMPLE = pattern(r"[A-Za-z_:][\w:]{0,300}(?:\{[^}]*\})?[ \t]+[-+\d.eE]+\s*")
+_COUNTED = ("counter", "histogram", "summary")
+_TOTALS = {name for name, how in TABLE["engines"].items() if how == "count"}
+"""Counters of failures, whose number says more than a rate."""
+_SHORTEST = 1e-3
+"""Seconds between two pages that a rate is taken over: a file may be replaced by an older one."""
 
 
 def matches(path: Path, head: bytes) -> bool:
@@ -46,6 +75,191 @@ def matches(path: Path, head: bytes) -> bool:
         return True
     is_named = path.suffix.lower() == ".prom"
     return is_named and bool(lines) and _SAMPLE.fullmatch(lines[0]) is not None
+
+
+class PageSample(NamedTuple):
+    """A sample, with its metric and the type of that."""
+
+    metric: str
+    kind: str
+    name: str
+    labels: Mapping[str, str]
+    value: float
+
+
+class Page(NamedTuple):
+    """What a page says of each run."""
+
+    runs: Mapping[str, Sequence[PageSample]]
+    """By name, the figures of none under `NOBODYS`; the whole page where it is of one run."""
+    flaw: tuple[int, str] | None
+    """The line from which on it could not be read, and why."""
+
+
+def read_page(data: bytes) -> Page:
+    """Parse the bytes of a page; never raises for their content.
+
+    Raises:
+        ModuleNotFoundError: There is nothing to read it with.
+    """
+    from prometheus_client import parser
+    from prometheus_client.openmetrics import parser as openmetrics
+
+    text = data.decode("utf-8", "replace").replace("\r\n", "\n")
+    text, _, cut = text.rpartition("\n")
+    flaw = None
+    if cut.strip() and not cut.startswith("#"):  # it may lack digits
+        flaw = text.count("\n") + 2, "its last line has no end"
+    whole = f"{text}\n{cut}" if cut.startswith("#") else f"{text}\n"
+    form = openmetrics if whole.rstrip().endswith("# EOF") else parser
+    file = io.StringIO(whole)
+    samples: list[PageSample] = []
+    try:
+        for metric in form.text_fd_to_metric_families(file):
+            samples += [
+                PageSample(metric.name, metric.type, one.name, one.labels, one.value)
+                for one in metric.samples
+            ]
+    except Exception as error:  # noqa: BLE001 - anybody's bytes
+        why = f"cannot be read from here on: {one_line(str(error), 100)}"
+        flaw = whole.count("\n", 0, file.tell()), why
+    return Page(_runs(samples), flaw)
+
+
+def _runs(samples: Sequence[PageSample]) -> dict[str, list[PageSample]]:
+    """Return the samples of a page by run; of several runs each with the log's own keys, which are
+    stated for all.
+    """
+    parts: dict[Labels, list[PageSample]] = defaultdict(list)
+    for sample in samples:
+        parts[run_labels(sample.labels, by_job=False)].append(sample)
+    shared = parts.pop((), [])
+    keys = [one for one in shared if one.name == prometheus_names.INFO]
+    runs: dict[str, list[PageSample]] = {}
+    for own, part in parts.items():
+        runs[run_name(own, runs)] = (shared if len(parts) == 1 else keys) + part
+    return (
+        runs if runs and (len(runs) == 1 or not shared) else {**runs, NOBODYS: shared}
+    )
+
+
+class PageFigures:
+    """Takes pages of a run's workers in their order, and remembers what counters were at.
+
+    Args:
+        saved: Whether pages are saved ones, where a counter is shown by its total as long as there
+            is no rate.
+    """
+
+    def __init__(self, *, saved: bool = False) -> None:
+        self._saved = saved
+        self._seen: dict[str, tuple[float, dict[object, float]]] = {}
+        """When the newest page of each worker was asked for, and its counts."""
+        self._amounts: dict[str, list[tuple[str, Any, float]]] = {}
+        """What is added up of these: keys, which part of their figures, and how much."""
+        self.note: str | None = None
+        """What should be known of the figures."""
+
+    def take(
+        self, pages: Mapping[str, tuple[Sequence[PageSample], float]], at: float
+    ) -> list[PrometheusSeries]:
+        """Return the series at one moment. A page that was taken before counts as it did then.
+
+        Args:
+            pages: The newest page of each worker by its address, with when it was asked for, in
+                seconds since the epoch.
+            at: The moment.
+        """
+        lines: list[PrometheusSeries] = []
+        sums: dict[str, dict[Any, float]] = defaultdict(lambda: defaultdict(float))
+        for worker, (samples, time) in pages.items():
+            of_worker = {"instance": instance_of(worker)} if worker else {}
+            counts: list[PageSample] = []
+            for one in samples:
+                labels = {**of_worker, **one.labels}
+                if one.kind in _COUNTED and one.name not in STEPS:
+                    counts.append(one._replace(labels=labels))
+                else:
+                    lines.append(PrometheusSeries(one.name, labels, {at: one.value}))
+            if self._seen.get(worker, (None,))[0] != time:
+                self._count(worker, counts, time)
+            for key, part, amount in self._amounts[worker]:
+                sums[key][part] += amount
+        for key, parts in sums.items():
+            for called, figure in _figures(key, parts):
+                lines.append(PrometheusSeries("", {KEY: called}, {at: figure}))
+        return lines
+
+    def _count(self, worker: str, counts: Sequence[PageSample], time: float) -> None:
+        """Take what is added up of a worker's counts since the page before."""
+        then, known = self._seen.get(worker, (time, {}))
+        seconds = time - then if time - then > _SHORTEST else 0.0
+        now: dict[object, float] = {}
+        amounts = self._amounts[worker] = []
+        for one in counts:
+            series = one.name, *one.labels.items()
+            now[series] = one.value
+            before = known.get(series, 0.0)
+            # a process that began anew counts from 0
+            grown = one.value - (before if before <= one.value else 0.0)
+            amounts += self._parts(one, grown, seconds)
+        self._seen[worker] = time, now
+        alone = self._saved and now and not known
+        why = "counters and quantiles are of all the time since the process began"
+        self.note = why if alone else None
+
+    def _parts(
+        self, sample: PageSample, grown: float, seconds: float
+    ) -> Iterator[tuple[str, Any, float]]:
+        metric, kind, name, labels, value = sample
+        if name == "node_cpu_seconds_total":
+            part = "idle" if labels.get("mode") in ("idle", "iowait") else "busy"
+            yield on("cluster/cpu", node_of(labels)), part, grown * bool(seconds)
+        elif kind != "counter":
+            part = name.rpartition("_")[2]
+            le = written_number(labels.get("le", "")) if part == "bucket" else None
+            yield of_subject(slashed(metric), labels), part if le is None else le, grown
+        elif name in _TOTALS or (self._saved and not seconds):
+            yield of_subject(slashed(name), labels), "total", value
+        elif seconds:
+            rate = of_subject(f"{slashed(metric)}_per_second", labels)
+            yield rate, "total", grown / seconds
+
+
+def _figures(key: str, parts: Mapping[Any, float]) -> Iterator[tuple[str, float]]:
+    """Yield what the parts of a count, histogram or summary come to, each with its key."""
+    if "total" in parts:
+        yield key, parts["total"]
+    if processor := parts.get("busy", 0.0) + parts.get("idle", 0.0):
+        yield key, 100.0 * parts.get("busy", 0.0) / processor
+    if parts.get("count", 0.0) > 0:
+        yield key, parts["sum"] / parts["count"]
+    buckets = {one: parts[one] for one in parts if isinstance(one, float)}
+    for part, share in QUANTILES.items():
+        if (value := quantile(buckets, share)) is not None:
+            yield f"{key}/{part}", value
+
+
+def instance_of(worker: str) -> str:
+    """Return host and port of a worker, whose name is its address."""
+    return worker.partition("://")[2].partition("/")[0] or worker
+
+
+def quantile(buckets: Mapping[float, float], share: float) -> float | None:
+    """Return a quantile of a histogram as Prometheus's `histogram_quantile`, None if it is empty.
+
+    Args:
+        buckets: Upper bound -> how many values lie up to it; the greatest bound is infinite.
+        share: From 0 to 1.
+    """
+    import numpy as np  # after the first frame
+
+    count = buckets.get(math.inf, 0.0)
+    bounds = sorted(one for one in buckets if math.isfinite(one))
+    if not bounds or not 0 < count < math.inf:
+        return None
+    up_to = np.maximum.accumulate([0.0, *(buckets[bound] for bound in bounds)])
+    return float(np.interp(share * count, up_to, [min(0.0, bounds[0]), *bounds]))
 
 
 def reader(path: Path) -> PageReader:
@@ -93,13 +307,13 @@ class PageReader(WholeReader):
         if (count := len([*filter(None, page.runs)])) > 1:
             why = f"holds {count:,} runs: name the address of their exporter instead"
             return (Unreadable(1, why, ""),)
-        (own,) = page.runs.values()
         status = status_at(self._path)
-        written = None if status is None else status.st_mtime
+        written = 0.0 if status is None else status.st_mtime
         # a page that takes another's place comes after it, whatever its time
-        self._at = max(written or 0.0, math.nextafter(self._at, math.inf))
-        lines = self._figures.take({"": (own, written)}, self._at)
-        self._batcher.add(self._rows.take(lines, page.keys))
+        self._at = max(written, math.nextafter(self._at, math.inf))
+        (own,) = page.runs.values()
+        lines = self._figures.take({"": (own, self._at)}, self._at)
+        self._batcher.add(self._rows.take(lines))
         flaws = (Unreadable(*page.flaw, ""),) if page.flaw else ()
         return (*flaws, *self._batcher.take())
 
