@@ -16,9 +16,9 @@ from verl_tui.patterns import pattern
 from verl_tui.sources.fields.jsonl import flatten, loads
 from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.fields.row_batcher import MetricRow
+from verl_tui.sources.formats.console.dicts import read_dict
 from verl_tui.sources.formats.console.events import any_of
 from verl_tui.sources.formats.console.prefixes import parted
-from verl_tui.sources.formats.console.printed_dicts import ReadDict, read_dict
 from verl_tui.text import strip_ansi
 from verl_tui.trainers import trainers
 
@@ -216,11 +216,16 @@ class BlockReader:
 
     def _takes_object(self, part: bytes) -> bool:
         written, self._object = (self._object + part).strip(), b""
-        whole = read_dict(written) if written.startswith(b"{'") else ReadDict({})
-        if whole.values:
-            self.behind = whole.behind
-            self._values |= whole.numbers
-            return bool(whole.numbers)
+        whole, _, behind = (
+            read_dict(written) if written.startswith(b"{'") else ({}, 0, b"")
+        )
+        if whole:
+            self.behind = behind
+            numbers = {
+                name: value for name, value in whole.items() if value is not None
+            }
+            self._values |= numbers
+            return bool(numbers)
         if not written.endswith((b"}", b"}]")) and len(written) <= _LARGEST:
             self._object = written + b" "
             return True
