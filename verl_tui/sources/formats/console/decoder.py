@@ -331,7 +331,7 @@ class ConsoleDecoder:
             fed = (self._blocks.feed(line) or () for line in self._unknown.lines)
             rows = [row for found in fed for row in found]
         if rows:
-            self._dicts.program.metrics(str(self._blocks.trainer))
+            self._dicts.program.metrics(self._blocks.trainer)
         return rows
 
     def _read_words(self, prefix: bytes, part: bytes) -> None:
