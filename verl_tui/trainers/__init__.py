@@ -33,9 +33,9 @@ class Form(NamedTuple):
     in each epoch, `each` is how many it has, and a line of its own states the `epoch`. Where it
     matches `update`, it is averaged with others as one step of the `rollout` before it.
     """
-    row: re.Pattern[bytes] | None = None
+    row: re.Pattern[bytes]
     """What stands before the metrics of a line, where other lines may come between: then the block
-    goes on until the next step.
+    goes on until the next step. Empty where no other lines may.
     """
     key: str = ""
     """The metric of a block that is its step, where no line states it."""
@@ -234,7 +234,7 @@ def _samples(table: dict[str, Any]) -> SampleFiles:
 
 
 def _form(trainer: str, table: dict[str, str]) -> Form:
-    row = re.compile(table["row"].encode()) if "row" in table else None
+    row = re.compile(table.get("row", "").encode())
     step = re.compile(table["step"].encode())
     if not table.get("key") and "step" not in step.groupindex:
         raise ValueError("`step` needs a group (?P<step>…)")

@@ -7,7 +7,6 @@ JSON objects over one line or many, `a 1 | b 2`. How a trainer states the step i
 
 from __future__ import annotations
 
-import re
 from base64 import b64decode
 from struct import unpack
 from typing import TYPE_CHECKING, Any
@@ -16,14 +15,15 @@ from verl_tui.patterns import pattern
 from verl_tui.sources.fields.jsonl import flatten, loads
 from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.fields.row_batcher import MetricRow
+from verl_tui.sources.formats.console.dicts import read_dict
 from verl_tui.sources.formats.console.events import any_of
 from verl_tui.sources.formats.console.prefixes import parted
-from verl_tui.sources.formats.console.printed_dicts import ReadDict, read_dict
 from verl_tui.text import strip_ansi
 from verl_tui.trainers import trainers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    import re
+    from collections.abc import Iterator, Mapping
 
     from verl_tui.records import Sample
     from verl_tui.trainers import Form
@@ -48,26 +48,24 @@ _VALUE = (
 )
 """A number, its unit, and a remark in parentheses."""
 _NUMBER = pattern(_VALUE)
-_NAME = r"(?P<name>[A-Za-z][^:=|│┃]{0,200}?)"
-_STATED = pattern(rf"(?:[•*–▪◦-] )?['\"]?{_NAME}['\"]?\s{{0,40}}[:=]\s{{0,40}}{_VALUE}")
-"""`name: value` as a line of its own."""
+_FIELD = pattern(
+    r"(?:[•*–▪◦-] )?['\"]?(?P<name>[A-Za-z][^:=|│┃]{0,200}?)['\"]?"
+    rf"(?:\s{{0,40}}(?P<sign>[:=])\s{{0,40}}|\s{{1,40}}){_VALUE}"
+)
+"""A name and its value, between two of others also without a sign."""
 _LISTED = pattern(
     r"[\s,;(\[]{0,20}(?P<name>[A-Za-z][\w/.@-]{0,100})(?:\s{0,20}[:=]\s{0,20}|\s)"
     rf"{_WRITTEN}(?:%|[a-z]{{1,3}})?(?=[\s,;)\]]|$)"
 )
 """One of several in a line: `loss=0.1, kl 0.2`."""
-_FIELD = pattern(rf"{_NAME}(?:\s{{0,40}}[:=]\s{{0,40}}|\s{{1,40}}){_VALUE}")
-"""`name value` between two of others."""
 _HEADING = pattern(
     r"['\"]?([\w/.-]{1,100})['\"]?:( !!python/object/apply:numpy.{1,40}\.scalar)?"
 )
 _FLOAT64 = pattern(r"[A-Za-z0-9+/]{11}=")
 _REDUCER = pattern(r"@(?:sum|mean|max|min)$")
 """What ROLL writes behind a name: how figures of its workers were made one."""
-_EVALUATION = pattern(r"eval")
 _OBJECTS = (b"{'", b'{"', b'[{"')
 _BORDERS = pattern(r"[│┃║|]")
-_NOTHING = re.match(b"", b"")
 
 
 class BlockReader:
@@ -76,8 +74,8 @@ class BlockReader:
     def __init__(self, guessed: Form | None = None) -> None:
         """Read nothing yet; `guessed` says how a trainer that nobody has described states steps."""
         self.guessed = guessed
-        self.trainer: str | None = None
-        """Whose blocks they are, None before the first."""
+        self.trainer = ""
+        """Whose blocks they are."""
         self.unread = 0
         """Objects that could not be read, and lists in those that could."""
         self.behind = b""
@@ -103,13 +101,11 @@ class BlockReader:
         self._headings: list[tuple[int, str]] = []
         """The names above the next line, with their indentation."""
         self._section = ""
-        """What a table's first column says of all metrics in its row; open-instruct's says `other`
-        where there is nothing to say.
-        """
+        """What a table's first column says of all metrics in its row."""
         self._scalar = ""
         """The metric whose value follows in NumPy's own bytes."""
         self._lines = 0
-        """Lines without a metric since the block began, or within an object all lines."""
+        """Lines without a metric since the block began."""
 
     @property
     def begun(self) -> bool:
@@ -118,27 +114,35 @@ class BlockReader:
 
     def feed(self, part: bytes) -> list[MetricRow | Sample] | None:
         """Take a line; return what it completes, None if it belongs to no block."""
-        found = self._begins(part)
-        if found is not None:
-            rows = self.held()
-            self._close()
-            self._form, match = found
-            self.trainer = self._form.trainer
-            self._note_step(match.groupdict())
-            behind = part[match.end() :]
-            if behind.strip() and self._takes(behind) and not self._object:
-                rows += self.held()
-                if behind.startswith(_OBJECTS):
-                    self._close()
-            return rows
+        for form in self._forms(part):
+            if form.word in part and (found := form.step.search(part)) is not None:
+                return self._begin(form, found)
         if self._form is None:
             return None
-        lead = self._form.row.match(part) if self._form.row is not None else _NOTHING
-        taken = lead is not None and self._takes(part[lead.end() :])
-        return [] if taken else self._ended_by(part)
+        lead = self._form.row.match(part)
+        if lead is not None and self._takes(part[lead.end() :]):
+            return []
+        if part and not any(map(str.isalnum, part.decode("utf-8", "replace"))):
+            return []  # it only draws, as the border between two rows of a table
+        self._lines += 1
+        is_open = bool(self._form.row.pattern)
+        most = _LONGEST if is_open else 0 if self._values else _BEFORE
+        rows = self.held() if is_open or self._lines > most else []
+        if self._lines > most:
+            self._close()
+        return rows or None
 
-    def _note_step(self, stated: Mapping[str, bytes | None]) -> None:
-        """Note the step, or the epoch, that a line states."""
+    def _forms(self, part: bytes) -> tuple[Form, ...]:
+        if self.guessed is not None:
+            return (self.guessed,)
+        return FORMS if _MAY_BEGIN.search(part) is not None else ()
+
+    def _begin(self, form: Form, found: re.Match[bytes]) -> list[MetricRow | Sample]:
+        """Begin a block at the line that states its step, or the epoch."""
+        rows = self.held()
+        self._close()
+        self._form, self.trainer = form, form.trainer
+        stated = found.groupdict()
         if epoch := stated.get("epoch"):
             self._epochs = int(epoch) - 1
         if step := stated.get("step"):
@@ -148,6 +152,12 @@ class BlockReader:
         self._is_update = bool(stated.get("update"))
         if self._is_update and self._rollout is not None:
             self._step = self._rollout
+        behind = found.string[found.end() :]
+        if behind.strip() and self._takes(behind) and not self._object:
+            rows += self.held()
+            if behind.startswith(_OBJECTS):
+                self._close()
+        return rows
 
     def held(self) -> list[MetricRow | Sample]:
         """Return what was read so far, the metrics as a row."""
@@ -156,9 +166,10 @@ class BlockReader:
         if self._form is not None and self._form.key:
             # Evaluations have none, and belong to the step before; nothing else does, such as the
             # beginning of a block at a log's end.
-            stated = values.get(self._form.key)
-            if stated is None and all(map(_EVALUATION.match, values)):
-                stated = self._reached
+            is_evaluation = all(name.startswith("eval") for name in values)
+            stated = values.get(
+                self._form.key, self._reached if is_evaluation else None
+            )
             self._step = int(stated) if stated is not None else None
         if values and self._step is not None:
             self._reached = self._step
@@ -170,16 +181,6 @@ class BlockReader:
         """Forget the open block if it is of a step that a step line has stated, too."""
         if step == self._step:
             self._close()
-
-    def _begins(self, part: bytes) -> tuple[Form, re.Match[bytes]] | None:
-        """Return which trainer states a step in a line, and where."""
-        forms: Sequence[Form] = (self.guessed,) if self.guessed is not None else ()
-        if not forms and _MAY_BEGIN.search(part) is not None:
-            forms = FORMS
-        for form in forms:
-            if form.word in part and (found := form.step.search(part)) is not None:
-                return form, found
-        return None
 
     def _takes(self, part: bytes) -> bool:
         """Take the metrics of a line; return whether it has any."""
@@ -195,58 +196,71 @@ class BlockReader:
 
     def _pairs(self, text: str) -> Iterator[tuple[str, float]]:
         """Yield the metrics of a line: cells of a table, fields, or one `name: value`."""
-        cells = [cell.strip() for cell in _BORDERS.split(text)]
-        if len(cells) == 1:
-            found = _STATED.fullmatch(cells[0])
-            yield from _listed(cells[0]) if found is None else [_pair(found)]
-            return
+        cells = _BORDERS.split(text)
         name = ""
-        for cell in cells:
+        for cell in map(str.strip, cells):
+            found = _FIELD.fullmatch(cell)
             if number := _NUMBER.fullmatch(cell):
                 if name:
-                    yield name, _pair(number)[1]
+                    yield name, _value(number)
                 name = ""
-            elif (found := _FIELD.fullmatch(cell)) is not None:
-                section, apart, own = found["name"].rpartition("  ")
-                if apart:
-                    self._section = f"{section.strip()}/".replace("other/", "")
-                yield self._section + own.strip(), _pair(found)[1]
-            else:
+            elif found is None or (len(cells) == 1 and not found["sign"]):
                 name = cell
+            else:
+                section, apart, own = found["name"].rpartition("  ")
+                if apart and len(cells) > 1:
+                    self._section = f"{section.strip()}/".replace("other/", "")
+                yield self._section + own.strip(), _value(found)
+        if len(cells) == 1 and name:
+            yield from _listed(name)
 
     def _takes_object(self, part: bytes) -> bool:
         written, self._object = (self._object + part).strip(), b""
-        whole = read_dict(written) if written.startswith(b"{'") else ReadDict({})
-        if whole.values:
-            self.behind = whole.behind
-            self._values |= whole.numbers
-            return bool(whole.numbers)
+        if written.startswith(b"{'"):
+            whole, _, behind = read_dict(written)
+            if whole:
+                self.behind = behind
+                numbers = {key: one for key, one in whole.items() if one is not None}
+                self._values |= numbers
+                return bool(numbers)
         if not written.endswith((b"}", b"}]")) and len(written) <= _LARGEST:
             self._object = written + b" "
             return True
-        found = _from_json(written)
-        self.unread += found is None
+        try:
+            found = loads(written)
+        except (ValueError, RecursionError):
+            self.unread += 1
+            return False
         if isinstance(found, list):
-            samples = (self._rewards.sample(one, self._step) for one in found)
-            self._samples += [one for one in samples if one is not None]
-        else:
-            self._values |= found or {}
-        return bool(found)
+            for one in found:
+                sample = (
+                    self._rewards.sample(one, self._step)
+                    if isinstance(one, dict)
+                    else None
+                )
+                self._samples += [sample] if sample is not None else []
+            return bool(found)
+        numbers = _numbers(found)
+        self._values |= numbers
+        return bool(numbers)
 
     def _takes_yaml(self, text: str) -> bool:
         """Take a name above others, or a float64 of NumPy, whose number stands in the last line."""
         within, written = self._scalar, text.strip()
+        if within:
+            if _FLOAT64.fullmatch(written):
+                self._values[within] = unpack("<d", b64decode(written))[0]
+                self._scalar = ""
+            return True
         found = _HEADING.fullmatch(written)
-        if within and _FLOAT64.fullmatch(written):
-            self._values[within] = unpack("<d", b64decode(written))[0]
-            self._scalar = ""
-        elif found is not None and not within:
-            above = self._above(text)
-            if found[2]:
-                self._scalar = above + found[1]
-            else:
-                self._headings.append((_indentation(text), found[1]))
-        return found is not None or bool(within)
+        if found is None:
+            return False
+        above = self._above(text)
+        if found[2]:
+            self._scalar = above + found[1]
+        else:
+            self._headings.append((_indentation(text), found[1]))
+        return True
 
     def _above(self, text: str) -> str:
         """Return the names under which a line stands by its indentation, each with a slash."""
@@ -254,52 +268,28 @@ class BlockReader:
             self._headings.pop()
         return "".join(f"{name}/" for _, name in self._headings)
 
-    def _ended_by(self, part: bytes) -> list[MetricRow | Sample] | None:
-        """Take a line without metrics; return what the block holds where it ends here."""
-        text = part.decode("utf-8", "replace").strip()
-        if text and not any(map(str.isalnum, text)):
-            return []  # it only draws, as the border between two rows of a table
-        self._lines += 1
-        if self._form is not None and self._form.row is not None:
-            if self._lines > _LONGEST:
-                self._close()
-            return self.held() or None
-        rows = None
-        if self._values or self._lines > _BEFORE:
-            rows = self.held() or None
-            self._close()
-        return rows
-
 
 def _listed(text: str) -> Iterator[tuple[str, float]]:
     """Yield the metrics of a line that holds several and nothing else."""
     found = []
     at = 0
     while (one := _LISTED.match(text, at)) is not None:
-        found.append(_pair(one))
+        found.append((one["name"], _value(one)))
         at = one.end()
     if len(found) > 1 and not any(map(str.isalnum, text[at:])):
         yield from found
 
 
-def _pair(found: re.Match[str]) -> tuple[str, float]:
-    """Return the name and the number that were found, where there is a name."""
-    name = found.groupdict().get("name", "")
-    return name.strip(), float(found["value"].replace(",", ""))
+def _value(found: re.Match[str]) -> float:
+    return float(found["value"].replace(",", ""))
 
 
 def _indentation(text: str) -> int:
     return len(text) - len(text.lstrip())
 
 
-def _from_json(written: bytes) -> Mapping[str, float] | list[dict[str, Any]] | None:
-    """Return the numbers of an object, or the objects of a list; None if it is none."""
-    try:
-        found = loads(written)
-    except (ValueError, RecursionError):
-        return None
-    if isinstance(found, list):
-        return [one for one in found if isinstance(one, dict)]
+def _numbers(found: dict[str, Any]) -> Mapping[str, float]:
+    """Return the numbers of an object of JSON, which may hold all metrics below one name."""
     metrics = found.get("metrics")
     flat = flatten(metrics if isinstance(metrics, dict) else found)
     return {

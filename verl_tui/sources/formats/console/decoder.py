@@ -275,7 +275,7 @@ class ConsoleDecoder(Decoder):
     def _read_other(self, prefix: bytes, part: bytes) -> bytes:
         """Read what is neither one line of metrics nor a sample; return what stands behind."""
         self._blocks.behind = b""
-        self._dicts.program.line(prefix, part, self._number)
+        self._dicts.program.line(prefix + part, self._number)
         for read in (self._table.feed, self._read_block):
             found = read(part, self._step)
             if found is not None:
@@ -332,7 +332,7 @@ class ConsoleDecoder(Decoder):
             fed = (self._blocks.feed(line) or () for line in self._unknown.lines)
             rows = [row for found in fed for row in found]
         if rows:
-            self._dicts.program.metrics(f"{self._blocks.trainer} console")
+            self._dicts.program.metrics(self._blocks.trainer)
         return rows
 
     def _read_words(self, prefix: bytes, part: bytes) -> None:

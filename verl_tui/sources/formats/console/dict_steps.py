@@ -16,7 +16,6 @@ they are counted by the logging interval, as are the dicts of a console without 
 from __future__ import annotations
 
 import math
-from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -31,37 +30,30 @@ _MOST_BARS = 100
 class PrintedDict(NamedTuple):
     """A dict of metrics as it was printed."""
 
-    keys: tuple[str, ...]
-    values: tuple[float, ...]
+    values: Mapping[str, float]
     training: bool
     """True if the trainer prints dicts of this kind at each logging interval."""
-    epoch: float | None = None
     step: int | None = None
     """The step that the dict states."""
     ahead: int = 0
     """Steps by which the bar is behind when the dict is printed."""
 
 
-_Placed = tuple[PrintedDict, int, bool, bool]
-"""A dict, its step, whether that was counted as neither the dict nor a bar states it, and whether
-it is the first of a training behind a new bar.
-"""
-
-
 class StepResolver:
     """Finds the steps of the dicts of one console, in the order in which they were printed."""
 
     def __init__(self) -> None:
-        self.placed: list[_Placed] = []
-        """Dicts whose steps have been found, until someone takes them."""
+        self.placed: list[tuple[PrintedDict, int, bool, bool]] = []
+        """Dicts whose steps have been found, until someone takes them: the step, whether it was
+        counted as neither the dict nor a bar states it, and whether the dict is the first of a
+        training behind a new bar.
+        """
         self.at: int | None = None
         """Position of the training's bar."""
         self.total: int | None = None
         """Length of the training's bar."""
-        self._every: int | None = None
-        """Steps between two training dicts, as the console states it."""
-        self._per_epoch: float | None = None
-        """Steps of an epoch, as it states it."""
+        self._said: Mapping[str, int] = {}
+        """What the console states: steps between two dicts as `every`, of an epoch as `each`."""
         self._drawn: tuple[int, int] | None = None
         """Position and length of the last bar, of the training or another one."""
         self._bars: dict[int, tuple[int, int]] = {}
@@ -75,7 +67,7 @@ class StepResolver:
         """Forget the state of the previous training: another one begins."""
         self._another = True
         """True until the first dict of this training has its step."""
-        self._writes: deque[int] = deque()
+        self._writes: list[int] = []
         """Steps of clearings whose dicts have not come yet."""
         self._kept_back: bool | None = None
         """True if dicts arrive later than the bars, None while that is unknown."""
@@ -85,8 +77,8 @@ class StepResolver:
         """True if bars and dicts are in no order."""
         self._last: int | None = None
         """Step of the last training dict."""
-        self._stride: int | None = None
-        """Steps between the last two training dicts."""
+        self._stride = 0
+        """Steps since the one before it."""
         self.cleared = False
         """True while the bar is cleared and not yet painted again."""
         self._painted: dict[int, int] = {}
@@ -97,10 +89,9 @@ class StepResolver:
     # -- events on the console ---------------------------------------------------------------------
 
     def words(self, said: Mapping[str, int]) -> None:
-        """Take what a line states in words: steps between two dicts, and those of an epoch."""
-        if "every" in said:
-            self._every = max(1, said["every"])
-        self._per_epoch = said.get("each", self._per_epoch)
+        """Take what a line states in words."""
+        if said:
+            self._said = {**self._said, **said}
 
     def clearing(self) -> None:
         """Take the clearing of the bars."""
@@ -113,8 +104,7 @@ class StepResolver:
         self._close()
         self._came += 1
         if new.step is not None:
-            if self._writes:
-                self._writes.popleft()
+            del self._writes[:1]
             self._settle(new, new.step)
             return
         self._waiting.append(new)
@@ -125,18 +115,6 @@ class StepResolver:
 
     def bar(self, at: int, total: int) -> None:
         """Take a nameless bar; the training's bar is one."""
-        first, before = self._moved(at, total)
-        is_trainings = total == (self.total or total) and (self.total or total > at)
-        if self.cleared:
-            self._painted.setdefault(total, at)
-            if is_trainings:
-                self._close()
-        elif is_trainings and self._awaits():
-            self.at, self.total = at, total
-            self._between(before, at, first)
-
-    def _moved(self, at: int, total: int) -> tuple[int, int | None]:
-        """Note the position of a bar; return its first one, and the one before, None without."""
         if total == self.total:
             if at == 0 and self.at:
                 self._count()
@@ -147,7 +125,14 @@ class StepResolver:
         first, before = self._bars.get(total, (at, None))
         self._bars[total] = first, at
         self._drawn = at, total
-        return first, before
+        is_trainings = total == (self.total or total) and (self.total or total > at)
+        if self.cleared:
+            self._painted.setdefault(total, at)
+            if is_trainings:
+                self._close()
+        elif is_trainings and self._awaits():
+            self.at, self.total = at, total
+            self._between(before, at, first)
 
     def settle(self) -> None:
         """Settle the dicts that wait for a bar at their likeliest steps: none may come."""
@@ -157,17 +142,16 @@ class StepResolver:
     # -- clearings ---------------------------------------------------------------------------------
 
     def _close(self) -> None:
-        """End the clearing once the bars are painted again."""
-        if not self.cleared or not self._painted:
+        """End the clearing once the bars are painted again, and place what was written."""
+        if not (self.cleared and self._painted):
             return
-        self.cleared = False
-        painted, self._painted = self._painted, {}
+        painted, came = self._painted, self._came
+        self.cleared, self._painted, self._came = False, {}, 0
         # An evaluation right before leaves a full bar behind.
         total = self.total
         if total is None or total not in painted:
             total = min(painted, key=lambda one: (painted[one] / max(1, one), one))
         at = painted[total]
-        came, self._came = self._came, 0
         if self.total not in (None, total):
             if at >= total:
                 return
@@ -181,22 +165,18 @@ class StepResolver:
         self.at, self.total = at, total
         if self._kept_back is None:
             self._kept_back = came != 1
-        self._written(at)
-
-    def _written(self, at: int) -> None:
-        """Place what was written at a step."""
         if self._kept_back:
             self._writes.append(at)
             self._pair()
         elif self._trains() > 1:
             self._count()
-        elif self._kept_back is False:
+        else:
             self._place(at)
 
     def _pair(self) -> None:
         """Give dicts the steps of their clearings."""
         while self._waiting and self._writes:
-            self._settle(self._waiting.pop(0), self._writes.popleft())
+            self._settle(self._waiting.pop(0), self._writes.pop(0))
 
     # -- bars alone --------------------------------------------------------------------------------
 
@@ -257,8 +237,7 @@ class StepResolver:
     def _count(self) -> None:
         """Settle all waiting dicts by counting."""
         count = self._trains()
-        most = 1 if self._kept_back is None else _PATIENCE
-        self._loose |= count > most
+        self._loose |= count > (1 if self._kept_back is None else _PATIENCE)
         at, total = self._drawn or (0, 0)
         if count and at < total:
             self.total = self.total or total
@@ -267,37 +246,33 @@ class StepResolver:
         every = self._interval() or max(1, ahead // max(1, count))
         waiting, self._waiting = self._waiting, []
         for one in waiting:
-            step += one.training * every
-            self._settle(one, self._counted(one, step), counted=True)
+            if one.training:
+                step += every
+                counted = self._at_epoch(one.values.get("epoch", 0.0)) or step
+            else:  # of the step before
+                counted = self._last if self._last is not None else self.at or step
+            self._settle(one, counted, counted=True)
 
-    def _counted(self, one: PrintedDict, step: int) -> int:
-        """Return the step of a dict where counting says another; of evaluations that before."""
-        if one.training:
-            return self._at_epoch(one.epoch) or step
-        return self._last if self._last is not None else self.at or step
-
-    def _at_epoch(self, epoch: float | None) -> int:
+    def _at_epoch(self, epoch: float) -> int:
         """Return the step at an epoch, 0 where the console does not say how many one has."""
-        if epoch is None or not self._per_epoch or not math.isfinite(epoch):
-            return 0
-        return round(epoch * self._per_epoch)
+        each = self._said.get("each", 0)
+        return round(epoch * each) if math.isfinite(epoch) else 0
 
-    def _interval(self) -> int | None:
+    def _interval(self) -> int:
         # Where the first step is logged beside the regular ones, that is no interval.
-        regular = self._stride and (self._last or 0) % self._stride == 0
-        return self._every or (self._stride if regular else None)
+        is_regular = self._stride and (self._last or 0) % self._stride == 0
+        return self._said.get("every") or (self._stride if is_regular else 0)
 
     def _settle(self, one: PrintedDict, step: int, *, counted: bool = False) -> None:
         if self.total is not None and one.step is None:
             # a bar may go on beyond its length
             step = min(step, max(self.total, self.at or 0))
-        first = one.training and self._another
+        self.placed.append((one, step, counted, one.training and self._another))
         if one.training:
             if self._last is not None and step > self._last:
                 self._stride = step - self._last
             self._last = step
             self._another = False
-        self.placed.append((one, step, counted, first))
 
 
 def _is_round(step: int) -> bool:

@@ -9,37 +9,55 @@ Versions from 5 on print all values as strings, and None for non-finite numbers.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import orjson
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Progress, Restart
+from verl_tui.sources.fields.jsonl import flatten, written_number
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.formats.console.bars import DRAWN, BarRestarts, elapsed
 from verl_tui.sources.formats.console.dict_steps import PrintedDict, StepResolver
-from verl_tui.sources.formats.console.printed_dicts import read_dict
+from verl_tui.sources.formats.console.events import any_of
+from verl_tui.sources.formats.console.prefixes import ANOTHER
 from verl_tui.sources.formats.metrics_json import FROM_ZERO, FROM_ZERO_NOTE
-from verl_tui.text import one_line
+from verl_tui.text import one_line, safe
 from verl_tui.trainers import trainers
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from verl_tui.records import Record
 
 _ENDS_TEXT = pattern(rb"^\s*$|\]\s*$|[\w.!%)]$")
 """What may stand before a dict: nothing, a bar, or what was printed right before it."""
+_BEHIND = pattern(rf"\s*(?:$|\d{{1,3}}%\|)|{ANOTHER}|[\w(\[{{]")
+"""What may stand behind one: what was printed right behind it, and the same with a bar's or another
+process's beginning behind spaces.
+"""
+_CALL = pattern(
+    r"\b(?:np\.\w+|tensor|array)\(([^(),\[\]]{1,40}|\[[^()]*\])(?:, [^()]*)?\)"
+)
+_WORD = pattern(r"(?<=[\s\[])(?:None|True|False|nan|-?inf)(?=[,}\]])")
+_JSON = {"None": "null", "True": "true", "False": "false"}
+_QUOTED = pattern(r'"[^"\n]*"')
+_OF_ALL = pattern(r"(\d{1,15})/(\d{1,15})")
+_BRACE = pattern(r"[{}]")
 _BAR = pattern(
     rb"\s*(?:Train: *)?" + DRAWN + rb"(?P<at>\d{1,15})/(?P<total>\d{1,15}) \["
 )
 """The nameless bar of a training; ms-swift names it."""
+_STEP_OF_ALL = ("global_step/max_steps", "iteration")
+"""ms-swift's names of `10/438`, that of its Megatron trainers behind."""
 _STEPS = (
     "global_step", "global_step/max_steps", "step", "current_steps", "train/global_step",
     "iteration", "iter",
 )  # fmt: skip
 """Names of a dict's step."""
 _TOTALS = ("max_steps", "total_steps")
-_PLACES = frozenset({*_STEPS, *_TOTALS})
 _MOST_STEPS = 10**15
 _METRIC = pattern(r"loss|reward|grad_norm|learning_rate|accuracy")
 """A dict that states its step is one of metrics if a key contains one of these."""
@@ -55,23 +73,77 @@ _HINT = pattern(
     rb"[^\n]{0,4000}?'epoch': '?\d"
 )
 
-VERL = "verl console"
-_TRL, _OTHER = "TRL console", "Hugging Face console"
-_ON_TRANSFORMERS = ("ms-swift console", "LLaMA-Factory console", _TRL)
+VERL, _TRL, _OTHER = "verl", "TRL", "Hugging Face"
+_ON_TRANSFORMERS = ("ms-swift", "LLaMA-Factory", _TRL)
 """Trainers that print the dicts of transformers' trainer."""
+_METRICS, _SIGNED, _KEYS, _MENTIONED, _DICT = range(5)
+"""What shows a trainer, the best evidence first."""
 _FIRST = 2000
 """First lines in which a trainer's name is looked for: all of them show it at once."""
-_SHOWN = {
-    f"{one.name} console": one.lines
-    for one in sorted(trainers(), key=lambda one: one.lines.rank if one.lines else 0)
-    if one.lines is not None
-}
-"""Those that build on others come before these."""
+_SHOWN = [(one.name, one.lines) for one in trainers() if one.lines is not None]
+_MAY_SHOW = any_of(word.decode() for _, shown in _SHOWN for word in shown.words)
 
 
 def hinted(head: bytes) -> bool:
     """Return True if the beginning of a text file contains a dict of metrics."""
     return _HINT.search(head) is not None
+
+
+def read_dict(written: bytes) -> tuple[dict[str, float | None], int, bytes]:
+    """Return what a dict as `repr` writes it says: its numbers and None values, those of dicts in
+    it under `name/name`; how many values are none; and what is printed behind it. All of that is
+    empty if it cannot be parsed.
+    """
+    text = written.decode("utf-8", "replace").rstrip()
+    end = _end(text)
+    if not end or not _BEHIND.match(text, end):
+        return {}, 0, b""
+    values: dict[str, float | None] = {}
+    unread = 0
+    for name, value in flatten(_parsed(text[:end])).items():
+        if isinstance(value, str):
+            values |= _numbers(_shown(name), value)
+        elif isinstance(value, int | float | None):
+            values[_shown(name)] = None if value is None else float(value)
+        else:
+            unread += 1
+    return values, unread, text[end:].strip().encode()
+
+
+def _end(text: str) -> int:
+    """Return where a dict ends, 0 if it does not."""
+    depth = 0
+    for brace in _BRACE.finditer(text):
+        depth += 1 if brace[0] == "{" else -1
+        if not depth:
+            return brace.end()
+    return 0
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    if "(" in text:
+        text = _CALL.sub(r"\1", text)
+    if '"' in text:
+        text = _QUOTED.sub("''", text)
+    as_json = _WORD.sub(lambda found: _JSON.get(found[0], f'"{found[0]}"'), text)
+    try:
+        found = orjson.loads(as_json.replace("'", '"'))
+    except orjson.JSONDecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+@lru_cache(10_000)
+def _shown(written: str) -> str:
+    return safe(written, 300)
+
+
+def _numbers(name: str, text: str) -> Mapping[str, float]:
+    """Return the numbers of a text; transformers from 5 on prints all values so."""
+    if name in _STEP_OF_ALL and (found := _OF_ALL.fullmatch(text)):
+        return {name: float(found[1]), "max_steps": float(found[2])}
+    number = written_number(text)
+    return {} if number is None else {name: number}
 
 
 class TrainerDetector:
@@ -85,55 +157,47 @@ class TrainerDetector:
     """
 
     def __init__(self) -> None:
-        self._shown: str | None = None
-        """By metrics that only this trainer writes so."""
-        self._signed: str | None = None
-        self._likely: str | None = None
-        """By the keys of dicts."""
-        self._mentioned: frozenset[str] = frozenset()
+        self._signs: set[tuple[int, int, str]] = set()
+        """Kind of evidence, the trainer's rank and name."""
+        self._possible: Sequence[str] = [name for name, _ in _SHOWN]
+        """Trainers that may be meant where they are mentioned."""
 
     @property
     def name(self) -> str | None:
         """Name of the console after its trainer, None while nothing shows it."""
-        possible = _SHOWN if self._likely is None else _ON_TRANSFORMERS
-        mentioned = (name for name in possible if name in self._mentioned)
-        likely = self._likely if self._likely == _TRL else next(mentioned, self._likely)
-        return self._shown or self._signed or likely
+        signs = (
+            one
+            for one in self._signs
+            if one[0] != _MENTIONED or one[2] in self._possible
+        )
+        best = min(signs, default=None)
+        return f"{best[2]} console" if best is not None else None
 
     def looks_at(self, number: int) -> bool:
         """Return True if a line that holds no metrics may still show a trainer's name."""
-        return number <= _FIRST and self._shown is None and self._signed is None
+        return number <= _FIRST and not any(one[0] <= _SIGNED for one in self._signs)
 
-    def line(self, prefix: bytes, part: bytes, number: int) -> None:
-        """Look for a trainer's name in a line that holds no metrics, behind its prefix."""
-        if not self.looks_at(number):
+    def line(self, line: bytes, number: int) -> None:
+        """Look for a trainer's name in a line that holds no metrics, with its prefix."""
+        if not (self.looks_at(number) and _MAY_SHOW.search(line)):
             return
-        line = prefix + part
-        for name, shown in _SHOWN.items():
-            if not any(map(line.__contains__, shown.words)):
-                continue
+        for name, shown in _SHOWN:
             if shown.signed is not None and shown.signed.search(line) is not None:
-                self._signed = name
+                self._signs.add((_SIGNED, shown.rank, name))
             elif shown.mentioned.search(line) is not None:
-                self._mentioned |= {name}
+                self._signs.add((_MENTIONED, shown.rank, name))
 
     def metrics(self, trainer: str) -> None:
         """Note that there are metrics as only one trainer writes them."""
-        if self._shown != VERL:
-            self._shown = trainer
+        self._signs.add((_METRICS, trainer != VERL, trainer))
 
-    def dict(self, keys: Container[str]) -> None:
+    def dict(self, keys: Iterable[str]) -> None:
         """Recognise a trainer by the keys of a dict of metrics."""
-        own = (
-            name
-            for name, shown in _SHOWN.items()
-            if any(key in keys for key in shown.keys)
-        )
-        found = next(own, _OTHER)
-        if found not in (_TRL, _OTHER):
-            self._signed = self._signed or found
-        elif self._likely != _TRL:
-            self._likely = found
+        self._possible = _ON_TRANSFORMERS
+        own = [(one.rank, name) for name, one in _SHOWN if {*one.keys} & {*keys}]
+        rank, name = min(own, default=(0, _OTHER))
+        kind = {_TRL: _KEYS, _OTHER: _DICT}.get(name, _SIGNED)
+        self._signs.add((kind, rank, name))
 
 
 class DictReader:
@@ -177,23 +241,28 @@ class DictReader:
         # Most lines with a brace are something else, and long: check the cheap things first.
         if part.rfind(b"}") < at or not _ENDS_TEXT.search(part, 0, at):
             return None
-        found = read_dict(part[at:])
-        values = found.values.items()
-        written = {key: math.nan if one is None else one for key, one in values}
-        step, total = (_stated(written, names) for names in (_STEPS, _TOTALS))
-        if not _is_metrics(written, stated=step is not None):
+        values, unread, behind = read_dict(part[at:])
+        written = {key: math.nan if one is None else one for key, one in values.items()}
+        step, total = _stated(written, _STEPS), _stated(written, _TOTALS)
+        is_evaluation = any(key.startswith(_OF_EVALUATION) for key in written)
+        if not _is_metrics(written, step, is_evaluation):
             self.unread += not written and hinted(part)
             return None
-        self.behind = found.behind
-        self.unread += found.lists
+        self.behind = behind
+        self.unread += unread
         self._line = number
         self.program.dict(written)
         if "train_runtime" in written:  # the training ends, without metrics of a step
-            self.steps.printed(PrintedDict((), (), training=False, step=step))
-            text = part[: len(part) - len(found.behind)][:2000]
+            self.steps.printed(PrintedDict({}, training=False, step=step))
+            text = part[: len(part) - len(behind)][:2000]
             said = one_line(text.decode("utf-8", "replace"), 400)
             return [*self.placed(), Event(EventKind.FINISHED, said, number)]
-        self.steps.printed(_printed(written, step))
+        metrics = {
+            key: one for key, one in written.items() if key not in (*_STEPS, *_TOTALS)
+        }
+        is_training = bool(_TRAINED & written.keys()) or not is_evaluation
+        ahead = int(written.keys() >= _PPO)
+        self.steps.printed(PrintedDict(metrics, is_training, step, ahead))
         return [Progress(step, total)] if step is not None else []
 
     def bar(self, part: bytes) -> Sequence[MetricRow | Record]:
@@ -230,42 +299,26 @@ class DictReader:
                 before = max(0, step - 1)
                 out.append(Event(EventKind.RESUMED, text, self._line, before))
             self._reached = step if one.training else self._reached
-            if one.keys:
+            if one.values:
                 self._placed += 1
                 self.counted += was_counted
-                shift = set(one.keys) == FROM_ZERO  # LLaMA-Factory's PPO
+                keys, values = tuple(one.values), tuple(one.values.values())
+                shift = set(keys) == FROM_ZERO  # LLaMA-Factory's PPO
                 self._from_zero |= shift
                 estimated = one.step is None
-                row = MetricRow(step + shift, one.keys, one.values, estimated=estimated)
-                out.append(row)
+                out.append(MetricRow(step + shift, keys, values, estimated=estimated))
         return out
 
 
-def _printed(written: Mapping[str, float], step: int | None) -> PrintedDict:
-    keys = tuple(key for key in written if key not in _PLACES)
-    return PrintedDict(
-        keys,
-        tuple(written[key] for key in keys),
-        training=bool(_TRAINED & written.keys()) or not _is_evaluation(written),
-        epoch=written.get("epoch"),
-        step=step,
-        ahead=int(written.keys() >= _PPO),
-    )
-
-
-def _is_metrics(written: Mapping[str, float], *, stated: bool) -> bool:
+def _is_metrics(
+    written: Mapping[str, float], step: int | None, is_evaluation: bool
+) -> bool:
     """Return True for a dict of a training's metrics that states its step or epoch."""
-    if not (stated or "epoch" in written):
+    if step is None and "epoch" not in written:
         return False
-    return (
-        bool(_TRAINED & {*written, *(key.partition("/")[0] for key in written)})
-        or _is_evaluation(written)
-        or (stated and any(map(_METRIC.search, written)))
-    )
-
-
-def _is_evaluation(written: Mapping[str, float]) -> bool:
-    return any(key.startswith(_OF_EVALUATION) for key in written)
+    if is_evaluation or (step is not None and any(map(_METRIC.search, written))):
+        return True
+    return bool(_TRAINED & {*written, *(key.partition("/")[0] for key in written)})
 
 
 def _stated(written: Mapping[str, float], names: Sequence[str]) -> int | None:

@@ -4,36 +4,40 @@ A line that looks like a crash often is none: optional imports fail at the start
 after a normal end, raylets report dead workers. So a line only gives its kind: the lines behind it
 decide whether it ended the run (`verl_tui.runs`), all of them together why
 (`verl_tui.health.root_cause`).
+
+A traceback lists calls from the outermost inwards. The first one whose name says what the trainer
+does tells most of the phase in which the run failed: what generates within a validation fails in
+the validation.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.patterns import pattern
-from verl_tui.records import Event, EventKind
-from verl_tui.sources.formats.console import events, tracebacks
-from verl_tui.sources.formats.console.events import (
-    any_of,
-    form_of,
-    shown,
-    turning_point,
-)
+from verl_tui.records import Event, EventKind, Phase
+from verl_tui.sources.formats.console import events
+from verl_tui.sources.formats.console.events import any_of, form_of, shown
 from verl_tui.sources.formats.console.prefixes import unrepeated
-from verl_tui.sources.formats.console.tracebacks import Traceback, place
 from verl_tui.text import one_line
+from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import re
+    from collections.abc import Iterator, Sequence
 
 _TROUBLE = events.TABLE["trouble"]
-WORDS = (*_TROUBLE, *tracebacks.WORDS)
-_MAY_FAIL, _MAY_TURN = any_of(_TROUBLE), any_of(events.WORDS)
+WORDS = (*_TROUBLE, 'File "', "ray::", "_wg.", "rollout_manager.")
+"""Every line of trouble contains one of these, and every one that names a call."""
+_MAY_FAIL = any_of(_TROUBLE)
 _RELEVANT = any_of((*WORDS, *events.WORDS))
 
 _STOPPED, _FATAL, _HARD = form_of("stopped"), form_of("fatal"), form_of("hard")
 _RAY_BLOCK, _PRINTED_BY = form_of("remote"), form_of("printer")
-_HEAD, _CHAIN, _EXCEPTION = map(form_of, ("head", "chain", "exception"))
+_HEAD, _CHAIN, _EXCEPTION = form_of("head"), form_of("chain"), form_of("exception")
+_UNUSUAL = form_of("unusual")
 _BY_ITSELF = {
     EventKind.TRACEBACK: (_HEAD, _CHAIN, _EXCEPTION),
     EventKind.FATAL: (_STOPPED, _HARD, _FATAL, _RAY_BLOCK),
@@ -45,7 +49,22 @@ _RANK = pattern(rb"\b[Rr]ank[ :=]{0,3}(\d{1,6})\b")
 _IN_TABLE = pattern(rb"^\s*rank\s*: (\d{1,6}) \(local_rank")
 """A row of torchrun's table of failures; the row of the exit code follows."""
 _EXIT_CODE = pattern(rb"^\s*exitcode\s*: (?!0\b)")
-
+_FRAME = pattern(
+    rb'^\s*File "(?P<path>[^"]{1,400})", line (?P<line>\d{1,9}), in (?P<name>\w+|<module>)'
+)
+_OF_OTHERS = pattern(rb"[/-]packages/|/lib/python\d|<")
+"""Files that users did not write."""
+_CALLS = pattern(
+    rb"\bray::(?P<actor>\w{1,60}\b\.)?"
+    rb"(?:(?:actor_rollout_ref|actor_rollout|rollout|actor|critic|ref)_)?"
+    rb"(?P<remote>\w+)\((?:\) \((?P<place>pid=\d+(?:, ip=[\d.]+)?))?"
+    rb"|^\s[^#\"']*?(?:_wg|rollout_manager)\.(?P<group>\w+)\("
+)
+"""Ray's name for a call of another process, where verl puts the worker's roles before the function;
+and verl's call of a group of workers, as the source line below a frame has it.
+"""
+_INSTALLED = b"site-packages"
+"""Parts of a path above this are the user's folders, not the library."""
 _MOST_PROCESSES = 64
 """Processes whose tracebacks are followed side by side."""
 
@@ -60,11 +79,6 @@ class _Process(NamedTuple):
     text: bytes
     clock: int | None
     """Seconds of the day at which the line was printed."""
-
-    @property
-    def is_driver(self) -> bool:
-        """True for what ends the run: a rank's excepthook, too, only sees what was not caught."""
-        return not self.name or self.name.startswith("rank")
 
 
 def may_fail(data: bytes) -> bool:
@@ -83,7 +97,7 @@ def line_kind(part: bytes) -> EventKind | None:
     for kind, forms in _BY_ITSELF.items():
         if any(form.search(text) for form in forms):
             return kind
-    event = turning_point(text, 0)
+    event = events.turning_point(text, 0)
     return event.kind if event is not None else None
 
 
@@ -99,22 +113,112 @@ def printed_by(line: bytes, lead: bytes = b"") -> _Process:
         at = found.end()
         if found["pid"]:
             name = one_line((found["name"] or b"worker").decode("utf-8", "replace"), 60)
-            where, key = place(found["pid"]), found[0]
+            where, key = _place(found["pid"]), found[0]
         elif found["node"]:
-            where = place(found["node"])
+            where = _place(found["node"])
         elif found["rank"] and not name:
             name, key = f"rank {int(found['rank'])}", found["rank"]
-    clock = next(filter(None, map(_CLOCK.search, (line[:_STAMPS], lead))), None)
+    clock = _CLOCK.search(line[:_STAMPS]) or _CLOCK.search(lead)
     hours, minutes, seconds = map(int, clock.groups()) if clock else (0, 0, 0)
     day = hours * 3600 + minutes * 60 + seconds
     return _Process(key, name, where, line[at:], day if clock else None)
+
+
+def _place(data: bytes) -> str:
+    """Return Ray's words for a process: `pid 52003 on 10.0.0.9`."""
+    words = data.replace(b"pid=", b"pid ").replace(b",", b"").replace(b"ip=", b"on ")
+    return one_line(words.decode("utf-8", "replace"), 60)
+
+
+@dataclass
+class _Traceback:
+    """The traceback that a process prints, and the calls that it names."""
+
+    is_open: bool = False
+    is_framed: bool = False
+    """True while frames are printed: the line behind them may name the exception."""
+    is_ignored: bool = False
+    """True if the next one is of an exception that Python ignores."""
+    chained: str = ""
+    """How the exception follows from the one before it; empty if it does not."""
+    where: str = ""
+    """The process in which Ray says that it was raised."""
+    phase: Phase | None = None
+    """The phase of the run, None if no function shows it."""
+    is_certain: bool = False
+    """False while an inner call may tell more."""
+    frame: str = ""
+    """The innermost call outside installed packages: `score() in reward.py:31`."""
+
+    def open(self) -> bool:
+        """Note the head of a traceback; return whether it counts."""
+        self.is_open, self.is_ignored = not self.is_ignored, False
+        if self.is_open and not self.chained:
+            self.phase, self.is_certain, self.frame = None, False, ""
+        return self.is_open
+
+    def takes(self, text: bytes) -> bool:
+        """Take a line that belongs to a traceback, if it says nothing by itself."""
+        if found := _CHAIN.match(text):
+            self.chained = found.lastgroup or ""
+        elif text.startswith(b"Exception ignored in"):
+            self.is_ignored = True
+        elif self.is_open:
+            self._note(text)
+            return self.is_framed and text[:1].isspace()
+        else:
+            return False
+        return True
+
+    def _note(self, text: bytes) -> None:
+        """Note the calls that a line names."""
+        if frame := _FRAME.match(text):
+            self._note_call(frame["path"].rpartition(_INSTALLED)[2], frame["name"])
+            if not _OF_OTHERS.search(frame["path"]):
+                named = _call(frame["path"], frame["name"])
+                named = named.removeprefix("<module>() in ")
+                self.frame = f"{named}:{int(frame['line'])}"
+        for call in _CALLS.finditer(text):
+            self._note_call(b"", call["remote"] or call["group"])
+            if call["place"]:
+                name = call["actor"] or call["remote"]
+                self.where = _place(name.rstrip(b".") + b" " + call["place"])
+
+    def _note_call(self, path: bytes, name: bytes) -> None:
+        """Note a call, by its file, where it is known, and its function."""
+        for words, functions, files, outer in () if self.is_certain else _phases():
+            if functions.fullmatch(name) and files.search(path):
+                self.phase = Phase(words, _call(path, name))
+                self.is_certain = not outer
+                return
+
+
+@cache
+def _phases() -> Sequence[tuple[str, re.Pattern[bytes], re.Pattern[bytes], bool]]:
+    """Return the phases by the forms of their functions and files; True for those that call
+    functions of other phases, which tell more.
+    """
+    table = toml_table(__file__, "phases.toml")
+    found = []
+    for one in table["phase"]:
+        files = one.get("files", "").replace("{trainers}", table["trainers"])
+        forms = pattern(one["functions"].encode()), pattern(files.encode())
+        found.append((one["words"], *forms, one.get("outer", False)))
+    return found
+
+
+def _call(path: bytes, name: bytes) -> str:
+    """Name a function and its file, without folders."""
+    file = path.rpartition(b"/")[2]
+    where = b"%s() in %s" % (name, file) if file else b"%s()" % name
+    return one_line(where.decode("utf-8", "replace"), 80)
 
 
 class ErrorReader:
     """Reads the errors of one console; remembers the newest traceback of each process."""
 
     def __init__(self) -> None:
-        self._tracebacks: dict[bytes, Traceback] = {}
+        self._tracebacks: dict[bytes, _Traceback] = {}
         self._died = False
         """True behind an exception of the driver until a step: signals only follow from it."""
         self._row = b""
@@ -135,7 +239,7 @@ class ErrorReader:
     def read(
         self, prefix: bytes, part: bytes, number: int, lead: bytes = b""
     ) -> Iterator[Event]:
-        """Yield the events that a line states.
+        """Yield the event that a line states.
 
         Args:
             prefix: Names the Ray actor that printed it, empty for the driver.
@@ -143,75 +247,89 @@ class ErrorReader:
             number: Its number.
             lead: What stands before all lines of the log: a time, most often.
         """
-        if not (_RELEVANT.search(part) or self.framed):
+        if not (self.framed or _RELEVANT.search(part)):
             return
         by = printed_by(prefix + part, lead)
-        traceback = self._tracebacks.get(by.key) or Traceback()
-        traceback.look_at(by.text)
+        traceback = self._tracebacks.get(by.key) or _Traceback()
         event = self._event(by, traceback, number)
         if event is not None:
             died = self._died
             yield event
             self._died = died  # a step that waited for the event came before it
-        self._keep(by.key, traceback)
-
-    def _event(self, by: _Process, traceback: Traceback, number: int) -> Event | None:
-        event = turning_point(by.text, number) if _MAY_TURN.search(by.text) else None
-        if event is not None:
-            return event
-        if _HEAD.search(by.text) and (by.name or not _RAY_BLOCK.match(by.text)):
-            # A worker's is reported by its last line: there may be hundreds.
-            counts = traceback.opened() and not by.name
-            head = Event(EventKind.TRACEBACK, shown(by.text), number)
-            return head if counts else None
-        if traceback.takes(by.text):
-            return None
-        return self._failure(by, traceback, number)
-
-    def _keep(self, key: bytes, traceback: Traceback) -> None:
-        """Keep the newest traceback of a process for its next line."""
-        if traceback.is_empty:
-            self._tracebacks.pop(key, None)
+        if traceback == _Traceback():
+            self._tracebacks.pop(by.key, None)
         else:
             if len(self._tracebacks) >= _MOST_PROCESSES:
                 self._tracebacks.pop(next(iter(self._tracebacks)))
-            self._tracebacks[key] = traceback
-        if self.framed != traceback.is_framed:
-            self.framed = any(one.is_framed for one in self._tracebacks.values())
+            self._tracebacks[by.key] = traceback
+        self.framed = any(one.is_framed for one in self._tracebacks.values())
 
-    def _failure(self, by: _Process, traceback: Traceback, number: int) -> Event | None:
-        raises = traceback.raises(by.text)
-        kind = _failure_kind(by, raises=raises)
+    def _event(self, by: _Process, traceback: _Traceback, number: int) -> Event | None:
+        text = by.text
+        is_within = traceback.is_open and text[:1].isspace()
+        is_behind = traceback.is_framed and not is_within
+        traceback.is_framed = is_within and (
+            traceback.is_framed or text.lstrip().startswith(b'File "')
+        )
+        event = events.turning_point(text, number)
+        if event is not None:
+            return event
+        if _HEAD.search(text) and (by.name or not _RAY_BLOCK.match(text)):
+            # A worker's is reported by its last line: there may be hundreds.
+            counts = traceback.open() and not by.name
+            return Event(EventKind.TRACEBACK, shown(text), number) if counts else None
+        if traceback.takes(text):
+            return None
+        raises = _UNUSUAL.match(text) if is_behind else None
+        if traceback.is_open:
+            raises = raises or _EXCEPTION.match(text)
+        return self._failure(by, traceback, number, raises=raises is not None)
+
+    def _failure(
+        self, by: _Process, traceback: _Traceback, number: int, *, raises: bool
+    ) -> Event | None:
+        """Return the event of a line that may tell a failure; note what it means for later ones."""
+        # A rank's excepthook, too, only sees what was not caught.
+        is_driver = not by.name or by.name.startswith("rank")
+        kind = _failure_kind(by, is_driver=is_driver, raises=raises)
         if kind is not EventKind.STOPPED and _RAY_BLOCK.match(by.text):
-            traceback.opened()
+            traceback.open()
             traceback.takes(by.text)
             kind = None if by.name else EventKind.FATAL
-        if kind is EventKind.WARNING:
-            return self._warning(by, number)
         if kind is None:
             return None
+        if kind is EventKind.WARNING:
+            return _failure_event(kind, self._in_table(by), _Traceback(), number)
         event = _failure_event(kind, by, traceback, number)
-        if kind is EventKind.STOPPED:
-            is_new = not self._died
-            self._died = True
+        died = self._died
+        if kind is EventKind.STOPPED or (raises and kind is EventKind.TRACEBACK):
+            self._died |= is_driver
             traceback.is_open = traceback.is_framed = False
-            return event if is_new else None
-        if kind is EventKind.TRACEBACK and raises:
-            self._died |= by.is_driver
-            traceback.ends()
-        return event
+            traceback.chained = ""
+        return None if died and kind is EventKind.STOPPED else event
 
-    def _warning(self, by: _Process, number: int) -> Event:
-        """Return the event of a line that only reports trouble."""
+    def _in_table(self, by: _Process) -> _Process:
+        """Return a line that only reports trouble; in torchrun's table with the rank of its row."""
         found = _IN_TABLE.match(by.text)
         if _EXIT_CODE.match(by.text) and self._row:
             by = by._replace(text=b"rank " + self._row + b": " + by.text.strip())
         self._row = found[1] if found is not None else self._row
-        return _failure_event(EventKind.WARNING, by, Traceback(), number)
+        return by
+
+
+def _failure_kind(by: _Process, *, is_driver: bool, raises: bool) -> EventKind | None:
+    """Return the kind of event of a line that may tell a failure, None for none."""
+    if is_driver and _STOPPED.search(by.text):
+        return EventKind.STOPPED
+    if not by.name and _FATAL.search(by.text):
+        return EventKind.FATAL
+    if raises or (by.name and _HARD.search(by.text)):
+        return EventKind.TRACEBACK
+    return EventKind.WARNING if _MAY_FAIL.search(by.text) else None
 
 
 def _failure_event(
-    kind: EventKind, by: _Process, traceback: Traceback, number: int
+    kind: EventKind, by: _Process, traceback: _Traceback, number: int
 ) -> Event:
     text, count = unrepeated(by.text)
     found = _RANK.search(by.name.encode() + b" " + text)
@@ -229,14 +347,3 @@ def _failure_event(
         times=count,
         clock=by.clock,
     )
-
-
-def _failure_kind(by: _Process, *, raises: bool) -> EventKind | None:
-    """Return the kind of event of a line that may tell a failure, None for none."""
-    if by.is_driver and _STOPPED.search(by.text):
-        return EventKind.STOPPED
-    if not by.name and _FATAL.search(by.text):
-        return EventKind.FATAL
-    if raises or (by.name and _HARD.search(by.text)):
-        return EventKind.TRACEBACK
-    return EventKind.WARNING if _MAY_FAIL.search(by.text) else None

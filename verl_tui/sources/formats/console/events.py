@@ -63,7 +63,8 @@ def form_of(kind: str, rows: str = "event") -> re.Pattern[bytes]:
 
 
 WORDS, STATED = words_of("event"), words_of("stated")
-_MAY_STATE, _STATED = any_of(STATED), form_of("", "stated")
+_MAY_TURN, _MAY_STATE = any_of(WORDS), any_of(STATED)
+_STATED = form_of("", "stated")
 
 
 _TURNING_POINTS = [
@@ -80,7 +81,7 @@ def turning_point(part: bytes, number: int) -> Event | None:
         part: The line without the prefix of a process.
         number: Its number.
     """
-    for form, kind in _TURNING_POINTS:
+    for form, kind in _TURNING_POINTS if _MAY_TURN.search(part) else ():
         if found := form.search(part):
             groups = found.groupdict()
             step = groups.get("step")

@@ -90,31 +90,33 @@ class UnknownTrainer:
         """
         self._seen += 1
         part = part[:_LONGEST]
+        found = _STEP.search(part) if any(map(part.__contains__, _WORDS)) else None
         if self.watches and _METRIC.search(part) is not None:
-            self._note(part, number)
-        states = any(word in part for word in _WORDS)
-        found = _STEP.search(part) if states else None
+            pairs = _PAIR.findall(part)
+            if len(pairs) >= _PAIRS - (found is not None):
+                self._note(part, number, *zip(*pairs, strict=True))
         if self.lines or found is not None:
             self.lines.append(part)
         return self._form(part, found) if found is not None else None
 
-    def _note(self, part: bytes, number: int) -> None:
+    def _note(
+        self,
+        part: bytes,
+        number: int,
+        names: tuple[bytes, ...],
+        numbers: tuple[bytes, ...],
+    ) -> None:
         """Note a line with metrics."""
-        pairs = _PAIR.findall(part)
-        if len(pairs) < _PAIRS - (_STEP.search(part) is not None):
-            return
-        names, numbers = zip(*pairs, strict=True)
         times, before = self._alike.get(names, (0, ()))
         if before == numbers or (not before and len(self._alike) >= _MOST_FORMS):
             return
         self._alike[names] = times + 1, numbers
         if times + 1 >= _ALIKE:
-            self._last = (
-                f"line {number}: {one_line(part.decode('utf-8', 'replace'), 80)}"
-            )
+            said = one_line(part.decode("utf-8", "replace"), 80)
+            self._last = f"line {number}: {said}"
 
     def _form(self, part: bytes, found: re.Match[bytes]) -> Form | None:
-        """Return how a line states its step, where enough lines do so."""
+        """Return how a line states its step, where enough lines do so with a training's metrics."""
         begin = _TIME.split(part[: found.start("step")])[-1].lstrip()
         steps = self._steps.setdefault(re.sub(rb"\d+", b"0", begin), [])
         steps.append(int(found["step"]))
@@ -124,30 +126,24 @@ class UnknownTrainer:
         # lines again, so there are fewer and fewer.
         if len(steps) <= _ENOUGH or len(steps) & (len(steps) - 1):
             return None
-        form = Form(UNKNOWN, found["word"], pattern(_expression(begin)))
-        return form if self._are_metrics(form) else None
-
-    def _are_metrics(self, form: Form) -> bool:
-        """Return whether blocks are those of a training: they share metrics, and are of steps that
-        ascend.
-        """
+        escaped = re.escape(begin).replace(b"\\ ", b" ")
+        expression = rb"(?:^|\s)" + re.sub(rb"\d+", rb"\\d{1,20}", escaped) + _BEHIND
+        form = Form(UNKNOWN, found["word"], pattern(expression), pattern(b""))
         reader = BlockReader(form)
-        rows = chain.from_iterable(reader.feed(line) or () for line in self.lines)
-        found = [row for row in rows if isinstance(row, MetricRow)]
-        if len(found) < _ENOUGH or any(b.step < a.step for a, b in pairwise(found)):
-            return False
-        shared = set.intersection(*(set(row.keys) for row in found))
+        read = chain.from_iterable(reader.feed(line) or () for line in self.lines)
+        rows = [row for row in read if isinstance(row, MetricRow)]
+        if len(rows) < _ENOUGH or any(b.step < a.step for a, b in pairwise(rows)):
+            return None
+        shared = set.intersection(*(set(row.keys) for row in rows))
         named = _METRIC.search("\n".join(shared).encode()) is not None
-        return named and len(shared) >= _SHARED
+        return form if named and len(shared) >= _SHARED else None
 
 
 def form_in(text: bytes) -> Form | None:
     """Return how a text that a console may begin with states its steps; None if it does not."""
     # Of a whole text, each word is found faster alone.
-    if not any(word in text for word in _WORDS):
-        return None
-    stated = islice(_STEP.finditer(text), _ENOUGH + 1)
-    if len(list(stated)) <= _ENOUGH:
+    stated = _STEP.finditer(text) if any(map(text.__contains__, _WORDS)) else ()
+    if len(list(islice(stated, _ENOUGH + 1))) <= _ENOUGH:
         return None
     guess = UnknownTrainer()
     lines = (parted(strip_ansi(line)).text for line in text.splitlines())
@@ -174,9 +170,3 @@ names = [  # indicator, metric, what it is, where that was read
 word = {form.word.decode()!r}
 step = '{step}'
 """
-
-
-def _expression(begin: bytes) -> bytes:
-    """Return the expression of a line that begins like one, with other digits."""
-    escaped = re.escape(begin).replace(b"\\ ", b" ")
-    return rb"(?:^|\s)" + re.sub(rb"\d+", rb"\\d{1,20}", escaped) + _BEHIND
