@@ -76,15 +76,13 @@ class FileSource:
         path: Path,
         format: Format,
         ordinal: int = 0,
-        chunk: int | None = None,
+        chunk: int = 0,
         tail: Follower | None = None,
     ) -> None:
         self.path = path
         self.format = format
         self.ordinal = ordinal
-        self.chunk: int = (
-            chunk if chunk is not None else getattr(format, "chunk", CHUNK)
-        )
+        self.chunk: int = chunk or getattr(format, "chunk", CHUNK)
         """Bytes that are read at once, of a large file."""
         self._tail = tail or follower(path)
         self._reader = format.reader(uncompressed_name(path))
@@ -137,7 +135,7 @@ class FileSource:
             note=joined_notes(
                 self._reader.note,
                 self._metrics.note,
-                self._tail.note if isinstance(self._tail, RotatedTail) else None,
+                self._tail.note,
             ),
             absolute=getattr(self.format, "absolute", False),
             program=getattr(decoder, "program", None),

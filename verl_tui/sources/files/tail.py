@@ -63,6 +63,11 @@ class Follower:
         self.modified: float | None = None
         """Time of the last change."""
 
+    @property
+    def note(self) -> str | None:
+        """Return what is to be said of where the bytes come from."""
+        return None
+
     def read(self, limit: int = CHUNK) -> Chunk:
         """Read at most `limit` new bytes; raise OSError where that cannot be done."""
         raise NotImplementedError
