@@ -17,8 +17,8 @@ from verl_tui.check.note import note_text
 from verl_tui.config import Config
 from verl_tui.monitor import load
 from verl_tui.runs.views.state import State, is_evaluation, state
-from verl_tui.sources.formats import sample_records
 from verl_tui.sources.formats.catalog import FORMATS
+from verl_tui.sources.formats.tables import sample_records
 
 ASKED = {"role": "user", "content": "q"}
 RECORDS: list[dict[str, Any]] = [

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from log_reading import feed_in_pieces, read_run, values
 
 from verl_tui.indicators import dialect, resolve
-from verl_tui.sources.formats import sample_records
+from verl_tui.sources.formats.tables import sample_records
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -71,8 +71,8 @@ def test_bins_with_counts(record):
     assert found(record) == pytest.approx({"r": 7})
     assert flaws(record) == []
     parts = split(flatten(record))
-    assert {"r/p05", "r/p50", "r/p95"} <= parts.numbers().keys()
-    assert "r/packedBins/min" not in parts.numbers()
+    assert {"r/p05", "r/p50", "r/p95"} <= parts.numbers.keys()
+    assert "r/packedBins/min" not in parts.numbers
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from verl_tui.sources.formats import metrics_csv
         ("a.csv", b"step,reward\n1,0.5\n", True),
         ("a.csv", b"\xef\xbb\xbfglobal_step,reward\r\n1,0.5\r\n", True),
         ("a.csv", b"reward,Step\n0.5,3.0\n", True),
-        ("a.csv", b"step,reward\n", True),
+        ("a.csv", b"step,reward\n", False),
         ("a.csv", b"name,reward\nx,0.5\n", False),
         ("a.csv", b"step,reward\nx,0.5\n", False),
         ("a.csv", b"step\n1\n", False),

@@ -91,20 +91,7 @@ RESUMED = Event(EventKind.RESUMED, "Setting global step to 10", 3, 10)
             ],
             ["steps went back from 11 to 10"],
         ),
-        (
-            [MetricRow(at, AB, (1, 2)) for at in (10, 11)]
-            + [MetricRow(11, BA, (3, 4))],
-            ["step 11 was made a second time"],
-        ),
         ([MetricRow(at, keys, (1, 2)) for at in (1, 2, 3) for keys in (AB, BA)], []),
-        (
-            [
-                MetricRow(at, keys, (1, 2))
-                for at in (2, 3, 4)
-                for keys, at in ((AB, at), (BA, at - 1))
-            ],
-            [],
-        ),
         (
             [MetricRow(11, AB, (1, 2)), STARTED, MetricRow(11, AB, (3, 4))],
             ["step 11 was made a second time"],
@@ -140,9 +127,7 @@ RESUMED = Event(EventKind.RESUMED, "Setting global step to 10", 3, 10)
     ids=[
         "late",
         "another order",
-        "the same step",
         "two by turns",
-        "one behind",
         "a start between",
         "once",
         "said",

@@ -1,5 +1,5 @@
-"""Databases of trackio: the trainer's steps, live beside a writer, settings, devices, samples, and
-bad ones.
+"""Databases of trackio: the trainer's steps, live beside a writer, settings, samples, and bad
+ones.
 """
 
 from __future__ import annotations
@@ -44,20 +44,13 @@ class Writer:
         self.database.close()
 
     def log(self, step: int, run: str = "tiny", **metrics: Any) -> None:
-        self._add(
-            "metrics", run, {"step": step, "metrics": json.dumps(metrics).encode()}
-        )
-
-    def system(self, run: str = "tiny", **metrics: Any) -> None:
-        self._add("system_metrics", run, {"metrics": json.dumps(metrics).encode()})
+        self.second += 1
+        time = f"2026-11-22T10:{self.second // 60:02d}:{self.second % 60:02d}+00:00"
+        cells = {"timestamp": time, "run_name": run, "step": step}
+        self.insert("metrics", {**cells, "metrics": json.dumps(metrics).encode()})
 
     def config(self, run: str = "tiny", **config: Any) -> None:
         self.insert("configs", {"run_name": run, "config": json.dumps(config).encode()})
-
-    def _add(self, table: str, run: str, cells: dict[str, Any]) -> None:
-        self.second += 1
-        time = f"2026-11-22T10:{self.second // 60:02d}:{self.second % 60:02d}+00:00"
-        self.insert(table, {"timestamp": time, "run_name": run, **cells})
 
     def insert(self, table: str, cells: dict[str, Any]) -> None:
         holes = ", ".join("?" * len(cells))
@@ -117,24 +110,6 @@ def test_it_is_read_while_it_is_written_and_nothing_is_left_beside_it(
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
-def test_system_figures_are_of_the_step_of_their_time_and_devices_are_devices(
-    tmp_path: Path,
-) -> None:
-    writer = training(tmp_path / "p.db")
-    writer.system(
-        **{
-            "cpu/utilization": 50.0,
-            "gpu/0/utilization": 90,
-            "gpu/0/allocated_memory": 2.0,
-            "gpu/0/power": 300,
-        }
-    )
-    run = read_run(tmp_path)
-    assert values(run, "system/cpu/utilization") == {20: 50.0}
-    assert values(run, "system/gpu.0.gpu") == {20: 90.0}
-    assert values(run, "system/gpu.0.memoryAllocatedBytes") == {20: 2.0**31}
-
-
 def test_tables_are_samples_and_one_logged_twice_counts_once(tmp_path: Path) -> None:
     writer = training(tmp_path / "p.db")
     rows = [
@@ -164,32 +139,18 @@ def test_tables_are_samples_and_one_logged_twice_counts_once(tmp_path: Path) -> 
 def test_whatever_is_dropped_is_reported(tmp_path: Path) -> None:
     writer = Writer(tmp_path / "p.db")
     writer.insert("configs", {"run_name": "tiny", "config": b"{"})
-    writer.log(
-        0,
-        **{
-            "train/global_step": 1,
-            "completions": {"_type": "trackio.table", "_value": {"a": 1}},
-        },
-    )
-    row = {"prompt": "p", "completion": "c"}
-    writer.log(
-        1,
-        **{
-            "train/global_step": 2,
-            "completions": {"_type": "trackio.table", "_value": [row, None]},
-        },
-    )
-    run = read_run(tmp_path / "p.db")
-    assert [
-        (one.line, one.reason)
-        for source in run.sources.values()
-        for one in source.unreadable
-    ] == [
-        (1, "a row of configs that is not a JSON object"),
-        (1, "the table completions is not a list of rows"),
-        (2, "a row of the table completions is not a JSON object"),
+    writer.log(0)
+    for step, rows in enumerate(({"a": 1}, [None]), 1):
+        table = {"_type": "trackio.table", "_value": rows}
+        writer.log(0, **{"train/global_step": step, "completions": table})
+    (source,) = [
+        one for one in read_run(tmp_path / "p.db").sources.values() if one.unreadable
     ]
-    assert len(run.samples.at(2)) == 1
+    assert [(one.line, one.reason) for one in source.unreadable] == [
+        (1, "a row of configs that is not a JSON object"),
+        (2, "the table completions is not a list of rows"),
+        (3, "the table completions is not a list of rows"),
+    ]
 
 
 def test_a_locked_database_is_said_and_read_later(tmp_path: Path) -> None:
@@ -218,7 +179,6 @@ def test_any_damage_does_no_harm(tmp_path: Path, data: bytes, at: int) -> None:
     path = tmp_path / "p.db"
     path.unlink(missing_ok=True)
     writer = training(path)
-    writer.system(**{"cpu/utilization": 50.0})
     writer.database.close()
     whole = path.read_bytes()
     at %= len(whole)

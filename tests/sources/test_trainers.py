@@ -20,8 +20,7 @@ from tensorboardX.proto.event_pb2 import Event
 from tensorboardX.summary import scalar
 
 from verl_tui.indicators import INDICATORS
-from verl_tui.sources.fields.nested_samples import GAP, token_gap
-from verl_tui.sources.fields.sample import read_sample
+from verl_tui.sources.fields.sample import GAP, read_sample, token_gap
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.console.unknown import NOTE, entry_for
 from verl_tui.trainers import trainers

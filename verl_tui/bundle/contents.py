@@ -28,8 +28,13 @@ from verl_tui.rendering.session.snapshot import View
 from verl_tui.rendering.text.piece import text_of
 from verl_tui.runs.views.signs_of_life import worker_errors
 from verl_tui.sources.files.paths import why
-from verl_tui.sources.formats import rollouts, sample_records
-from verl_tui.sources.formats.tables import completions, parquet, wandb_tables
+from verl_tui.sources.formats import rollouts
+from verl_tui.sources.formats.tables import (
+    completions,
+    parquet,
+    sample_records,
+    wandb_tables,
+)
 from verl_tui.text import fenced
 from verl_tui.words import counted
 

@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from verl_tui.sources.fields.protobuf import BYTES
+from verl_tui.sources.fields.protobuf import BYTES, message
 from verl_tui.sources.formats.tensorboard.frames import FrameCutter, Frames, checksum
 from verl_tui.sources.formats.tensorboard.reader import (
     SIMPLE,
+    SUMMARY,
     TAG,
-    read_event,
     read_number,
+    values_of,
 )
 
 if TYPE_CHECKING:
@@ -100,17 +101,16 @@ def read_event_files(directory: Path) -> WrittenEvents:
 
 def _take(found: WrittenEvents, data: bytes) -> None:
     """Add a record to the content."""
-    event = read_event(data)
-    if event.summary is None:
-        if data.endswith(_STARTED):
-            found.drop(event.step)
-        return
-    for value in event.values:
+    event = message(data)
+    step = event.integer(2)
+    if SUMMARY not in event and data.endswith(_STARTED):
+        found.drop(step)
+    for value in values_of(event):
         simple = value.part(SIMPLE)
         if simple is not None:
-            found.add(value.text(TAG), event.step, read_number(simple))
+            found.add(value.text(TAG), step, read_number(simple))
         else:
-            found.note(value.text(TAG), event.step)
+            found.note(value.text(TAG), step)
 
 
 class EventFile:

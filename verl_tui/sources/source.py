@@ -15,8 +15,7 @@ from verl_tui.records import (
     Unreadable,
     digest,
 )
-from verl_tui.sources.fields.kept_metrics import KeptMetrics
-from verl_tui.sources.fields.row_batcher import joined_notes
+from verl_tui.sources.fields.row_batcher import KeptMetrics, joined_notes
 from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.files.compressed import (
     CompressedTail,

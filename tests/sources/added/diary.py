@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.sources.fields.jsonl import unreadable
 from verl_tui.sources.fields.row_batcher import MetricRow
-from verl_tui.sources.formats.lines import LineReader
+from verl_tui.sources.formats.lines import Decoder, LineReader
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,10 +30,8 @@ def reader(path: Path) -> LineReader:
     return LineReader(DiaryDecoder())
 
 
-class DiaryDecoder:
+class DiaryDecoder(Decoder):
     """Decodes a day's line."""
-
-    note = None
 
     def decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
         """Return the row of one day."""
@@ -42,14 +40,6 @@ class DiaryDecoder:
             return (unreadable(line, number, "no day"),)
         pairs = (word.split("=") for word in found[2].split())
         return (MetricRow.of(int(found[1]), {key: float(at) for key, at in pairs}),)
-
-    def last(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
-        """Return the row of a line without an end."""
-        return self.decode(line, number)
-
-    def restart(self) -> Sequence[MetricRow | Record]:
-        """Forget nothing."""
-        return ()
 
 
 def part() -> LineReader:

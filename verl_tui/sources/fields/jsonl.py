@@ -12,10 +12,7 @@ from verl_tui.records import Unreadable
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from verl_tui.records import Record
-    from verl_tui.sources.fields.row_batcher import MetricRow
+    from collections.abc import Iterator, Mapping
 
 _DEEPEST = 40
 """Nesting after which a line is refused: recursion is for logs, not for bombs."""
@@ -38,47 +35,40 @@ def loads(text: bytes) -> Any:
     Raises:
         ValueError: It is no JSON, or not all of it.
     """
-    try:
-        value = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        value, end = _first(text.decode("utf-8", "surrogatepass").strip(_BLANK))
-        if end:
-            raise
-    _check_depth(value, text)
-    return value
+    found = values_of(text)
+    if len(found) != 1:
+        raise ValueError("not one JSON value")
+    return found[0]
 
 
-def first_value(text: bytes) -> tuple[Any, bytes]:
+def first_value(text: bytes) -> tuple[Any, str]:
     """Return what the first JSON value of a text says, and what stands behind it.
 
     Raises:
         ValueError: It begins with none.
     """
-    value, rest = _first(text.decode("utf-8", "replace").lstrip("\ufeff" + _BLANK))
-    _check_depth(value, text)
-    return value, rest.encode("utf-8", "replace")
+    begin = text.decode("utf-8", "replace").lstrip("\ufeff" + _BLANK)
+    try:
+        value, end = _DECODER.raw_decode(begin)
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    return value, begin[end:]
 
 
 def values_of(text: bytes) -> list[Any]:
-    """Return the JSON values of a text, mostly one document.
+    """Return the JSON values of a text, mostly one.
 
     Raises:
         ValueError: It is no sequence of JSON values; the message says why, for people.
     """
     try:
-        return [loads(text)]
-    except ValueError:
+        found = [orjson.loads(text)]
+    except orjson.JSONDecodeError:
+        if not text.strip(b"\0 \t\r\n"):
+            raise ValueError("only zero bytes: a hole left by a crash") from None
         found = list(values_in(text.decode("utf-8", "replace")))
     _check_depth(found, text)
     return found
-
-
-def _first(text: str) -> tuple[Any, str]:
-    try:
-        value, end = _DECODER.raw_decode(text)
-    except RecursionError:
-        raise ValueError(_TOO_DEEP) from None
-    return value, text[end:]
 
 
 def objects(line: bytes) -> list[dict[str, Any]]:
@@ -87,18 +77,12 @@ def objects(line: bytes) -> list[dict[str, Any]]:
     Raises:
         ValueError: The line is no sequence of JSON objects; the message says why, for people.
     """
-    try:
-        found = [orjson.loads(line)]
-    except orjson.JSONDecodeError:
-        if not line.strip(b"\0 \t\r\n"):
-            raise ValueError("only zero bytes: a hole left by a crash") from None
-        found = list(values_in(line.decode("utf-8", "replace")))
+    found = values_of(line)
     for value in found:
         if not isinstance(value, dict):
             kinds: dict[type, str] = {list: "list", str: "string"}
             kind = kinds.get(type(value), "value")
             raise ValueError(f"a JSON {kind}, not an object")
-    _check_depth(found, line)
     return found
 
 
@@ -198,69 +182,6 @@ def flatten(
         else:
             flat[str(key)] = value
     return flat
-
-
-class JsonDecoder:
-    """Decodes a file of JSON lines; a format says what one object means by its own `read`."""
-
-    @property
-    def note(self) -> str | None:
-        """Nothing to be said; formats that estimate say so."""
-        return None
-
-    def decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
-        """Return the records of one line."""
-        if not line.strip():
-            return ()
-        try:
-            found = objects(line)
-        except ValueError as error:
-            return self.odd(line, number, str(error))
-        return self.records(found, line, number)
-
-    def records(
-        self, found: Iterable[dict[str, Any]], line: bytes, number: int
-    ) -> Sequence[MetricRow | Record]:
-        """Return the records of the objects of one line."""
-        out: list[MetricRow | Record] = []
-        for record in found:
-            try:
-                for item in self.read(record):
-                    if isinstance(item, Unreadable):
-                        out.append(unreadable(line, number, item.reason))
-                    else:
-                        out.append(item)
-            except ValueError as error:  # noqa: PERF203 - its neighbours are read
-                out.append(unreadable(line, number, str(error)))
-        return out
-
-    def last(self, line: bytes, number: int) -> Sequence[MetricRow | Record] | None:
-        """Return the records of a line without an end: a complete object needs none."""
-        try:
-            objects(line)
-        except ValueError:
-            return None
-        return self.decode(line, number)
-
-    def restart(self) -> Sequence[MetricRow | Record]:
-        """Forget what earlier lines have said; formats that remember something say what is to be
-        forgotten.
-        """
-        return ()
-
-    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
-        """Return what one object means; what of it could not be read as `Unreadable` of any line.
-
-        Raises:
-            ValueError: It is not of this format; the message says why.
-        """
-        raise NotImplementedError
-
-    def odd(
-        self, line: bytes, number: int, reason: str
-    ) -> Sequence[MetricRow | Record]:
-        """Return what a line that is no JSON means."""
-        return (unreadable(line, number, reason),)
 
 
 def unreadable(line: bytes, number: int, reason: str) -> Unreadable:

@@ -1,4 +1,5 @@
-"""Finds distributions among the fields of a record: lists of numbers, and bins with their counts.
+"""Finds numbers and distributions among the fields of a record: lists of numbers, and bins with
+their counts.
 
 Bins come under many names; W&B writes `values` and `bins` or, of equal width, `packedBins`
 (wandb/sdk/data_types/histogram.py).
@@ -7,8 +8,7 @@ Bins come under many names; W&B writes `values` and `bins` or, of equal width, `
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.distributions import of_bins, of_values
 from verl_tui.patterns import pattern
@@ -18,7 +18,7 @@ from verl_tui.sources.fields.spellings import ending, words
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Container, Iterator, Mapping
 
     from verl_tui.distributions import Distribution
 
@@ -32,88 +32,42 @@ _LONGEST_NAME = 250
 """Characters, which leaves room for the name of a quantile."""
 
 
-@dataclass(slots=True)
-class FieldSplit:
-    """The fields of a record, with its distributions separated."""
+class FieldSplit(NamedTuple):
+    """The numbers of a record, with its distributions separated."""
 
-    rest: Mapping[str, Any]
-    """Fields that belong to no distribution."""
-    found: dict[str, Distribution] = field(default_factory=dict)
+    numbers: dict[str, float]
+    """Those of distributions are `name/figure`."""
+    found: dict[str, Distribution]
     """Distributions by name."""
-    flaws: list[Unreadable] = field(default_factory=list)
+    flaws: list[Unreadable]
     """Distributions that could not be read, of no line."""
 
-    def numbers(self, without: Collection[str] = ()) -> dict[str, float]:
-        """Return all numbers except the fields `without`; distributions' are `name/figure`."""
-        found: dict[str, float] = {}
-        for key, raw in self.rest.items():
-            value = raw if type(raw) is float else number(raw)
-            if value is not None and key not in without:
-                found[key] = value
-        for name, one in self.found.items():
-            for part, value in one.figures.items():
-                found.setdefault(f"{name}/{part}", value)
-        return found
 
-    def add(
-        self, name: str, read: Callable[..., Distribution | None], *numbers: list[Any]
-    ) -> None:
-        """Add the distribution that `read` returns, or a flaw that says why it cannot be read."""
-        try:
-            one = read(*numbers)
-        except (ArithmeticError, TypeError, ValueError) as error:
-            self.flaws.append(Unreadable(0, f"{name}: {error}", ""))
-            return
-        if one is None:
-            self.flaws.append(Unreadable(0, f"{name}: it is empty", ""))
-        else:
-            self.found[safe(name, _LONGEST_NAME)] = one
+def split(
+    fields: Mapping[str, Any], without: Container[str] = (), joint: str = "/"
+) -> FieldSplit:
+    """Return what a record measures.
 
-
-def split(fields: Mapping[str, Any], joint: str = "/") -> FieldSplit:
-    """Find the distributions among a record's fields, whose nested names are joined by `joint`."""
-    if list not in map(type, fields.values()):
-        return FieldSplit(fields)
-    rest = dict(fields)
-    found = FieldSplit(rest)
-    for kind in [one for one in fields if one.endswith(f"{joint}_type")]:
-        if rest[kind] == "histogram":
-            _unpack(rest, kind.removesuffix("_type"), joint)
-    for name, bounds, counts in _halves(rest):
-        found.add(name, _histogram, rest.pop(bounds), rest.pop(counts))
-    for name, value in [*rest.items()]:
-        if type(value) is list and _add_list(found, name, [*_flattened(value)]):
-            del rest[name]
-    return found
-
-
-def _halves(fields: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Return the histograms made of two lists: name, list of bounds, list of counts."""
-    bounds: dict[str, str] = {}
-    counts: dict[str, str] = {}
-    for name in [one for one in fields if type(fields[one]) is list]:
-        if half := _HALF.fullmatch(name):
-            (bounds if half[2] else counts)[half[1] or "histogram"] = name
-    return [(name, of, counts[name]) for name, of in bounds.items() if name in counts]
-
-
-def _unpack(rest: dict[str, Any], within: str, joint: str) -> None:
-    """Make one of W&B's histograms two lists like any other."""
-    del rest[f"{within}_type"]
-    packed = f"{within}packedBins{joint}"
-    if f"{packed}min" in rest:
-        first, width, _ = (
-            number(rest.pop(f"{packed}{one}", None)) for one in ("min", "size", "count")
-        )
-        edges = range(len(rest.get(f"{within}values") or ()) + 1)
-        rest[f"{within}bins"] = [(first or 0.0) + at * (width or 0.0) for at in edges]
-
-
-def _histogram(bounds: list[Any], counts: list[Any]) -> Distribution | None:
-    known = [number(one) for one in (*bounds, *counts)]
-    if None in known:
-        raise ValueError("a histogram of something other than numbers")
-    return of_bins(known[: len(bounds)], known[len(bounds) :])  # type: ignore[arg-type]
+    Args:
+        fields: Its fields.
+        without: Those whose numbers are left out.
+        joint: What joins nested names.
+    """
+    numbers: dict[str, float] = {}
+    found: dict[str, Distribution] = {}
+    flaws: list[Unreadable] = []
+    if list in map(type, fields.values()):
+        fields = dict(fields)
+        for lists in _lists(fields, joint):
+            _add(FieldSplit(numbers, found, flaws), *lists)
+    for key, raw in fields.items():
+        value = raw if type(raw) is float else number(raw)
+        if value is not None and key not in without:
+            numbers[key] = value
+    for name, one in found.items():
+        for part, value in one.figures.items():
+            numbers.setdefault(f"{name}/{part}", value)
+    return FieldSplit(numbers, found, flaws)
 
 
 def histograms(
@@ -128,20 +82,66 @@ def histograms(
         yield Histogram(prefix + name, step, *one.bins, mean=mean)
 
 
-def _add_list(found: FieldSplit, name: str, values: list[Any]) -> bool:
-    """Add the distribution of one list; return False if it holds none."""
-    kinds = set(map(type, values))
-    if not kinds - {type(None)} or kinds - _NUMBERS or _NO_METRIC.fullmatch(name):
-        return False
-    finite = [
-        one for one in map(number, values) if one is not None and math.isfinite(one)
-    ]
-    if odd := len(values) - len(finite):
-        are = f"{odd:,} of {len(values):,} values are not finite"
-        found.flaws.append(Unreadable(0, f"{name}: {are}", ""))
-    if finite:
-        found.add(name, of_values, finite)
-    return True
+def _lists(
+    fields: dict[str, Any], joint: str
+) -> Iterator[tuple[str, list[Any], list[Any]]]:
+    """Take the lists of numbers from fields, and yield each with the bounds of bins that it counts
+    the values in, if any.
+    """
+    for kind in [one for one in fields if one.endswith(f"{joint}_type")]:
+        if fields[kind] == "histogram":
+            _unpack(fields, kind.removesuffix("_type"), joint)
+    lists = {name: one for name, one in fields.items() if type(one) is list}
+    halves = {name: half for name in lists if (half := _HALF.fullmatch(name))}
+    counts = {half[1]: name for name, half in halves.items() if half[3]}
+    for name, half in halves.items():
+        if half[2] and half[1] in counts:
+            of = counts[half[1]]
+            yield half[1] or "histogram", fields.pop(of), fields.pop(name)
+    for name in [one for one in lists if one in fields]:
+        values = [*_flattened(fields[name])]
+        kinds = set(map(type, values))
+        known = kinds - {type(None)} and not kinds - _NUMBERS
+        if known and not _NO_METRIC.fullmatch(name):
+            del fields[name]
+            yield name, values, []
+
+
+def _unpack(fields: dict[str, Any], within: str, joint: str) -> None:
+    """Make one of W&B's histograms two lists like any other."""
+    packed = f"{within}packedBins{joint}"
+    first, width, _ = (
+        fields.pop(f"{packed}{one}", None) for one in ("min", "size", "count")
+    )
+    if isinstance(first, int | float) and isinstance(width, int | float):
+        edges = range(len(fields.get(f"{within}values") or ()) + 1)
+        fields[f"{within}bins"] = [first + at * width for at in edges]
+
+
+def _add(to: FieldSplit, name: str, values: list[Any], bounds: list[Any]) -> None:
+    """Add a distribution, or what is wrong with it."""
+    known = [float("nan") if one is None else one for one in map(number, values)]
+    finite = [one for one in known if math.isfinite(one)]
+    odd = 0 if bounds else len(values) - len(finite)
+    flaw = f"{odd:,} of {len(values):,} values are not finite"
+    try:
+        one = _of_bins(bounds, values) if bounds else of_values(finite)
+    except (ArithmeticError, ValueError) as error:
+        one, odd, flaw = None, 1, str(error)
+    if one is not None:
+        to.found[safe(name, _LONGEST_NAME)] = one
+    elif not odd:
+        odd, flaw = 1, "it is empty"
+    if odd:
+        to.flaws.append(Unreadable(0, f"{name}: {flaw}", ""))
+
+
+def _of_bins(bounds: list[Any], counts: list[Any]) -> Distribution | None:
+    known = [number(one) for one in (*bounds, *counts)]
+    if None in known:
+        raise ValueError("a histogram of something other than numbers")
+    numbers = [one for one in known if one is not None]
+    return of_bins(numbers[: len(bounds)], numbers[len(bounds) :])
 
 
 def _flattened(value: list[Any]) -> Iterator[Any]:

@@ -1,4 +1,6 @@
-"""Batches the rows of one file into blocks that share their keys, and notices restarts."""
+"""Batches the rows of one file into blocks that share their keys, notices restarts, and bounds how
+many metrics are kept: a broken file, or one with a name for each sample, has any number of them.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,6 @@ import math
 import struct
 from array import array
 from bisect import bisect_left, insort
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.key_groups import KeyGrouping
@@ -25,7 +26,6 @@ from verl_tui.words import counted
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-
 _MOST_HELD = 10_000
 """Rows that are held back at most: those of a step are some hundred."""
 _KEPT = 16
@@ -41,13 +41,6 @@ def packed(values: Collection[float]) -> array[float]:
     """
     # An array takes twice as long to look at one value after the other.
     return array("d", struct.pack(f"{len(values)}d", *values))
-
-
-def numbers(values: Sequence[float]) -> array[float]:
-    """Return numbers as an array, which they may be already."""
-    if isinstance(values, array) and values.typecode == "d":
-        return values
-    return packed(values)
 
 
 class MetricRow(NamedTuple):
@@ -76,11 +69,6 @@ class MetricRow(NamedTuple):
         return cls(step, keys, tuple(numbers.values()), **more)
 
     @property
-    def traits(self) -> tuple[bool, bool, bool]:
-        """Whether it is a mean, shows progress, and has an estimated step."""
-        return self.mean, self.progress, self.estimated
-
-    @property
     def leads(self) -> bool:
         """True if it tells which step the trainer is at, as measurements within a step do not."""
         return self.of_worker or not self.mean
@@ -100,44 +88,37 @@ def joined_notes(*notes: str | None) -> str | None:
     return "; ".join(filter(None, notes)) or None
 
 
-@dataclass(slots=True)
 class _RowBlock:
     """Rows with the same keys that wait to be passed on together."""
 
-    seen: array[int] = field(default_factory=lambda: array("q"))
-    """Steps of this segment, ascending."""
-    steps: array[int] = field(default_factory=lambda: array("q"))
-    values: array[float] = field(default_factory=lambda: array("d"))
-    """Row after row."""
-    times: list[float | None] = field(default_factory=list)
-    orders: list[int] = field(default_factory=list)
+    def __init__(self, seen: array[int]) -> None:
+        self.seen = seen
+        """Steps of this segment that have rows with these keys, in any order, ascending."""
+        self._begin()
+
+    def _begin(self) -> None:
+        self.steps = array("q")
+        self.values = array("d")
+        """Row after row."""
+        self.times = array("d")
+        self.orders = array("q")
 
     def append(self, row: MetricRow, order: int) -> None:
         """Have a row wait."""
         self.steps.append(row.step)
-        self.values += numbers(row.values)
-        self.times.append(row.time)
+        values = row.values
+        self.values += values if isinstance(values, array) else packed(values)
+        self.times.append(math.nan if row.time is None else row.time)
         self.orders.append(order)
 
-    def taken(self, keys: tuple[str, ...], kind: Sequence[bool]) -> MetricRows:
+    def taken(self, keys: tuple[str, ...], traits: Sequence[bool]) -> MetricRows:
         """Return the rows that wait; the next ones wait anew."""
         count = len(keys)
-        values = tuple([self.values[at::count] for at in range(count)])
-        times: tuple[float, ...] = ()
-        if self.times.count(None) < len(self.times):
-            times = tuple([math.nan if time is None else time for time in self.times])
-        rows = MetricRows(keys, self.steps, values, self.orders, times, *kind)
-        self.steps, self.values = array("q"), array("d")
-        self.times, self.orders = [], []
+        columns = tuple([self.values[at::count] for at in range(count)])
+        times = () if all(map(math.isnan, self.times)) else self.times
+        rows = MetricRows(keys, self.steps, columns, self.orders, times, *traits)
+        self._begin()
         return rows
-
-
-_Kind = tuple[tuple[str, ...], bool, bool, bool]
-"""Keys of rows, or those that they have in common, and whether they are means, show progress, and
-have an estimated step.
-"""
-
-_Last = tuple[_RowBlock, "tuple[str, ...] | None", "Sequence[bool]"]
 
 
 class RowBatcher:
@@ -156,31 +137,34 @@ class RowBatcher:
         """
         self._holds_back = holds_back
         self._held: list[MetricRow] = []
-        self._blocks: dict[_Kind, _RowBlock] = {}
-        self._alike: dict[tuple[frozenset[str], bool, bool, bool], _RowBlock] = {}
-        """Blocks by their keys in any order: those of the first order in this segment."""
-        self._orders: set[tuple[str, ...]] = set()
-        """All orders of keys in the file."""
         self._grouping = KeyGrouping()
-        self._varying: list[MetricRows] = []
-        """Rows that wait to be passed on, each by itself: they ever have other keys."""
         self._order = 0
         """Rows so far."""
         self._replaced = 0
-        self._forget()
         self._out: list[Record] = []
+        self._forget()
 
     def _forget(self) -> None:
-        self._blocks.clear()
-        self._alike.clear()
+        self._seen: dict[Any, array[int]] = {}
+        """Steps by the keys of their rows, in any order, and their traits: whether they are means,
+        show progress, and have an estimated step.
+        """
+        self._blocks: dict[Any, _RowBlock] = {}
+        """By the keys of their rows, or those that they have in common, and their traits."""
         self._of_step: list[MetricRow] = []
         """The last rows, all of one step."""
-        self._last: _Last = _RowBlock(), None, ()
-        """Block, keys and traits of the last row that leads."""
+        self._last: tuple[_RowBlock, tuple[str, ...] | None, Sequence[bool]]
+        self._last = _RowBlock(array("q")), None, ()
+        """Block, keys and traits of the last row that is no mean."""
         self._reached: int | None = None
         """Step of the last row of this segment that leads."""
         self._started = False
         """True from a process's start until its first row."""
+
+    @property
+    def note(self) -> str | None:
+        """Say how many rows were replaced."""
+        return replaced_note(self._replaced)
 
     def add(self, items: Iterable[MetricRow | Record]) -> None:
         """Take the rows and records of lines."""
@@ -193,6 +177,18 @@ class RowBatcher:
                 self._out.append(item)
             else:
                 self._take_record(item)
+
+    def release(self) -> None:
+        """Take the rows that were held back as late ones of this segment."""
+        held, self._held = self._held, []
+        for row in held:
+            self._add_row(row)
+
+    def take(self) -> tuple[Record, ...]:
+        """Return everything added since the last call, without the rows that are held back."""
+        self._flush()
+        out, self._out = self._out, []
+        return tuple(out)
 
     def _takes_next(self, row: MetricRow) -> bool:
         """Take a row if it is of a further step and else like the one before, as most are."""
@@ -212,77 +208,57 @@ class RowBatcher:
         self._started = False
         return True
 
-    @property
-    def note(self) -> str | None:
-        """Say how many rows were replaced."""
-        return replaced_note(self._replaced)
-
-    def release(self) -> None:
-        """Take the rows that were held back as late ones of this segment."""
-        held = self._held
-        self._held = []
-        for row in held:
-            self._add_row(row)
-
-    def take(self) -> tuple[Record, ...]:
-        """Return everything added since the last call, without the rows that are held back."""
-        self._flush()
-        out = self._out
-        self._out = []
-        return tuple(out)
-
     def _take_record(self, record: Record) -> None:
         if isinstance(record, Event):
             self.release()
         self._flush()
         if isinstance(record, Event):
-            self._note(record)
-        elif isinstance(record, Restart):
-            self._forget()
+            self._started = self._started or record.kind is EventKind.STARTED
+            if record.kind is EventKind.RESUMED and self._blocks:
+                self._forget()
+                self._out.append(Restart(record.text))
         self._out.append(record)
         if isinstance(record, Restart):
+            self._forget()
             self.release()
 
-    def _note(self, event: Event) -> None:
-        """Note the start of a process; restart where one resumes from a checkpoint."""
-        self._started = self._started or event.kind is EventKind.STARTED
-        if event.kind is EventKind.RESUMED and self._blocks:
-            self._forget()
-            self._out.append(Restart(event.text))
-
     def _take_row(self, row: MetricRow) -> None:
-        if row.leads:
-            self._add_row(row)
-            self._reached = row.step
-            return
-        if self._holds_back and self._reached is not None and row.step < self._reached:
+        late = self._reached is not None and row.step < self._reached
+        if self._holds_back and late and not row.leads and len(self._held) < _MOST_HELD:
             self._held.append(row)
-            if len(self._held) > _MOST_HELD:
-                self.release()
-        else:
-            self._add_row(row)
+            return
+        self._add_row(row)
+        if row.leads:
+            self._reached = row.step
 
     def _add_row(self, row: MetricRow) -> None:
-        core = self._grouping.of(row.keys).core
-        kind = core, *row.traits
-        block = self._blocks.get(kind)
+        core, traits = self._grouping.of(row.keys).core, row[4:7]
+        block = self._blocks.get((core, traits))
         if block is None:
-            before = self._in_another_order(row) if core == row.keys else None
-            if before is not None:
-                self._begin_anew(row, before)
-                return
-            block = self._blocks[kind] = _RowBlock()
-            self._alike.setdefault((frozenset(core), *kind[1:]), block)
-        last = self._trained_again(block.seen, row) if core else None
-        if last is not None:
-            self._begin_anew(row, last)
+            alike = frozenset(core), traits
+            block = _RowBlock(self._seen.setdefault(alike, array("q")))
+            self._blocks[core, traits] = block
+        if core and (last := self._trained_again(block.seen, row)) is not None:
+            self._flush()
+            self._forget()
+            back = f"steps went back from {last} to {row.step}"
+            again = f"step {row.step} was made a second time"
+            self._out.append(Restart(back if row.step < last else again))
+            self._add_row(row)
             return
         if row.leads:
             self.release()
         if not row.mean:
             self._compare(row)
         self._started = False
-        self._keep(block if core == row.keys else None, row)
+        whole = core == row.keys
+        into = block if whole else _RowBlock(array("q"))
+        into.append(row, self._order)
+        self._order += 1
+        if not whole:  # such rows ever have other keys
+            self._out.append(into.taken(row.keys, traits))
+        if not whole or not row.mean:
+            self._last = block, row.keys if whole else None, traits
 
     def _trained_again(self, seen: array[int], row: MetricRow) -> int | None:
         """Note the step of a row among those seen; return the last of these where it is trained
@@ -298,62 +274,21 @@ class RowBatcher:
                 insort(seen, row.step)
         return None
 
-    def _keep(self, block: _RowBlock | None, row: MetricRow) -> None:
-        """Have a row wait to be passed on, in a block or by itself."""
-        into = block if block is not None else _RowBlock()
-        into.append(row, self._order)
-        self._order += 1
-        if block is None:
-            self._varying.append(into.taken(row.keys, row.traits))
-            self._last = into, None, ()
-        elif not row.mean:
-            self._last = block, row.keys, row.traits
-
-    def _begin_anew(self, row: MetricRow, last: int) -> None:
-        back = f"steps went back from {last} to {row.step}"
-        self._flush()
-        self._forget()
-        again = back if row.step < last else f"step {row.step} was made a second time"
-        self._out.append(Restart(again))
-        self._add_row(row)
-
-    def _in_another_order(self, row: MetricRow) -> int | None:
-        """Return the last of the steps that a row trains again, where its keys have a new order.
-
-        A new order shows another process, since verl takes some keys from a set. Where several
-        processes write by turns, that shows in the first steps: so two are needed.
-        """
-        if row.keys in self._orders:
-            return None
-        self._orders.add(row.keys)
-        kind = frozenset(row.keys), *row.traits
-        before = self._alike.get(kind)
-        if before is None or row.mean or len(before.seen) < 2:
-            return None
-        return before.seen[-1] if _went_back(before.seen, row.step) else None
-
     def _compare(self, row: MetricRow) -> None:
         """Count a row that replaces an earlier one."""
         if not self._of_step or self._of_step[0].step != row.step:
             self._of_step = [row]
             return
-        known = {
-            key: value
-            for before in self._of_step
-            for key, value in zip(before.keys, before.values, strict=True)
-        }
-        self._replaced += any(
-            not _same(known.get(key, value), value)
-            for key, value in zip(row.keys, row.values, strict=True)
-        )
+        known: dict[str, float] = {}
+        for before in self._of_step:
+            known.update(zip(before.keys, before.values, strict=True))
+        own = zip(row.keys, row.values, strict=True)
+        self._replaced += any(not _same(known.get(key, one), one) for key, one in own)
         self._of_step = [*self._of_step, row][-_KEPT:]
 
     def _flush(self) -> None:
-        for (keys, *kind), block in self._blocks.items():
-            if block.steps:
-                self._out.append(block.taken(keys, kind))
-        self._out += self._varying
-        self._varying = []
+        blocks = self._blocks.items()
+        self._out += [one.taken(*kind) for kind, one in blocks if one.steps]
 
 
 def _same(value: float, other: float) -> bool:
@@ -366,3 +301,46 @@ def _went_back(seen: array[int], step: int) -> bool:
     repeats = at < len(seen) and seen[at] == step
     gap = max(1, (seen[-1] - seen[0]) // max(1, len(seen) - 1))
     return repeats or step < seen[0] or seen[-1] - step > 10 * gap
+
+
+MOST_METRICS = 20_000
+"""Metrics of a source: some times what verl logs of hundreds of data sources."""
+
+
+class KeptMetrics:
+    """The metrics that are kept of one source: those that came first."""
+
+    def __init__(self) -> None:
+        self._kept: set[str] = set()
+        self._is_full = False
+        """True if there were more."""
+
+    @property
+    def note(self) -> str | None:
+        """Say that not all metrics are kept, None if they are."""
+        return (
+            f"only the first {MOST_METRICS:,} metrics are kept"
+            if self._is_full
+            else None
+        )
+
+    def of(self, record: MetricRows | Histogram) -> MetricRows | Histogram | None:
+        """Return a record with the metrics in it that are kept, None for another's histogram."""
+        keys = record.keys if isinstance(record, MetricRows) else (record.key,)
+        if self._kept.issuperset(keys) or self._learns(keys):
+            return record
+        if not isinstance(record, MetricRows):
+            return None
+        places = [at for at, key in enumerate(keys) if key in self._kept]
+        return record._replace(
+            keys=tuple([keys[at] for at in places]),
+            columns=tuple([record.columns[at] for at in places]),
+        )
+
+    def _learns(self, keys: Sequence[str]) -> bool:
+        """Keep new metrics as far as there is room; return whether there is for all."""
+        new = [key for key in keys if key not in self._kept]
+        room = MOST_METRICS - len(self._kept)
+        self._kept.update(new[:room])
+        self._is_full |= len(new) > room
+        return len(new) <= room

@@ -1,4 +1,6 @@
-"""Recognises a sample in a JSON record of any program."""
+"""Recognises a sample in a JSON record of any program, also where prompt, response and reward lie
+deep within, as `verl_tui.trainers` tells where.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
@@ -13,12 +16,97 @@ import orjson
 from verl_tui.patterns import pattern
 from verl_tui.records import Sample, SampleFacts
 from verl_tui.sources.fields.jsonl import integer, number
-from verl_tui.sources.fields.nested_samples import flat_sample
 from verl_tui.sources.fields.spellings import names
 from verl_tui.text import safe
+from verl_tui.trainers import trainers
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Iterator
+
+GAP = "trainer − engine log-prob"
+"""Name of what is shown of the tokens' log-probabilities."""
+_LEVELS = "▁▂▃▄▅▆▇█"
+_CELLS = 40
+"""Most cells of their picture; in a longer response one stands for several tokens."""
+_FORMS = tuple(
+    (files.has, files.fields, files.log_probs)
+    for one in trainers()
+    for files in one.samples
+    if files.fields
+)
+
+
+def flat_sample(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a record with the fields that verl writes; as it is where no trainer is known to
+    write it.
+    """
+    for has, fields, log_probs in _FORMS:
+        if has <= record.keys():
+            found = {name: _at(record, path) for name, path in fields.items()}
+            if log_probs:
+                found[GAP] = token_gap(*(_at(record, path) for path in log_probs))
+            return {name: value for name, value in found.items() if value is not None}
+    return record
+
+
+def _at(value: Any, path: str) -> Any:
+    """Return what stands at a path within a value, None where it leads nowhere."""
+    here, _, rest = path.partition(".")
+    if not here:
+        return _weighted(value)
+    if here in ("*", "1:"):
+        return _joined([_at(one, rest) for one in _elements(value)[here == "1:" :]])
+    try:
+        found = value[here] if isinstance(value, Mapping) else value[int(here)]
+    except (KeyError, IndexError, ValueError, TypeError):
+        return None
+    return _at(found, rest)
+
+
+def _joined(found: list[Any]) -> Any:
+    """Return texts as one, other things as a list; None for nothing."""
+    known = [one for one in found if one is not None]
+    if known and all(isinstance(one, str) for one in known):
+        return "\n\n".join(known)
+    return known or None
+
+
+def _elements(value: Any) -> list[Any]:
+    return list(value.values() if isinstance(value, Mapping) else value or ())
+
+
+def _weighted(value: Any) -> Any:
+    """Return a part of a reward times its weight, anything else as it is."""
+    if isinstance(value, Mapping) and value.keys() >= {"score", "weight"}:
+        return (value["score"] or 0.0) * value["weight"]
+    return value
+
+
+def token_gap(trainer: Any, engine: Any, mask: Any) -> str | None:
+    """Return the gap token by token as a picture, with its mean and its largest value; None where
+    there is nothing to compare.
+
+    Args:
+        trainer: Log-probability of each token of prompt and response, by the trainer.
+        engine: The same by the engine that sampled them.
+        mask: Not 0 for the tokens of the response.
+    """
+    try:
+        rows = list(zip(trainer, engine, mask, strict=True))
+        gaps = [abs(float(own) - float(other)) for own, other, kept in rows if kept]
+    except (TypeError, ValueError):
+        return None
+    if not gaps or not all(map(isfinite, gaps)):
+        return None
+    most = max(gaps)
+    size = -(-len(gaps) // _CELLS)
+    tops = (max(gaps[at : at + size]) for at in range(0, len(gaps), size))
+    picture = "".join(_LEVELS[round(7 * top / most) if most else 0] for top in tops)
+    return (
+        f"{picture} mean {sum(gaps) / len(gaps):.2g}, "
+        f"largest {most:.2g} at token {gaps.index(most) + 1} of {len(gaps)}"
+    )
+
 
 LONGEST_TEXT = 40_000
 """Characters kept of one text of many: more than most responses have, less than what makes a
@@ -44,8 +132,6 @@ _NOTHING: Mapping[str, float] = {}
 class _Parts(NamedTuple):
     """The parts of the sample in a record."""
 
-    names: tuple[str | None, str | None]
-    """The fields of prompt and response, or of a conversation that is both."""
     prompt: str
     response: str
     score: float | None
@@ -124,23 +210,13 @@ def _parts(record: Mapping[str, Any]) -> _Parts | None:
         if prompt is None:
             return None
         asked, said = _split_conversation(record[prompt])
-    score = _score_name(record)
+    score = _first(record, SCORE_NAMES, (int, float)) or summed_score(record)
     truth = _first(record, _TRUTH, object, but=response)
-    scored, names = score_of(record.get(score or "", "")), (prompt, response)
-    extras = _others(record, {*names, score, truth, *_KNOWN})
-    return _Parts(names, asked, said, scored, record.get(truth or ""), extras)
-
-
-def _score_name(record: Mapping[str, Any]) -> str | None:
-    return _first(record, SCORE_NAMES, (int, float)) or summed_score(record)
-
-
-def _others(
-    record: Mapping[str, Any], known: Container[str | None]
-) -> list[tuple[str, Any]]:
-    """Return the fields that say something and are not known."""
-    fields = record.items()
-    return [one for one in fields if one[1] is not None and one[0] not in known]
+    scored = score_of(record.get(score or "", ""))
+    known = {prompt, response, score, truth, *_KNOWN}
+    others = [(name, one) for name, one in record.items() if name not in known]
+    extras = [one for one in others if one[1] is not None]
+    return _Parts(asked, said, scored, record.get(truth or ""), extras)
 
 
 def plain_field(name: str) -> str:
@@ -190,16 +266,12 @@ def score_of(value: object) -> float | None:
     return math.fsum(part for part in parts if part and not math.isnan(part))
 
 
-def all_text(record: Mapping[str, Any]) -> Iterator[str]:
-    """Yield every text of a record as it is shown: prompt, response, ground truth, extras, ids."""
-    record = flat_sample(record)
-    if (parts := _parts(record)) is not None:
-        yield parts.prompt
-        yield parts.response
-    for key, value in record.items():
-        is_read = parts is not None and key in parts.names
-        if isinstance(value, (str, list, dict)) and not is_read:
-            yield _text(value)
+def all_text(sample: Sample) -> Iterator[str]:
+    """Yield the texts of a sample that are searched."""
+    texts = sample.prompt, sample.response, sample.ground_truth, sample.group
+    for one in (*texts, *sample.extras.values()):
+        if isinstance(one, str):
+            yield one
 
 
 def is_padding(record: Mapping[str, Any]) -> bool:

@@ -172,7 +172,8 @@ class DumpFile:
             if isinstance(record, Unreadable):
                 yield index, iter((record.excerpt,))
             else:
-                yield index, all_text(record)
+                sample = read_sample(record, longest=LONGEST_LINE)
+                yield index, all_text(sample) if sample is not None else iter(())
 
     def lines(self, indices: Iterable[int]) -> Iterator[bytes | None]:
         """Yield rows to the byte as they stand in the file, without the line's end; None for one

@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.device_fields import unquoted
 from verl_tui.sources.fields.jsonl import first_value, flatten
-from verl_tui.sources.fields.listed_things import listed_thing
 from verl_tui.sources.fields.lists import split
 from verl_tui.sources.fields.sample import read_sample
 from verl_tui.sources.fields.spellings import names
-from verl_tui.sources.fields.steps import is_sure_name
+from verl_tui.sources.fields.steps import is_sure_name, listed_thing
 from verl_tui.sources.formats import (
     filelogger,
     metrics_csv,
     metrics_json,
     mlflow_files,
     rollouts,
-    sample_records,
     swanlab,
     trackio,
     tutorial,
@@ -29,8 +27,13 @@ from verl_tui.sources.formats import (
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.console.kept import as_printed
 from verl_tui.sources.formats.prometheus_text import reader as exposition
-from verl_tui.sources.formats.sample_records import generations
-from verl_tui.sources.formats.tables import completions, parquet, wandb_tables
+from verl_tui.sources.formats.tables import (
+    completions,
+    generations,
+    parquet,
+    sample_records,
+    wandb_tables,
+)
 from verl_tui.sources.formats.tensorboard import reader as tensorboard
 from verl_tui.sources.formats.trainer_logs import llama_factory, swift, trainer_state
 from verl_tui.text import one_line
@@ -88,7 +91,7 @@ def _reason_of(records: Sequence[dict[str, Any]]) -> str | None:
         return _SAMPLES
     if thing is not None:
         return _THINGS.format(one_line(thing, 60))
-    numbers = any(split(unquoted(flatten(one))).numbers() for one in records)
+    numbers = any(split(unquoted(flatten(one))).numbers for one in records)
     return None if numbers or len(records) == 1 else _TEXTS
 
 

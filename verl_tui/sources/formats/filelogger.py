@@ -8,22 +8,15 @@ import struct
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from verl_tui.sources.fields.device_fields import unquoted
-from verl_tui.sources.fields.jsonl import (
-    JsonDecoder,
-    first_object,
-    flatten,
-    integer,
-)
+from verl_tui.sources.fields.jsonl import first_object, flatten, integer
 from verl_tui.sources.fields.lists import histograms, split
 from verl_tui.sources.fields.row_batcher import MetricRow, packed
-from verl_tui.sources.formats.lines import LineReader
+from verl_tui.sources.formats.lines import JsonDecoder, LineReader
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
     from pathlib import Path
 
     from verl_tui.records import Record
@@ -55,33 +48,19 @@ def part() -> LineReader:
 class FileLoggerDecoder(JsonDecoder):
     """Decodes the file logger's lines."""
 
-    _keys: Sequence[str] = ()
-    """Of the newest line, which the next one mostly has as well."""
-    _names: tuple[str, ...] | None = None
-    """Metrics by these keys."""
-
-    def decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
-        """Return the row of a line as verl writes it, quickly; of others as any JSON is read."""
-        try:
-            record = orjson.loads(line)
-            step, data = integer(record["step"]), record["data"]
-            values = packed(data.values())
-            if [*data] != self._keys:
-                self._keys, self._names = [*data], _names(tuple(data))
-        except (ValueError, TypeError, LookupError, AttributeError, struct.error):
-            return super().decode(line, number)
-        if self._names is None or step is None or len(record) > 2:
-            return super().decode(line, number)
-        return (MetricRow(step, self._names, values),)
-
     def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
-        """Return the row of one object."""
+        """Return the row of one object; of one as verl writes it, quickly."""
         step = integer(record.get("step"))
         data = record.get("data")
         if step is None or not isinstance(data, dict):
             raise ValueError('no "step" with "data"')
+        try:
+            if names := _names(tuple(data)):
+                return (MetricRow(step, names, packed(data.values())),)
+        except struct.error:  # one is no number
+            pass
         parts = split(unquoted(flatten(data)))
-        kept = {safe(key): value for key, value in parts.numbers().items()}
+        kept = {safe(key): value for key, value in parts.numbers.items()}
         return (
             MetricRow(step, tuple(kept), tuple(kept.values())),
             *histograms(parts.found, step),

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from verl_tui.records import Record
-    from verl_tui.sources.fields.row_batcher import MetricRow
 
 
 class Reader:
@@ -52,60 +51,6 @@ class Reader:
         `Restart`.
         """
         return (Restart(reason),)
-
-
-class Decoder(Protocol):
-    """Turns the lines of one file into records; remembers what lines before have said."""
-
-    @property
-    def note(self) -> str | None:
-        """The same as a `Reader` has."""
-        ...
-
-    def decode(self, line: bytes, number: int) -> Iterable[MetricRow | Record]:
-        """Return the records of one complete line.
-
-        Args:
-            line: The line without its end; any bytes.
-            number: Its number in the file, from 1.
-        """
-        ...
-
-    def last(self, line: bytes, number: int) -> Iterable[MetricRow | Record] | None:
-        """Return the records of a last line that has no end, None where only its end would tell
-        what it says.
-        """
-        ...
-
-    def restart(self) -> Iterable[MetricRow | Record]:
-        """Forget everything: the file starts anew. Return the records that replace a new segment,
-        if any.
-        """
-        ...
-
-
-@runtime_checkable
-class BufferingDecoder(Decoder, Protocol):
-    """A decoder some of whose records wait for later lines, and which need not wait for the ends of
-    all lines.
-    """
-
-    def decode_all(self, text: bytes, number: int) -> Iterable[MetricRow | Record]:
-        """Return the records of several complete lines.
-
-        Args:
-            text: The lines with their ends.
-            number: The number of the first.
-        """
-        ...
-
-    def early(self, line: bytes) -> int:
-        """Return how many bytes of a line that has no end yet mean the same whatever follows."""
-        ...
-
-    def held(self) -> Iterable[MetricRow | Record]:
-        """Return the records that only wait for lines that may never come."""
-        ...
 
 
 class Format(Protocol):
@@ -157,6 +102,8 @@ class WholeReader(Reader):
     A format says by its own `parse` what they mean.
     """
 
+    largest = 0
+    """Bytes after which a file is given up."""
     ends: tuple[bytes, ...] = (b"}", b"]")
     """How a whole file ends, but for blanks."""
     incomplete = "not complete, or not JSON"
@@ -166,9 +113,7 @@ class WholeReader(Reader):
     once = True
     """True if nothing is read that follows a whole file."""
 
-    def __init__(self, largest: int) -> None:
-        """Begin; a file of more bytes than `largest` is given up."""
-        self._largest = largest
+    def __init__(self) -> None:
         self._begin()
 
     def _begin(self) -> None:
@@ -190,10 +135,10 @@ class WholeReader(Reader):
         if self._is_done or not data:
             return ()
         self._held += data
-        if len(self._held) > self._largest:
+        if len(self._held) > self.largest:
             self._held.clear()
             self._is_done = True
-            return self._complain(f"larger than {self._largest >> 20} MiB{self.remark}")
+            return self._complain(f"larger than {self.largest >> 20} MiB{self.remark}")
         if not self._held[-64:].rstrip().endswith(self.ends):
             return ()
         try:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from verl_tui.records import Record, Restart, Unreadable
+from verl_tui.sources.fields.jsonl import objects, unreadable
 from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
-from verl_tui.sources.formats.format import BufferingDecoder, Reader
+from verl_tui.sources.formats.format import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from verl_tui.sources.fields.row_batcher import MetricRow
-    from verl_tui.sources.formats.format import Decoder
 
 LONGEST_LINE = 32 * 2**20
 """Bytes after which a line without an end is given up: no format writes such, a broken file
@@ -23,12 +23,126 @@ _BOM = b"\xef\xbb\xbf"
 _UNREAD = "its last line has no end and may not be complete: not read"
 
 
+class Decoder:
+    """Turns the lines of one file into records; remembers what lines before have said."""
+
+    @property
+    def counts_steps(self) -> bool:
+        """True if the steps of its records depend on those before."""
+        return False
+
+    @property
+    def counts_most(self) -> bool:
+        """True if most steps were counted: none is stated."""
+        return False
+
+    @property
+    def note(self) -> str | None:
+        """The same as a `Reader` has."""
+        return None
+
+    def decode(self, line: bytes, number: int) -> Iterable[MetricRow | Record]:
+        """Return the records of one complete line.
+
+        Args:
+            line: The line without its end; any bytes.
+            number: Its number in the file, from 1.
+        """
+        raise NotImplementedError
+
+    def decode_all(self, text: bytes, number: int) -> Iterable[MetricRow | Record]:
+        """Return the records of several complete lines.
+
+        Args:
+            text: The lines with their ends.
+            number: The number of the first.
+        """
+        found: list[MetricRow | Record] = []
+        start = 0
+        # Cut one by one: all at once would leave the processor's cache before they are decoded.
+        while (end := text.find(b"\n", start)) >= 0:
+            found += self.decode(text[start:end], number)
+            number += 1
+            start = end + 1
+        return found
+
+    def early(self, line: bytes) -> int:  # noqa: ARG002
+        """Return how many bytes of a line that has no end yet mean the same whatever follows."""
+        return 0
+
+    def last(self, line: bytes, number: int) -> Iterable[MetricRow | Record] | None:
+        """Return the records of a last line that has no end, None where only its end would tell
+        what it says.
+        """
+        return self.decode(line, number)
+
+    def held(self) -> Iterable[MetricRow | Record]:
+        """Return the records that only wait for lines that may never come."""
+        return ()
+
+    def restart(self) -> Iterable[MetricRow | Record]:
+        """Forget everything: the file starts anew. Return the records that replace a new segment,
+        if any.
+        """
+        return ()
+
+
+class JsonDecoder(Decoder):
+    """Decodes a file of JSON lines; a format says what one object means by its own `read`."""
+
+    def decode(self, line: bytes, number: int) -> Iterable[MetricRow | Record]:
+        """Return the records of one line."""
+        if not line.strip():
+            return ()
+        try:
+            found = objects(line)
+        except ValueError as error:
+            return self.odd(line, number, str(error))
+        return self.records(found, line, number)
+
+    def records(
+        self, found: Iterable[dict[str, Any]], line: bytes, number: int
+    ) -> list[MetricRow | Record]:
+        """Return the records of the objects of one line."""
+        out: list[MetricRow | Record] = []
+        for record in found:
+            try:
+                out += self.read(record)
+            except ValueError as error:  # noqa: PERF203 - its neighbours are read
+                out.append(Unreadable(0, str(error), ""))
+        return [
+            unreadable(line, number, one.reason) if isinstance(one, Unreadable) else one
+            for one in out
+        ]
+
+    def last(self, line: bytes, number: int) -> Iterable[MetricRow | Record] | None:
+        """Return the records of a line without an end: a complete object needs none."""
+        try:
+            objects(line)
+        except ValueError:
+            return None
+        return self.decode(line, number)
+
+    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
+        """Return what one object means; what of it could not be read as `Unreadable` of any line.
+
+        Raises:
+            ValueError: It is not of this format; the message says why.
+        """
+        raise NotImplementedError
+
+    def odd(
+        self, line: bytes, number: int, reason: str
+    ) -> Iterable[MetricRow | Record]:
+        """Return what a line that is no JSON means."""
+        return (unreadable(line, number, reason),)
+
+
 class LineReader(Reader):
     """Reads a text file line by line; half a line waits for its end."""
 
     def __init__(self, decoder: Decoder) -> None:
         self.decoder = decoder
-        self._patient = decoder if isinstance(decoder, BufferingDecoder) else None
         self._batcher = RowBatcher(holds_back=True)
         self._line = 0
         """Complete lines so far."""
@@ -50,7 +164,7 @@ class LineReader(Reader):
     @property
     def needs_beginning(self) -> bool:
         """True if the steps of its records depend on those before."""
-        return bool(getattr(self.decoder, "counts_steps", False))
+        return self.decoder.counts_steps
 
     def feed(self, data: bytes) -> tuple[Record, ...]:
         """Return the records of the lines that these bytes complete."""
@@ -64,7 +178,7 @@ class LineReader(Reader):
             text = b"".join((self._partial, memoryview(data)[:end]))
             self._partial.clear()
             text = text if self._line else text.removeprefix(_BOM)
-            self._batcher.add(self._decoded(text))
+            self._batcher.add(self.decoder.decode_all(text, self._line + 1))
             self._line += text.count(b"\n")
         if rest := data[end:]:
             self._keep(rest)
@@ -82,8 +196,7 @@ class LineReader(Reader):
                 # Its content has been taken as it stood, only what comes after it counts.
                 self._partial.clear()
                 self._batcher.add(records)
-        if self._patient is not None:
-            self._batcher.add(self._patient.held())
+        self._batcher.add(self.decoder.held())
         self._batcher.release()
         return self._batcher.take()
 
@@ -96,43 +209,18 @@ class LineReader(Reader):
         self._batcher.add(self.decoder.restart() or (Restart(reason),))
         return self._batcher.take()
 
-    def _decoded(self, text: bytes) -> Iterable[MetricRow | Record]:
-        """Return the records of complete lines."""
-        if self._patient is not None:
-            return self._patient.decode_all(text, self._line + 1)
-        return items_of(self.decoder, text, self._line + 1)
-
     def _keep(self, rest: bytes) -> None:
         """Keep the beginning of a line, without as much as is certain: a bar may be the last thing
         on it for hours.
         """
         self._partial += rest
-        if self._patient is not None and b"]" in rest:
+        if b"]" in rest:
             line = bytes(self._partial)
-            sure = self._patient.early(line)
-            if sure:
-                self._batcher.add(self._patient.decode(line[:sure], self._line + 1))
+            if sure := self.decoder.early(line):
+                self._batcher.add(self.decoder.decode(line[:sure], self._line + 1))
                 del self._partial[:sure]
         if len(self._partial) > LONGEST_LINE:
             self._skipping = True
             self._partial.clear()
             reason = f"no line end within {LONGEST_LINE >> 20} MiB"
             self._batcher.add((Unreadable(self._line + 1, reason, ""),))
-
-
-def items_of(decoder: Decoder, text: bytes, number: int) -> list[MetricRow | Record]:
-    """Return what complete lines say.
-
-    Args:
-        decoder: Decodes them.
-        text: The lines with their ends.
-        number: The number of the first.
-    """
-    found: list[MetricRow | Record] = []
-    start = 0
-    # Cut one by one: all at once would leave the processor's cache before they are decoded.
-    while (end := text.find(b"\n", start)) >= 0:
-        found += decoder.decode(text[start:end], number)
-        number += 1
-        start = end + 1
-    return found

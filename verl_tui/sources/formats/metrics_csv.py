@@ -15,17 +15,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from verl_tui.metrics import slashed
 from verl_tui.patterns import NamePattern
 from verl_tui.sources.fields.jsonl import unreadable, written_number
-from verl_tui.sources.fields.listed_things import listed_thing
 from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.fields.steps import (
-    TRAINED,
     is_sure_name,
     stated_step,
     step_fields,
 )
 from verl_tui.sources.files.paths import escaped, file_and_part
 from verl_tui.sources.formats.lines import LineReader
-from verl_tui.sources.formats.tutorial import TutorialDecoder
+from verl_tui.sources.formats.tutorial import TutorialDecoder, are_measured
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
@@ -57,29 +55,15 @@ _BOUNDS = "W&B's columns of least and greatest values (__MIN, __MAX) are left ou
 
 
 def matches(path: Path, head: bytes) -> bool:
-    """Return True for a `.csv` whose header names a step or a metric of trainings only, and whose
-    rows are not of one thing after the other.
+    """Return True for a `.csv` whose first rows have a step or a metric of trainings only, and are
+    not of one thing after the other.
     """
     if path.suffix.lower() != ".csv":
         return False
-    lines = head.split(b"\n", _FIRST_ROWS)
-    header = _header(_told_apart(_fields(lines[0]))).names
-    telling = _telling(header)
-    rows = [_typed(header, _fields(line)) for line in lines[1:] if line.strip()]
-    if not telling or not rows:
-        return bool(telling)
-    told = (str(rows[0].get(name, "")).partition("/")[0] for name in telling)
-    numbers = any(_number(value) is not None for value in told)
-    return numbers and listed_thing(rows[: _FIRST_ROWS - 1]) is None
-
-
-def _telling(header: Sequence[str]) -> Sequence[str]:
-    """Return the columns that show that a table is a training's."""
-    if len(header) < 2 or _OF_RUNS.issubset(header):
-        return ()
-    fields = step_fields(header)
-    trained = [one for one in header if one.lower().rpartition("/")[2] in TRAINED]
-    return (*fields.steps, *filter(None, [fields.epoch])) or trained
+    first, *lines = head.split(b"\n", _FIRST_ROWS)[:_FIRST_ROWS]
+    names = _header(_told_apart(_fields(first))).names
+    rows = [_typed(names, _fields(line)) for line in lines if line.strip()]
+    return not _OF_RUNS.issubset(names) and are_measured(rows)
 
 
 def reader(path: Path) -> LineReader:
@@ -103,7 +87,7 @@ class CsvDecoder(TutorialDecoder):
         self.run = run
         super().__init__()
 
-    def restart(self) -> Sequence[MetricRow | Record]:
+    def restart(self) -> Iterable[MetricRow | Record]:
         """Expect a header: the file starts again."""
         self._written: list[str] = []
         """The header as the file has it, with columns of one name; none before it was read."""
@@ -121,7 +105,7 @@ class CsvDecoder(TutorialDecoder):
             f"holds {many} runs; the first one is shown" if others else None,
         )
 
-    def decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
+    def decode(self, line: bytes, number: int) -> Iterable[MetricRow | Record]:
         """Return the row of one line."""
         if not line.strip():
             return ()
@@ -145,7 +129,7 @@ class CsvDecoder(TutorialDecoder):
             raise ValueError(f"no step in column {column}")
         return super().read(record)
 
-    def last(self, line: bytes, number: int) -> Sequence[MetricRow | Record] | None:
+    def last(self, line: bytes, number: int) -> Iterable[MetricRow | Record] | None:
         """Return the row of a line without an end, None where its last number may lack digits: it
         neither stands in quotes, nor is left out.
         """

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from verl_tui.records import Record
-    from verl_tui.sources.fields.jsonl import JsonDecoder
     from verl_tui.sources.fields.row_batcher import MetricRow
+    from verl_tui.sources.formats.lines import JsonDecoder
 
 name = "metrics JSON"
 rank = 5
@@ -75,7 +75,10 @@ def _is_a_line(head: bytes) -> bool:
         value, rest = first_value(head)
     except ValueError:
         return False
-    if not isinstance(value, dict) or b"\n" in head[: len(head) - len(rest)].strip():
+    if (
+        not isinstance(value, dict)
+        or b"\n" in head[: len(head) - len(rest.encode())].strip()
+    ):
         return False
     return bool(rest.strip()) or any(map(is_sure_name, _scalars(value)))
 
@@ -132,10 +135,11 @@ class HistoryReader(WholeReader):
     remembers those passed on from earlier documents.
     """
 
+    largest = LARGEST
     remark = ": so long a history is not read"
 
     def __init__(self) -> None:
-        super().__init__(LARGEST)
+        super().__init__()
         self._batcher = RowBatcher()
         self.decoder: JsonDecoder = tutorial.TutorialDecoder()
         """Reads the records of the newest document."""
@@ -207,32 +211,34 @@ def _records(values: Sequence[Any]) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the records of a document, of its first list of records, at its top or below it; and
     the names below which there are further ones, of unknown meaning, which are not read.
     """
-    document = values[0] if len(values) == 1 else values
-    if not isinstance(document, dict):
-        return list(_dicts(document if isinstance(document, list) else ())), []
-    if None in map(integer, document):
-        return _below(document)
-    own = ((key, one) for key, one in document.items() if isinstance(one, dict))
-    return [{"step": integer(key), **one} for key, one in own], []
+    lists = _lists(values[0] if len(values) == 1 else values)
+    found = [one for one in lists if _are_of_steps(one[1][:_FIRST])]
+    return found[0][1] if found else [], [name for name, _ in found[1:]]
 
 
-def _below(document: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the first records of steps below the names of a document, or in its columns."""
-    below = {"": _columns(document)}
-    below |= {name: _records([value])[0] for name, value in document.items()}
-    telling = [name for name in below if _are_of_steps(below[name][:_FIRST])]
-    return below[telling[0]] if telling else [], telling[1:]
-
-
-def _columns(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the records of a document with a list for each metric, none if it has no such; null
-    stands where a metric was not logged.
+def _lists(value: Any, name: str = "") -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Yield the records in a document, by the name that they stand below: a list of them, or one
+    for each step, or for each place in the lists of its metrics, where null stands for none.
     """
-    lists = {key: value for key, value in document.items() if _is_column(value)}
-    if not _are_telling([*lists]):
-        return []
-    rows = (zip(lists, row, strict=True) for row in zip_longest(*lists.values()))
-    return [{key: one for key, one in row if one is not None} for row in rows]
+    if isinstance(value, list | tuple):
+        yield name, list(_dicts(value))
+    elif isinstance(value, dict) and None not in map(integer, value):
+        own = (
+            (integer(key), one) for key, one in value.items() if isinstance(one, dict)
+        )
+        yield name, [{"step": step, **one} for step, one in own]
+    elif isinstance(value, dict):
+        columns = {key: one for key, one in value.items() if _is_column(one)}
+        if _are_telling([*columns]):
+            rows = (
+                zip(columns, row, strict=True) for row in zip_longest(*columns.values())
+            )
+            yield (
+                name,
+                [{key: one for key, one in row if one is not None} for row in rows],
+            )
+        for key, one in value.items():
+            yield from _lists(one, key)
 
 
 def _is_column(value: object) -> bool:

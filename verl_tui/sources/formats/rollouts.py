@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.patterns import NamePattern
 from verl_tui.records import Restart
-from verl_tui.sources.fields.jsonl import JsonDecoder, first_object
+from verl_tui.sources.fields.jsonl import first_object
 from verl_tui.sources.fields.sample import is_padding, is_validation, read_sample
 from verl_tui.sources.files.tail import opened
-from verl_tui.sources.formats.lines import LineReader
+from verl_tui.sources.formats.lines import JsonDecoder, LineReader
 from verl_tui.trainers import SampleFiles, trainers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
     from pathlib import Path
 
     from verl_tui.records import Record
@@ -134,7 +134,7 @@ class RolloutDecoder(JsonDecoder):
         self.step = step
         self.validation = validation
 
-    def restart(self) -> Sequence[MetricRow | Record]:
+    def restart(self) -> Iterable[MetricRow | Record]:
         """The dump is written again: its samples replace the earlier ones."""
         return (Restart("dump written again", self.step, self.validation),)
 

@@ -1,5 +1,5 @@
-"""Tables of samples: ms-swift's completions and ROLL's dumps as columns in lines of JSON, TRL's in
-Parquet files, and those that a run at W&B keeps on disk.
+"""Files of samples. As tables: ms-swift's completions and ROLL's dumps as columns in lines of JSON,
+TRL's in Parquet files, and those that a run at W&B keeps on disk.
 
 - `{"step": ["1", …], "prompt": […], "completion": […], <a column a reward function>, "advantages":
   […]}` is a line of ms-swift's (swift/trainers/rlhf_trainer/grpo_trainer.py, `log_completions`);
@@ -15,6 +15,10 @@ Parquet files, and those that a run at W&B keeps on disk.
   so far. So if a table begins with the rows of an earlier one of its name beside it, only the
   further rows are read, and a table logged twice is read once. Columns are recognised in any
   capitalisation. A row without a step has W&B's step.
+
+And as records: prompts with responses, conversations, and above all evaluations, in JSON lines or
+in one JSON document with a list of such records. A record without a step is of no training: the
+file is an evaluation, shown as a validation at step 0.
 """
 
 from __future__ import annotations
@@ -25,21 +29,31 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
-from verl_tui.records import Restart, Unreadable
-from verl_tui.sources.fields.jsonl import JsonDecoder, first_object, integer, loads
+from verl_tui.records import SAMPLES, Restart, Unreadable
+from verl_tui.sources.fields.jsonl import first_object, integer, loads, values_of
 from verl_tui.sources.fields.rewards import RewardSum
-from verl_tui.sources.fields.sample import is_validation, plain_field, read_sample
+from verl_tui.sources.fields.row_batcher import joined_notes
+from verl_tui.sources.fields.sample import (
+    is_validation,
+    plain_field,
+    plain_record,
+    read_sample,
+)
 from verl_tui.sources.files.tail import opened
-from verl_tui.sources.formats.format import FileFormat, WholeReader
-from verl_tui.sources.formats.lines import LineReader
+from verl_tui.sources.formats.console.decoder import ConsoleDecoder
+from verl_tui.sources.formats.format import FileFormat, Reader, WholeReader
+from verl_tui.sources.formats.lines import JsonDecoder, LineReader
+from verl_tui.sources.formats.metrics_json import first_records
 from verl_tui.text import one_line
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from verl_tui.records import Record, Sample
     from verl_tui.sources.fields.row_batcher import MetricRow
+
 
 LARGEST = 256 * 2**20
 """Bytes; a larger file holds no samples of one step."""
@@ -83,7 +97,7 @@ class CompletionsDecoder(JsonDecoder):
         """Say how rewards were summed."""
         return self._rewards.note
 
-    def restart(self) -> Sequence[MetricRow | Record]:
+    def restart(self) -> Iterable[MetricRow | Record]:
         """Forget the steps so far."""
         self._seen: dict[int, None] = {}
         """Steps, the one that is read as the last."""
@@ -161,28 +175,34 @@ def is_readable() -> bool:
     return False
 
 
-class ParquetReader(WholeReader):
+class _SamplesReader(WholeReader):
+    """Waits for all samples of a file, and sums their rewards."""
+
+    largest = LARGEST
+
+    def __init__(self, path: Path, rewards: RewardSum | None = None) -> None:
+        """Begin with nothing; the sums may be shared by the files of several steps."""
+        super().__init__()
+        self._path = path
+        self._rewards = rewards or RewardSum(path=path)
+
+    @property
+    def note(self) -> str | None:
+        """Say how rewards were summed."""
+        return self._rewards.note
+
+
+class ParquetReader(_SamplesReader):
     """Waits for the whole file, since what is in it stands at its end."""
 
     ends = (_MAGIC,)
     incomplete = "not complete: still being written, or cut off"
-
-    def __init__(self, path: Path, rewards: RewardSum | None = None) -> None:
-        """Begin with nothing.
-
-        Args:
-            path: The file, whose name holds the step.
-            rewards: Adds up the rewards of each sample.
-        """
-        super().__init__(LARGEST)
-        self._step = table_step(path.name)
-        self._rewards = rewards or RewardSum(path=path)
-        self._missing = False
+    _missing = False
 
     @property
     def note(self) -> str | None:
         """Return how rewards were added, or what is missing to read the file."""
-        return MISSING if self._missing else self._rewards.note
+        return MISSING if self._missing else super().note
 
     def parse(self, data: bytes) -> Iterator[Record]:
         """Yield the samples of a whole file; none where there is nothing to read it with."""
@@ -199,12 +219,12 @@ class ParquetReader(WholeReader):
         except (pa.ArrowException, OSError, ValueError) as error:
             yield from self._complain(f"damaged: {one_line(str(error), 120)}")
             return
-        yield from samples_of(columns, self._rewards, self._step)
+        yield from samples_of(columns, self._rewards, table_step(self._path.name))
 
     def restart(self, reason: str) -> tuple[Record, ...]:
         """Forget everything, the file starts anew."""
         super().restart(reason)
-        return (Restart(reason, self._step),)
+        return (Restart(reason, table_step(self._path.name)),)
 
 
 def _is_of_samples(path: Path, head: bytes) -> bool:
@@ -220,20 +240,10 @@ def _is_of_samples(path: Path, head: bytes) -> bool:
     return any(read_sample(record) is not None for record in records)
 
 
-class TableReader(WholeReader):
+class TableReader(_SamplesReader):
     """Waits for the whole table: JSON is complete when it can be read."""
 
     ends = (b"}",)
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(LARGEST)
-        self._path = path
-        self._rewards = RewardSum(path=path)
-
-    @property
-    def note(self) -> str | None:
-        """Say how rewards were summed."""
-        return self._rewards.note
 
     def parse(self, data: bytes) -> Iterator[Record]:
         """Yield the samples of a whole table that no earlier one holds."""
@@ -308,6 +318,125 @@ def _rows_before(path: Path, key: str, step: int | None) -> list[Any]:
     return []
 
 
+def _is_of_records(path: Path, head: bytes) -> bool:
+    """Return whether the first object, or the first one in a document's list, is a sample with a
+    score, or with an answer at a step. Texts without either are what a training is fed with.
+    """
+    first = first_object(head)
+    records = [first] if first is not None else []
+    if path.suffix.lower() == ".json":
+        records += first_records(head, 1)
+    samples = [
+        RewardSum().sample(plain_record(one), None)
+        for one in records
+        if "scope" not in one
+    ]
+    return any(
+        one.score is not None or (one.response and one.step is not None)
+        for one in samples
+        if one is not None
+    )
+
+
+class SamplesDocument(WholeReader):
+    """Reads a document with samples, or several one behind the other."""
+
+    largest = LARGEST
+    once = False
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._decoder = SampleDecoder(path)
+
+    @property
+    def note(self) -> str | None:
+        """Return that it is an evaluation, and how rewards were added."""
+        return self._decoder.note
+
+    def parse(self, data: bytes) -> Iterator[Sample]:
+        """Yield the samples of documents: each one, those of a list, or of the first list in it."""
+        for document in values_of(data):
+            found = document if isinstance(document, list) else [document]
+            own = isinstance(document, dict) and plain_record(document)
+            if own and read_sample(own) is None:
+                lists = (one for one in own.values() if isinstance(one, list))
+                of_records = (one for one in lists if one and isinstance(one[0], dict))
+                found = next(of_records, [])
+            records = (plain_record(one) for one in found if isinstance(one, dict))
+            yield from filter(None, map(self._decoder.sample, records))
+
+    def restart(self, reason: str) -> tuple[Record, ...]:
+        """Forget everything, the file starts anew."""
+        self._decoder.restart()
+        return super().restart(reason)
+
+
+class SampleDecoder(JsonDecoder):
+    """Decodes one sample a line."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._rewards = RewardSum(path=path)
+        self.restart()
+
+    def restart(self) -> Iterable[MetricRow | Record]:
+        """Forget what was counted."""
+        self._count = 0
+        """Samples without a step."""
+        self._scores: list[float] = []
+        """Those of them that have one."""
+        return ()
+
+    @property
+    def note(self) -> str | None:
+        """Return that it is an evaluation with its mean, and how rewards were added."""
+        if not self._count:
+            return self._rewards.note
+        said = f"an evaluation of {counted(self._count, 'sample')}"
+        if self._scores:
+            said += f", mean score {sum(self._scores) / len(self._scores):.4g}"
+        return joined_notes(f"{said}: they state no step", self._rewards.note)
+
+    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
+        """Return the sample of one object."""
+        sample = self.sample(record)
+        if sample is None:
+            raise ValueError("no prompt and response")
+        return (sample,)
+
+    def sample(self, record: Mapping[str, Any]) -> Sample | None:
+        """Return the sample of a record; one without a step is an evaluation's."""
+        found = self._rewards.sample(record, None)
+        if found is None or found.step is not None:
+            return found
+        self._count += 1
+        if found.score is not None and found.score == found.score:
+            self._scores.append(found.score)
+        return found._replace(step=0, validation=True)
+
+
+def _records_reader(path: Path) -> Reader:
+    document = path.suffix.lower() == ".json"
+    return SamplesDocument(path) if document else LineReader(SampleDecoder(path))
+
+
+class Generations(ConsoleDecoder):
+    """Reads EasyR1's `generations.log`, the samples of its validations as it prints them
+    (verl/utils/logger/gen_logger.py:52-57).
+    """
+
+    @property
+    def note(self) -> str | None:
+        """Return what is not known of them."""
+        return "samples of validations: they state no step"
+
+
+generations = FileFormat(
+    "EasyR1 generations",
+    7,
+    lambda _, head: head.startswith(b"[prompt] ") and b"\n[output] " in head,
+    lambda _: LineReader(Generations()),
+)
+sample_records = FileFormat(SAMPLES, 7, _is_of_records, _records_reader)
 completions = FileFormat(
     "completions",
     7,

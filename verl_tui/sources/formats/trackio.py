@@ -6,8 +6,7 @@ They lie in `$TRACKIO_DIR`, else in `~/.cache/huggingface/trackio` (trackio/util
 
 The step. trackio counts its own; the trainer's is `train/global_step` of the same row. A row
 without one belongs to the last step that a row has stated (TRL's `profiling/…`, several a step, are
-averaged); runs that never state one keep trackio's own count. System figures belong to the step
-reached at their time.
+averaged); runs that never state one keep trackio's own count. Figures of the machine are not read.
 
 MLflow's databases (verl writes `sqlite:////tmp/mlruns.db`) are seen through views as if trackio
 had written them: a row for each metric and step, a configuration of all parameters.
@@ -15,16 +14,15 @@ had written them: a row for each metric and step, a configuration of all paramet
 
 from __future__ import annotations
 
-import math
 import sqlite3
-from bisect import bisect_right
 from contextlib import closing, suppress
+from functools import partial
+from itertools import chain, starmap
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from verl_tui.patterns import pattern
 from verl_tui.records import Record, Sample, Settings, SourceStatus, Unreadable
-from verl_tui.sources.fields.jsonl import flatten, integer, loads, number, worded_number
+from verl_tui.sources.fields.jsonl import flatten, integer, loads, worded_number
 from verl_tui.sources.fields.lists import histograms, split
 from verl_tui.sources.fields.rewards import RewardSum, weights_of
 from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined_notes
@@ -48,7 +46,8 @@ anchor = True
 
 SUFFIX = ".db"
 _MAGIC = b"SQLite format 3\0"
-_TABLES = {"metrics", "configs"}
+_TABLES = {"configs": "NULL, NULL, config", "metrics": "timestamp, step, metrics"}
+"""Tables that are read, and what of each row: time, step and JSON."""
 _MLFLOWS = {"metrics", "params", "runs"}
 _VIEWS = """
 CREATE TEMP VIEW named AS SELECT run_uuid, coalesce(nullif(name, ''), run_uuid) || CASE WHEN
@@ -76,16 +75,6 @@ _BUSY = 0.2
 """Seconds to wait for a writer that holds the database alone; in WAL mode none does."""
 _ROWS = 1000
 """Rows of one read."""
-_DEVICE = pattern(r"gpu/(\d+)/(\w+)")
-_WANDB: Mapping[str, tuple[str, float]] = {
-    "utilization": ("gpu", 1.0),
-    "memory_usage": ("memoryAllocated", 100.0),
-    "allocated_memory": ("memoryAllocatedBytes", 2.0**30),
-    "temp": ("temp", 1.0),
-    "power": ("powerWatts", 1.0),
-    "power_limit": ("enforcedPowerLimitWatts", 1.0),
-}
-"""Names of a device's figures: trackio's (trackio/gpu.py) -> W&B's, factor for W&B's unit."""
 
 
 def matches(path: Path, head: bytes) -> bool:
@@ -96,14 +85,14 @@ def matches(path: Path, head: bytes) -> bool:
         return False
     try:
         with closing(_opened(path)) as database:
-            return _tables_of(database) >= _TABLES
+            return _tables_of(database) >= _TABLES.keys()
     except (sqlite3.Error, OSError, UnicodeDecodeError):
         return b"run_name" in head and b"metrics" in head
 
 
 def reader(path: Path) -> NoReader:
     """Return a reader that reads no bytes: a database is queried, not read from end to end."""
-    return NoReader(0)
+    return NoReader()
 
 
 def runs_in(path: Path) -> list[str]:
@@ -176,17 +165,13 @@ class TrackioSource(PolledSource):
         self._rewards = RewardSum()
         self._stamp: list[tuple[int, int]] = []
         """Sizes and times of the database and its write-ahead log when all had been read."""
-        self._last = {"configs": 0, "metrics": 0, "system_metrics": 0}
+        self._last = {"configs": 0, "metrics": 0}
         """Ids of the last rows read, by table."""
         self._step: int | None = None
         self._stated = False
         """True once a row has stated the trainer's step."""
-        self._times: list[float] = []
-        self._steps: list[int] = []
-        """The steps reached at `_times`."""
         self._tables: dict[str, list[Any]] = {}
         """The last table of each name: a growing one is logged whole each time."""
-        self._more = False
         self._program: str | None = None
 
     def status(self) -> SourceStatus:
@@ -205,75 +190,78 @@ class TrackioSource(PolledSource):
         if stamp == self._stamp:
             return (), False
         self._modified = self._modified or stamp[0][1] / 1e9
+        more = False
         try:
             with closing(_opened(self._database)) as database:
-                self._batcher.add(self._read(database))
+                is_mlflows = "params" in _tables_of(database)
+                self._program = "MLflow database" if is_mlflows else None
+                for table in self._last:
+                    rows = self._rows(database, table)
+                    more |= len(rows) == _ROWS
+                    self._batcher.add(chain(*starmap(partial(self._row, table), rows)))
             self._problem = None
         except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
             self._problem = _why(error)
-            self._more = False
-        self._stamp = [] if self._more or self._problem else stamp
+        self._stamp = [] if more or self._problem else stamp
         size = sum(size for size, _ in stamp)
-        self._bytes, self._pending = (0, size) if self._more else (size, 0)
+        self._bytes, self._pending = (0, size) if more else (size, 0)
         records = self.counted(self._batcher.take())
-        return self._figures.complete(records), self._more
+        return self._figures.complete(records), more
 
-    def _read(self, database: sqlite3.Connection) -> Iterator[MetricRow | Record]:
-        tables = _tables_of(database)
-        self._program = "MLflow database" if "params" in tables else None
-        self._more = False
-        kinds = {
-            "configs": ("NULL, NULL, config", self._settings),
-            "metrics": ("timestamp, step, metrics", self._metrics),
-            # early versions of trackio had none
-            "system_metrics": ("timestamp, NULL, metrics", self._figures_of),
-        }
+    def _rows(self, database: sqlite3.Connection, table: str) -> list[Any]:
+        """Return the next rows of a table: id, time, step and JSON of each."""
+        columns = _TABLES[table]
         which = ("AND run_name = ?", (self._run,)) if self._run else ("", ())
-        for table, (columns, read) in kinds.items():
-            if self._more or table not in tables:
-                continue
-            sql = (  # the table and its columns are words of ours, all else is bound
-                f"SELECT id, {columns} FROM {table} WHERE id > ? {which[0]} "  # noqa: S608
-                f"ORDER BY id LIMIT {_ROWS}"
-            )
-            rows = database.execute(sql, (self._last[table], *which[1])).fetchall()
-            self._more = len(rows) == _ROWS
-            for id, time, step, text in rows:
-                self._last[table] = id
-                record = _value(text)
-                if isinstance(record, dict):
-                    for found in read(parse_time(time), step, record):
-                        yield _flaw(id, found) if isinstance(found, str) else found
-                else:
-                    yield _flaw(id, f"a row of {table} that is not a JSON object")
+        sql = (  # the table and its columns are words of ours, all else is bound
+            f"SELECT id, {columns} FROM {table} WHERE id > ? {which[0]} "  # noqa: S608
+            f"ORDER BY id LIMIT {_ROWS}"
+        )
+        return database.execute(sql, (self._last[table], *which[1])).fetchall()
+
+    def _row(
+        self, table: str, at: int, time: object, step: object, text: str | bytes
+    ) -> Iterator[MetricRow | Record]:
+        """Yield what one row says."""
+        self._last[table] = at
+        try:
+            written = text.encode() if isinstance(text, str) else text
+            record = loads(written or b"")
+        except ValueError:
+            record = None
+        if not isinstance(record, dict):
+            yield Unreadable(at, f"a row of {table} that is not a JSON object", "")
+        elif table == "metrics":
+            for one in self._metrics(parse_time(time), step, record):
+                yield one._replace(line=at) if isinstance(one, Unreadable) else one
+        else:
+            self._rewards = RewardSum(weights_of(record))
+            own = {key: value for key, value in record.items() if key[:1] != "_"}
+            yield Settings(flatten_settings(own), str(self.path))
 
     def _metrics(
         self, time: float | None, own: object, record: dict[str, Any]
-    ) -> Iterator[MetricRow | Record | str]:
-        """Yield the records of a row of metrics, and what is wrong with it."""
-        tables = _taken_tables(record)
-        flat = flatten(record)
-        measured = not self._reach(flat, own, time)
+    ) -> Iterator[MetricRow | Record]:
+        """Yield the records of a row of metrics; what is wrong with it of any line."""
+        tables = {
+            key: one["_value"]
+            for key, one in record.items()
+            if isinstance(one, dict) and one.get("_type") == "trackio.table"
+        }
+        flat = flatten({key: record[key] for key in record if key not in tables})
+        measured = not self._reach(flat, own)
         if self._step is None:
-            yield "a row of metrics without a step"
+            yield Unreadable(0, "a row of metrics without a step", "")
             return
+        self._modified = time or self._modified
         parts = split({key: worded_number(value) for key, value in flat.items()})
         yield from histograms(parts.found, self._step, mean=measured)
-        yield from (flaw.reason for flaw in parts.flaws)
-        if numbers := parts.numbers():
+        yield from parts.flaws
+        if numbers := parts.numbers:
             yield MetricRow.of(self._step, numbers, time=time, mean=measured)
         for key, rows in tables.items():
             yield from self._samples(key, rows)
 
-    def _settings(
-        self, _time: float | None, _own: object, record: dict[str, Any]
-    ) -> Iterator[Settings]:
-        """Yield the settings of a run."""
-        self._rewards = RewardSum(weights_of(record))
-        own = {key: value for key, value in record.items() if key[:1] != "_"}
-        yield Settings(flatten_settings(own), str(self.path))
-
-    def _reach(self, flat: Mapping[str, Any], own: object, time: float | None) -> bool:
+    def _reach(self, flat: Mapping[str, Any], own: object) -> bool:
         """Note the step of a row; return False if it lacks the trainer's, which others state."""
         step = None
         with suppress(ValueError):  # a number too large for one
@@ -283,65 +271,20 @@ class TrackioSource(PolledSource):
             return False
         self._stated = self._stated or step is not None
         self._step = step if step is not None else integer(own)
-        if time is not None:
-            self._modified = max(time, *self._times[-1:], 0.0)
-            if self._step is not None:
-                self._times.append(self._modified)
-                self._steps.append(self._step)
         return True
 
-    def _figures_of(
-        self, time: float | None, _own: object, record: dict[str, Any]
-    ) -> Iterator[MetricRow]:
-        """Yield figures of the machine, those of devices under W&B's names."""
-        numbers: dict[str, float] = {}
-        for key, raw in flatten(record).items():
-            device = _DEVICE.fullmatch(key)
-            known = _WANDB.get(device[2]) if device else None
-            called = f"gpu.{device[1]}.{known[0]}" if device and known else key
-            if (value := number(raw)) is not None:
-                numbers[f"system/{called}"] = value * (known[1] if known else 1.0)
-        if numbers and self._steps:
-            at = bisect_right(self._times, math.inf if time is None else time) - 1
-            step = self._steps[max(at, 0)]
-            yield MetricRow.of(step, numbers, time=time, mean=True, progress=False)
-
-    def _samples(self, key: str, rows: object) -> Iterator[Sample | str]:
+    def _samples(self, key: str, rows: object) -> Iterator[Sample | Unreadable]:
         """Yield the samples of a table that the last one of its name did not have."""
-        if not isinstance(rows, list):
-            yield f"the table {key} is not a list of rows"
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            yield Unreadable(0, f"the table {one_line(key)} is not a list of rows", "")
             return
         known = self._tables.get(key, [])
         self._tables[key] = rows
         validation = is_validation(key)
         for row in rows[len(known) if rows[: len(known)] == known else 0 :]:
-            if isinstance(row, dict):
-                record = plain_record(row)
-                found = self._rewards.sample(record, self._step, validation=validation)
-                yield from filter(None, [found])
-            else:
-                yield f"a row of the table {key} is not a JSON object"
-
-
-def _flaw(id: int, reason: str) -> Unreadable:
-    return Unreadable(id, one_line(reason), "")
-
-
-def _value(text: object) -> Any:
-    """Return what the JSON in a cell says, None for something else."""
-    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
-    with suppress(ValueError):
-        return loads(data) if isinstance(data, bytes) else None
-    return None
-
-
-def _taken_tables(record: dict[str, Any]) -> dict[str, Any]:
-    """Take the tables out of a row; return their rows."""
-    tables = {}
-    for key, value in [*record.items()]:
-        if isinstance(value, dict) and value.get("_type") == "trackio.table":
-            tables[key] = record.pop(key).get("_value")
-    return tables
+            record = plain_record(row)
+            found = self._rewards.sample(record, self._step, validation=validation)
+            yield from filter(None, [found])
 
 
 def _why(error: Exception) -> str:

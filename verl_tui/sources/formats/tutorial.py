@@ -19,13 +19,7 @@ from verl_tui.sources.fields.device_fields import (
     unquoted,
     worker,
 )
-from verl_tui.sources.fields.jsonl import (
-    JsonDecoder,
-    first_object,
-    flatten,
-    number,
-)
-from verl_tui.sources.fields.listed_things import listed_thing
+from verl_tui.sources.fields.jsonl import first_object, flatten, number
 from verl_tui.sources.fields.lists import histograms, split
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.fields.sample import read_sample
@@ -34,12 +28,12 @@ from verl_tui.sources.fields.steps import (
     TRAINED,
     StepFields,
     StepTracker,
-    TracksSteps,
     is_sure_name,
+    listed_thing,
     stated_step,
     step_fields,
 )
-from verl_tui.sources.formats.lines import LineReader
+from verl_tui.sources.formats.lines import JsonDecoder, LineReader
 from verl_tui.text import safe
 from verl_tui.times import parse_elapsed, parse_time
 
@@ -100,7 +94,7 @@ def measures(record: dict[str, Any]) -> bool:
             if number(value) is not None
         )
     about = {*_ABOUT, *fields.steps, fields.total or "", fields.epoch or ""}
-    return bool(split(flat).numbers(about))
+    return bool(split(flat, about).numbers)
 
 
 def reader(path: Path) -> LineReader:
@@ -118,7 +112,7 @@ class _Schema(NamedTuple):
     """True if they may name a rank or a device."""
 
 
-class TutorialDecoder(TracksSteps, JsonDecoder):
+class TutorialDecoder(JsonDecoder):
     """Decodes scoped and flat records."""
 
     def __init__(
@@ -137,6 +131,16 @@ class TutorialDecoder(TracksSteps, JsonDecoder):
         self._skipped = skipped
 
     @property
+    def counts_most(self) -> bool:
+        """True if steps were counted: none is stated."""
+        return self._place.counts_all
+
+    @property
+    def counts_steps(self) -> bool:
+        """True if they were counted, or count within epochs."""
+        return self._place.relative
+
+    @property
     def step(self) -> int:
         """Step of the last record."""
         return self._place.step
@@ -151,7 +155,7 @@ class TutorialDecoder(TracksSteps, JsonDecoder):
                 averaged = f"figures are means over {many} {words}"
         return joined_notes(self._place.note, averaged)
 
-    def restart(self) -> Sequence[MetricRow | Record]:
+    def restart(self) -> Iterable[MetricRow | Record]:
         """Forget the step."""
         self._skipped = False
         self._place = StepTracker()
@@ -165,7 +169,7 @@ class TutorialDecoder(TracksSteps, JsonDecoder):
 
     def odd(
         self, line: bytes, number: int, reason: str
-    ) -> Sequence[MetricRow | Record]:
+    ) -> Iterable[MetricRow | Record]:
         """Return that a line is no record, unless it is the plain text of a logger."""
         return () if _LOG_TEXT.search(line[:200]) else super().odd(line, number, reason)
 
@@ -185,8 +189,8 @@ class TutorialDecoder(TracksSteps, JsonDecoder):
         flat = unquoted(flatten(_opened(record)))
         fields, about, named = _schema(tuple(flat))
         of = worker(flat) if named else None
-        parts = split(flat)
-        numbers = parts.numbers(about) | device_figures(flat, of)
+        parts = split(flat, about)
+        numbers = parts.numbers | device_figures(flat, of)
         measured = scope in _MEASURED
         of_worker = not measured and self._one_of_many(of)
         mean = measured or of_worker

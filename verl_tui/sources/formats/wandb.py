@@ -315,8 +315,8 @@ def _items(
     names = b"\0".join(parts[1::3]).decode().split("\0") if written else ()
     numbers = dict(zip(names, values, strict=True))
     others = {".".join(path): one for path, one in map(_item, rest.parts(field))}
-    found = split(_measured(flatten(others, ".")), ".")
-    return numbers | found.numbers(), found, rest
+    found = split(_measured(flatten(others, ".")), joint=".")
+    return numbers | found.numbers, found, rest
 
 
 def _item(written: bytes) -> tuple[tuple[str, ...], Any]:

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.records import MetricRows
-from verl_tui.sources.fields.kept_metrics import KeptMetrics
-from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
+from verl_tui.sources.fields.row_batcher import KeptMetrics, RowBatcher, joined_notes
 from verl_tui.sources.files.polled import PolledSource
 from verl_tui.sources.formats.prometheus_text.rows import StepRows
 from verl_tui.sources.http.addresses import asked_again

@@ -28,6 +28,7 @@ from verl_tui.sources.formats.console.samples import SampleReader
 from verl_tui.sources.formats.console.settings import SettingsReader
 from verl_tui.sources.formats.console.step_lines import StepLineReader, uncut
 from verl_tui.sources.formats.console.unknown import NOTE, UnknownTrainer
+from verl_tui.sources.formats.lines import Decoder
 from verl_tui.text import strip_ansi
 from verl_tui.words import counted
 
@@ -44,7 +45,7 @@ _LAST = {EventKind.FINISHED, EventKind.EXITED, EventKind.STOPPED, EventKind.FATA
 _ENDS = {*_LAST, EventKind.TRACEBACK}
 
 
-class ConsoleDecoder:
+class ConsoleDecoder(Decoder):
     """Decodes a console log line by line."""
 
     def __init__(self) -> None:

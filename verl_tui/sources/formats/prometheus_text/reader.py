@@ -58,10 +58,12 @@ class PageReader(WholeReader):
     moment.
     """
 
+    largest = LARGEST
+
     ends = ()  # only the file's end shows that a page is complete
 
     def __init__(self, path: Path) -> None:
-        super().__init__(LARGEST)
+        super().__init__()
         self._path = path
         self._at = -math.inf
         self._figures = PageFigures(saved=True)

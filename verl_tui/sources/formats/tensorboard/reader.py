@@ -12,11 +12,10 @@ differs is read, of all in a block at once.
 
 from __future__ import annotations
 
-import math
 import struct
 from array import array
 from itertools import pairwise, repeat
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from verl_tui.distributions import of_bins, of_limits
 from verl_tui.records import Histogram, MetricRows, Unreadable
@@ -33,7 +32,7 @@ from verl_tui.sources.formats.tensorboard.texts import read_texts
 from verl_tui.text import one_line, safe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     import numpy as np
@@ -41,6 +40,9 @@ if TYPE_CHECKING:
 
     from verl_tui.distributions import Distribution
     from verl_tui.records import Record
+
+    Columns = Sequence[NDArray[Any]]
+    """Of numbers: tags, places among the records, steps, times, values."""
 
 name = "tensorboard events"
 rank = 5
@@ -53,7 +55,7 @@ NAMED = "events.out.tfevents."
 """A part of the name of every event file."""
 TAG, SIMPLE, HISTOGRAM, TENSOR = 1, 2, 5, 8
 """Fields of `Summary.Value`."""
-_FILE_VERSION, _EVENT_SUMMARY, _VALUES, _METADATA = 3, 5, 1, 9
+_FILE_VERSION, SUMMARY, _VALUES, _METADATA = 3, 5, 1, 9
 _TIME, _STEP, _SUMMARY, _SIMPLE = 0x09, 0x10, 0x2A, 0x15
 """Tags of the fields of an event, which stand in this order, and of the number in its summary."""
 _CODES = {1: ("<f4", 5), 2: ("<f8", 6)}
@@ -78,36 +80,9 @@ def matches(path: Path, head: bytes) -> bool:
     return NAMED in path.name and (not head or length(head[:12]) is not None)
 
 
-class LoggedEvent(NamedTuple):
-    """What was logged at one moment."""
-
-    time: float
-    step: int
-    version: str
-    summary: bytes | None
-    """Its values as they are written."""
-
-    @property
-    def values(self) -> list[MessageFields]:
-        """The values of a summary.
-
-        Raises:
-            ValueError: It is none.
-        """
-        return list(map(message, message(self.summary or b"").parts(_VALUES)))
-
-
-def read_event(data: bytes) -> LoggedEvent:
-    """Return the event that a record holds.
-
-    Raises:
-        ValueError: It holds none.
-    """
-    event = message(data)
-    time = read_number(event.part(1), "<d")
-    return LoggedEvent(
-        time, event.integer(2), event.text(_FILE_VERSION), event.part(_EVENT_SUMMARY)
-    )
+def values_of(event: MessageFields) -> list[MessageFields]:
+    """Return the values that were logged at one moment."""
+    return list(map(message, message(event.part(SUMMARY) or b"").parts(_VALUES)))
 
 
 def read_number(written: bytes | None, form: str = "<f") -> float:
@@ -123,74 +98,44 @@ def read_number(written: bytes | None, form: str = "<f") -> float:
     return found
 
 
-def _numbers(content: bytes, form: str) -> NDArray[np.float64]:
+def _numbers(content: bytes, form: str) -> list[float]:
     import numpy as np
 
-    if len(content) > 8 * _MOST_NUMBERS or len(content) % int(form[2]):
+    if len(content) > 8 * _MOST_NUMBERS or len(content) % int(form[-1]):
         raise ValueError(f"{len(content):,} bytes of numbers")
-    return np.frombuffer(content, form).astype(np.float64)
+    numbers: list[float] = np.frombuffer(content, form).astype(np.float64).tolist()
+    return numbers
 
 
-def _tensor(tensor: MessageFields) -> tuple[list[int], list[float]]:
-    """Return the shape and the numbers of a tensor, none of an unsupported type.
+def _tensor(tensor: MessageFields) -> list[float]:
+    """Return the numbers of a tensor, none of an unsupported type.
 
     Raises:
-        ValueError: It is no tensor, or has too many numbers.
+        ValueError: It has too many.
     """
-    form, field = _CODES.get(tensor.integer(1), ("<f4", 0))
-    content = tensor.part(4) if field else None
-    numbers = _numbers(content or b"".join(tensor.parts(field)), form).tolist()
-    sizes = message(tensor.part(2) or b"").parts(2)
-    shape = [message(size).integer(1) for size in sizes]
-    size = math.prod(shape)
-    if not max(len(numbers), size) <= _MOST_NUMBERS or min(shape, default=0) < 0:
-        raise ValueError(f"a tensor of {max(len(numbers), size):,} numbers")
-    # the last one written stands for all that follow
-    return shape, [*numbers, *numbers[-1:] * (size - len(numbers))]
+    form, field = _CODES.get(tensor.integer(1), ("", 0))
+    content = tensor.part(4) or b"".join(tensor.parts(field))
+    return _numbers(content, form) if form else []
 
 
 def _histogram(found: MessageFields) -> Distribution | None:
-    """Return the distribution of a histogram, None of an empty one.
-
-    Raises:
-        ValueError: It is none.
-    """
+    """Return the distribution of a histogram, None of an empty one."""
     low, high = (read_number(found.part(field), "<d") for field in (1, 2))
-    lists = (b"".join(found.parts(field)) for field in (6, 7))
-    limits, counts = (_numbers(one, "<f8").tolist() for one in lists)
-    return of_limits(low, high, limits, counts)
+    limits, counts = (b"".join(found.parts(field)) for field in (6, 7))
+    return of_limits(low, high, _numbers(limits, "<f8"), _numbers(counts, "<f8"))
 
 
-def _histogram_of(shape: list[int], numbers: list[float]) -> Distribution | None:
+def _binned(numbers: list[float]) -> Distribution | None:
     """Return the distribution of a histogram that TensorFlow 2 wrote: rows of left edge, right edge
     and count.
 
     The bins adjoin. Of equal values its bins reach beyond them, so minimum and maximum are not
     known.
-
-    Raises:
-        ValueError: The tensor is none.
     """
-    if shape[1:] != [3] or len(numbers) != math.prod(shape):
-        raise ValueError(f"a histogram of shape {tuple(shape)}")
+    if len(numbers) % 3:
+        raise ValueError(f"a histogram of {len(numbers):,} numbers")
     lefts, limits, counts = (numbers[column::3] for column in range(3))
     return of_bins([lefts[0], *limits], counts) if lefts else None
-
-
-class _Numbers(NamedTuple):
-    """Numbers that were read, in columns."""
-
-    tags: Any
-    """The number of the tag of each."""
-    places: Any
-    """The place of its record among those that are read together."""
-    steps: Any
-    times: Any
-    values: Any
-
-
-def _no_numbers() -> _Numbers:
-    return _Numbers(array("q"), array("q"), array("q"), array("d"), array("d"))
 
 
 class EventsReader(Reader):
@@ -213,8 +158,10 @@ class EventsReader(Reader):
         """Plugin by tag, which only the tag's first record has to name."""
         self._replaced = 0
         """Values that had another value of the same step right before them."""
-        self._single = _no_numbers()
-        """Those that were read one by one."""
+        self._single: list[tuple[int, int, int, float, float]] = []
+        """Numbers that were read one by one: tag, place among the records that are read together,
+        step, time and value.
+        """
         self._out: list[Record] = []
         self._wrong: list[Unreadable] = []
 
@@ -239,7 +186,7 @@ class EventsReader(Reader):
         self._begin()
         return super().restart(reason)
 
-    def _read(self, frames: Frames) -> _Numbers:
+    def _read(self, frames: Frames) -> Columns:
         """Return the numbers in records; keep what else these say."""
         import numpy as np  # not before the first frame is drawn
 
@@ -255,12 +202,16 @@ class EventsReader(Reader):
         tags = np.array([*map(self._known.get, names, repeat(-1))])
         at = np.flatnonzero(tags >= 0)
         times = numbers_at(data, starts[at] + 1, "<f8")
-        values = numbers_at(data, stops[at] - 4, "<f4")
-        together = _Numbers(tags[at], at, steps[at], times, values)
-        single, self._single = self._single, _no_numbers()
-        return _Numbers(*map(np.concatenate, zip(together, single, strict=True)))
+        values = numbers_at(data, stops[at] - 4, "<f4").astype(np.float64)
+        together = tags[at], at, steps[at], times, values
+        single = zip(*self._single, strict=True) if self._single else repeat(())
+        self._single = []
+        return [
+            np.append(one, np.array(few, one.dtype))
+            for one, few in zip(together, single, strict=False)
+        ]
 
-    def _rows(self, numbers: _Numbers) -> Iterator[MetricRows]:
+    def _rows(self, columns: Columns) -> Iterator[MetricRows]:
         """Yield the rows of each tag.
 
         They are ordered by the hundredth of a second in which they were written: a resumed run
@@ -268,90 +219,85 @@ class EventsReader(Reader):
         """
         import numpy as np
 
-        turn = np.lexsort((numbers.places, numbers.tags))
-        tags, _, steps, times, values = (one[turn] for one in numbers)
+        turn = np.lexsort((columns[1], columns[0]))
+        tags, _, steps, times, values = (one[turn] for one in columns)
         orders = (np.fmin(np.fmax(times, 0.0), _LATEST) * 100).astype(np.int64)
         again = (np.diff(tags) == 0) & (np.diff(steps) == 0)
         self._replaced += int((again & (values[1:] != values[:-1])).sum())
         begins = np.flatnonzero(np.diff(tags, prepend=-1)).tolist()
         keys = [safe(tag, _LONGEST_TAG) for tag in self._tags]
         for begin, end in pairwise((*begins, len(tags))):
-            tag, first = int(tags[begin]), (int(steps[begin]), float(values[begin]))
-            step, value = self._newest.get(tag, first)
-            self._replaced += first[0] == step and first[1] != value
+            tag = int(tags[begin])
+            step, value = self._newest.get(tag, (None, None))
+            self._replaced += step == steps[begin] and value != values[begin]
             self._newest[tag] = int(steps[end - 1]), float(values[end - 1])
-            columns = zip("qdqd", (steps, values, orders, times), strict=True)
-            of_step, of_value, order, time = (
-                array(code, column[begin:end].tobytes()) for code, column in columns
-            )
-            yield MetricRows((keys[tag],), of_step, (of_value,), order, time)
+            forms = zip("qqdd", (steps, orders, times, values), strict=True)
+            own = [
+                array(code, one[begin:end].astype(code).tobytes())
+                for code, one in forms
+            ]
+            yield MetricRows((keys[tag],), own[0], (own[3],), own[1], own[2])
 
     def _take(self, frames: Frames, at: int, name: bytes) -> None:
         """Read one record, given the bytes between its step and its last number."""
         data = frames.data[frames.begins[at] : frames.ends[at]]
         number = frames.number + at
         try:
-            event = read_event(data)
-            if number == 1 and not event.version.startswith(_VERSION):
-                version = one_line(event.version or "missing", 40)
-                raise ValueError(f"the version is {version}")
-            if event.summary is None:
-                return
-            if abs(event.step) >= _STEPS:
-                raise ValueError(f"the step is {event.step}")
-            values = event.values
+            event = message(data)
+            version = event.text(_FILE_VERSION)
+            if number == 1 and not version.startswith(_VERSION):
+                raise ValueError(f"the version is {one_line(version or 'missing', 40)}")
+            step = event.integer(2)
+            if abs(step) >= _STEPS and SUMMARY in event:
+                raise ValueError(f"the step is {step}")
+            time = read_number(event.part(1), "<d")
+            values = values_of(event)
         except ValueError as error:
             found = Unreadable(number, f"no event: {error}", data[:12].hex(" "))
             self._wrong.append(found)
             return
-        if len(values) == 1 and _is_number(name, data, event.summary, values[0]):
+        if len(values) == 1 and _is_number(name, data, event, values[0]):
             self._known[name] = self._number_of(values[0].text(TAG))
             return
         for value in values:
             tag = value.text(TAG)
             try:
-                self._add(event, at, tag, value)
+                numbers = self._numbers(tag, step, time, value)
             except ValueError as error:  # its neighbours are read
-                found = Unreadable(number, str(error), one_line(tag, 100))
-                self._wrong.append(found)
+                self._wrong.append(Unreadable(number, str(error), one_line(tag, 100)))
+                continue
+            for key, one in numbers.items():
+                self._single.append((self._number_of(key), at, step, time, one))
 
-    def _add(self, event: LoggedEvent, at: int, tag: str, value: MessageFields) -> None:
-        """Take one value of an event."""
+    def _numbers(
+        self, tag: str, step: int, time: float, value: MessageFields
+    ) -> Mapping[str, float]:
+        """Return the numbers in one value of an event; keep what else it says."""
         simple, histogram, tensor = map(value.part, (SIMPLE, HISTOGRAM, TENSOR))
         metadata = message(value.part(_METADATA) or b"")
         if plugin := message(metadata.part(1) or b"").text(1):
             self._plugins.setdefault(tag, plugin)
         plugin = self._plugins.get(tag, "") if tensor is not None else ""
         if simple is not None:
-            self._add_number(event, at, tag, read_number(simple))
-        elif histogram is not None:
-            self._add_figures(event, at, tag, _histogram(message(histogram)))
-        elif plugin == "text":
-            texts = message(tensor or b"").parts(8)
-            said = [text.decode("utf-8", "replace") for text in texts]
-            self._out += read_texts(tag, event.step, said, self._origin)
-        elif plugin in ("histograms", "scalars"):
-            shape, numbers = _tensor(message(tensor or b""))
-            if plugin == "histograms":
-                self._add_figures(event, at, tag, _histogram_of(shape, numbers))
-            elif len(numbers) == 1:
-                self._add_number(event, at, tag, numbers[0])
-
-    def _add_figures(
-        self, event: LoggedEvent, at: int, tag: str, found: Distribution | None
-    ) -> None:
+            return {tag: read_number(simple)}
+        content = message(tensor or b"")
+        if plugin == "text":
+            said = [text.decode("utf-8", "replace") for text in content.parts(8)]
+            self._out += read_texts(tag, step, said, self._origin)
+        if plugin == "scalars" and len(numbers := _tensor(content)) == 1:
+            return {tag: numbers[0]}
+        if histogram is None and plugin != "histograms":
+            return {}
+        found = (
+            _binned(_tensor(content))
+            if histogram is None
+            else _histogram(message(histogram))
+        )
         if found is None:
             raise ValueError("an empty histogram")
-        for figure, value in found.figures.items():
-            self._add_number(event, at, f"{tag}/{figure}", value)
-        order = int(min(max(0.0, event.time), _LATEST) * 100)
-        key = safe(tag, _LONGEST_TAG)
-        self._out.append(Histogram(key, event.step, *found.bins, order))
-
-    def _add_number(self, event: LoggedEvent, at: int, tag: str, value: float) -> None:
-        row = self._number_of(tag), at, event.step, event.time, value
-        for column, one in zip(self._single, row, strict=True):
-            column.append(one)
+        order = int(min(max(0.0, time), _LATEST) * 100)
+        self._out.append(Histogram(safe(tag, _LONGEST_TAG), step, *found.bins, order))
+        return {f"{tag}/{figure}": one for figure, one in found.figures.items()}
 
     def _number_of(self, tag: str) -> int:
         return self._tags.setdefault(tag, len(self._tags))
@@ -360,19 +306,21 @@ class EventsReader(Reader):
 reader = EventsReader
 
 
-def _is_number(name: bytes, data: bytes, summary: bytes, value: MessageFields) -> bool:
+def _is_number(
+    name: bytes, data: bytes, event: MessageFields, value: MessageFields
+) -> bool:
     """Return whether a record is only a time, a step and one number.
 
     Args:
         name: The bytes between step and number, nothing where the record is not of that form.
         data: The record.
-        summary: Its summary, of one value.
-        value: That.
+        event: What it says.
+        value: The only value of it.
     """
     if name[:1] != bytes([_SUMMARY]) or name[-1] != _SIMPLE:
         return False
     own = name[varint(name, 1)[1] :] + data[-4:]
-    return own == summary and value.part(SIMPLE) == data[-4:]
+    return own == event.part(SUMMARY) and value.part(SIMPLE) == data[-4:]
 
 
 def _steps(data: bytes, starts: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
