@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Batch, Preview
     from verl_tui.sources.discovery.found import FoundFile, FoundRun
-    from verl_tui.sources.source import Source
+    from verl_tui.sources.files.any_source import Source
 
 FeedNews: TypeAlias = "Batch | Discovery | Preview | Reread"
 """What is told of the sources as they are followed."""

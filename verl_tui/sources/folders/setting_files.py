@@ -11,8 +11,8 @@ from verl_tui.records import LAUNCH, Record, Settings, Unreadable
 from verl_tui.sources.fields.jsonl import loads, unreadable
 from verl_tui.sources.fields.setting_values import flatten_settings, load_yaml, scalar
 from verl_tui.sources.fields.spellings import names
+from verl_tui.sources.files.any_source import Source
 from verl_tui.sources.files.paths import why
-from verl_tui.sources.files.polled import PolledSource
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats.console.settings import of_command
 from verl_tui.text import one_line
@@ -55,7 +55,7 @@ def is_settings(path: Path) -> bool:
     return isinstance(found, dict) and not _OF_TRAININGS.isdisjoint(found)
 
 
-class SettingsSource(PolledSource):
+class SettingsSource(Source):
     """One YAML file, read again as a whole when it changes; its age is not the run's."""
 
     format = "settings"

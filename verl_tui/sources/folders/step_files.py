@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.records import Record, Restart, Unreadable
 from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.fields.sample_figures import SampleFigures
+from verl_tui.sources.files.any_source import Source
 from verl_tui.sources.files.paths import status_at, why
-from verl_tui.sources.files.polled import PolledSource
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats import tables
 
@@ -39,7 +39,7 @@ class Stamp(NamedTuple):
     inode: int
 
 
-class StepFolder(PolledSource):
+class StepFolder(Source):
     """The files of a directory, each of a step; the newest of those that wait is read first.
 
     Most files never change again: few are looked at each time.
