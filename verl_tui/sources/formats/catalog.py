@@ -20,6 +20,7 @@ from verl_tui.sources.formats import (
     mlflow_files,
     rollouts,
     swanlab,
+    tensorboard,
     trackio,
     tutorial,
     wandb,
@@ -35,7 +36,6 @@ from verl_tui.sources.formats.tables import (
     sample_records,
     wandb_tables,
 )
-from verl_tui.sources.formats.tensorboard import reader as tensorboard
 from verl_tui.sources.formats.tutorial import llama_factory, swift
 from verl_tui.text import one_line
 

@@ -21,14 +21,14 @@ from verl_tui.distributions import of_bins, of_limits
 from verl_tui.records import Histogram, MetricRows, Unreadable
 from verl_tui.sources.fields.protobuf import MessageFields, message, varint
 from verl_tui.sources.fields.row_batcher import replaced_note
-from verl_tui.sources.formats.format import Reader
-from verl_tui.sources.formats.tensorboard.frames import (
+from verl_tui.sources.formats.event_frames import (
     FrameCutter,
     Frames,
     length,
     numbers_at,
 )
-from verl_tui.sources.formats.tensorboard.texts import read_texts
+from verl_tui.sources.formats.event_texts import read_texts
+from verl_tui.sources.formats.format import Reader
 from verl_tui.text import one_line, safe
 
 if TYPE_CHECKING:
