@@ -33,6 +33,7 @@ from verl_tui.sources.formats.tables import (
     completions,
     generations,
     parquet,
+    sample_documents,
     sample_records,
     wandb_tables,
 )
@@ -145,6 +146,7 @@ FORMATS: tuple[Format, ...] = (
     llama_factory,
     completions,
     parquet,
+    sample_documents,
     sample_records,
     generations,
     metrics_json,
