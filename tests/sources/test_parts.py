@@ -27,7 +27,7 @@ from verl_tui.sources.formats import (
     tutorial,
 )
 from verl_tui.sources.formats.console import reader as console
-from verl_tui.sources.formats.trainer_logs import llama_factory, swift
+from verl_tui.sources.formats.tutorial import llama_factory, swift
 from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:

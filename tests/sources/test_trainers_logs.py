@@ -14,7 +14,7 @@ from log_reading import read_run, values
 from verl_tui.records import EventKind
 from verl_tui.runs.views.state import State, state
 from verl_tui.sources.formats.catalog import FORMATS
-from verl_tui.sources.formats.trainer_logs import llama_factory, swift
+from verl_tui.sources.formats.tutorial import llama_factory, swift
 
 MADE = (
     Path(

@@ -35,8 +35,8 @@ from verl_tui.sources.folders.setting_files import is_settings
 from verl_tui.sources.formats import mlflow_files, rollouts
 from verl_tui.sources.formats.catalog import OWN
 from verl_tui.sources.formats.console import reader as console
+from verl_tui.sources.formats.metrics_json import in_checkpoints, trainer_state
 from verl_tui.sources.formats.tables import parquet, table_step
-from verl_tui.sources.formats.trainer_logs import in_checkpoints, trainer_state
 
 if TYPE_CHECKING:
     import os

@@ -53,7 +53,7 @@ from verl_tui.sources.files.compressed import DEEPEST, head
 from verl_tui.sources.files.paths import file_size, is_folder, status_at
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats import filelogger, record_log, wandb
-from verl_tui.sources.formats.trainer_logs import trainer_state
+from verl_tui.sources.formats.metrics_json import trainer_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -20,22 +20,24 @@ from verl_tui.sources.formats import (
     mlflow_files,
     rollouts,
     swanlab,
+    tensorboard,
     trackio,
     tutorial,
     wandb,
 )
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.console.kept import as_printed
+from verl_tui.sources.formats.metrics_json import trainer_state
 from verl_tui.sources.formats.prometheus_text import reader as exposition
 from verl_tui.sources.formats.tables import (
     completions,
     generations,
     parquet,
+    sample_documents,
     sample_records,
     wandb_tables,
 )
-from verl_tui.sources.formats.tensorboard import reader as tensorboard
-from verl_tui.sources.formats.trainer_logs import llama_factory, swift, trainer_state
+from verl_tui.sources.formats.tutorial import llama_factory, swift
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -144,6 +146,7 @@ FORMATS: tuple[Format, ...] = (
     llama_factory,
     completions,
     parquet,
+    sample_documents,
     sample_records,
     generations,
     metrics_json,

@@ -2,7 +2,11 @@
 below a name (`{"history": [...]}`), records by their step, a list for each metric, or records over
 several lines each.
 
-Such a document is written anew as a training goes on.
+Such a document is written anew as a training goes on. One of them is Hugging Face's own
+`trainer_state.json`, with the whole history, written with every checkpoint, into `checkpoint-N/`
+and, at the end, beside them (transformers/trainer_callback.py, `TrainerState`). Old checkpoints are
+removed as new ones come, so `checkpoint-*` stands for the newest, see
+`verl_tui.sources.files.tail.newest_checkpoint_file`.
 """
 
 from __future__ import annotations
@@ -13,21 +17,31 @@ from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
-from verl_tui.records import Restart, Unreadable
-from verl_tui.sources.fields.jsonl import first_value, integer, values_in, values_of
+from verl_tui.records import Progress, Restart, Settings, Unreadable
+from verl_tui.sources.fields.jsonl import (
+    first_value,
+    integer,
+    values_in,
+    values_of,
+)
 from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
+from verl_tui.sources.fields.spellings import names
 from verl_tui.sources.fields.steps import TRAINED, is_sure_name
+from verl_tui.sources.files.paths import HOMES, is_file
+from verl_tui.sources.files.tail import NEWEST, is_checkpoint, newest_checkpoint_file
 from verl_tui.sources.formats import filelogger, tutorial
-from verl_tui.sources.formats.format import WholeReader
+from verl_tui.sources.formats.format import FileFormat, WholeReader
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from verl_tui.records import Record
     from verl_tui.sources.fields.row_batcher import MetricRow
     from verl_tui.sources.formats.lines import JsonDecoder
+
 
 name = "metrics JSON"
 rank = 5
@@ -54,7 +68,7 @@ def matches(path: Path, head: bytes) -> bool:
     metric.
     """
     head = head.lstrip(b"\xef\xbb\xbf \t\r\n")
-    if head[:1] not in (b"[", b"{") or _is_a_line(head):
+    if head[:1] not in (b"[", b"{") or is_a_line(head):
         return False
     records = first_records(head, _FIRST)
     if len(records) == 1 and not _RECORDS.match(head):
@@ -69,7 +83,7 @@ def _are_of_steps(records: Sequence[dict[str, Any]]) -> bool:
     return sure and tutorial.are_measured(records)
 
 
-def _is_a_line(head: bytes) -> bool:
+def is_a_line(head: bytes) -> bool:
     """Return whether the first line is a record of its own."""
     try:
         value, rest = first_value(head)
@@ -91,7 +105,7 @@ def first_records(head: bytes, most: int) -> list[dict[str, Any]]:
     """Return the first records of a document, of lines, or of those that stand one behind the
     other.
     """
-    begin = None if _is_a_line(head) else _RECORDS.match(head)
+    begin = None if is_a_line(head) else _RECORDS.match(head)
     text = head[begin.end() if begin is not None else 0 :].decode("utf-8", "replace")
     found: list[dict[str, Any]] = []
     with suppress(ValueError):
@@ -228,20 +242,117 @@ def _lists(value: Any, name: str = "") -> Iterator[tuple[str, list[dict[str, Any
         )
         yield name, [{"step": step, **one} for step, one in own]
     elif isinstance(value, dict):
-        columns = {key: one for key, one in value.items() if _is_column(one)}
-        if _are_telling([*columns]):
-            rows = (
-                zip(columns, row, strict=True) for row in zip_longest(*columns.values())
-            )
-            yield (
-                name,
-                [{key: one for key, one in row if one is not None} for row in rows],
-            )
+        yield name, _columns(value)
         for key, one in value.items():
             yield from _lists(one, key)
+
+
+def _columns(document: dict[str, Any]) -> list[dict[str, Any]]:
+    columns = {key: one for key, one in document.items() if _is_column(one)}
+    if not _are_telling([*columns]):
+        return []
+    rows = (zip(columns, row, strict=True) for row in zip_longest(*columns.values()))
+    return [{key: one for key, one in row if one is not None} for row in rows]
 
 
 def _is_column(value: object) -> bool:
     if not isinstance(value, list) or not value:
         return False
     return not any(isinstance(one, list | dict) for one in value)
+
+
+FILE = "trainer_state.json"
+FROM_ZERO = frozenset({"loss", "reward", "learning_rate", "epoch"})
+"""Metrics of an entry that LLaMA-Factory's PPO wrote: it counts from 0 here and on the console,
+from 1 in its `trainer_log.jsonl` and its event files (llamafactory/train/ppo/trainer.py,
+`ppo_train`).
+"""
+FROM_ZERO_NOTE = (
+    "LLaMA-Factory's PPO counts steps from 0 here: shown from 1, as its other files say"
+)
+_SETTINGS = names("state_setting")
+
+
+def _is_state(path: Path, head: bytes) -> bool:
+    """Return whether the beginning is that of a JSON object with a trainer's fields."""
+    return (
+        path.suffix.lower() == ".json"
+        and head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
+        and b'"log_history"' in head
+        and (b'"best_model_checkpoint"' in head or b'"global_step"' in head)
+    )
+
+
+def in_checkpoints(directory: Path, entries: Iterable[os.DirEntry[str]]) -> Path | None:
+    """Return the path of the newest state among a run's checkpoints; None where one lies in its own
+    directory.
+
+    Args:
+        directory: The run's.
+        entries: What lies in it.
+    """
+    here = {entry.name for entry in entries}
+    homes = [directory] if any(map(is_checkpoint, here)) else []
+    homes += [directory / name for name in HOMES if name in here]
+    for home in homes if FILE not in here else ():
+        for path in (home / FILE, home / NEWEST / FILE):
+            if is_file(newest_checkpoint_file(path)):
+                return path
+    return None
+
+
+class TrainerStateReader(HistoryReader):
+    """Reads the history of a trainer's state."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._origin = one_line(str(path), 1000)
+        self._best: object = None
+        self._from_zero: str | None = None
+
+    @property
+    def note(self) -> str | None:
+        """Return how its steps are counted, and what is to be said of replaced records."""
+        return joined_notes(self._from_zero, super().note)
+
+    def read(self, values: list[Any]) -> Iterator[MetricRow | Record]:
+        """Yield what a whole document adds to those before."""
+        document = values[-1]
+        history = document.get("log_history") if isinstance(document, dict) else None
+        if not isinstance(history, list):
+            yield Unreadable(1, 'no list "log_history"', "")
+            return
+        entries = [
+            one for one in _dicts(history) if integer(one.get("step")) is not None
+        ]
+        if len(entries) < len(history):
+            yield Unreadable(1, 'not all of "log_history" has steps', "")
+        yield from self._about(document)
+        yield from self.added(self._counted(entries), tutorial.TutorialDecoder())
+
+    def _counted(self, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return entries whose steps count from 1."""
+        from_zero = [one.keys() for one in entries[:1]] == [FROM_ZERO | {"step"}]
+        self._from_zero = FROM_ZERO_NOTE if from_zero else None
+        return [
+            {**one, "step": from_zero + (integer(one["step"]) or 0)} for one in entries
+        ]
+
+    def _about(self, document: dict[str, Any]) -> Iterator[Record]:
+        best, before = document.get("best_model_checkpoint"), self._best
+        self._best = best
+        yield from tutorial.best_checkpoint(best if best != before else None)
+        total = integer(document.get("max_steps"))
+        step = integer(document.get("global_step"))
+        yield Progress(step, total if total and total > 0 else None)
+        kept = {key: document[key] for key in _SETTINGS if key in document}
+        numbers = {
+            key: one for key, one in kept.items() if isinstance(one, int | float)
+        }
+        if numbers:
+            yield Settings(numbers, self._origin)
+
+
+trainer_state = FileFormat(
+    "trainer state", 5, _is_state, TrainerStateReader, anchor=True
+)

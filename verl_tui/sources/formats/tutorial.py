@@ -1,16 +1,26 @@
 """The tutorials' JSONL, `{"scope": "ppo", "step": 120, "policy_loss": -0.18}`, and flat records.
 
-Any program's JSONL of flat records with a step is read, under the record's own keys.
+Any program's JSONL of flat records with a step is read, under the record's own keys. So are the
+logs of trainers built on Hugging Face's, one record a logged step or evaluation; another such
+trainer is one more `TrainerLog`.
+
+- ms-swift's `logging.jsonl` states its step as `"global_step/max_steps": "10/438"`
+  (swift/plugin/callback.py, `add_train_message`). A resumed run appends. The last line is a summary
+  with the whole history once more; it is written after a crash as well.
+- LLaMA-Factory's `trainer_log.jsonl` states `current_steps` of `total_steps` and calls two metrics
+  otherwise than the trainer below it, whose names they get back here
+  (llamafactory/train/callbacks.py, `LogCallback.on_log`).
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.patterns import pattern
-from verl_tui.records import Progress, Restart
+from verl_tui.records import Event, EventKind, Progress, Restart
 from verl_tui.sources.fields.device_fields import (
     RankAndDevice,
     device_figures,
@@ -33,12 +43,13 @@ from verl_tui.sources.fields.steps import (
     stated_step,
     step_fields,
 )
+from verl_tui.sources.files.paths import checkpoint_step
 from verl_tui.sources.formats.lines import JsonDecoder, LineReader
-from verl_tui.text import safe
+from verl_tui.text import one_line, safe
 from verl_tui.times import parse_elapsed, parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from verl_tui.records import Record
@@ -206,7 +217,7 @@ class TutorialDecoder(JsonDecoder):
         if numbers:
             values = tuple(numbers.values())
             yield MetricRow(step, keys, values, time, mean, of_worker=of_worker)
-        yield from _samples(scope, record, step)
+        yield from _further(scope, record, step)
 
     def _progress(self, step: int, elapsed: float | None) -> Iterator[Progress]:
         """Yield the total of steps where it has changed, and the elapsed time of a step."""
@@ -259,12 +270,94 @@ def _opened(record: dict[str, Any]) -> dict[str, Any]:
     return {**record[holder], **others}
 
 
-def _samples(scope: str, record: dict[str, Any], step: int) -> Iterator[Record]:
-    """Yield the sample in a record, if there is one."""
+def _further(scope: str, record: dict[str, Any], step: int) -> Iterator[Record]:
+    """Yield the sample in a record, if there is one, and the end of a training where it is stated
+    how long that took.
+    """
     if scope not in _MEASURED or scope == "sample":
         yield from filter(None, [read_sample(record, step)])
+    if "train_runtime" in record:  # of Hugging Face's trainer
+        took = one_line(str(record["train_runtime"]), 40)
+        yield Event(EventKind.FINISHED, f"trained for {took} s", 1, step)
 
 
 def part() -> LineReader:
     """Return a reader of later lines."""
     return LineReader(TutorialDecoder(skipped=True))
+
+
+def best_checkpoint(path: object) -> Iterator[Event]:
+    """Yield the best checkpoint so far where its path is stated."""
+    if isinstance(path, str) and path:
+        step = checkpoint_step(path.replace("\\", "/").rstrip("/").rpartition("/")[2])
+        yield Event(EventKind.BEST, one_line(path, 1000), 1, step)
+
+
+@dataclass(eq=False)
+class TrainerLog:
+    """The log of one trainer, a format."""
+
+    name: str
+    signs: tuple[frozenset[str], ...]
+    """Sets of fields by each of which the first record shows that it is this trainer's."""
+    decoder: Callable[..., TutorialDecoder]
+    """Returns what decodes its lines, `skipped` those that are not the first."""
+    rank: int = 4  # ms-swift's values are rounded to eight digits
+    anchor: bool = True
+
+    def matches(self, path: Path, head: bytes) -> bool:  # noqa: ARG002
+        """Return whether the first object has the fields of this trainer."""
+        first = first_object(head)
+        return first is not None and any(one <= first.keys() for one in self.signs)
+
+    def reader(self, path: Path) -> LineReader:  # noqa: ARG002
+        """Return a reader for one file."""
+        return LineReader(self.decoder())
+
+    def part(self) -> LineReader:
+        """Return a reader of later lines."""
+        return LineReader(self.decoder(skipped=True))
+
+
+_SUMMARY = "log_history"
+_OF_STEPS = ("epoch", "train_speed(s/it)", "train_speed(iter/s)", "memory(GiB)")
+"""Fields that the record of each step shares with the closing one; the speed by its name before
+version 4.
+"""
+
+
+class SwiftDecoder(TutorialDecoder):
+    """Decodes the records of a training, its end and its summary."""
+
+    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
+        """Return the records of one object."""
+        if _SUMMARY in record:
+            yield from best_checkpoint(record.get("best_model_checkpoint"))
+            return
+        # The last step has been passed on; the closing record's new figures cover the whole
+        # training.
+        left_out = _OF_STEPS if "train_runtime" in record else ()
+        kept = {name: record[name] for name in record if name not in left_out}
+        yield from super().read(kept)
+
+
+swift = TrainerLog(
+    "ms-swift log",
+    (
+        frozenset(("global_step/max_steps",)),
+        frozenset((_SUMMARY, "model_parameter_info")),
+    ),
+    SwiftDecoder,
+)
+llama_factory = TrainerLog(
+    "LLaMA-Factory log",
+    (frozenset(("current_steps", "total_steps")),),
+    partial(
+        TutorialDecoder,
+        spelled={
+            "lr": "learning_rate",
+            "accuracy": "rewards/accuracies",
+            "percentage": "",  # the share of the steps that are done
+        },
+    ),
+)

@@ -17,7 +17,7 @@ from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.formats.console.bars import DRAWN, BarRestarts, elapsed
 from verl_tui.sources.formats.console.dict_steps import PrintedDict, StepResolver
 from verl_tui.sources.formats.console.printed_dicts import read_dict
-from verl_tui.sources.formats.trainer_logs import FROM_ZERO, FROM_ZERO_NOTE
+from verl_tui.sources.formats.metrics_json import FROM_ZERO, FROM_ZERO_NOTE
 from verl_tui.text import one_line
 from verl_tui.trainers import trainers
 from verl_tui.words import counted
