@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from verl_tui.on_demand import worker
-from verl_tui.on_demand.samples import Hits, SampleBrowser, SamplePage, dump_page
+from verl_tui.on_demand.samples import Hits, SampleBrowser, SamplePage
 from verl_tui.records import Dump, Sample
 from verl_tui.rendering.samples.query import SampleQuery
 from verl_tui.rendering.text.search import Search
@@ -208,26 +207,3 @@ def test_a_dump_that_is_gone(screen: Screen, tmp_path: Path) -> None:
     assert screen.sample(0).response == "Answer 0", (
         "it is tried again when it has changed"
     )
-
-
-def test_what_is_seen_comes_before_what_is_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(worker, "PAUSE", 0.0)
-    monkeypatch.setattr(dump_page, "SLICE", 100)
-    looks: list[tuple[bool, int]] = []
-
-    class Looking(Screen):
-        def notify(self) -> None:
-            """Look in the browser's own thread, so that nothing is read meanwhile."""
-            page = self.page()
-            looks.append((page.sample(0) is not None, len(page.facts)))
-            super().notify()
-
-    screen = Looking()
-    screen.dump(tmp_path / "3.jsonl", *(row(i, output="x" * 4000) for i in range(2000)))
-    screen.known()
-    screen.browser.stop()
-    first = next(i for i, (seen, _) in enumerate(looks) if seen)
-    counted_when_asked, counted_when_seen = looks[0][1], looks[first][1]
-    assert counted_when_asked == counted_when_seen < 2000

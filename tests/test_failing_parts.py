@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -142,25 +141,6 @@ def test_reading_goes_on_after_an_error_that_no_source_kept_to_itself(
         "good": 8,
         "bad": 8,
     }
-
-
-def test_a_part_that_cannot_be_imported_late_is_reported(
-    logs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "verl_tui.sources.feed", None)
-    reported = threading.Event()
-    reading = ReadingThreads(
-        [str(logs)], Config(gpu_interval=60.0), clock=time.time, notify=reported.set
-    )
-    reading.start()
-    assert reported.wait(PATIENCE)
-    reading.stop()
-    (problem,) = (
-        one for news in reading.take() for one in getattr(news, "problems", ())
-    )
-    assert problem.startswith(
-        "reading was interrupted, and goes on: ModuleNotFoundError"
-    )
 
 
 @pytest.mark.parametrize(

@@ -13,15 +13,16 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from verl_tui.on_demand.log import Log, LogReader, log_blocks
-from verl_tui.on_demand.log import log_reader as log_module
+from verl_tui.on_demand import log_blocks
+from verl_tui.on_demand import log_reader as log_module
+from verl_tui.on_demand.log_reader import Log
 from verl_tui.text import safe, strip_ansi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from verl_tui.on_demand.log import LogBlock, LogLine
+    from verl_tui.on_demand.log_blocks import LogBlock, LogLine
 
 SMALL, SHORT = 16, 24
 BYTES = st.lists(
@@ -280,33 +281,6 @@ def test_truncation_replacement_and_rewriting(tmp_path: Path) -> None:
     read(log)
     assert log.generation == 3, "log shippers replace a file by a longer copy of itself"
     assert [line.text for line in forwards(log)][-1] == "and on"
-
-
-def test_reads_in_a_thread_of_its_own_and_tells(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "train.log"
-    path.write_text("one\n")
-    threads, news = set(), threading.Event()
-    read_on = Log.read_on
-
-    def noted(log: Log) -> bool:
-        threads.add(threading.current_thread().name)
-        return read_on(log)
-
-    monkeypatch.setattr(Log, "read_on", noted)
-    reader = LogReader(news.set)
-    try:
-        log = reader.log(str(path))
-        while (found := log.block(0)) is None or not found.lines:
-            assert news.wait(10)
-            news.clear()
-            log.look()
-        assert found.lines[0].text == "one"
-        assert threads == {"logs"}
-        assert reader.log(str(path)) is log
-    finally:
-        reader.stop()
 
 
 def test_a_line_that_a_collector_keeps_is_shown_as_it_was_printed(

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from verl_tui.on_demand.log import ReplayCutoff
-from verl_tui.on_demand.log.log_blocks import LogFile
+from verl_tui.on_demand.log_blocks import LogFile
+from verl_tui.on_demand.log_reader import ReplayCutoff
 
 if TYPE_CHECKING:
     from pathlib import Path

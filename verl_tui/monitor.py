@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from operator import attrgetter
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -124,50 +124,34 @@ class Monitor:
             self.passed = news.passed
             self.unreached = news.unreached
             self._read = news.read
-            if news.read:
-                for name in tuple(self._behind):
-                    self._show_whole(name)
+            for name in tuple(self._behind) if news.read else ():
+                self._show(self._behind.pop(name))
 
-    def judge(self, now: float) -> bool:
-        """Judge the runs that changed or may have stalled; return whether a verdict changed.
-
-        Args:
-            now: Seconds since the epoch.
-        """
-        changed = False
-        with debug_log.timed("judged", runs=len(self._judges)):
-            for name in self._judges:
-                changed = self._judge_run(name, now) or changed
-        self._forget_unused(now)
-        return changed
-
-    def judge_once(self, now: float) -> None:
-        """Judge all runs, of which nothing more is to come.
+    def judge(self, now: float, until: float = math.inf, *, once: bool = False) -> bool:
+        """Judge the runs that changed or may have stalled, those without a verdict first; then the
+        others cost little.
 
         Args:
             now: Seconds since the epoch.
-        """
-        with debug_log.timed("judged", runs=len(self._judges)):
-            for name, judge in self._judges.items():
-                self.verdicts[name] = judge.verdict(now)
-                judge.rest()
-
-    def judge_new(self, now: float, until: float) -> bool:
-        """Judge the runs that have no verdict yet, so that a screen can answer between many of
-        them; then `judge` costs little.
-
-        Args:
-            now: Seconds since the epoch.
-            until: Monotonic seconds from which on no further run is judged.
+            until: Monotonic seconds from which on no further run is judged for the first time, so
+                that a screen can answer between many of them.
+            once: Whether nothing more is to come.
 
         Returns:
             Whether all have a verdict.
         """
-        new = [name for name in self._judges if name not in self.verdicts]
-        for at, name in enumerate(new, start=1):
-            self._judge_run(name, now)
-            if at < len(new) and monotonic() > until:
-                return False
+        with debug_log.timed("judged", runs=len(self._judges)):
+            for name in sorted(self._judges, key=self.verdicts.__contains__):
+                if name not in self.verdicts and monotonic() > until:
+                    return False
+                self.verdicts[name] = self._judges[name].verdict(now)
+                if once or self._is_quiet(self.runs[name], now):
+                    self._judges[name].rest()
+        if abs(now - self._forgot) >= _UNUSED:
+            self._forgot = now
+            for run in self.runs.values():
+                if self._is_quiet(run, now):
+                    run.forget_unused()
         return True
 
     def awake(self, now: float) -> None:
@@ -202,29 +186,7 @@ class Monitor:
                 size += state.status.size
                 read += min(state.status.bytes_read, state.status.size)
         share = min(1.0, read / size) if size else 1.0
-        if self._read:
-            return share
-        return min(share, _NEARLY)
-
-    def _judge_run(self, name: str, now: float) -> bool:
-        """Judge a run; return whether its verdict changed."""
-        judge = self._judges[name]
-        verdict = judge.verdict(now)
-        changed = verdict != self.verdicts.get(name)
-        if changed:
-            self.verdicts[name] = verdict
-        if self._is_quiet(self.runs[name], now):
-            judge.rest()
-        return changed
-
-    def _forget_unused(self, now: float) -> None:
-        """Forget what was made of quiet runs for screens that show them no more."""
-        if abs(now - self._forgot) < _UNUSED:
-            return
-        self._forgot = now
-        for run in self.runs.values():
-            if self._is_quiet(run, now):
-                run.forget_unused()
+        return share if self._read else min(share, _NEARLY)
 
     def _is_quiet(self, run: Run, now: float) -> bool:
         """Return whether a run has brought nothing for long."""
@@ -233,30 +195,29 @@ class Monitor:
 
     def _apply(self, batch: Batch, now: float) -> None:
         name = batch.run
-        run = self._behind.get(name) or self.runs.get(name)
-        if run is None:
-            run = self._judge(self._show(Run(name)))
+        run = self._behind.get(name) or self.runs.get(name) or self._show(Run(name))
         self._take(run, batch, now)
         if self._read:
             self._newest[name] = now
         if run.samples.size:
             self._bound_samples()
         if name in self._behind and _is_read(run, self.runs[name]):
-            self._show_whole(name)
+            self._show(self._behind.pop(name))
 
     def _take(self, run: Run, batch: Batch, now: float) -> None:
         """Make a run take a batch in; an error ends its source alone, whose status says why."""
         source = run.name, batch.status.path
-        if source in self._broken:
-            batch = _broken(batch, self._broken[source])
         try:
-            run.apply(batch, now)
+            if source not in self._broken:
+                run.apply(batch, now)
+                return
         except Exception as error:  # noqa: BLE001 - a net at the border
             debug_log.note_error(f"taking in {batch.status.path}", error)
             why = f"cannot be taken in any further: {type(error).__name__}: {error}"
             self._broken[source] = one_line(why, 200)
-            with suppress(Exception):  # its status cannot be taken in, either
-                run.apply(_broken(batch, self._broken[source]), now)
+        status = batch.status._replace(problem=self._broken[source])
+        with suppress(Exception):  # its status cannot be taken in, either
+            run.apply(batch._replace(records=(), status=status), now)
 
     def _bound_samples(self) -> None:
         """Give up the oldest samples of the runs that have most, while all take too much memory."""
@@ -272,8 +233,8 @@ class Monitor:
         end.
         """
         name = preview.run
-        before = self.runs.get(name)
-        if before is not None and name not in self._behind:
+        is_first = name not in self.runs
+        if not is_first and name not in self._behind:
             return
         shown = Run(name)
         try:
@@ -282,19 +243,13 @@ class Monitor:
         except Exception as error:  # noqa: BLE001 - reading all of it says what is wrong
             debug_log.note_error(f"preview of {name}", error)
             return
-        if before is None:  # of the end alone
+        shown.preview = True
+        if is_first:  # of the end alone
             from verl_tui.health.judge import verdict_on_end
 
             self._behind[name] = Run(name)
             self.verdicts[name] = verdict_on_end(self.guide, shown, now)
-        else:
-            shown.revision += before.revision
-        shown.preview = True
         self._show(shown)
-
-    def _show_whole(self, name: str) -> None:
-        """Show a run that has been read in place of its preview."""
-        self._replace(self._behind.pop(name))
 
     def _begin_anew(self, reread: Reread) -> None:
         """Forget everything known about a run."""
@@ -303,33 +258,27 @@ class Monitor:
         if name not in self.runs:
             return
         if reread.left:
-            self._replace(Run(name))
+            self._show(Run(name))
             return
         for known in (self.runs, self.verdicts, self._judges):
             known.pop(name, None)
 
-    def _replace(self, run: Run) -> None:
-        """Let a run take the place of the one of its name."""
-        self.verdicts.pop(run.name, None)
-        run.revision += self.runs[run.name].revision
-        self._judge(self._show(run))
-
-    def _judge(self, run: Run) -> Run:
-        # imported for the first run
-        from verl_tui.health.judge import Judge
-
-        self._judges[run.name] = Judge(self.guide, run)
-        return run
-
     def _show(self, run: Run) -> Run:
-        self.runs[run.name] = run
+        """Let a run take the place of the one of its name, if any; have it judged, unless it is a
+        preview.
+        """
+        name = run.name
+        if name in self.runs:
+            run.revision += self.runs[name].revision
+        self.runs[name] = run
         run.gpus = self.gpus
+        if not run.preview:
+            # imported for the first run
+            from verl_tui.health.judge import Judge
+
+            self.verdicts.pop(name, None)
+            self._judges[name] = Judge(self.guide, run)
         return run
-
-
-def _broken(batch: Batch, why: str) -> Batch:
-    """Return what is left of a batch whose records cannot be taken in: the state of its source."""
-    return batch._replace(records=(), status=batch.status._replace(problem=why))
 
 
 def _is_read(run: Run, preview: Run) -> bool:
@@ -351,15 +300,16 @@ def load(specs: Sequence[str], config: Config, now: float) -> Monitor:
     monitor = Monitor(config)
     feed = Feed(specs, scrape_engines=config.scrape_engines, workers=config.workers)
     feed.settle()
-    monitor.apply(feed.scan(), now)
-    for batch in feed.read():
-        monitor.apply(batch, now)
-    for batch in feed.finish():
-        monitor.apply(batch, now)
-    for batch in feed.ask_engines(now):
-        monitor.apply(batch, now)
-    for batch in feed.update_writers(now):
-        monitor.apply(batch, now)
-    monitor.apply(replace(feed.discovery, read=True), now)
-    monitor.judge_once(now)
+    found = feed.scan()
+    monitor.apply(found, now)
+    for read in (
+        feed.read,
+        feed.finish,
+        partial(feed.ask_engines, now),
+        partial(feed.update_writers, now),
+    ):
+        for batch in read():
+            monitor.apply(batch, now)
+    monitor.apply(replace(found, read=True), now)
+    monitor.judge(now, once=True)
     return monitor

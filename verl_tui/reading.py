@@ -6,6 +6,7 @@ import sys
 import threading
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from queue import Empty, Full, Queue
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
@@ -74,9 +75,8 @@ class ReadingThreads:
             clock: Seconds since the epoch.
             notify: Called whenever something can be taken.
         """
-        self._specs = tuple(specs)
-        self._config = config
-        self._shown = shown
+        self._make_feed = partial(_feed, tuple(specs), config, shown)
+        self._gpu_interval = config.gpu_interval
         self._clock = clock
         self._notify = notify
         self._queue: Queue[News] = Queue(_WAITING)
@@ -106,64 +106,54 @@ class ReadingThreads:
         return not self._queue.empty()
 
     def _follow(self) -> None:
+        """Follow the logs, on and on after errors that were not contained within a source."""
         feed = None
         while not self._stop.is_set():
-            feed = self._follow_once(feed)
-
-    def _follow_once(self, feed: Feed | None) -> Feed | None:
-        """Follow until it is stopped, or until an error that was not contained within a source.
-
-        Args:
-            feed: The feed so far, None at the beginning.
-
-        Returns:
-            The feed to go on with.
-        """
-        try:
-            feed = feed or self._feed()
-            feed.follow(self._stop, self._deliver, self._clock)
-        except Exception as error:  # noqa: BLE001 - else all logs would stand still in silence
-            debug_log.note_error("following the logs", error)
-            why = f"{type(error).__name__}: {error}"
-            self._trouble = (
-                one_line(f"reading was interrupted, and goes on: {why}", 200),
-            )
-            if feed is None:  # it would have said so with what it finds
-                self._deliver(Discovery((), (), (), read=True))
-            self._stop.wait(_AFTER_ERROR)
-        return feed
-
-    def _feed(self) -> Feed:
-        """Make the feed; import it, and the judge, here: the screen's loop would stand still
-        meanwhile.
-        """
-        with suppress(ImportError):  # whoever judges says so
-            import verl_tui.health.judge  # noqa: F401
-        from verl_tui.sources.feed import Feed
-
-        return Feed(
-            self._specs,
-            poll_interval=self._config.poll_interval,
-            scrape_engines=self._config.scrape_engines,
-            workers=self._config.workers,
-            shown=self._shown,
-        )
+            try:
+                feed = feed or self._make_feed()
+                for news in feed.follow(self._stop, self._clock):
+                    self._deliver(news)
+                    if self._stop.is_set():
+                        return
+            except Exception as error:  # noqa: BLE001, PERF203 - else all stood still in silence
+                debug_log.note_error("following the logs", error)
+                why = f"{type(error).__name__}: {error}"
+                said = one_line(f"reading was interrupted, and goes on: {why}", 200)
+                self._trouble = (said,)
+                if feed is None:  # it would have said so with what it finds
+                    self._deliver(Discovery((), (), (), read=True))
+                self._stop.wait(_AFTER_ERROR)
 
     def _poll(self) -> None:
-        GpuSource().poll(
-            self._stop, self._deliver, self._config.gpu_interval, self._clock
-        )
+        GpuSource().poll(self._stop, self._deliver, self._gpu_interval, self._clock)
 
     def _deliver(self, news: News) -> None:
         if isinstance(news, Discovery) and self._trouble:
             news = replace(news, problems=(*news.problems, *self._trouble))
         while not self._stop.is_set():
-            try:
+            with suppress(Full):
                 self._queue.put(news, timeout=0.2)
-            except Full:
-                continue
-            self._notify()
-            return
+                self._notify()
+                return
+
+
+def _feed(
+    specs: Sequence[str], config: Config, shown: Callable[[], str | None]
+) -> Feed:
+    """Make the feed; import it, and the judge, in the thread that reads: the screen's loop would
+    stand still meanwhile.
+    """
+    with suppress(ImportError):  # whoever judges says so
+        import verl_tui.health.judge  # noqa: F401
+    from verl_tui.sources.feed import Feed
+
+    return Feed(
+        specs,
+        poll_interval=config.poll_interval,
+        scrape_engines=config.scrape_engines,
+        workers=config.workers,
+        shown=shown,
+    )
 
 
 def refreshes(
@@ -192,20 +182,14 @@ def refreshes(
             news.wait(between)
             news.clear()
             monitor.awake(clock())
-            _apply(reading, monitor, clock, monotonic() + between)
+            until = monotonic() + between
+            for one in reading.take():
+                monitor.apply(one, clock())
+                if monotonic() > until:
+                    break
             loaded = monitor.runs and not monitor.is_loading and not reading.waiting
             if loaded and monotonic() - looked >= between:
                 looked = monotonic()
                 yield
     finally:
         reading.stop()
-
-
-def _apply(
-    reading: ReadingThreads, monitor: Monitor, clock: Callable[[], float], until: float
-) -> None:
-    """Apply what waits to a monitor, until a monotonic time at the latest."""
-    for news in reading.take():
-        monitor.apply(news, clock())
-        if monotonic() > until:
-            return

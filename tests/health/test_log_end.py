@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor, load
-from verl_tui.sources import preview
+from verl_tui.sources import ends
 from verl_tui.sources.discovery.found import FoundFile
 from verl_tui.sources.formats import filelogger
 
@@ -42,9 +42,9 @@ def test_a_preview_finds_what_is_at_the_end_and_says_not_since_when(
 ) -> None:
     path = _long_log(tmp_path / "run.jsonl")
     monitor = Monitor(Config())
-    monkeypatch.setattr(preview, "LONG", LONG)
-    file = preview.PreviewedFile(FoundFile(path, filelogger), 0)
-    for found in preview.previews({"run": [file]}):
+    monkeypatch.setattr(ends, "LONG", LONG)
+    file = (FoundFile(path, filelogger), 0)
+    for found in ends.previews({"run": [file]}):
         monitor.apply(found, NOW)
     early = monitor.verdicts["run"]
     assert [(one.id, one.since_step) for one in early.findings] == [

@@ -58,7 +58,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
     return python
 
 
-@pytest.mark.parametrize(("path", "given"), [("logs", ""), ("-", DIARY)])
+@pytest.mark.parametrize(
+    ("path", "given"), [("logs", ""), ("-", DIARY)], ids=["file", "pipe"]
+)
 def test_it_is_found_and_read(run: Callable[..., str], path: str, given: str) -> None:
     said = run("-m", "verl_tui", "check", "--json", path, given=given)
     (found,) = json.loads(said)["runs"]
@@ -70,18 +72,16 @@ PARTS = """
 import pickle
 from pathlib import Path
 from verl_tui.sources.formats import diary
-from verl_tui.sources.parts import EndSource
-from verl_tui.sources.pool import Pool
+from verl_tui.sources.ends import EndSource
+from verl_tui.sources import ahead
 from verl_tui.sources.source import FileSource
 path = Path("logs/my.diary")
 end = EndSource(path, diary, 0, 1000)
 end.read()
 print(end.complete_from > 3900)
-pool = Pool(1)
-copied = pool.submit(FileSource.read, FileSource(path, diary))
-print(len(copied.result()[0]) > 0)
-print(pickle.loads(pickle.dumps(FileSource(path, diary))).status().format)
-pool.end()
+copied = pickle.loads(pickle.dumps(FileSource(path, diary)))
+print(len(copied.read()[0]) > 0)
+print(copied.status().format)
 """
 
 

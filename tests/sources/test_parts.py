@@ -21,13 +21,13 @@ from log_writing import (
 from property_examples import examples
 
 from verl_tui.records import MetricRows, Progress, Restart, Settings, Unreadable
+from verl_tui.sources.ends import EndSource
 from verl_tui.sources.formats import (
     filelogger,
     tutorial,
 )
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.tutorial import llama_factory, swift
-from verl_tui.sources.parts import EndSource, LogParts
 from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Log:
         self.path = path
         self.format = format_
         self.size = len(data)
-        self.parts = LogParts(path, format_)
+        self.end = EndSource(path, format_, 0, 1)
         self.whole = drain(FileSource(path, format_))
 
 
@@ -107,7 +107,7 @@ def test_a_block_gives_records_of_the_whole_log_only(
     log: Log, cut: float, size: int
 ) -> None:
     at = round(cut * log.size)
-    records = log.parts.block(at, at + size)
+    records = log.end.block(at, at + size)
     assert not any(isinstance(record, Restart | Unreadable) for record in records)
     assert not set(cells(records)) - set(cells(log.whole))
 

@@ -9,7 +9,7 @@ import pytest
 
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor
-from verl_tui.sources import preview
+from verl_tui.sources import ends
 from verl_tui.sources.discovery.found import FoundFile
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.formats import filelogger
@@ -32,7 +32,7 @@ _WIDE = 6000
 
 @pytest.fixture(autouse=True)
 def _(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preview, "LONG", LONG)
+    monkeypatch.setattr(ends, "LONG", LONG)
 
 
 def _steps() -> Sequence[int]:
@@ -64,7 +64,7 @@ LOGS = [
 
 
 def previewed(*files: FoundFile, run: str = "run") -> Iterator[Preview]:
-    return preview.previews({run: [preview.PreviewedFile(one, 0) for one in files]})
+    return ends.previews({run: [(one, 0) for one in files]})
 
 
 def _read(monitor: Monitor, feed: Feed) -> Run:

@@ -19,7 +19,7 @@ from verl_tui.config import Config
 from verl_tui.monitor import load
 from verl_tui.records import MetricRows
 from verl_tui.secrets import Mask
-from verl_tui.sources.ahead import LEAST
+from verl_tui.sources import ahead
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.host.processes import usable_cores
 from verl_tui.sources.source_reader import source_of
@@ -28,10 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from verl_tui.records import Record
-    from verl_tui.sources.source import Source
+    from verl_tui.sources.files.any_source import Source
 
 NOW = 1_800_000_000.0
-"""Name and writer of a log of each format that may be large."""
 
 linux = pytest.mark.skipif(
     not Path("/proc/self/stat").exists(), reason="looks processes up"
@@ -50,6 +49,16 @@ def flat(records: Sequence[Record]) -> list[str]:
         else:
             found.append(repr(record))
     return found
+
+
+LEAST = 8 * 2**20
+"""Bytes from which on workers read here."""
+
+
+@pytest.fixture(autouse=True)
+def _(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ahead, "LEAST", LEAST)
+    monkeypatch.setattr(ahead, "SHARE", LEAST // 2)
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +128,7 @@ def rows_of(
     found = []
     feed.scan()
     for at, batch in enumerate(feed.read()):
-        if at == 10:
+        if at == 3:
             started = sorted(children(os.getpid()) - before) if kill else []
             for process in started[:kill]:
                 assert os.getsid(process) != os.getsid(0), "Ctrl+C would reach it"
@@ -139,12 +148,13 @@ def test_workers_that_are_killed_cost_nothing(large: Path, tmp_path: Path) -> No
 
 _STUCK = """
 import sys
-from verl_tui.sources.ahead import LEAST
+from verl_tui.sources import ahead
 from verl_tui.sources.feed import Feed
+ahead.LEAST, ahead.SHARE = 8 * 2**20, 2**22
 feed = Feed(sys.argv[1:], workers=1)
 feed.scan()
 for at, batch in enumerate(feed.read()):
-    if at == 10:
+    if at == 3:
         print("reading", flush=True)
         sys.stdin.read()
 """

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.answers.run_reading import NothingError, RunError
-from verl_tui.on_demand.log.log_blocks import (
+from verl_tui.on_demand.log_blocks import (
     BLOCK,
     LogFile,
     SearchJob,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from verl_tui.answers.run_reading import Reading
-    from verl_tui.on_demand.log.log_blocks import LogLine
+    from verl_tui.on_demand.log_blocks import LogLine
     from verl_tui.rendering.text.search import Search
     from verl_tui.runs.run import Run
     from verl_tui.secrets import Mask

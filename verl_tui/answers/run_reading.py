@@ -9,9 +9,9 @@ from verl_tui.given_files import UsageError
 from verl_tui.runs.run import Run
 from verl_tui.runs.run_id import run_id
 from verl_tui.sources.discovery.passed_over import sentences
+from verl_tui.sources.ends import EndSource, has_parts
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.files.paths import file_size
-from verl_tui.sources.parts import EndSource, has_parts
 from verl_tui.sources.source_reader import source_of
 from verl_tui.text import one_line
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from verl_tui.sources.discovery.found import FoundFile
-    from verl_tui.sources.source import Source
+    from verl_tui.sources.files.any_source import Source
 
 AnswerT = TypeVar("AnswerT")
 
@@ -200,7 +200,7 @@ def _cost(run: Run, partial: Sequence[EndSource]) -> int:
 
 def _complete_from(ends: Sequence[EndSource]) -> int | None:
     """Return the first step from which on the numbers are complete."""
-    found = [end.complete_from for end in ends if end.has_rows]
+    found = [end.complete_from for end in ends if end.steps]
     known = [step for step in found if step is not None]
     if len(known) < len(found):
         return None

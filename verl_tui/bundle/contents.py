@@ -318,7 +318,7 @@ def _samples(of: _Evidence) -> list[dict[str, Any]]:
     found: list[Sample] = []
     for place in reversed(of.run.samples.places[-_PLACES:]):
         try:
-            step = StepSamples(of.run.samples, place, rows=_MOST_SAMPLES)
+            step = StepSamples(of.run.samples, place)
             found += step.first(_MOST_SAMPLES - len(found))
         except OSError as error:
             of.problems.append(f"samples of step {place.step}: {why(error)}")

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Generic, TypeVar
+
+from verl_tui.sources.files.paths import why
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
 PAUSE = 0.05
 """Seconds between two notices."""
+RETRY = 2.0
+"""Seconds after which an unreadable file is tried again."""
 
 
 class Job:
@@ -31,6 +34,51 @@ class Job:
 
     def read_on(self) -> bool:
         """Read a little, in the thread; return True if there is news to draw."""
+        raise NotImplementedError
+
+
+class FileJob(Job):
+    """Something to read from a file, in pieces that a screen asks for."""
+
+    def __init__(self, wake: threading.Condition, most: int) -> None:
+        """Begin with nothing.
+
+        Args:
+            wake: Has the thread look for work; locks what both threads change.
+            most: Most pieces that wait to be read; the oldest requests are dropped.
+        """
+        self.problem: str | None = None
+        """Why the file cannot be read, None if it can."""
+        self._wake = wake
+        self._most = most
+        self._wanted: dict[int, None] = {}
+        """Pieces to read, the newest request last."""
+        self._failed = 0.0
+        """Time of the last failure."""
+
+    def _want(self, piece: int) -> None:
+        self._wanted.pop(piece, None)
+        self._wanted[piece] = None
+        if len(self._wanted) > self._most:
+            del self._wanted[next(iter(self._wanted))]
+        self._wake.notify()
+
+    def _may_try(self) -> bool:
+        """Return whether the file can be read, or failed long enough ago."""
+        return self.problem is None or time.monotonic() - self._failed > RETRY
+
+    def read_on(self) -> bool:
+        """Read a little, in the thread; return True if there is news to draw."""
+        try:
+            return self._read_on()
+        except OSError as error:
+            with self._wake:
+                self.problem = why(error)
+                self._failed = time.monotonic()
+            return True
+
+    def _read_on(self) -> bool:
+        """Read a little; raise OSError where that cannot be done."""
         raise NotImplementedError
 
 
@@ -52,7 +100,7 @@ class Worker(Generic[JobT]):
         self._kept = kept
         self._wake = threading.Condition()
         """Has the thread look for work."""
-        self._jobs: OrderedDict[Hashable, JobT] = OrderedDict()
+        self._jobs: dict[Hashable, JobT] = {}
         """Jobs by key, the newest request last."""
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._stopped = False
@@ -73,12 +121,9 @@ class Worker(Generic[JobT]):
 
     def _recall(self, key: Hashable, make: Callable[[], JobT]) -> JobT:
         """Return the job of a key, made if there is none."""
-        job = self._jobs.get(key)
-        if job is None:
-            job = self._jobs[key] = make()
-            if len(self._jobs) > self._kept:
-                self._jobs.popitem(last=False)
-        self._jobs.move_to_end(key)
+        job = self._jobs[key] = self._jobs.pop(key, None) or make()
+        if len(self._jobs) > self._kept:
+            del self._jobs[next(iter(self._jobs))]
         self._begin()
         return job
 

@@ -161,7 +161,7 @@ class Recording:
         """
         feed = Feed(specs)
         feed.settle()
-        feed.scan()
+        found = feed.scan()
         batches: list[Batch] = []
         known: dict[tuple[str, str], SourceStatus] = {}
         for batch in chain(feed.read(), feed.finish()):
@@ -170,7 +170,7 @@ class Recording:
             if progress is not None:
                 read = sum(status.bytes_read for status in known.values())
                 progress(read, sum(status.size for status in known.values()))
-        return cls(feed.discovery, batches)
+        return cls(found, batches)
 
     @property
     def empty(self) -> bool:

@@ -8,7 +8,7 @@ when it is copied, and whenever anything else is printed into it.
 
 from __future__ import annotations
 
-from collections import Counter
+import math
 from itertools import pairwise
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,7 +17,7 @@ from verl_tui.records import EventKind
 from verl_tui.runs.source_state import surest
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from verl_tui.records import Event
     from verl_tui.runs.source_state import SourceState
@@ -61,18 +61,11 @@ def continued(states: Iterable[SourceState]) -> list[tuple[SourceState, SourceSt
 
 
 def _goes_on(before: SourceState, after: SourceState) -> bool:
-    if (
-        before.first is None
-        or after.first is None
-        or before.top is None
-        or not before.metrics & after.metrics
-    ):
-        return False
-    if after.first == after.top == before.top:
-        return False  # the model was evaluated once more after the training
-    ended, began = before.ended, after.began
-    later = ended is not None and began is not None and ended <= began
-    return (before.first < after.first or later) and after.first <= before.top + 1
+    begin, top = after.first or 0, before.top or 0
+    if not before.metrics & after.metrics or begin == after.top == top:
+        return False  # the second: the model was evaluated once more after the training
+    later = (before.ended or math.inf) <= (after.began or -math.inf)
+    return ((before.first or 0) < begin or later) and begin <= top + 1
 
 
 def starts(states: Iterable[SourceState], since: float) -> bool:
@@ -86,9 +79,8 @@ def starts(states: Iterable[SourceState], since: float) -> bool:
 def marks(
     stated: Sequence[RestartMark], continued: Sequence[tuple[SourceState, SourceState]]
 ) -> list[RestartMark]:
-    """Return all restarts by step, each once, also where several sources show it.
-
-    It is one although the first record of a source is the validation before the first step.
+    """Return all restarts by step, each once, also where several sources show it, one of them a
+    step later: its first record is not the validation before the first step.
 
     Args:
         stated: Restarts within one source.
@@ -100,26 +92,11 @@ def marks(
         if after.first is not None
     ]
     found: list[RestartMark] = []
-    for alike in _groups(sorted([*stated, *further], key=attrgetter("step"))):
-        often = Counter(mark.path for mark in alike).most_common(1)[0][0]
-        found.extend(mark for mark in alike if mark.path == often)
+    for mark in sorted([*stated, *further], key=attrgetter("step")):
+        others = (one.step for one in found if one.path != mark.path)
+        if mark.step - max(others, default=-math.inf) > 1:
+            found.append(mark)
     return found
-
-
-def _groups(ordered: Iterable[RestartMark]) -> Iterator[list[RestartMark]]:
-    """Yield groups of marks of the same restart: of the same step, or of the next one if a source
-    has none there.
-    """
-    group: list[RestartMark] = []
-    for mark in ordered:
-        first = group[0].step if group else mark.step
-        known = any(other.path == mark.path and other.step == first for other in group)
-        if mark.step > first + 1 or (mark.step == first + 1 and known):
-            yield group
-            group = []
-        group.append(mark)
-    if group:
-        yield group
 
 
 # -- the end ---------------------------------------------------------------------------------------

@@ -1,36 +1,48 @@
 """Read many sources, a little of each in turn; large ones that are read for the first time in
-workers.
+processes of our own, the workers.
 
 - First of all comes the run that is shown: with two hundred, it is there at once.
-- Of several large sources each is copied to a worker, reads some turns there, and comes back with
-  what it has read, until it has come to the present end of its file.
-- A worker that dies, or a source that cannot be copied, costs time and nothing else: what is
-  missing is read here.
+- Several large sources are dealt out to workers. Each reads its own in turn and sends what it has
+  read; a full pipe holds it up. At the present end of its file, a source comes back.
+- A worker that fails costs time and nothing else: what it has read is read once more here.
+- A worker is a program without a screen. It runs at a lower priority than other programs and
+  outside the terminal's group, so that Ctrl+C does not reach it, and ends with its pipe, on Linux
+  also with the thread that started it. multiprocessing would look for modules in the current
+  directory first, which may hold anything, and leave a process behind that tracks others.
 """
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import copyreg
+import os
+import pickle
+import signal
+import sys
+from contextlib import suppress
+from importlib import import_module
 from itertools import count
-from typing import TYPE_CHECKING
+from pathlib import Path
+from types import ModuleType
+from typing import IO, TYPE_CHECKING, cast
 
 from verl_tui import debug_log
+from verl_tui.sources.ends import LONG
+from verl_tui.sources.files.any_source import Source
 from verl_tui.sources.files.compressed import is_compressed
 from verl_tui.sources.files.paths import file_size
 from verl_tui.sources.host.processes import usable_cores
-from verl_tui.sources.pool import Pool
-from verl_tui.sources.preview import LONG
 from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from subprocess import Popen
 
     from verl_tui.records import Batch, Record, SourceStatus
     from verl_tui.sources.source_reader import SourceReader
 
 LEAST = 32 * 2**20
 """Bytes of all sources together from which on workers read them."""
-_SHARE = 16 * 2**20
+SHARE = 16 * 2**20
 """Bytes for which one more worker is started: it takes as long to start as some megabytes take to
 read.
 """
@@ -38,17 +50,24 @@ _WORTH = 2**20
 """Bytes from which on a source is worth copying to a worker."""
 _MOST = 8
 """Workers where the user has set no number: one thread has to take in what they read."""
-_TURNS = 8
-"""Turns that a source reads in a worker at once."""
+_PIPE = 2**20
+"""Bytes that a worker may be ahead."""
 _ROUNDS = 8
 """One in so many rounds belongs to all sources: a log that grows faster than it is read must not
 hold up all others.
 """
+_NICE = 10
+"""How much lower the priority of a worker is than that of other programs and of the app."""
+_ON_PARENTS_DEATH = 1
+"""PR_SET_PDEATHSIG of prctl(2)."""
+_PROGRAM = (
+    "import sys; sys.path[:] = sys.argv[1:]; "
+    "from verl_tui.sources.ahead import work; work()"
+)
+"""Program of a worker. It looks for modules where we do, never in the current directory."""
 
-Turn = tuple["SourceReader", "Batch | None", bool]
-"""A source, its batch from this turn, and whether more of it waits."""
-_Read = tuple["tuple[Record, ...]", "SourceStatus"]
-"""Records, and how the source was doing then."""
+# Formats are modules, and sources know theirs.
+copyreg.pickle(ModuleType, lambda module: (import_module, (module.__name__,)))
 
 
 def in_turn(
@@ -56,9 +75,9 @@ def in_turn(
     read: Callable[[SourceReader], tuple[Batch | None, bool]],
     workers: int | None,
     shown: Callable[[], str | None] = lambda: None,
-) -> Iterator[Turn]:
-    """Read sources to their present ends, a little of each in turn; those that are read for the
-    first time and are large in workers.
+) -> Iterator[tuple[SourceReader, Batch | None, bool]]:
+    """Read sources to their present ends, a little of each in turn; yield each with its batch and
+    whether more of it waits.
 
     Args:
         readers: The sources.
@@ -67,145 +86,152 @@ def in_turn(
         shown: Returns the name of the run that is shown, None where there is none.
     """
     waiting = list(readers)
-    with _ahead([one for one in waiting if not _stays(one, shown())], workers):
+    processes = _read_ahead(waiting, workers, shown())
+    try:
         for number in count(1):
-            ended = set()
-            for reader in _round(waiting, shown() if number % _ROUNDS else None):
+            first = shown() if number % _ROUNDS else None
+            for reader in [one for one in waiting if _is_here(one, first)] or [
+                *waiting
+            ]:
                 batch, more = read(reader)
                 if not more:
-                    ended.add(reader)
+                    waiting.remove(reader)
                 yield reader, batch, more
-            waiting = [one for one in waiting if one not in ended]
             if not waiting:
                 return
+    finally:
+        for process in processes:
+            with process:
+                process.kill()
 
 
-def _stays(reader: SourceReader, shown: str | None) -> bool:
-    """Return whether a source is to be read before all others, which needs it here: a long log is
-    seen as a preview meanwhile.
+def _is_here(reader: SourceReader, run: str | None) -> bool:
+    """Return whether a source is of a run and read here: what workers send meanwhile of others
+    would have to be kept.
     """
-    short = reader.file is None or file_size(reader.file) < LONG
-    return reader.run == shown and short
+    return reader.run == run and not isinstance(reader.source, _AheadSource)
 
 
-def _round(
-    waiting: Sequence[SourceReader], shown: str | None
-) -> Sequence[SourceReader]:
-    """Return the sources of the next round: those of the shown run as long as there are some.
-
-    Batches that workers send meanwhile from other sources would have to be kept, so sources in
-    workers wait for their turn.
-    """
-    own = [
-        one
-        for one in waiting
-        if one.run == shown and not isinstance(one.source, _AheadSource)
-    ]
-    return own or waiting
-
-
-@contextmanager
-def _ahead(readers: Sequence[SourceReader], most: int | None) -> Iterator[None]:
-    """Have workers read meanwhile what is to be read for the first time, where that pays.
+def _read_ahead(
+    readers: Sequence[SourceReader], most: int | None, shown: str | None
+) -> list[Popen[bytes]]:
+    """Have workers read what is to be read for the first time, where that pays; return them.
 
     Args:
         readers: The sources.
         most: How many workers there may be, None for what suits the machine.
+        shown: The run whose short logs are needed before all others; a long one is seen as a
+            preview meanwhile.
     """
-    sizes = {reader: size for reader in readers if (size := _size(reader)) >= _WORTH}
+    sizes = {one: size for one in readers if (size := _size(one, shown)) >= _WORTH}
     total = sum(sizes.values())
-    if most is None:
-        cores = usable_cores()
-        most = min(cores, _MOST) if cores > 1 else 0
-    workers = min(most, total // _SHARE, len(sizes)) if total >= LEAST else 0
-    if not workers or len(sizes) < 2:  # a single one is here as soon without
-        yield
-        return
-    pool = Pool(workers)
+    if total < LEAST or len(sizes) < 2:  # a single one is here as soon without
+        return []
+    most = _usual() if most is None else most
+    workers = min(most, total // SHARE, len(sizes))
     debug_log.note("workers", started=workers, sources=len(sizes))
+    dealt = sorted(sizes, key=sizes.__getitem__, reverse=True)
+    processes = []
     try:
-        for reader in sizes:
-            assert isinstance(reader.source, FileSource)
-            turns = _turns(reader.source, pool)
-            reader.source = _AheadSource(reader, reader.source, turns)
-        yield
-    finally:
-        pool.end()
+        for at in range(workers):
+            own = {*dealt[at::workers]}
+            processes.append(_started([one for one in readers if one in own]))
+    except Exception as error:  # noqa: BLE001 - what no worker reads is read here
+        debug_log.note_error("starting a worker", error)
+    return processes
 
 
-def _size(reader: SourceReader) -> int:
-    """Return how many bytes a source has that is to be read for the first time; 0 where it cannot
-    be copied: what is being decompressed cannot.
+def _usual() -> int:
+    """Return how many workers suit the machine."""
+    cores = usable_cores()
+    return min(cores, _MOST) if cores > 1 else 0
+
+
+def _size(reader: SourceReader, shown: str | None) -> int:
+    """Return how many bytes of a source a worker may read: none where it was read before, or cannot
+    be copied, as what is being decompressed cannot.
     """
     source = reader.source
     if reader.delivered is not None or type(source) is not FileSource:
         return 0
-    return 0 if is_compressed(source.path) else file_size(source.path)
+    size = 0 if is_compressed(source.path) else file_size(source.path)
+    return 0 if reader.run == shown and size < LONG else size
 
 
-class _AheadSource:
-    """Stands in a reader for a source that workers read."""
+def _started(readers: Sequence[SourceReader]) -> Popen[bytes]:
+    """Start a worker that reads some sources; raise any error where that cannot be done."""
+    import subprocess  # 10 ms, for large logs only
 
-    def __init__(
-        self,
-        reader: SourceReader,
-        source: FileSource,
-        turns: Generator[_Read, None, FileSource],
-    ) -> None:
-        """Read nothing yet.
+    written = ["-B"] if sys.dont_write_bytecode else []
+    python = [sys.executable, "-I", "-S", "-X", f"utf8={sys.flags.utf8_mode}", *written]
+    sources = pickle.dumps([reader.source for reader in readers])
+    search_path = [*filter(None, sys.path), str(Path(__file__).parents[2])]
+    process = subprocess.Popen(  # noqa: S603 - this Python, and words of ours
+        [*python, "-c", _PROGRAM, *search_path],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        pipesize=_PIPE,
+    )
+    with suppress(BrokenPipeError), cast("IO[bytes]", process.stdin) as pipe:
+        pipe.write(sources)
+    for reader in readers:
+        reader.source = _AheadSource(reader, process)
+    return process
 
-        Args:
-            reader: Has the source.
-            source: The source.
-            turns: What it reads up to the present end of its file, turn by turn; returns the source
-                as it is then.
-        """
-        self.path = source.path
+
+class _AheadSource(Source):
+    """Stands in a reader for a source that a worker reads."""
+
+    def __init__(self, reader: SourceReader, process: Popen[bytes]) -> None:
+        super().__init__(reader.source.path)
         self._reader = reader
-        self._turns = turns
-        self._status = source.status()
+        self._process = process
+        self._source = reader.source
+        """The source, which has read nothing."""
+        self._status = reader.source.status()
+        self._turns = 0
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return the next records, and whether more wait."""
         try:
-            records, self._status = next(self._turns)
-        except StopIteration as end:
-            self._reader.source = end.value
-            return self._reader.source.read()
-        return records, True
-
-    def finish(self) -> tuple[Record, ...]:
-        """Return nothing: more is to come."""
-        return ()
+            # From a process of our own, over a pipe that nobody else has.
+            answer = pickle.load(cast("IO[bytes]", self._process.stdout))  # noqa: S301
+            records, self._status, ended = answer
+        except Exception as error:  # noqa: BLE001 - whatever it is, here it is read as well
+            debug_log.note_error(f"reading {self.path} in a worker", error)
+            self._process.kill()
+            self._reader.source = self._source
+            for _ in range(self._turns):
+                self._source.read()
+            return self._source.read()
+        self._turns += 1
+        self._reader.source = ended or self
+        return records, ended is None
 
     def status(self) -> SourceStatus:
         """Return how the source was doing when it gave what was taken last."""
         return self._status
 
 
-def _turns(source: FileSource, pool: Pool) -> Generator[_Read, None, FileSource]:
-    """Yield what a copy of a source, which has read nothing yet, reads in a worker, some turns at a
-    time.
-    """
-    more = True
-    further = pool.submit(_some_turns, source)
-    while more:
-        try:
-            turns, more, source = further.result()
-        except Exception as error:  # noqa: BLE001 - the source itself has read as far
-            debug_log.note_error(f"reading {source.path} in a worker", error)
-            break
-        if more:
-            further = pool.submit(_some_turns, source)
-        yield from turns
-    return source
+def work() -> None:
+    """Be a worker: read the sources that come over standard input, and send what they give."""
+    os.nice(_NICE)
+    if sys.platform == "linux":
+        # A closed pipe ends it, too, but not while a file system does not answer.
+        import ctypes  # 5 ms, in workers only
 
-
-def _some_turns(source: FileSource) -> tuple[list[_Read], bool, FileSource]:
-    """Return what a source reads in some turns, whether more waits, and the source behind it."""
-    turns: list[_Read] = []
-    more = True
-    while more and len(turns) < _TURNS:
-        records, more = source.read()
-        turns.append((records, source.status()))
-    return turns, more, source
+        ctypes.CDLL(None).prctl(_ON_PARENTS_DEATH, signal.SIGKILL)
+    # From the app that has started this process, over a pipe that nobody else has.
+    sources = pickle.load(sys.stdin.buffer)  # noqa: S301
+    with suppress(BrokenPipeError):  # the app has ended, or needs no more
+        while sources:
+            for source in [*sources]:
+                records, more = source.read()
+                if not more:
+                    sources.remove(source)
+                answer = records, source.status(), None if more else source
+                sys.stdout.buffer.write(pickle.dumps(answer))
+                sys.stdout.buffer.flush()
+    os._exit(0)  # without another attempt to write

@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from verl_tui import debug_log
 from verl_tui.records import Reread
 from verl_tui.sources.ahead import in_turn
 from verl_tui.sources.discovery.finder import Discovery, Finder
 from verl_tui.sources.discovery.found import FileOwners
+from verl_tui.sources.ends import previews
 from verl_tui.sources.files.paths import is_folder
 from verl_tui.sources.folders.checkpoint_folders import CheckpointSource
 from verl_tui.sources.host.writers import Writers
 from verl_tui.sources.http import addresses
 from verl_tui.sources.http.served import Served
 from verl_tui.sources.pipe import PipeSource
-from verl_tui.sources.preview import PreviewedFile, previews
 from verl_tui.sources.source_reader import SourceReader, source_of
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
-    from watchfiles import Change
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from verl_tui.records import Batch, Preview
     from verl_tui.sources.discovery.found import FoundFile, FoundRun
-    from verl_tui.sources.source import Source
+    from verl_tui.sources.files.any_source import Source
 
+FeedNews: TypeAlias = "Batch | Discovery | Preview | Reread"
+"""What is told of the sources as they are followed."""
 POLL = 1.0
 """Seconds between checks of the files' sizes: network file systems send no notices."""
 _SOON = 0.05
@@ -51,7 +51,6 @@ class Feed:
     def __init__(
         self,
         specs: Sequence[str],
-        watch: Writers | None = None,
         *,
         poll_interval: float | None = None,
         scrape_engines: bool = False,
@@ -63,7 +62,6 @@ class Feed:
 
         Args:
             specs: Paths, directories, globs and addresses.
-            watch: Knows who writes the files.
             poll_interval: Seconds between two questions to an address, None for what suits it.
             scrape_engines: Whether to ask the engines that consoles name for their figures.
             workers: Processes that may read large logs, None for as many as suit the machine.
@@ -73,8 +71,6 @@ class Feed:
         self._source_of = source_of
         self._workers = workers
         self._shown = shown
-        self._only: str | None = None
-        """The run that is read, None for all."""
         self._finder = Finder([spec for spec in specs if not addresses.is_meant(spec)])
         self._served = Served(
             [spec for spec in specs if addresses.is_meant(spec)],
@@ -84,56 +80,85 @@ class Feed:
         self._readers: dict[tuple[str, str], SourceReader] = {}
         """By the name of the run, and by the place of the source."""
         self._owners = FileOwners()
-        self._watch = watch or Writers()
-        self._fresh: dict[str, list[PreviewedFile]] = {}
-        """By run, the files that have not been read yet."""
-        self.discovery = Discovery((), (), ())
-        """Result of the last search."""
+        self._writers = Writers()
+        self._fresh: dict[str, list[tuple[FoundFile, int]]] = {}
+        """By run, the files that have not been read yet, with their indices."""
         self.reread: list[Reread] = []
         """The runs whose files the last search found to have other formats; to be announced before
         anything that is read of them.
         """
-
-    def scan(self) -> Discovery:
-        """Search for new runs and files; a run keeps its first name."""
-        with debug_log.timed("searched"):
-            discovery = self._finder.scan()
-        dropped = self._owners.forget(self._finder.changed)
-        self._readers = {
-            key: one
-            for key, one in self._readers.items()
-            if key[0] not in dropped or one.served
-        }
-        for run in discovery.runs:
-            self._add(run)
-        self.reread = [Reread(name, name in self.names) for name in dropped]
-        self._add_served()
-        self.discovery = replace(
-            discovery,
-            problems=(*discovery.problems, *self._served.problems),
-            waiting=(*discovery.waiting, *self._served.waiting),
-            unreached=self._served.unreached,
-        )
-        return self.discovery
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the runs that have been found."""
         return tuple(dict.fromkeys(name for name, _ in self._readers))
 
-    def _first(self) -> str | None:
-        """Return the name of the run to read first: as long as none is shown, the first one."""
-        return self._shown() or next((name for name, _ in self._readers), None)
-
     def keep(self, name: str) -> None:
         """Read one run only, by its name."""
-        self._only = name
+        known = self._readers.items()
+        self._readers = {key: one for key, one in known if one.run == name}
+
+    # -- searching ---------------------------------------------------------------------------------
+
+    def scan(self) -> Discovery:
+        """Search for new runs and files; a run keeps its first name."""
+        with debug_log.timed("searched"):
+            discovery = self._finder.scan()
+        dropped = self._owners.forget(self._finder.changed)
+        known = self._readers.items()
         self._readers = {
-            key: one for key, one in self._readers.items() if key[0] == name
+            key: one for key, one in known if one.served or one.run not in dropped
         }
+        for run in discovery.runs:
+            self._add(run)
+        self.reread = [Reread(name, name in self.names) for name in dropped]
+        self._add_served()
+        return replace(
+            discovery,
+            problems=(*discovery.problems, *self._served.problems),
+            waiting=(*discovery.waiting, *self._served.waiting),
+            unreached=self._served.unreached,
+        )
+
+    def _add(self, run: FoundRun) -> None:
+        """Start to read the files of a run that are not read yet."""
+        name = self._owners.name(run)
+        own = [file for file in run.files if self._owners.owns(name, file)]
+        for file in own:
+            key = name, _place(file)
+            if key not in self._readers:
+                count = sum(known == name for known, _ in self._readers)
+                ordinal = self._owners.ordinal(name, file, count)
+                self._fresh.setdefault(name, []).append((file, ordinal))
+                self._read(key, self._source_of(file, ordinal))
+                debug_log.note("found", run=name, format=_kind(file), path=file.path)
+        logs = [file.path for file in own if file.is_log]
+        if logs and run.directory not in logs:  # a part of a file has none of its own
+            self._add_checkpoints(name, run)
+
+    def _add_checkpoints(self, name: str, run: FoundRun) -> None:
+        """Read a run's checkpoints, wherever they lie by now."""
+        key = name, f"checkpoints {run.directory}"
+        if key not in self._readers:
+            self._read(key, CheckpointSource(run.directory, ()))
+        source = self._readers[key].source
+        assert isinstance(source, CheckpointSource)
+        source.homes = run.checkpoints
+
+    def _add_served(self) -> list[SourceReader]:
+        """Return readers of what addresses tell of since the last call."""
+        runs = self._served.sources()
+        return [self._read((run.name, str(run)), run) for run in runs]
+
+    def _read(self, key: tuple[str, str], source: Source) -> SourceReader:
+        """Start to read a source of a run."""
+        reader = self._readers[key] = SourceReader(key[0], source, self._writers)
+        return reader
+
+    # -- a single look -----------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Poll all addresses once and wait for the answers: for a single look."""
+        """Poll all addresses once and wait for the answers."""
         self._served.settle()
 
     def read(self) -> Iterator[Batch]:
@@ -141,159 +166,116 @@ class Feed:
 
         Standard input is read to its end.
         """
-        waiting = list(self._readers.values())
-        for reader in waiting:
+        readers = self._readers.values()
+        for reader in readers:
             if isinstance(reader.source, PipeSource):
                 reader.source.to_the_end()
-        read = in_turn(waiting, self._next, self._workers)
-        yield from filter(None, (batch for _, batch, _ in read))
+        turns = in_turn(readers, self._turn, self._workers)
+        return (batch for _, batch, _ in turns if batch is not None)
+
+    def finish(self) -> Iterator[Batch]:
+        """Yield last lines without an end."""
+        return filter(None, map(SourceReader.finish, self._readers.values()))
 
     def ask_engines(self, now: float) -> Iterator[Batch]:
         """Yield the answers of the engines that consoles name, if they are to be polled."""
         self._served.look(now)
         self._served.settle()
         read = map(SourceReader.read, self._add_served())
-        yield from (batch for batch, _ in read if batch is not None)
+        return (batch for batch, _ in read if batch is not None)
 
-    def _add_served(self) -> list[SourceReader]:
-        """Return readers of what addresses tell of since the last call."""
-        added = {
-            (run.name, str(run)): SourceReader(run.name, run, self._watch)
-            for run in self._served.sources()
-        }
-        self._readers |= added
-        return [*added.values()]
+    def update_writers(self, now: float) -> Iterator[Batch]:
+        """Look up once which processes write the files, and yield the changes."""
+        self._want_writers(now)
+        self._writers.look()
+        return filter(None, map(SourceReader.update_writer, self._readers.values()))
 
-    def _next(self, reader: SourceReader) -> tuple[Batch | None, bool]:
+    def _want_writers(self, now: float) -> None:
+        readers = self._readers.values()
+        files = ((one.file, one.status.modified) for one in readers if one.file)
+        self._writers.want(files, now)
+
+    def _turn(self, reader: SourceReader) -> tuple[Batch | None, bool]:
         """Read a little of a source, and note the engines that it names."""
         batch, more = reader.read()
         if batch is not None and not reader.served:
             self._served.heed(batch)
         return batch, more
 
-    def finish(self) -> Iterator[Batch]:
-        """Yield last lines without an end: for a single look."""
-        yield from filter(None, map(SourceReader.finish, self._readers.values()))
-
-    def update_writers(self, now: float) -> Iterator[Batch]:
-        """Look up once which processes write the files, and yield the changes."""
-        self._watch_writers(now)
-        self._watch.look()
-        yield from filter(None, map(SourceReader.update_writer, self._readers.values()))
-
-    def _watch_writers(self, now: float) -> None:
-        self._watch.want(
-            (
-                (one.file, one.status.modified)
-                for one in self._readers.values()
-                if one.file
-            ),
-            now,
-        )
+    # -- following ---------------------------------------------------------------------------------
 
     def follow(
-        self,
-        stop: threading.Event,
-        deliver: Callable[[Batch | Discovery | Preview | Reread], None],
-        clock: Callable[[], float],
-    ) -> None:
-        """Read everything, then what is appended, until `stop` is set.
+        self, stop: threading.Event, clock: Callable[[], float]
+    ) -> Iterator[FeedNews]:
+        """Yield everything, then what is appended, until `stop` is set.
 
         Args:
             stop: Ends the following within a poll.
-            deliver: Takes what was read; may block, which slows the reading down.
             clock: Seconds, monotonic enough to pace the polls.
         """
-        last: Discovery | None = None
-        self._watch.start(stop)
+        self._writers.start(stop)
         self._served.start(stop)
-        next_scan = clock()
+        last: Discovery | None = None
         while not stop.is_set():
-            if _is_due(next_scan, clock()):
-                discovery = self._rescanned(last)
-                changed = discovery != last
-                last = discovery
-                if changed:
-                    deliver(discovery)
-                self._deliver_first(stop, deliver)
-                next_scan = clock() + _RESCAN
-                self._deliver(stop, deliver, clock(), list(self._readers.values()))
-                self._served.look(clock())
-                self._add_served()
-                if changed:
-                    deliver(replace(discovery, read=True))
-                self._watch_writers(clock())
-            for added in self._wait(stop):
-                if added:
-                    next_scan = clock()
-                self._deliver(stop, deliver, clock(), self._active(clock()))
-                if _is_due(next_scan, clock()):
+            searched = clock()
+            discovery = self._searched(last)
+            is_new = discovery != last
+            if is_new:
+                yield discovery
+            yield from self.reread
+            fresh, self._fresh = self._fresh, {}
+            yield from previews(fresh, self._first())
+            yield from self._read_on(clock(), self._readers.values())
+            self._served.look(clock())
+            self._add_served()
+            if is_new:
+                yield replace(discovery, read=True)
+            last = discovery
+            self._want_writers(clock())
+            for added in self._notices(stop):
+                now = clock()
+                warm = [one for one in self._readers.values() if _is_warm(one, now)]
+                yield from self._read_on(now, warm)
+                if added or not 0 <= clock() - searched < _RESCAN:
                     break
 
-    def _rescanned(self, last: Discovery | None) -> Discovery:
+    def _searched(self, last: Discovery | None) -> Discovery:
         """Search for new runs; an error is reported and costs nothing that was found."""
         self.reread = []
         try:
             return self.scan()
         except Exception as error:  # noqa: BLE001 - a net at the border
             debug_log.note_error("search", error)
-            why = one_line(
-                f"the search for new logs failed: {type(error).__name__}: {error}", 200
-            )
-            return replace(last or Discovery((), (), ()), problems=(why,))
+            why = f"the search for new logs failed: {type(error).__name__}: {error}"
+            before = last or Discovery((), (), ())
+            return replace(before, problems=(one_line(why, 200),))
 
-    def _deliver_first(
-        self,
-        stop: threading.Event,
-        deliver: Callable[[Batch | Discovery | Preview | Reread], None],
-    ) -> None:
-        """Deliver which runs are read once more, and the previews of long logs."""
-        for again in self.reread:
-            deliver(again)
-        fresh, self._fresh = self._fresh, {}
-        for preview in previews(fresh, self._first()):
-            deliver(preview)
-            if stop.is_set():
-                return
+    def _first(self) -> str | None:
+        """Return the name of the run to read first: as long as none is shown, the first one."""
+        return self._shown() or next((name for name, _ in self._readers), None)
 
-    def _deliver(
-        self,
-        stop: threading.Event,
-        deliver: Callable[[Batch | Discovery | Preview | Reread], None],
-        now: float,
-        readers: list[SourceReader],
-    ) -> None:
-        for reader, batch, more in in_turn(
-            readers, self._next, self._workers, self._first
-        ):
+    def _read_on(self, now: float, readers: Iterable[SourceReader]) -> Iterator[Batch]:
+        """Yield what sources bring up to their present ends."""
+        turns = in_turn(readers, self._turn, self._workers, self._first)
+        for reader, batch, more in turns:
             if batch is not None:
-                deliver(batch)
-            if batch is not None and batch.live:
-                reader.grew = now
-            if (
-                not more
-                and _is_quiet(reader, now)
-                and (last := reader.finish()) is not None
-            ):
-                deliver(last)
-            if stop.is_set():
-                return
+                yield batch
+                reader.grew = now if batch.live else reader.grew
+            last = None if more or not _is_quiet(reader, now) else reader.finish()
+            if last is not None:
+                yield last
 
-    def _active(self, now: float) -> list[SourceReader]:
-        """Return the sources that grew lately, and all that come over a network."""
-        return [one for one in self._readers.values() if _is_warm(one, now)]
-
-    def _wait(self, stop: threading.Event) -> Iterator[bool]:
+    def _notices(self, stop: threading.Event) -> Iterator[bool]:
         """Yield at each notice of the file system and each poll; true if there may be new files."""
-        if self._served.awaited:
+        while self._served.awaited:
             yield stop.wait(_SOON) or self._served.grown
-            return
         import watchfiles  # 40 ms, after the first frame
 
-        known = sorted(self._finder.directories)
-        directories = [path for path in known if is_folder(path) and _is_text(path)]
-        if directories:
-            notices = watchfiles.watch(
+        directories = [*filter(is_folder, sorted(self._finder.directories))]
+        # None come where inotify's limit is reached, a directory vanishes or its name is not UTF-8:
+        # then polling goes on.
+        with suppress(OSError, RuntimeError, ValueError):
+            for changes in watchfiles.watch(
                 *directories[:_MOST_WATCHED],
                 watch_filter=None,
                 debounce=100,
@@ -302,75 +284,21 @@ class Feed:
                 yield_on_timeout=True,
                 recursive=False,
                 raise_interrupt=False,
-            )
-            try:
-                for changes in notices:
-                    yield _any_new(changes)
-            except (OSError, RuntimeError, ValueError):
-                # No notices (inotify's limit is reached, a directory vanished): polling goes on.
-                pass
-        if not stop.wait(POLL):
+            ):
+                modified = watchfiles.Change.modified
+                yield any(kind is not modified for kind, _ in changes)
+        while not stop.wait(POLL):
             yield False
-
-    def _add(self, run: FoundRun) -> None:
-        """Start to read the files of a run that are not read yet."""
-        name = self._owners.name(run)
-        if self._only not in (None, name):
-            return
-        own = [file for file in run.files if self._owners.owns(name, file)]
-        for file in own:
-            if (name, _key(file)) not in self._readers:
-                self._read_file(name, file)
-        logs = [file.path for file in own if file.is_log]
-        if logs and run.directory not in logs:  # a part of a file has none of its own
-            self._add_checkpoints(name, run)
-
-    def _read_file(self, run: str, file: FoundFile) -> None:
-        """Start to read a file of a run."""
-        count = sum(1 for name, _ in self._readers if name == run)
-        ordinal = self._owners.ordinal(run, file, count)
-        source = self._source_of(file, ordinal)
-        self._fresh.setdefault(run, []).append(PreviewedFile(file, ordinal))
-        format = _kind(file)
-        reader = SourceReader(run, source, self._watch)
-        self._readers[run, _key(file)] = reader
-        debug_log.note("found", run=run, format=format, path=file.path)
-
-    def _add_checkpoints(self, name: str, run: FoundRun) -> None:
-        """Read a run's checkpoints, wherever they lie by now."""
-        key = name, f"checkpoints {run.directory}"
-        if key not in self._readers:
-            source = CheckpointSource(run.directory, ())
-            self._readers[key] = SourceReader(name, source, self._watch)
-        known = self._readers[key].source
-        if isinstance(known, CheckpointSource):
-            known.homes = run.checkpoints
 
 
 def _kind(file: FoundFile) -> str:
     return file.format.name if file.format is not None else "settings"
 
 
-def _key(file: FoundFile) -> str:
+def _place(file: FoundFile) -> str:
     """Return a file's place; a directory is one for each format of the files in it."""
     of_steps = is_folder(file.path)
     return f"{_kind(file)} {file.path}" if of_steps else str(file.path)
-
-
-def _any_new(changes: set[tuple[Change, str]]) -> bool:
-    from watchfiles import Change
-
-    return any(kind is not Change.modified for kind, _ in changes)
-
-
-def _is_text(path: Path) -> bool:
-    """True if a path is valid UTF-8: all others get no notices and are only polled."""
-    return not any("\ud800" <= sign <= "\udfff" for sign in str(path))
-
-
-def _is_due(at: float, now: float) -> bool:
-    """Return whether a search is due; a clock that was set back puts it off no further."""
-    return not now < at <= now + _RESCAN
 
 
 def _is_warm(reader: SourceReader, now: float) -> bool:

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 
 from verl_tui.records import Unreadable
 from verl_tui.sources.files.compressed import MAGIC, CompressedTail, why_unread
-from verl_tui.sources.files.tail import CHUNK, Chunk
+from verl_tui.sources.files.tail import CHUNK, Chunk, Follower
 from verl_tui.sources.formats import HEAD
 from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.format import Reader
-from verl_tui.sources.source import FIRST, FileSource
+from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.records import Record, SourceStatus
+    from verl_tui.records import Record
     from verl_tui.sources.formats.format import Format
 
 name = "standard input"
@@ -104,10 +104,6 @@ class HeldReader(Reader):
         why = why_unread(self.held)
         return () if why is None else (Unreadable(1, why, ""),)
 
-    def restart(self, reason: str) -> Sequence[Record]:  # noqa: ARG002
-        """Nothing starts anew here."""
-        return ()
-
     def recognised(self) -> Format | None:
         """Return the format, once known. Lines are looked at one by one as they come: what is found
         must not depend on how they came.
@@ -124,31 +120,27 @@ class HeldReader(Reader):
                 return found
         return console if len(self.held) >= HEAD else None
 
+    def at_end(self) -> Format | None:
+        """Return the format of all that came: what is not recognised is a console."""
+        if not self.held.strip() or why_unread(self.held):
+            return None
+        return _format_of(self.held[:HEAD], _NAMES) or console
+
 
 def _format_of(begin: bytes, names: Sequence[Path]) -> Format | None:
     """Return the format of a text, as of a file under one of some names."""
-    return next(
-        (one for one in FORMATS if any(one.matches(path, begin) for path in names)),
-        None,
-    )
+    fits = (one for one in FORMATS if any(one.matches(path, begin) for path in names))
+    return next(fits, None)
 
 
-class PipeTail:
+class PipeTail(Follower):
     """Reads the bytes of a pipe, as `Tail` reads those of a file."""
 
     def __init__(self) -> None:
-        self.path = PATH
-        self.offset = 0
-        self.size = 0
-        self.modified: float | None = None
-        """Time of the last bytes."""
+        super().__init__(PATH)
         self.patience = 0.0
         """Seconds to wait where there is nothing; above 0, it is read to its end."""
         self.ended = False
-        self.opening = b""
-        """Its first bytes."""
-        self.back = b""
-        """Bytes that were read and are to be given once more."""
 
     def read(self, limit: int = CHUNK) -> Chunk:
         """Read at most `limit` bytes.
@@ -158,17 +150,12 @@ class PipeTail:
         """
         if self.ended or not limit:
             return Chunk(b"")
-        if self.back:
-            data = self.back[:limit]
-            self.back = self.back[limit:]
-            return Chunk(data, more=True)
         if not select.select([descriptor], [], [], self.patience)[0]:
             return Chunk(b"", more=self.patience > 0)
         data = os.read(descriptor, limit)
         if data:
             self.offset = self.size = self.offset + len(data)
             self.modified = time()
-            self.opening += data[: FIRST - len(self.opening)]
         self.ended = not data
         return Chunk(data, more=bool(data))
 
@@ -187,8 +174,7 @@ class PipeSource(FileSource):
         chunk = super()._next()
         first = chunk.data and self._pipe.offset == len(chunk.data)
         if first and chunk.data.startswith(MAGIC):
-            self._pipe.back = chunk.data
-            self._tail = CompressedTail(PATH, self._pipe)
+            self._tail = CompressedTail(PATH, self._pipe, chunk.data)
             return super()._next()
         return chunk
 
@@ -196,40 +182,30 @@ class PipeSource(FileSource):
     def _place(self) -> str:
         return str(PATH)  # which leads to another place in each process
 
-    def _opening(self) -> bytes:
-        return self._pipe.opening
-
     def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return the records of the next bytes, and whether more wait."""
         records, more = super().read()
         if isinstance(self._reader, HeldReader):
-            found = self._reader.recognised()
-            records = self._begin(found) if found is not None else ()
+            records = self._begin(self._reader, self._reader.recognised())
         return records, more
 
     def finish(self) -> tuple[Record, ...]:
-        """Return what only waits for its end; while the format is unknown, silence means nothing,
-        and what has not been recognised at the end is a console.
+        """Return what only waits for its end; while the format is unknown, silence means
+        nothing.
         """
-        begun: tuple[Record, ...] = ()
-        if isinstance(self._reader, HeldReader):
-            held = self._reader.held
-            if not self._pipe.ended or not held.strip():
-                return ()
-            if why_unread(held) is None:
-                begun = self._begin(_format_of(held[:HEAD], _NAMES) or console)
+        if not isinstance(self._reader, HeldReader):
+            return super().finish()
+        if not self._pipe.ended:
+            return ()
+        begun = self._begin(self._reader, self._reader.at_end())
         return (*begun, *super().finish())
 
-    def _begin(self, found: Format) -> tuple[Record, ...]:
-        """Read what was held as one of a format."""
-        assert isinstance(self._reader, HeldReader)
-        held = self._reader.held
-        self.format, self._reader = found, found.reader(_NAMES[0])
-        return self.counted(self._reader.feed(held))
-
-    def status(self) -> SourceStatus:
-        """Return how the source is doing, as one of the format that it has turned out to be."""
-        return super().status()._replace(origin=self._known_by())
+    def _begin(self, held: HeldReader, found: Format | None) -> tuple[Record, ...]:
+        """Read what was held as one of a format, if that is known."""
+        if found is None:
+            return ()
+        self._format, self._reader = found, found.reader(_NAMES[0])
+        return self.counted(self._reader.feed(held.held))
 
     def to_the_end(self) -> None:
         """Wait for more until nothing more can come."""

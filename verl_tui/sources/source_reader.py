@@ -21,12 +21,15 @@ from verl_tui.sources.formats.tables import parquet
 from verl_tui.sources.formats.trackio import TrackioSource
 from verl_tui.sources.http.address_run import AddressRun
 from verl_tui.sources.pipe import PipeSource
-from verl_tui.sources.source import FileSource, Source, follower
+from verl_tui.sources.source import FileSource, follower
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from verl_tui.records import Record, SourceStatus
     from verl_tui.sources.discovery.found import FoundFile
+    from verl_tui.sources.files.any_source import Source
     from verl_tui.sources.host.writers import Writers
 
 _HELD_OPEN = frozenset({console.name, filelogger.name, wandb.name})
@@ -63,20 +66,13 @@ class SourceReader:
 
     def read(self) -> tuple[Batch | None, bool]:
         """Return the next batch, None if nothing is new, and whether more waits."""
-        if self._broken:
-            return None, False
-        try:
-            records, more = self.source.read()
-            self.status = self._written(self.source.status())
-        except Exception as error:  # noqa: BLE001 - a net at the border
-            return self._down(error), False
         live = self.caught_up and not self.served
+        batch, more = self._take(self.source.read, live=live)
         self.caught_up = self.caught_up or not more
-        batch = self._batch(records, live=live)
         if batch is not None:
             debug_log.note(
                 "batch",
-                records=len(records),
+                records=len(batch.records),
                 read=self.status.bytes_read,
                 size=self.status.size,
                 live=live,
@@ -86,29 +82,40 @@ class SourceReader:
 
     def finish(self) -> Batch | None:
         """Return the records of a last line without an end, or that it was not read."""
-        if self._broken or self.finished_at == self.status.bytes_read:
+        if self.finished_at == self.status.bytes_read:
             return None
         self.finished_at = self.status.bytes_read
-        try:
-            records = self.source.finish()
-            self.status = self._written(self.source.status())
-        except Exception as error:  # noqa: BLE001 - a net at the border
-            return self._down(error)
-        return self._batch(records, live=False)
-
-    def _batch(self, records: tuple[Record, ...], *, live: bool) -> Batch | None:
-        """Return what is new, None if nothing is."""
-        if not records and self.status == self.delivered:
-            return None
-        self.delivered = self.status
-        return Batch(self.run, self.status, records, live)
+        return self._take(lambda: (self.source.finish(), False))[0]
 
     def update_writer(self) -> Batch | None:
         """Return a batch if its writer has changed."""
-        if self._broken or self.status == self._written(self.status):
-            return None
-        self.status = self.delivered = self._written(self.status)
-        return Batch(self.run, self.status)
+        return self._take(lambda: ((), False))[0]
+
+    def _take(
+        self, read: Callable[[], tuple[tuple[Record, ...], bool]], *, live: bool = False
+    ) -> tuple[Batch | None, bool]:
+        """Return what a reading brings as a batch, None if nothing is new, and whether more waits;
+        an error ends the source.
+        """
+        if self._broken:
+            return None, False
+        try:
+            records, more = read()
+            self.status = self._written(self.source.status())
+        except Exception as error:  # noqa: BLE001 - a net at the border
+            debug_log.note_error(f"reading {self.status.path}", error)
+            self._broken = True
+            why = f"cannot be read any further: {type(error).__name__}: {error}"
+            # The size is set to what was read: nothing more is to come.
+            read_so_far = self.status.bytes_read
+            self.status = self.status._replace(
+                size=read_so_far, problem=one_line(why, 200)
+            )
+            records, more = (), False
+        if not records and self.status == self.delivered:
+            return None, more
+        self.delivered = self.status
+        return Batch(self.run, self.status, records, live), more
 
     def _written(self, status: SourceStatus) -> SourceStatus:
         """Add the file's writer."""
@@ -119,18 +126,6 @@ class SourceReader:
             writer=held.writer,
             unheld=held.unheld and status.format in _HELD_OPEN,
         )
-
-    def _down(self, error: Exception) -> Batch:
-        debug_log.note_error(f"reading {self.status.path}", error)
-        self._broken = self.caught_up = True
-        why = one_line(
-            f"cannot be read any further: {type(error).__name__}: {error}", 200
-        )
-        # The size is set to what was read: nothing more is to come.
-        self.status = self.delivered = self.status._replace(
-            size=self.status.bytes_read, problem=why
-        )
-        return Batch(self.run, self.status)
 
 
 def source_of(file: FoundFile, ordinal: int) -> Source:

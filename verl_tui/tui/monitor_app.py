@@ -259,10 +259,9 @@ class MonitorApp(TerminalApp):
             return
         monitor = self.monitor
         self._awake(now)
-        if not monitor.judge_new(now, monotonic() + JUDGING):
+        if not monitor.judge(now, monotonic() + JUDGING):
             self.set_timer(_LEAST_WAIT, self.tick)
             return
-        monitor.judge(now)
         found = {name: verdict.primary for name, verdict in monitor.verdicts.items()}
         finished = {
             name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from verl_tui.on_demand.log import LogLine
+from verl_tui.on_demand.log_blocks import LogLine
 from verl_tui.rendering.log.line_kinds import (
     Alarms,
     LineKind,

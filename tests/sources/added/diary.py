@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.sources.fields.jsonl import unreadable
 from verl_tui.sources.fields.row_batcher import MetricRow
-from verl_tui.sources.formats.format import Parts
-from verl_tui.sources.formats.lines import Decoder, LineReader, line_begin
+from verl_tui.sources.formats.lines import Decoder, LineReader
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,4 +42,6 @@ class DiaryDecoder(Decoder):
         return (MetricRow.of(int(found[1]), {key: float(at) for key, at in pairs}),)
 
 
-parts = Parts(line_begin, lambda *_: LineReader(DiaryDecoder()))
+def part() -> LineReader:
+    """Return a reader of later lines."""
+    return LineReader(DiaryDecoder())

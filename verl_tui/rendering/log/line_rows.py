@@ -20,7 +20,7 @@ from verl_tui.text import one_line, safe
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from verl_tui.on_demand.log import LogLine
+    from verl_tui.on_demand.log_blocks import LogLine
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.rendering.text.search import Search
 

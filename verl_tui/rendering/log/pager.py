@@ -11,13 +11,14 @@ from collections import OrderedDict
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.on_demand.log import log_blocks
+from verl_tui.on_demand import log_blocks
 from verl_tui.rendering.log.line_rows import LogLayout, rows, screen_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from verl_tui.on_demand.log import Log, LogBlock
+    from verl_tui.on_demand.log_blocks import LogBlock
+    from verl_tui.on_demand.log_reader import Log
     from verl_tui.rendering.log.line_rows import ScreenRow
 
 _KEPT = 24

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from verl_tui.on_demand.log import LogReader, ReplayCutoff
+from verl_tui.on_demand.log_reader import LogReader, ReplayCutoff
 from verl_tui.rendering.filter_words import Matches
 from verl_tui.rendering.log.line_kinds import Alarms, StepLine, TextQuery
 from verl_tui.rendering.log.line_rows import LogLayout, row_pieces
@@ -17,7 +17,8 @@ from verl_tui.rendering.text.search import Search
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from verl_tui.on_demand.log import Log, SearchJob
+    from verl_tui.on_demand.log_blocks import SearchJob
+    from verl_tui.on_demand.log_reader import Log
     from verl_tui.records import SourceStatus
     from verl_tui.rendering.log.line_rows import LogRow, ScreenRow
     from verl_tui.rendering.log.target import LogTarget

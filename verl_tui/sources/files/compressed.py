@@ -102,19 +102,20 @@ def head(path: Path, limit: int) -> bytes:
     return found
 
 
-class CompressedTail:
+class CompressedTail(Follower):
     """Follows a gzip file as `Tail` follows any; of several members one after the other. Bounded
     whatever it holds.
     """
 
-    def __init__(self, path: Path, tail: Follower | None = None) -> None:
-        """Begin a file; `tail` gives its bytes, unless they are read from it."""
-        self.path = path
-        self.offset = self.size = 0
-        """Compressed bytes taken so far, and all there are; behind damage nothing is to be had."""
-        self.modified: float | None = None
+    def __init__(
+        self, path: Path, tail: Follower | None = None, waiting: bytes = b""
+    ) -> None:
+        """Begin a file; `tail` gives its bytes, behind those that wait, unless they are read from
+        it.
+        """
+        super().__init__(path)
         self._tail: Follower = tail or Tail(path)
-        self._waiting = b""
+        self._waiting = waiting
         """Compressed bytes read and not yet taken."""
         self._member: zlib._Decompress | None = None
         """The member that has begun and not ended."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import stat
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.files.paths import is_file, status_at
+from verl_tui.sources.files.paths import is_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +38,7 @@ class Chunk:
     """The part before them that could not be read, and why."""
 
 
-def opened(path: Path) -> BinaryIO:
+def opened(path: Path, buffering: int = 0) -> BinaryIO:
     """Open a file to be read. A pipe or a device would block, and bytes taken from it would be
     missing elsewhere.
 
@@ -48,39 +48,40 @@ def opened(path: Path) -> BinaryIO:
     mode = path.stat().st_mode
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         raise OSError("not a file; `verl-tui -` reads pipes")
-    return path.open("rb", buffering=0)
+    return path.open("rb", buffering=buffering)
 
 
-class Follower(Protocol):
-    """Gives the bytes of something that grows, as `Tail` those of a file."""
-
-    offset: int
-    """Bytes read so far."""
-    size: int
-    """Bytes there are, counted alike."""
-    modified: float | None
-    """Time of the last change."""
-
-    def read(self, limit: int) -> Chunk:
-        """Read at most `limit` new bytes; raise OSError where that cannot be done."""
-        ...
-
-
-class Tail:
-    """Reads a file as it grows. Raises OSError where the file cannot be read; may be asked again
-    later.
-    """
+class Follower:
+    """Gives the bytes of something that grows."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.offset = 0
         """Bytes read so far."""
         self.size = 0
+        """Bytes there are, counted alike."""
         self.modified: float | None = None
+        """Time of the last change."""
+
+    @property
+    def note(self) -> str | None:
+        """Return what is to be said of where the bytes come from."""
+        return None
+
+    def read(self, limit: int = CHUNK) -> Chunk:
+        """Read at most `limit` new bytes; raise OSError where that cannot be done."""
+        raise NotImplementedError
+
+
+class Tail(Follower):
+    """Reads a file as it grows. Raises OSError where the file cannot be read; may be asked again
+    later.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
         self.identity: tuple[int, int] | None = None
         """Device and inode of the file that was read last."""
-        self._restarted: str | None = None
-        """Why it starts over, until that has been passed on: the read that notices it may fail."""
         self._stamp: tuple[int, ...] = ()
         """Stamp of the file when it was last opened."""
         self.head = b""
@@ -106,36 +107,14 @@ class Tail:
         self._stamp = stamp
         with opened(path) as file:
             why = self._check(file.fileno(), identity, known.st_size)
-            self._restarted = why or self._restarted
+            if why is not None:
+                return Chunk(b"", why, more=True)
             data = os.pread(file.fileno(), limit, self.offset)
-        restarted = self._restarted
-        self._restarted = None
         if self.offset == len(self.head):  # both 0 at the beginning
             self.head = (self.head + data)[:_PRINT]
         self.last = (self.last + data[-_PRINT:])[-_PRINT:]
         self.offset += len(data)
-        return Chunk(data, restarted, more=bool(data) and self.offset < known.st_size)
-
-    def is_there(self) -> bool:
-        """Return whether the file that has been read is still in its place, as far as this shows
-        without opening it.
-        """
-        known = status_at(self.path)
-        if known is None or _identity(known) != self.identity:
-            return False
-        return known.st_size >= self.offset
-
-    def is_continued_by(self, path: Path) -> bool:
-        """Return whether another file is the one that has been read, or a copy of it.
-
-        Raises:
-            OSError: It cannot be read.
-        """
-        with opened(path) as file:
-            known = os.fstat(file.fileno())
-            if _identity(known) == self.identity:
-                return True
-            return 0 < self.offset <= known.st_size and self._same(file.fileno())
+        return Chunk(data, more=bool(data) and self.offset < known.st_size)
 
     def _check(
         self, descriptor: int, identity: tuple[int, int], size: int

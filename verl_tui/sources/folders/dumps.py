@@ -8,8 +8,9 @@ New dumps are read as they are written.
 
 from __future__ import annotations
 
+import math
 import os
-from itertools import groupby
+from itertools import count, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,13 +33,14 @@ from verl_tui.sources.fields.sample import (
 )
 from verl_tui.sources.fields.sample_figures import figure_records
 from verl_tui.sources.files.paths import is_folder, why
-from verl_tui.sources.files.tail import Tail, opened
+from verl_tui.sources.files.tail import opened
 from verl_tui.sources.folders.step_files import Stamp, StepFolder
 from verl_tui.sources.formats import rollouts
 from verl_tui.sources.formats.lines import LONGEST_LINE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from typing import BinaryIO
 
     from verl_tui.trainers import SampleFiles
 
@@ -63,10 +65,10 @@ class _Row(NamedTuple):
 
 
 class DumpFile:
-    """A file of one sample a line, that may still grow. A row is a line that is neither blank nor
-    pads the batch.
+    """The samples of a step: a file with one on each line, or a folder with several files. A row is
+    a line that is neither blank nor pads the batch; one without an end has to be whole.
 
-    Every method may raise OSError: the file is gone, or may not be read.
+    Every method may raise OSError: a file is gone, or may not be read.
     """
 
     def __init__(
@@ -75,58 +77,53 @@ class DumpFile:
         self.path = Path(path)
         self.step = step
         self.validation = validation
-        self.complete = False
-        """True if all rows are known, as far as the file went when it was last looked at."""
         self.generation = 0
         """Grows when rows known before are no more: the file has begun anew, or a line goes on that
         was taken without its end.
         """
         self.offset = self.size = 0
-        """Bytes looked at so far, and all there were then."""
-        self._tail = Tail(self.path)
-        self._begin()
-
-    def _begin(self) -> None:
+        """Bytes looked at, and all there were then."""
         self._rows: list[_Row] = []
-        self._line = 1
-        """Number of the line that is being read."""
-        self._partial = b""
-        """Its beginning, as far as it has been read; not more than the longest line."""
-        self._at = 0
-        """Its first byte."""
-        self._is_unended = False
-        """True if the last line was taken as a row without its end."""
+
+    @property
+    def complete(self) -> bool:
+        """True if all rows are known, as far as the file went when it was last looked at."""
+        return self.offset >= self.size
 
     @property
     def count_so_far(self) -> int:
         """Rows known so far."""
         return len(self._rows)
 
-    def index(self, limit: int = BLOCK) -> bool:
-        """Find the rows in the next bytes; return whether more bytes wait."""
-        chunk = self._tail.read(limit)
-        self.offset, self.size = self._tail.offset, self._tail.size
-        if chunk.restarted is not None:
-            self.generation += 1
-            self._begin()
-        data = chunk.data
-        if self._is_unended and data:
-            # the last line was taken without its end: it goes on, unless that is all that came
-            self._is_unended = False
-            self._rows.pop()
-            self.generation += bool(data.partition(b"\n")[0].strip())
-        at, base = 0, self.offset - len(data)
-        while (end := data.find(b"\n", at)) >= 0:
-            self._take(self.path, self._partial + data[at:end], base + end)
-            at, self._partial = end + 1, b""
-            self._at = base + at
-            self._line += 1
-        self._partial += data[at:][: max(0, LONGEST_LINE + 1 - len(self._partial))]
-        self.complete = not chunk.more
-        whole = self._partial.rstrip().endswith(b"}") and bool(_object(self._partial))
-        if self.complete and whole and not self._is_unended:
-            self._is_unended = self._take(self.path, self._partial, self.offset)
-        return chunk.more
+    def index(self, limit: float = math.inf) -> None:
+        """Find the rows anew, those that begin in so many bytes of a file."""
+        known, self._rows = self._rows, []
+        self.offset = self.size = 0
+        layout, paths = rollouts.files_in(self.path)
+        for path in paths or (self.path,):
+            with opened(path, BLOCK) as file:
+                size = os.fstat(file.fileno()).st_size
+                head = os.pread(file.fileno(), LONGEST_LINE, 0) if paths else b""
+                held = not paths or rollouts.holds(head, layout)
+                self.offset += self._find(path, file, limit) if held else size
+                self.size += size
+        self.generation += self._rows[: len(known)] != known
+
+    def _find(self, path: Path, file: BinaryIO, limit: float) -> int:
+        """Note the rows of a file that begin in so many bytes; return how many bytes were read."""
+        whole = path.suffix == ".json"  # a document is one line
+        read = file.read if whole else file.readline
+        at = 0
+        for number in count(1):
+            line = read(LONGEST_LINE + 1) if at < limit else b""
+            if not line:
+                break
+            end = at + len(line)
+            if _is_row(line, whole=whole):
+                ended = line.endswith(b"\n")
+                self._rows.append(_Row(path, number, at, end - ended))
+            at = end
+        return at
 
     def span(self, start: int, size: int = BLOCK) -> int:
         """Return where to stop so that the rows from `start` are about `size` bytes, and one at
@@ -206,49 +203,12 @@ class DumpFile:
     def _no_sample(self, index: int) -> Unreadable:
         return Unreadable(self._rows[index].line, "no prompt and response", "")
 
-    def _take(self, path: Path, line: bytes, end: int) -> bool:
-        """Note the line that ends here, if it is a row; return whether it is."""
-        pads = b'"pad' in line and is_padding(_object(line))
-        row = end - self._at > LONGEST_LINE or not (not line.strip() or pads)
-        if row:
-            self._rows.append(_Row(path, self._line, self._at, end))
-        return row
 
-
-class DumpFolder(DumpFile):
-    """A folder with a file for each sample or prompt: of JSON one sample, of JSON lines several."""
-
-    _files: tuple[tuple[Path, int], ...] = ()
-    """Each with its size."""
-
-    def index(self, limit: int = BLOCK) -> bool:  # noqa: ARG002 - the files are small
-        """Find the rows of all files; more never wait."""
-        layout, paths = rollouts.files_in(self.path)
-        found = tuple((path, path.stat().st_size) for path in paths)
-        known, self._files = self._files, found
-        if found[: len(known)] != known:
-            self.generation += 1
-            self._begin()
-            known = ()
-        for path, _ in found[len(known) :]:
-            with opened(path) as file:
-                text = file.read(LONGEST_LINE)
-            # a document of JSON is one line
-            lines = [text] if path.suffix == ".json" else text.splitlines(keepends=True)
-            self._at = 0
-            for self._line, line in enumerate(lines, 1):
-                if rollouts.holds(text, layout):
-                    self._take(path, line, self._at + len(line))
-                self._at += len(line)
-        self.offset = self.size = sum(size for _, size in found)
-        self.complete = True
-        return False
-
-
-def dump_at(path: Path | str, step: int, *, validation: bool = False) -> DumpFile:
-    """Return the dump of a step: a file with a sample a line, or a folder with several files."""
-    kind = DumpFolder if rollouts.files_in(Path(path))[1] else DumpFile
-    return kind(path, step, validation=validation)
+def _is_row(line: bytes, *, whole: bool) -> bool:
+    """Return whether a line is a row, `whole` if it is so without an end."""
+    ended = whole or line.endswith(b"\n") or len(line) > LONGEST_LINE
+    pads = b'"pad' in line and is_padding(_object(line))
+    return bool(line.strip()) and not pads and (ended or bool(_object(line)))
 
 
 def _object(line: bytes) -> dict[str, Any]:
@@ -373,7 +333,7 @@ class DumpSource(StepFolder):
         """
         stamp, limit = self.stamps[step], self._limits[step]
         before = self._seen.get(step, _Seen(stamp, 0, 0, 0))
-        file = dump_at(self.step_path(step), step, validation=self.validation)
+        file = DumpFile(self.step_path(step), step, validation=self.validation)
         evaluation, flaws = _evaluated(file, limit)
         self._seen[step] = _Seen(stamp, evaluation.count, len(flaws), file.offset)
         if stamp.inode != before.stamp.inode or stamp.size < before.stamp.size:
@@ -397,8 +357,7 @@ def _evaluated(file: DumpFile, limit: int) -> tuple[Evaluation, list[Unreadable]
     """Return the figures of a dump's first bytes, and its rows that cannot be read."""
     evaluation, flaws = Evaluation(), list[Unreadable]()
     try:
-        while file.offset < limit and file.index(min(BLOCK, limit - file.offset)):
-            pass
+        file.index(limit)
         for fact in file.facts_or_flaws(0, file.count_so_far):
             if isinstance(fact, Unreadable):
                 flaws.append(fact)

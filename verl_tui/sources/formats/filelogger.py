@@ -12,8 +12,7 @@ from verl_tui.sources.fields.device_fields import unquoted
 from verl_tui.sources.fields.jsonl import first_object, flatten, integer
 from verl_tui.sources.fields.lists import histograms, split
 from verl_tui.sources.fields.row_batcher import MetricRow, packed
-from verl_tui.sources.formats.format import Parts
-from verl_tui.sources.formats.lines import JsonDecoder, LineReader, line_begin
+from verl_tui.sources.formats.lines import JsonDecoder, LineReader
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
@@ -38,6 +37,11 @@ def matches(path: Path, head: bytes) -> bool:
 
 def reader(path: Path) -> LineReader:
     """Return a reader for one file."""
+    return part()
+
+
+def part() -> LineReader:
+    """Return a reader of later lines."""
     return LineReader(FileLoggerDecoder())
 
 
@@ -76,6 +80,3 @@ def _names(keys: tuple[str, ...]) -> tuple[str, ...]:
     """Return the names of metrics, none where two become one; they hardly ever change."""
     names = tuple(map(safe, keys))
     return names if len(set(names)) == len(keys) else ()
-
-
-parts = Parts(line_begin, lambda *_: LineReader(FileLoggerDecoder()))

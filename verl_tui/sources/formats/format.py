@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from verl_tui.records import Restart
 from verl_tui.sources.fields.jsonl import unreadable
@@ -13,10 +13,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from verl_tui.records import Record
-
-
-ReadAt: TypeAlias = "Callable[[int, int], bytes]"
-"""Returns bytes of a file, given the place of the first and how many; fewer at the file's end."""
 
 
 class Reader:
@@ -57,27 +53,6 @@ class Reader:
         return (Restart(reason),)
 
 
-@dataclass(frozen=True)
-class Parts:
-    """How to read a part of a file of one format, from a record on."""
-
-    begin: Callable[[ReadAt, int, int], int | None]
-    """Returns where the first record begins that is recognised with certainty, None where none
-    does, given what returns bytes of the file, the place from which on it may begin, greater than
-    0, and the one before which it has to.
-    """
-    later: Callable[[Any, int], Reader]
-    """Returns a fresh reader for a part, given the reader of the file's beginning, which is left as
-    it is, and the place at which the part begins.
-    """
-    cut: int = 1
-    """Number of steps at the beginning of a part that may be incomplete."""
-    by_time: bool = False
-    """True if the orders of rows are the times at which they were written, and do not count the
-    rows of a file.
-    """
-
-
 class Format(Protocol):
     """One way of writing a log: a module in this folder, or an entry of one of several, and a line
     in `verl_tui.sources.formats.catalog`.
@@ -114,9 +89,11 @@ class FileFormat:
 
 @runtime_checkable
 class PartedFormat(Format, Protocol):
-    """A format that can be read in parts: its records state their steps."""
+    """A format whose lines state their steps, so that its end can be read by itself."""
 
-    parts: Parts
+    def part(self) -> Reader:
+        """Return a fresh reader for later lines of a file of this format."""
+        ...
 
 
 class WholeReader(Reader):

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from verl_tui.sources.fields.row_batcher import MetricRow
-    from verl_tui.sources.formats.format import ReadAt
 
 LONGEST_LINE = 32 * 2**20
 """Bytes after which a line without an end is given up: no format writes such, a broken file
@@ -22,8 +21,6 @@ might.
 _BOM = b"\xef\xbb\xbf"
 """The mark that some programs of Windows begin a text with."""
 _UNREAD = "its last line has no end and may not be complete: not read"
-_WINDOW = 16 * 1024
-"""Bytes in which the next line is looked for at once."""
 
 
 class Decoder:
@@ -227,21 +224,3 @@ class LineReader(Reader):
             self._partial.clear()
             reason = f"no line end within {LONGEST_LINE >> 20} MiB"
             self._batcher.add((Unreadable(self._line + 1, reason, ""),))
-
-
-def line_begin(read: ReadAt, at: int, stop: int) -> int | None:
-    """Return where the first line begins at a place or behind it, None where none does before
-    `stop`.
-
-    Args:
-        read: Returns bytes of the file.
-        at: The place, greater than 0.
-        stop: The place before which it has to begin.
-    """
-    at -= 1
-    while at < stop - 1 and (data := read(at, min(_WINDOW, stop - 1 - at))):
-        found = data.find(b"\n")
-        if found >= 0:
-            return at + found + 1
-        at += len(data)
-    return None

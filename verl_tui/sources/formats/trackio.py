@@ -30,8 +30,8 @@ from verl_tui.sources.fields.sample import is_validation, plain_record
 from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.fields.setting_values import flatten_settings
 from verl_tui.sources.fields.steps import stated_step, step_fields
+from verl_tui.sources.files.any_source import Source
 from verl_tui.sources.files.paths import is_file, status_at
-from verl_tui.sources.files.polled import PolledSource
 from verl_tui.sources.formats.format import NoReader
 from verl_tui.text import one_line
 from verl_tui.times import parse_time
@@ -151,7 +151,7 @@ def _opened(path: Path) -> sqlite3.Connection:
     return database
 
 
-class TrackioSource(PolledSource):
+class TrackioSource(Source):
     """One run of a database; reads its new rows whenever the database has changed."""
 
     format = name

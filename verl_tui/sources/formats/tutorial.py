@@ -44,8 +44,7 @@ from verl_tui.sources.fields.steps import (
     step_fields,
 )
 from verl_tui.sources.files.paths import checkpoint_step
-from verl_tui.sources.formats.format import Parts
-from verl_tui.sources.formats.lines import JsonDecoder, LineReader, line_begin
+from verl_tui.sources.formats.lines import JsonDecoder, LineReader
 from verl_tui.text import one_line, safe
 from verl_tui.times import parse_elapsed, parse_time
 
@@ -282,8 +281,9 @@ def _further(scope: str, record: dict[str, Any], step: int) -> Iterator[Record]:
         yield Event(EventKind.FINISHED, f"trained for {took} s", 1, step)
 
 
-parts = Parts(line_begin, lambda *_: LineReader(TutorialDecoder(skipped=True)), cut=2)
-"""The figures of a step may come from several ranks, as means once two of them are known."""
+def part() -> LineReader:
+    """Return a reader of later lines."""
+    return LineReader(TutorialDecoder(skipped=True))
 
 
 def best_checkpoint(path: object) -> Iterator[Event]:
@@ -314,10 +314,9 @@ class TrainerLog:
         """Return a reader for one file."""
         return LineReader(self.decoder())
 
-    @property
-    def parts(self) -> Parts:
-        """How to read a part of it."""
-        return Parts(line_begin, lambda *_: LineReader(self.decoder(skipped=True)))
+    def part(self) -> LineReader:
+        """Return a reader of later lines."""
+        return LineReader(self.decoder(skipped=True))
 
 
 _SUMMARY = "log_history"

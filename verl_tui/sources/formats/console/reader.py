@@ -13,8 +13,7 @@ from verl_tui.sources.formats.console.errors import line_kind, may_fail
 from verl_tui.sources.formats.console.events import TABLE, any_of, form_of, words_of
 from verl_tui.sources.formats.console.kept import KeptDecoder
 from verl_tui.sources.formats.console.step_lines import STEP, SURE
-from verl_tui.sources.formats.format import Parts
-from verl_tui.sources.formats.lines import LineReader, line_begin
+from verl_tui.sources.formats.lines import LineReader
 from verl_tui.text import strip_ansi
 
 if TYPE_CHECKING:
@@ -109,8 +108,9 @@ def failed(text: bytes, named: str = "") -> bool:
 
 def reader(path: Path) -> LineReader:
     """Return a reader for one file."""
+    return part()
+
+
+def part() -> LineReader:
+    """Return a reader of later lines."""
     return LineReader(KeptDecoder())
-
-
-parts = Parts(line_begin, lambda *_: LineReader(KeptDecoder()), cut=2)
-"""Dicts that state no step have that of a bar around them."""

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import time
 from bisect import bisect_left, bisect_right
-from collections import OrderedDict
-from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.on_demand.log import log_blocks
-from verl_tui.on_demand.log.log_blocks import (
+from verl_tui.means import clamp
+from verl_tui.on_demand import log_blocks
+from verl_tui.on_demand.log_blocks import (
     LogFile,
     SearchJob,
     read_block,
     search_next,
 )
-from verl_tui.on_demand.worker import Job, Worker
+from verl_tui.on_demand.worker import FileJob, Worker
+from verl_tui.patterns import pattern
 from verl_tui.sources.files.compressed import is_compressed
-from verl_tui.sources.files.paths import why
-from verl_tui.sources.files.tail import opened
+from verl_tui.sources.files.tail import CHUNK, opened
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from verl_tui.on_demand.log.log_blocks import LineMatcher, LogBlock
-    from verl_tui.on_demand.log.replay_cutoff import ReplayCutoff
+    from verl_tui.on_demand.log_blocks import LineMatcher, LogBlock
 
 KEPT = 64
 """Blocks kept in memory."""
@@ -34,14 +32,57 @@ _COUNTED = 256 * 2**20
 """Largest file whose lines are numbered without request, in bytes."""
 _PRINT = 256
 """Bytes compared at the head and before the known end, which differ in a rewritten file."""
-RETRY = 2.0
-"""Seconds after which an unreadable file is tried again."""
+_AT_ONCE = 4
+"""Blocks that are searched, or whose lines are counted, in one go."""
+_COMPRESSED = "a compressed log can be read from its beginning only: unpack it to look at its text"
+_STEP = pattern(rb'(?<![\w:])step:(\d{1,15}) - |"(?:global_)?step": ?(\d{1,15})\b')
+"""Steps in consoles and in records of JSONL files."""
 
 
-class Log(Job):
+class ReplayCutoff(NamedTuple):
+    """The end of a log at an earlier moment: a replay shows nothing that was written later."""
+
+    size: int
+    """Approximate size in bytes, known to the number of records in what is read at once."""
+    step: int | None
+    """Step reached at that moment."""
+
+    def end(self, file: LogFile) -> int:
+        """Return the end of the file: after the line of the step reached, before the next's. Where
+        a file goes on after a crash, the same steps come once more: the nearest are meant.
+        """
+        if self.size >= file.size:
+            return file.size
+        begin = max(0, self.size - CHUNK)
+        data = file.read(begin, self.size - begin + CHUNK)
+        stop = begin + len(data)
+        lines: list[tuple[int, int, int | None]] = [(begin, begin, None)]
+        for found in _STEP.finditer(data):
+            start = data.rfind(b"\n", 0, found.start()) + 1 + begin
+            after = data.find(b"\n", found.end()) + 1 + begin
+            if after > begin and start >= lines[-1][1]:
+                lines.append((start, after, int(found[1] or found[2])))
+        low, high = min(
+            (
+                (low, high)
+                for (_, low, step), (high, _, after) in pairwise(
+                    [*lines, (stop, stop, None)]
+                )
+                if step == self.step != after
+            ),
+            key=lambda gap: max(gap[0] - self.size, self.size - gap[1]),
+            default=(begin, stop),
+        )
+        at = clamp(self.size, low, high)
+        start = data.rfind(b"\n", 0, at - begin) + 1 + begin
+        return max(start, low) if start > begin else file.line_start(at)
+
+
+class Log(FileJob):
     """One file as lines of text; the thread adds to them."""
 
     def __init__(self, path: str, wake: threading.Condition) -> None:
+        super().__init__(wake, KEPT // 2)
         self.path = Path(path)
         self.size = 0
         """Known size of the file in bytes."""
@@ -49,23 +90,15 @@ class Log(Job):
         """True once the file has been read."""
         self.generation = 0
         """Grows when the file is replaced or rewritten."""
-        self.problem: str | None = None
-        """Why the file cannot be read, None if it can."""
         self.search: SearchJob | None = None
         """The current or the last search."""
         self.cutoff: ReplayCutoff | None = None
         """End of the visible part, None for all of it."""
-        self._wake = wake
         self._stamp: tuple[object, ...] = ()
         """What changes when the file or its visible part does."""
         self._head = self._tail = b""
-        self._blocks: OrderedDict[int, LogBlock] = OrderedDict()
-        self._stale: set[int] = set()
-        """Blocks to read again, shown as they were meanwhile."""
-        self._wanted: dict[int, None] = {}
-        """Blocks to read, the newest request last."""
+        self._blocks: dict[int, LogBlock] = {}
         self._look = True
-        self._failed = 0.0
         self._before = [0]
         """Number of lines before each block, as far as counted."""
         self._count_to = 0
@@ -76,7 +109,7 @@ class Log(Job):
     def look(self) -> None:
         """Have the thread check whether the file has grown."""
         with self._wake:
-            if self.problem is None or time.monotonic() - self._failed > RETRY:
+            if self._may_try():
                 self._look = True
                 self._wake.notify()
 
@@ -89,14 +122,8 @@ class Log(Job):
         """Return a block as last read; None if it is still being read, then ask again later."""
         with self._wake:
             known = self._blocks.get(number)
-            if known is not None:
-                self._blocks.move_to_end(number)
-            if known is None or number in self._stale:
-                self._wanted.pop(number, None)
-                self._wanted[number] = None
-                if len(self._wanted) > KEPT // 2:
-                    del self._wanted[next(iter(self._wanted))]
-                self._wake.notify()
+            if known is None or known.size < self.size:
+                self._want(number)
             return known
 
     def find(self, query: LineMatcher, origin: int, way: int) -> SearchJob:
@@ -151,60 +178,36 @@ class Log(Job):
         """Return True if a block on the screen must be read."""
         return self.problem is None and bool(self._wanted)
 
-    def read_on(self) -> bool:
-        """Read requested blocks, then search, then count lines."""
-        try:
-            with self._opened() as file:
-                return file is not None and self._read_on(file)
-        except OSError as error:
-            with self._wake:
-                self.problem = why(error)
-                self._failed = time.monotonic()
-                self._look = False
-            return True
-
-    @contextmanager
-    def _opened(self) -> Iterator[LogFile | None]:
-        """Open the file; yield None if it is unchanged and nothing must be read."""
-        if is_compressed(self.path):
-            raise OSError(
-                "a compressed log can be read from its beginning only:"
-                " unpack it to look at its text"
-            )
-        known = self.path.stat()
-        cutoff = self.cutoff
-        stamp = (known.st_ino, known.st_size, known.st_mtime_ns, cutoff)
-        same = stamp == self._stamp and self.problem is None
+    def _read_on(self) -> bool:
+        """Look at the file, then read requested blocks, then search, then count lines."""
         with self._wake:
             self._look = False
+        if is_compressed(self.path):
+            raise OSError(_COMPRESSED)
+        known = self.path.stat()
+        stamp = known.st_ino, known.st_size, known.st_mtime_ns, self.cutoff
+        same = stamp == self._stamp and self.problem is None
         if same and not self.waits():
-            yield None
-            return
+            return False
         with opened(self.path) as raw:
             file = LogFile(raw.fileno())
             if not same:
-                self._changed(file, stamp, cutoff.end(file) if cutoff else file.size)
+                self._changed(file, stamp)
             file.size = min(file.size, self.size)
-            yield file
+            return self._read_from(file)
 
-    def _changed(self, file: LogFile, stamp: tuple[object, ...], size: int) -> None:
+    def _changed(self, file: LogFile, stamp: tuple[object, ...]) -> None:
         """Update the state of a file that has changed."""
+        size = self.cutoff.end(file) if self.cutoff else file.size
         tail = file.read(self.size - len(self._tail), len(self._tail))
-        other = (
-            size < self.size
-            or tail != self._tail
-            or file.read(0, len(self._head)) != self._head
-        )
+        same = tail == self._tail and file.read(0, len(self._head)) == self._head
         with self._wake:
-            if other:
+            if size < self.size or not same:
                 self.generation += 1
                 self._blocks.clear()
                 self._before = [0]
                 self._count_to = 0
                 self.search = None
-            self._stale = {
-                number for number, block in self._blocks.items() if block.open
-            }
             self._stamp = stamp
             self.size = size
             self.known = True
@@ -214,44 +217,33 @@ class Log(Job):
         self._head = file.read(0, min(_PRINT, size))
         self._tail = file.read(max(0, size - _PRINT), min(_PRINT, size))
 
-    def _read_on(self, file: LogFile) -> bool:
+    def _read_from(self, file: LogFile) -> bool:
         with self._wake:
-            wanted = next(reversed(self._wanted), None)
-            if wanted is not None:
-                del self._wanted[wanted]
+            wanted = self._wanted.popitem()[0] if self._wanted else None
         if wanted is not None:
-            self._keep(read_block(file, wanted))
-        elif self._searches():
-            assert self.search is not None
+            block = read_block(file, wanted)
+            with self._wake:
+                self._blocks.pop(wanted, None)
+                self._blocks[wanted] = block
+                if len(self._blocks) > KEPT:
+                    del self._blocks[next(iter(self._blocks))]
+        else:
+            for _ in range(_AT_ONCE):
+                self._go_on(file)
+        return wanted is not None or self._searches() or not self._counts()
+
+    def _go_on(self, file: LogFile) -> None:
+        if self.search is not None and not self.search.done:
             search_next(file, self.search)
         elif self._counts():
             self._count(file)
-            return self._all_counted or not self._counts()
-        return True
-
-    def _keep(self, block: LogBlock) -> None:
-        with self._wake:
-            self._blocks[block.number] = block
-            self._blocks.move_to_end(block.number)
-            self._stale.discard(block.number)
-            while len(self._blocks) > KEPT:
-                self._blocks.popitem(last=False)
 
     def _count(self, file: LogFile) -> None:
-        """Count the lines that begin in the next blocks, after a newline or at the beginning."""
-        first = len(self._before) - 1
-        data = file.read(
-            max(0, first * log_blocks.BLOCK - 1), log_blocks.STRIDE + bool(first) - 1
-        )
-        at = 0
-        for number in range(first, first + log_blocks.STRIDE // log_blocks.BLOCK):
-            to = at + log_blocks.BLOCK - (number == 0)
-            if to > len(data):
-                break
-            self._before.append(
-                self._before[-1] + data.count(b"\n", at, to) + (number == 0)
-            )
-            at = to
+        """Count the lines that begin in the next block, after a newline or at the beginning."""
+        size = log_blocks.BLOCK
+        begin = (len(self._before) - 1) * size
+        data = file.read(begin - 1, size) if begin else b"\n" + file.read(0, size - 1)
+        self._before.append(self._before[-1] + data.count(b"\n"))
 
 
 class LogReader(Worker[Log]):

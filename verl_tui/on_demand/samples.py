@@ -1,0 +1,383 @@
+"""The samples of a run: for a screen by the step, read from dumps by a thread, a little at a time;
+at once for what is written down (an answer, a report, a bundle).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from verl_tui.on_demand.worker import FileJob, Worker
+from verl_tui.records import Sample, SampleFacts
+from verl_tui.runs.samples import Place
+from verl_tui.sources.fields.jsonl import number
+from verl_tui.sources.fields.sample import all_text, group_of
+from verl_tui.sources.folders.dumps import DumpFile
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from verl_tui.on_demand.worker import Job
+    from verl_tui.records import Dump, Unreadable
+    from verl_tui.runs.samples import Samples
+
+_PAGES = 4
+"""Most pages kept: the one shown and those shown before."""
+_KEPT = 256
+"""Rows kept in memory, more than a screen shows."""
+_WANTED = 64
+"""Most rows that wait to be read; the oldest requests are dropped."""
+_FIRST = 4 * 2**20
+"""Bytes of a dump that are looked at before all others."""
+SLICE = 512 * 1024
+"""Bytes read and decoded in one go, in a few milliseconds, which other requests wait for."""
+_KEPT_SLICE = 256
+"""Samples in memory searched in one go."""
+_SEARCHES = 2
+"""Most searches of a page at a time: a filter, and a search for the same prompt."""
+
+
+class TextMatcher(Protocol):
+    """A condition for rows."""
+
+    def found(self, texts: Iterable[str]) -> bool:
+        """Return True if the texts of a row match."""
+        ...
+
+
+@dataclass(slots=True)
+class Hits:
+    """Result of a search so far."""
+
+    query: TextMatcher
+    rows: list[int] = field(default_factory=list)
+    """Indices of matching rows, ascending."""
+    searched: int = 0
+    """Number of rows searched."""
+    complete: bool = False
+    """True once all rows have been searched."""
+
+
+class KeptRows:
+    """Samples in memory, as the rows of a dump."""
+
+    def __init__(self, samples: Sequence[Sample]) -> None:
+        self.samples = samples
+
+    @property
+    def count_so_far(self) -> int:
+        """Rows there are."""
+        return len(self.samples)
+
+    def span(self, start: int, size: int = 0) -> int:  # noqa: ARG002 - a dump's has bytes
+        """Return where to stop reading from `start`."""
+        return min(start + _KEPT_SLICE, self.count_so_far)
+
+    def row(self, index: int) -> Sample:
+        """Return a sample."""
+        return self.samples[index]
+
+    def facts(self, start: int, stop: int) -> list[SampleFacts]:
+        """Return what can be said of samples without their text."""
+        return [_fact(self.samples[at], at) for at in range(start, stop)]
+
+    def texts(self, start: int, stop: int) -> Iterator[tuple[int, Iterable[str]]]:
+        """Yield the index of each sample with the texts that are searched."""
+        for at in range(start, stop):
+            yield at, all_text(self.samples[at])
+
+
+def _fact(sample: Sample, index: int) -> SampleFacts:
+    found = {key: number(value) for key, value in sample.extras.items()}
+    numbers = {key: value for key, value in found.items() if value is not None}
+    group = sample.group or group_of(sample.prompt)
+    return SampleFacts(
+        index, sample.score, group, len(sample.response), numbers, sample.validation
+    )
+
+
+class SamplePage(FileJob):
+    """The samples of one step as far as they are known; the browser's thread adds to them."""
+
+    def __init__(
+        self, place: Place, rows: DumpFile | KeptRows, wake: threading.Condition
+    ) -> None:
+        super().__init__(wake, _WANTED)
+        self.place = place
+        self.rows = rows
+        """The rows, for the browser's thread; those of a dump may raise OSError."""
+        self.count = 0
+        """Number of rows known so far."""
+        self.complete = False
+        """True once all rows are known."""
+        self.facts: list[SampleFacts] = []
+        """Facts of the rows read so far, from the first on."""
+        self.generation = 0
+        """Grows when the file is rewritten, which makes all rows known before invalid."""
+        self._searches: list[Hits] = []
+        """Searches, the newest last."""
+
+    def sample(self, index: int) -> Sample | None:
+        """Return a row; None if it does not exist or is still being read, then ask again later."""
+        raise NotImplementedError
+
+    def lines(
+        self,
+        indices: Iterable[int],  # noqa: ARG002 - a page of a dump has some
+    ) -> Iterator[bytes | None] | None:
+        """Return the raw rows of a dump, None for one that is not JSON, or None for other samples.
+
+        For the browser's thread; the iterator may raise OSError.
+        """
+        return None
+
+    def hits(self, query: TextMatcher) -> Hits:
+        """Return the rows found so far in whose texts a query matches: prompt, response, ground
+        truth and all further fields. The search goes on in the background, that of the newest
+        queries only, row by row while other work waits.
+        """
+        with self._wake:
+            hits = next((hits for hits in self._searches if hits.query == query), None)
+            if hits is None:
+                hits = Hits(query)
+                self._searches = [*self._searches, hits][-_SEARCHES:]
+                self._wake.notify()
+            return hits
+
+    def _search_anew(self) -> None:
+        """Restart all searches, since the rows have changed."""
+        self._searches = [Hits(hits.query) for hits in self._searches]
+
+    def _searching(self) -> Hits | None:
+        """Return the search to go on with."""
+        going = (hits for hits in reversed(self._searches) if not hits.complete)
+        return next(going, None)
+
+    def waits(self) -> bool:
+        """Return True if there is something to read or to search."""
+        return self._searching() is not None
+
+    def _read_on(self) -> bool:
+        """Search a little."""
+        hits, rows = self._searching(), self.rows
+        if hits is not None:
+            stop = rows.span(hits.searched, SLICE)
+            for index, texts in rows.texts(hits.searched, stop):
+                if hits.query.found(texts):
+                    hits.rows.append(index)
+                hits.searched = index + 1
+            hits.complete = hits.searched >= self.count
+        return True
+
+
+class MemoryPage(SamplePage):
+    """Samples that are kept in memory."""
+
+    rows: KeptRows
+
+    def __init__(self, place: Place, wake: threading.Condition) -> None:
+        super().__init__(place, KeptRows(()), wake)
+        self.complete = True
+
+    def show(self, samples: Sequence[Sample]) -> None:
+        """Replace the samples, mostly by the same ones and more."""
+        known = self.rows.samples
+        if known and (len(samples) < len(known) or samples[0] is not known[0]):
+            self.facts = []
+        self.rows.samples = samples
+        self.count = len(samples)
+        if self.count != len(self.facts):
+            self._search_anew()
+            self.facts += self.rows.facts(len(self.facts), self.count)
+
+    def sample(self, index: int) -> Sample | None:
+        """Return a sample."""
+        return self.rows.row(index) if 0 <= index < self.count else None
+
+
+class DumpPage(SamplePage):
+    """The rows of a dump, which are read as they are needed."""
+
+    rows: DumpFile
+
+    def __init__(self, dump: Dump, wake: threading.Condition) -> None:
+        rows = DumpFile(dump.path, dump.step, validation=dump.validation)
+        super().__init__(Place(dump.step, dump.validation), rows, wake)
+        self._dump = dump
+        self._read: dict[int, Sample] = {}
+        """Rows in memory, the one read last at the end."""
+        self._is_new = self._grown = True
+        """True until it has been looked at, and if the file may hold more rows than are known."""
+
+    def show(self, dump: Dump) -> None:
+        """Update the state of the dump; one that could not be read is tried again at times."""
+        failed = self.problem is not None
+        if dump != self._dump or (failed and self._may_try()):
+            self._dump = dump
+            self._grown = True
+            self.problem = None
+
+    def sample(self, index: int) -> Sample | None:
+        """Return a row, None while it is being read."""
+        with self._wake:
+            found = self._read.get(index)
+            may_be = 0 <= index < (math.inf if self._grown else self.count)
+            if found is None and may_be:
+                self._want(index)
+            return found
+
+    def lines(self, indices: Iterable[int]) -> Iterator[bytes | None]:
+        """Return the raw rows."""
+        return self.rows.lines(indices)
+
+    def waits(self) -> bool:
+        """Return True if there is something to read."""
+        behind = self._grown or self._wanted or len(self.facts) < self.count
+        return self.problem is None and (bool(behind) or super().waits())
+
+    def is_urgent(self) -> bool:
+        """Return True if a requested row can be read at once."""
+        with self._wake:
+            known = any(index < self.count for index in self._wanted)
+            return known and self.problem is None
+
+    def _read_on(self) -> bool:
+        """Read requested rows, then count rows, then read their facts, then search."""
+        wanted = self._next_wanted()
+        start = len(self.facts)
+        if wanted is not None:
+            row = self.rows.row(wanted)
+            sample = row if isinstance(row, Sample) else self._unreadable(row)
+            with self._wake:
+                self._read[wanted] = sample
+                if len(self._read) > _KEPT:
+                    del self._read[next(iter(self._read))]
+        elif self._grown:
+            return self._index()
+        elif start < self.count:
+            self.facts += self.rows.facts(start, self.rows.span(start, SLICE))
+        else:
+            return super()._read_on()
+        return True
+
+    def _next_wanted(self) -> int | None:
+        with self._wake:
+            known = [index for index in self._wanted if index < self.count]
+            if known:
+                del self._wanted[known[-1]]
+                return known[-1]
+            if not self._grown:
+                self._wanted.clear()
+        return None
+
+    def _index(self) -> bool:
+        """Find further rows, or all of them again if the file was rewritten."""
+        before = self.count
+        self.rows.index(_FIRST if self._is_new else math.inf)
+        self._is_new = False
+        rewritten = self.rows.generation != self.generation
+        with self._wake:
+            if rewritten:
+                self.facts = []
+                self._read = {}
+                self.generation = self.rows.generation
+                self._search_anew()
+            self.count = self.rows.count_so_far
+            self.complete = self.rows.complete
+            self._grown = not self.complete
+            for hits in self._searches:
+                hits.complete = hits.complete and hits.searched == self.count
+        return rewritten or self.count > before or self.complete
+
+    def _unreadable(self, row: Unreadable) -> Sample:
+        """Return a sample that stands for an unreadable row."""
+        reason = f"{self.rows.path.name}, line {row.line}: {row.reason}"
+        step, validation = self.place
+        extras = {"unreadable": reason}
+        return Sample(step, "", row.excerpt, extras=extras, validation=validation)
+
+
+class SampleBrowser(Worker[SamplePage]):
+    """The pages that a screen shows, and the thread that reads them."""
+
+    def __init__(self, notify: Callable[[], object]) -> None:
+        super().__init__(notify, name="samples", kept=_PAGES)
+        self._later_jobs: list[Job] = []
+        """Jobs for idle time, done one after the other."""
+
+    def page(self, samples: Samples, place: Place) -> SamplePage:
+        """Return the page of a step without reading or waiting."""
+        dump = samples.dump(place)
+        with self._wake:
+            if dump is None:
+                key = id(samples), place
+                page = self._recall(key, lambda: MemoryPage(place, self._wake))
+                assert isinstance(page, MemoryPage)
+                page.show(samples.kept(place))
+            else:
+                page = self._recall(dump.path, lambda: DumpPage(dump, self._wake))
+                assert isinstance(page, DumpPage)
+                page.show(dump)
+            self._wake.notify()
+        return page
+
+    def run_later(self, job: Job) -> None:
+        """Add a job that runs when no page needs to be read."""
+        with self._wake:
+            waiting = (other for other in self._later_jobs if other.waits())
+            self._later_jobs = [*waiting, job]
+            self._begin()
+            self._wake.notify()
+
+    def _next(self) -> Job | None:
+        """Return a page to read, or else a job for idle time."""
+        later = (job for job in self._later_jobs if job.waits())
+        return super()._next() or next(later, None)
+
+
+class StepSamples:
+    """The samples of one step at once, of which only those asked for are decoded whole."""
+
+    def __init__(
+        self,
+        samples: Samples,
+        place: Place,
+        *,
+        size: float = math.inf,
+    ) -> None:
+        """Find them.
+
+        Args:
+            samples: Those of the run.
+            place: The step.
+            size: Bytes of a dump that are enough.
+
+        Raises:
+            OSError: The dump cannot be read.
+        """
+        self.place = place
+        dump = samples.dump(place)
+        self._rows: DumpFile | KeptRows = KeptRows(samples.kept(place))
+        self.complete = True
+        if dump is not None:
+            file = DumpFile(dump.path, dump.step, validation=dump.validation)
+            file.index(size)
+            self._rows, self.complete = file, file.complete
+
+    def __len__(self) -> int:
+        return self._rows.count_so_far
+
+    def scores(self) -> list[float | None]:
+        """Return the score of each sample."""
+        return [fact.score for fact in self._rows.facts(0, len(self))]
+
+    def row(self, index: int) -> Sample | Unreadable:
+        """Return a sample, or why it cannot be read."""
+        return self._rows.row(index)
+
+    def first(self, most: int) -> list[Sample]:
+        """Return the first samples that can be read, so many at most."""
+        rows = map(self.row, range(min(most, len(self))))
+        return [row for row in rows if isinstance(row, Sample)]

@@ -1,0 +1,269 @@
+"""The end of a long log, read without what lies before it: for answers, and to be shown until all
+has been read.
+
+Only logs whose lines state their steps can be read in this way; for others, `needs_beginning` is
+true after reading.
+
+The exact reading uses nothing of what was shown before: such a run ends up like any other.
+"""
+
+from __future__ import annotations
+
+import os
+from itertools import islice
+from typing import TYPE_CHECKING, TypeGuard
+
+from verl_tui import debug_log
+from verl_tui.records import Batch, MetricRows, Preview, Progress, Settings
+from verl_tui.sources.files.compressed import is_compressed
+from verl_tui.sources.files.paths import file_size
+from verl_tui.sources.files.tail import Chunk, Tail, opened
+from verl_tui.sources.formats import HEAD
+from verl_tui.sources.formats.format import PartedFormat
+from verl_tui.sources.source import FIRST, FileSource
+from verl_tui.sources.source_reader import source_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from verl_tui.records import Record
+    from verl_tui.sources.discovery.found import FoundFile
+    from verl_tui.sources.files.any_source import Source
+    from verl_tui.sources.formats.format import Format
+
+LONG = 8 * 2**20
+"""Bytes from which on a log is previewed: a shorter one is read in a fraction of a second."""
+_END = 2**19
+"""Bytes shown of the end of a long log: some hundred steps, a dozen of a wordy one."""
+_SHAPED = 4
+"""Number of runs whose blocks at strides are read: the exact reading of all runs waits for them."""
+_BLOCKS = 200
+"""Most blocks read at strides: about the columns of dots in a chart of the dashboard."""
+_BLOCK_BYTES = 3 * 2**20
+"""Most bytes read in all blocks of a log."""
+_CUT = 2
+"""Steps at the beginning of a part that may be incomplete."""
+_WINDOW = 16 * 1024
+"""Bytes in which the next line is looked for at once."""
+_STEPS_A_BLOCK = 2.5
+"""Steps' worth of bytes in a block: one that is cut at its beginning, and one that is whole."""
+
+
+def has_parts(format: Format | None, path: Path) -> TypeGuard[PartedFormat]:
+    """Return whether parts of a file can be read: its format supports it, and it is not
+    compressed.
+    """
+    return isinstance(format, PartedFormat) and not is_compressed(path)
+
+
+class EndSource(FileSource):
+    """The beginning of a log, for facts about the whole run, and its end: its newest steps."""
+
+    def __init__(
+        self, path: Path, format: PartedFormat, ordinal: int, wanted: int
+    ) -> None:
+        """Read nothing yet.
+
+        Args:
+            path: A log that is not compressed.
+            format: Its format.
+            ordinal: Its place among the run's sources.
+            wanted: Bytes to read at its end.
+        """
+        self._end = Tail(path)
+        super().__init__(path, format, ordinal, tail=self._end)
+        self._part = format.part
+        self._wanted = wanted
+        self._read_before = 0
+        """Bytes read before its end."""
+        self._facts: list[Record] = []
+        """Of the whole run, from the beginning."""
+        self.start = 0
+        """The byte at which its end begins; 0 if the whole file is read."""
+        self._rows: set[tuple[int, int]] = set()
+        """The order and the step of each row."""
+        self._is_estimated = False
+        """True if some steps were found from what stands around the rows."""
+
+    @property
+    def cost(self) -> int:
+        """Bytes read so far."""
+        return self._read_before + max(0, self._end.offset - self.start)
+
+    @property
+    def steps(self) -> set[int]:
+        """The steps of its end."""
+        return {step for _, step in self._rows}
+
+    @property
+    def complete_from(self) -> int | None:
+        """The first step that is complete in the part that is read, None if unknown."""
+        steps = list(dict.fromkeys(step for _, step in sorted(self._rows)))
+        return max(steps[: _CUT + 1]) if len(steps) > _CUT else None
+
+    @property
+    def needs_beginning(self) -> bool:
+        """True if its steps depend on records before the part that is read."""
+        return self._is_estimated or self._reader.needs_beginning
+
+    def counted(self, records: Iterable[Record]) -> tuple[Record, ...]:
+        """Count records of the end, and note their steps; return them behind the facts about the
+        whole run.
+        """
+        kept = super().counted(records)
+        for record in kept:
+            if isinstance(record, MetricRows) and record.progress:
+                self._is_estimated = self._is_estimated or record.estimated
+                self._rows.update(zip(record.orders, record.steps, strict=True))
+        facts, self._facts = self._facts, []
+        return (*facts, *kept)
+
+    def block(self, at: int, stop: int) -> list[MetricRows]:
+        """Return the rows between two places that state their steps; those of the end come after
+        them.
+
+        Raises:
+            OSError: The log cannot be read.
+        """
+        start = self._line_at(at, stop)
+        reader = self._part() if start else self._format.reader(self.path)
+        found = filter(_is_telling, reader.feed(self._at(start, stop - start)))
+        if start and reader.needs_beginning:
+            return []
+        return [one._replace(orders=[0] * len(one.steps)) for one in found]
+
+    def _next(self) -> Chunk:
+        """Find where its end begins: with a line."""
+        if not self._end.size:
+            size = self.path.stat().st_size
+            self.start = self._end.offset = self._line_at(size - self._wanted, size)
+            if self.start:
+                opening = self._at(0, HEAD)
+                self.first = opening[:FIRST]
+                self._facts.extend(_of_the_run(self._reader.feed(opening)))
+                self._reader = self._part()
+        return super()._next()
+
+    def _line_at(self, at: int, stop: int) -> int:
+        """Return where the first line begins at a place or behind it, `stop` where none does."""
+        at -= 1
+        while 0 <= at < stop and (data := self._at(at, _WINDOW)):
+            found = data.find(b"\n") + 1
+            if found:
+                return min(at + found, stop)
+            at += len(data)
+        return max(0, min(at, stop))
+
+    def _at(self, at: int, count: int) -> bytes:
+        with opened(self.path) as file:
+            data = os.pread(file.fileno(), count, at)
+        self._read_before += len(data)
+        return data
+
+
+def _of_the_run(records: Iterable[Record]) -> Iterator[Record]:
+    for record in records:
+        if isinstance(record, Settings):
+            yield record
+        elif isinstance(record, Progress) and (record.total or record.per_epoch):
+            yield record._replace(step=None, elapsed=None)
+
+
+def _is_telling(record: Record) -> TypeGuard[MetricRows]:
+    """Return whether rows state their steps and are complete in themselves."""
+    if not isinstance(record, MetricRows):
+        return False
+    return record.progress and not record.mean and not record.estimated
+
+
+# -- previews --------------------------------------------------------------------------------------
+
+
+def previews(
+    fresh: Mapping[str, Sequence[tuple[FoundFile, int]]], shown: str | None = None
+) -> Iterator[Preview]:
+    """Yield a preview of each run with a long log, the one that is shown first. A log that cannot
+    be previewed is read as any other.
+
+    Args:
+        fresh: The files that are about to be read, by run, each with its place among the run's
+            sources.
+        shown: The run that is shown.
+    """
+    long = [
+        run
+        for run, files in fresh.items()
+        if any(
+            file_size(one.path) > LONG and has_parts(one.format, one.path)
+            for one, _ in files
+        )
+    ]
+    for at, run in enumerate(sorted(long, key=lambda run: run != shown)):
+        try:
+            yield from islice(_previews(run, fresh[run]), 1 + (at < _SHAPED))
+        except Exception as error:  # noqa: BLE001, PERF203 - a net at the border
+            debug_log.note_error(f"preview of {run}", error)
+
+
+def _previews(run: str, files: Sequence[tuple[FoundFile, int]]) -> Iterator[Preview]:
+    """Yield a preview of the ends of a run's logs, and one with what lies between; none if the ends
+    do not show its steps.
+
+    The status of each source says how much of it has been read.
+    """
+    ends: list[Batch] = []
+    later: list[tuple[EndSource, Batch]] = []
+    """Those with something between."""
+    for file, ordinal in files:
+        if not has_parts(file.format, file.path):
+            if file_size(file.path) <= _END:
+                ends.append(_read(run, source_of(file, ordinal)))
+            continue
+        source = EndSource(file.path, file.format, ordinal, _END)
+        end = _read(run, source)
+        if source.start:
+            if source.needs_beginning or source.complete_from is None:
+                return  # its steps are known only with what lies before them
+            read = min(source.cost, source.start)
+            end = end._replace(status=end.status._replace(bytes_read=read))
+            later.append((source, end))
+        ends.append(end)
+    yield Preview(run, tuple(ends))
+    between = [end._replace(records=tuple(_between(source))) for source, end in later]
+    yield Preview(run, tuple(ends), tuple(between))
+
+
+def _read(run: str, source: Source) -> Batch:
+    """Return all records of a source, or of the part of a file that it reads."""
+    records: list[Record] = []
+    more = True
+    while more:
+        read, more = source.read()
+        records += read
+    return Batch(run, source.status(), (*records, *source.finish()))
+
+
+def _between(source: EndSource) -> list[MetricRows]:
+    """Return rows at strides over what lies before the end of a log, without those of steps that
+    were made once more after a restart.
+
+    The blocks do not show at which step exactly a restart began: as many steps below are left out
+    as lie between two blocks at most.
+    """
+    start, first = source.start, source.complete_from or 0
+    size = int(_STEPS_A_BLOCK * (source.status().size - start) / len(source.steps))
+    count = min(_BLOCKS, _BLOCK_BYTES // size)
+    stride = max(size, start // (count + 1))
+    kept: list[MetricRows] = []
+    widest, went_back = 0, False
+    for at in reversed(range(0, min(count * stride, start), stride)):
+        rows = source.block(at, min(at + size, start))
+        last = max((max(one.steps) for one in rows), default=first)
+        if last < first:
+            widest, went_back = max(widest, first - last), False
+            first = min(min(one.steps) for one in rows)
+            kept += rows
+        elif rows and not went_back:
+            first, went_back = first - widest, True
+    return kept[::-1]
