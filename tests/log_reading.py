@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from verl_tui.evaluation import PREFIX
 from verl_tui.records import Batch, Histogram, MetricRows
@@ -12,7 +12,8 @@ from verl_tui.sources.feed import Feed
 from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    import threading
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from verl_tui.records import Record
@@ -105,3 +106,16 @@ def feed_in_pieces(
         records.extend(without_figures(found))
         run.apply(Batch("r", source.status(), tuple(found)), NOW)
     return run, records
+
+
+def follow_feed(
+    feed: Feed,
+    stop: threading.Event,
+    deliver: Callable[[Any], object],
+    clock: Callable[[], float],
+) -> None:
+    """Follow what a feed finds until that is stopped."""
+    for news in feed.follow(stop, clock):
+        deliver(news)
+        if stop.is_set():
+            return

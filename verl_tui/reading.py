@@ -110,7 +110,10 @@ class ReadingThreads:
         while not self._stop.is_set():
             try:
                 feed = feed or self._make_feed()
-                feed.follow(self._stop, self._deliver, self._clock)
+                for news in feed.follow(self._stop, self._clock):
+                    self._deliver(news)
+                    if self._stop.is_set():
+                        return
             except Exception as error:  # noqa: BLE001, PERF203 - else all stood still in silence
                 debug_log.note_error("following the logs", error)
                 why = f"{type(error).__name__}: {error}"

@@ -8,7 +8,7 @@ from math import nan
 from pathlib import Path
 
 from verl_tui.records import Histogram, MetricRows
-from verl_tui.sources.formats.tensorboard import reader as tensorboard
+from verl_tui.sources.formats import tensorboard
 
 NAME = "events.out.tfevents.1700000000.host.1.0"
 

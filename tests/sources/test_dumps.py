@@ -201,26 +201,6 @@ def test_a_growing_dump_is_read_on(home: Path) -> None:
     assert reported(drain(source)) == [(1, 0.6)]
 
 
-@pytest.mark.parametrize(
-    ("more", "kept"), [(' {"score": \n', 0), (" ", 1), (row(0.0), 1)]
-)
-def test_a_last_row_whose_line_goes_on_is_taken_back(
-    home: Path, more: str, kept: int
-) -> None:
-    path = write(home, 3, '{"input": "q", \n', row(1.0), row(1.0).rstrip("\n"))
-    source = DumpSource(home)
-    drain(source)
-    assert (source.status().records, source.status().unreadable) == (2, 1)
-    append(path, more)
-    drain(source)
-    append(path, " \n", row(1.0))
-    drain(source)
-    grown, at_once = source.status(), DumpSource(home)
-    drain(at_once)
-    assert grown.records == at_once.status().records == 2 + kept
-    assert grown.unreadable == at_once.status().unreadable
-
-
 def test_rows_that_cannot_be_read_are_reported_with_their_file(home: Path) -> None:
     write(home, 7, row(), '{"input": "q", \n', '{"a": 1}\n', row())
     source = DumpSource(home)

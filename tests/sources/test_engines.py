@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from log_reading import follow_feed
 from prometheus_client import CollectorRegistry, Counter, Gauge, make_wsgi_app
 
 from verl_tui.config import Config
@@ -247,7 +248,8 @@ def follow(path: str, *, scrape_engines: bool) -> Monitor:
         ):
             stop.set()
 
-    Feed([path], scrape_engines=scrape_engines).follow(stop, deliver, lambda: NOW)
+    feed = Feed([path], scrape_engines=scrape_engines)
+    follow_feed(feed, stop, deliver, lambda: NOW)
     return monitor
 
 

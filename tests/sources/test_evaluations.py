@@ -48,8 +48,8 @@ def test_an_evaluation_is_shown_as_one(name: str, text: str, tmp_path: Path) -> 
     path = tmp_path / name
     path.write_text(text)
     assert (
-        next(one for one in FORMATS if one.matches(path, text.encode()))
-        is sample_records
+        next(one for one in FORMATS if one.matches(path, text.encode())).name
+        == "samples"
     )
     run = read_run(tmp_path)
     assert is_evaluation(run)

@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from log_reading import NOW, drain, values
+from log_reading import NOW, drain, follow_feed, values
 
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor
@@ -158,7 +158,7 @@ def test_what_a_search_raises_is_reported_and_ends_nothing(tmp_path, monkeypatch
             stop.set()
 
     monkeypatch.setattr(feed, "scan", failing)
-    feed.follow(stop, deliver, clock=lambda: float(next(ticks)))
+    follow_feed(feed, stop, deliver, lambda: float(next(ticks)))
     assert news_seen[-1].problems == (
         "the search for new logs failed: OverflowError: int too large",
     )
@@ -221,8 +221,11 @@ class FollowedLive:
                 self._stop.set()
             return self.now
 
-        self._feed.follow(
-            self._stop, lambda news: self.monitor.apply(news, self.now), clock
+        follow_feed(
+            self._feed,
+            self._stop,
+            lambda news: self.monitor.apply(news, self.now),
+            clock,
         )
         assert not waiting, "what was waited for never came"
 
@@ -265,7 +268,7 @@ def test_nothing_counts_as_loaded_before_every_file_has_been_looked_at(tmp_path)
         if isinstance(news, Discovery) and news.read:
             stop.set()
 
-    Feed([str(tmp_path)]).follow(stop, deliver, clock=lambda: 0.0)
+    follow_feed(Feed([str(tmp_path)]), stop, deliver, lambda: 0.0)
     assert len(shares) > 3
     assert shares[-1] == 1.0
     assert max(shares[:-1]) < 1.0

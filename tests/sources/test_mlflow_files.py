@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
-from command_line import run as run_command
+from log_reading import read_run, read_runs, values
+
+from verl_tui.runs.views.state import State, state
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,18 +55,17 @@ def test_each_run_of_a_store_is_read(tmp_path: Path) -> None:
         4,
         {"critic/score/mean": column([0.5]) + f"x\n1 2 1{0:099}\n"},
     )
-    answer = json.loads(run_command("check", str(tmp_path), "--json").stdout)
-    runs = {run["name"]: run for run in answer["runs"]}
-    assert set(runs) == {"tiny", "sick"}
-    assert (runs["tiny"]["step"], runs["tiny"]["state"]) == (2, "finished")
-    assert runs["tiny"]["indicators"]["reward"]["value"] == 0.5
-    assert (runs["sick"]["step"], runs["sick"]["state"]) == (1, "crashed")
-    assert runs["sick"]["sources"][0]["unreadable"] == 2
-    assert not answer["passed_over"]
+    runs = read_runs(tmp_path)
+    tiny, sick = runs["tiny"], runs["sick"]
+    assert len(runs) == 2
+    assert (tiny.step, state(tiny, tiny.last_record or 0.0)) == (2, State.FINISHED)
+    assert values(tiny, "critic/score/mean") == {1: 0.25, 2: 0.5}
+    assert tiny.settings == {"lr": 1e-06, "algorithm.adv_estimator": "grpo"}
+    assert (sick.step, state(sick, sick.last_record or 0.0)) == (1, State.CRASHED)
+    assert sick.unreadable == 2
 
 
 def test_a_line_that_is_being_written_waits_for_its_end(tmp_path: Path) -> None:
     run = write(tmp_path, "a" * 32, "tiny", 1, {"loss": column([1.0]) + "17000"})
-    answer = json.loads(run_command("check", str(run), "--json").stdout)
-    assert answer["runs"][0]["step"] == 1
-    assert answer["runs"][0]["sources"][0]["unreadable"] == 0
+    found = read_run(run)
+    assert (found.step, found.unreadable) == (1, 0)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 import pytest
+from log_reading import follow_feed
 
 from verl_tui.config import Config
 from verl_tui.exporters.endpoint import MetricsServer, encryption
@@ -388,7 +389,7 @@ def test_a_feed_follows_files_while_an_address_hangs(tmp_path: Path) -> None:
             stop.set()
 
     with listening(lambda connection, _: stop.wait(10) and None) as address:
-        Feed([str(tmp_path), address]).follow(stop, deliver, time.monotonic)
+        follow_feed(Feed([str(tmp_path), address]), stop, deliver, time.monotonic)
     assert len(reported) == 1
 
 

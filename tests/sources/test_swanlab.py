@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import struct
 from typing import TYPE_CHECKING
 
-from command_line import run as run_command
+from log_reading import read_run, values
 from wandb_writing import field, logged, varint
 
+from verl_tui.runs.views.state import State, state
 from verl_tui.sources.formats import swanlab
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from verl_tui.runs.run import Run
 
 TIME = field(1, 1_700_000_000)
 
@@ -29,15 +31,14 @@ def scalar(key: str, step: int, value: float) -> bytes:
 START = field(10, field(1, "p") + field(4, "e1") + field(10, "abc"))
 
 
-def check(tmp_path: Path, records: list[bytes], damage: int | None = None) -> dict:
+def read(tmp_path: Path, records: list[bytes], damage: int | None = None) -> Run:
     log = tmp_path / "swanlog/run-20261128_214005-abc/run-abc.swanlab"
     log.parent.mkdir(parents=True)
     data = bytearray(logged(swanlab.HEADER, records))
     if damage is not None:
         data[damage] ^= 1
     log.write_bytes(data)
-    (run,) = json.loads(run_command("check", str(tmp_path), "--json").stdout)["runs"]
-    return run
+    return read_run(tmp_path)
 
 
 def test_a_run_is_read(tmp_path: Path) -> None:
@@ -49,15 +50,20 @@ def test_a_run_is_read(tmp_path: Path) -> None:
         scalar("__swanlab__.gpu.0.mem", 9, 50.0),
         field(11, field(1, 2) + field(2, "no memory")),
     ]
-    run = check(tmp_path, [START, *rows])
-    assert (run["name"], run["step"], run["state"]) == ("e1", 8, "crashed")
-    assert run["indicators"]["reward"]["value"] == 0.5
-    assert run["sources"][0]["format"] == "SwanLab run"
-    assert "no memory" in json.dumps(run)
+    run = read(tmp_path, [START, *rows])
+    assert (run.name, run.step, state(run, run.last_record or 0.0)) == (
+        "e1",
+        8,
+        State.CRASHED,
+    )
+    assert values(run, "critic/score/mean") == dict.fromkeys(range(1, 9), 0.5)
+    assert values(run, "system/gpu.0.mem") == {9: 50.0}
+    assert [one.text for one in run.events] == [
+        "SwanLab: the run has crashed: no memory"
+    ]
 
 
 def test_damage_costs_the_rest_of_its_block(tmp_path: Path) -> None:
     rows = [scalar("reward", at, 0.5) for at in range(1, 2000)]
-    run = check(tmp_path, [START, *rows], damage=40_000)
-    assert run["step"] == 1999
-    assert run["sources"][0]["unreadable"] == 1
+    run = read(tmp_path, [START, *rows], damage=40_000)
+    assert (run.step, run.unreadable) == (1999, 1)

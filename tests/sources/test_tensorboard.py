@@ -24,8 +24,8 @@ from plain_events import (
 )
 
 from verl_tui.records import Histogram, Sample
+from verl_tui.sources.formats import tensorboard
 from verl_tui.sources.formats.catalog import FORMATS
-from verl_tui.sources.formats.tensorboard import reader as tensorboard
 
 
 def write(path: Path, *records: bytes) -> Path:

@@ -19,6 +19,7 @@ from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto.event_pb2 import Event
 from tensorboardX.summary import scalar
 
+from verl_tui.cli import main
 from verl_tui.indicators import INDICATORS
 from verl_tui.sources.fields.sample import GAP, read_sample, token_gap
 from verl_tui.sources.formats.console import reader as console
@@ -414,7 +415,9 @@ def test_every_layout_of_samples_has_its_row_here() -> None:
 
 
 @pytest.mark.parametrize("trainer", SAMPLES)
-def test_samples_are_read(tmp_path: Path, trainer: str) -> None:
+def test_samples_are_read(
+    tmp_path: Path, trainer: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     place, record = SAMPLES[trainer]
     (tmp_path / "metrics.jsonl").write_text(
         "".join(f'{{"step": {n}, "data": {{"a": 1}}}}\n' for n in range(1, 9))
@@ -423,8 +426,8 @@ def test_samples_are_read(tmp_path: Path, trainer: str) -> None:
         path = tmp_path / place.replace("7", step)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(record) + "\n")
-    done = run_command("get", "samples", str(tmp_path), "--json")
-    answer = json.loads(done.stdout)
+    main(["get", "samples", str(tmp_path), "--json"])
+    answer = json.loads(capsys.readouterr().out)
     sample = answer["samples"][-1]
     assert answer["total"] == 1
     assert (sample["step"], sample["score"]) == (8, 0.5)

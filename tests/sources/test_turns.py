@@ -7,6 +7,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 import log_writing
+from log_reading import follow_feed
 
 from verl_tui.records import Batch
 from verl_tui.sources.feed import Feed
@@ -46,9 +47,8 @@ def turns(root: Path, shown: Callable[[], str | None]) -> Iterator[Batch]:
         (root / run).mkdir()
         (root / run / "log.jsonl").write_bytes(log_writing.file_log([*range(1, 40)]))
     ticks = count()
-    Feed([str(root)], shown=shown, source_of=few_bytes_a_turn).follow(
-        stop, deliver, lambda: float(next(ticks))
-    )
+    feed = Feed([str(root)], shown=shown, source_of=few_bytes_a_turn)
+    follow_feed(feed, stop, deliver, lambda: float(next(ticks)))
     yield from taken
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from verl_tui.records import Record
-    from verl_tui.sources.source import Source
+    from verl_tui.sources.files.any_source import Source
 
 NOW = 1_800_000_000.0
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from verl_tui.sources.discovery.found import FoundFile
-    from verl_tui.sources.source import Source
+    from verl_tui.sources.files.any_source import Source
 
 AnswerT = TypeVar("AnswerT")
 

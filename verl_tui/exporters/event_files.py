@@ -1,7 +1,7 @@
 """TensorBoard's event files: writes them, and reads back those written before.
 
-The formats are those of `verl_tui.sources.formats.tensorboard.frames` (records) and
-`verl_tui.sources.formats.tensorboard.reader` (their content). All scalars of a step go into
+The formats are those of `verl_tui.sources.formats.event_frames` (records) and
+`verl_tui.sources.formats.tensorboard` (their content). All scalars of a step go into
 one event: TensorBoard reads them as well, and a record's overhead is paid once a step instead of
 once a metric.
 """
@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from verl_tui.sources.fields.protobuf import BYTES, message
-from verl_tui.sources.formats.tensorboard.frames import FrameCutter, Frames, checksum
-from verl_tui.sources.formats.tensorboard.reader import (
+from verl_tui.sources.formats.event_frames import FrameCutter, Frames, checksum
+from verl_tui.sources.formats.tensorboard import (
     SIMPLE,
     SUMMARY,
     TAG,

@@ -21,7 +21,7 @@ BLOCK = 64 * 1024
 WINDOW = 16 * 1024
 """Bytes of a line that are shown; of a longer one its beginning, or the last state of a bar."""
 STRIDE = 4 * BLOCK
-"""Bytes in which lines are searched or counted in one go."""
+"""Bytes in which the end of a line is looked for at once."""
 
 
 class LogLine(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import OrderedDict
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -34,7 +33,7 @@ _COUNTED = 256 * 2**20
 _PRINT = 256
 """Bytes compared at the head and before the known end, which differ in a rewritten file."""
 _AT_ONCE = 4
-"""Blocks searched in one go."""
+"""Blocks that are searched, or whose lines are counted, in one go."""
 _COMPRESSED = "a compressed log can be read from its beginning only: unpack it to look at its text"
 _STEP = pattern(rb'(?<![\w:])step:(\d{1,15}) - |"(?:global_)?step": ?(\d{1,15})\b')
 """Steps in consoles and in records of JSONL files."""
@@ -98,7 +97,7 @@ class Log(FileJob):
         self._stamp: tuple[object, ...] = ()
         """What changes when the file or its visible part does."""
         self._head = self._tail = b""
-        self._blocks: OrderedDict[int, LogBlock] = OrderedDict()
+        self._blocks: dict[int, LogBlock] = {}
         self._look = True
         self._before = [0]
         """Number of lines before each block, as far as counted."""
@@ -224,30 +223,27 @@ class Log(FileJob):
         if wanted is not None:
             block = read_block(file, wanted)
             with self._wake:
+                self._blocks.pop(wanted, None)
                 self._blocks[wanted] = block
-                self._blocks.move_to_end(wanted)
                 if len(self._blocks) > KEPT:
-                    self._blocks.popitem(last=False)
-        elif self._searches():
+                    del self._blocks[next(iter(self._blocks))]
+        else:
             for _ in range(_AT_ONCE):
-                if self.search is not None and not self.search.done:
-                    search_next(file, self.search)
+                self._go_on(file)
+        return wanted is not None or self._searches() or not self._counts()
+
+    def _go_on(self, file: LogFile) -> None:
+        if self.search is not None and not self.search.done:
+            search_next(file, self.search)
         elif self._counts():
             self._count(file)
-            return not self._counts()
-        return True
 
     def _count(self, file: LogFile) -> None:
-        """Count the lines that begin in the next blocks, after a newline or at the beginning."""
+        """Count the lines that begin in the next block, after a newline or at the beginning."""
         size = log_blocks.BLOCK
-        first = len(self._before) - 1
-        if first:
-            data = file.read(first * size - 1, log_blocks.STRIDE)
-        else:
-            data = b"\n" + file.read(0, log_blocks.STRIDE - 1)
-        for at in range(0, len(data) - size + 1, size):
-            lines = data.count(b"\n", at, at + size)
-            self._before.append(self._before[-1] + lines)
+        begin = (len(self._before) - 1) * size
+        data = file.read(begin - 1, size) if begin else b"\n" + file.read(0, size - 1)
+        self._before.append(self._before[-1] + data.count(b"\n"))
 
 
 class LogReader(Worker[Log]):

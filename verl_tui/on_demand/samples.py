@@ -12,7 +12,7 @@ from verl_tui.on_demand.worker import FileJob, Worker
 from verl_tui.records import Sample, SampleFacts
 from verl_tui.runs.samples import Place
 from verl_tui.sources.fields.jsonl import number
-from verl_tui.sources.fields.sample import group_of
+from verl_tui.sources.fields.sample import all_text, group_of
 from verl_tui.sources.folders.dumps import DumpFile
 
 if TYPE_CHECKING:
@@ -86,9 +86,7 @@ class KeptRows:
     def texts(self, start: int, stop: int) -> Iterator[tuple[int, Iterable[str]]]:
         """Yield the index of each sample with the texts that are searched."""
         for at in range(start, stop):
-            one = self.samples[at]
-            extras = (text for text in one.extras.values() if isinstance(text, str))
-            yield at, (one.prompt, one.response, one.ground_truth or "", *extras)
+            yield at, all_text(self.samples[at])
 
 
 def _fact(sample: Sample, index: int) -> SampleFacts:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from verl_tui.sources.files.paths import why
@@ -101,7 +100,7 @@ class Worker(Generic[JobT]):
         self._kept = kept
         self._wake = threading.Condition()
         """Has the thread look for work."""
-        self._jobs: OrderedDict[Hashable, JobT] = OrderedDict()
+        self._jobs: dict[Hashable, JobT] = {}
         """Jobs by key, the newest request last."""
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._stopped = False
@@ -122,12 +121,9 @@ class Worker(Generic[JobT]):
 
     def _recall(self, key: Hashable, make: Callable[[], JobT]) -> JobT:
         """Return the job of a key, made if there is none."""
-        job = self._jobs.get(key)
-        if job is None:
-            job = self._jobs[key] = make()
-            if len(self._jobs) > self._kept:
-                self._jobs.popitem(last=False)
-        self._jobs.move_to_end(key)
+        job = self._jobs[key] = self._jobs.pop(key, None) or make()
+        if len(self._jobs) > self._kept:
+            del self._jobs[next(iter(self._jobs))]
         self._begin()
         return job
 

@@ -61,18 +61,11 @@ def continued(states: Iterable[SourceState]) -> list[tuple[SourceState, SourceSt
 
 
 def _goes_on(before: SourceState, after: SourceState) -> bool:
-    if (
-        before.first is None
-        or after.first is None
-        or before.top is None
-        or not before.metrics & after.metrics
-    ):
-        return False
-    if after.first == after.top == before.top:
-        return False  # the model was evaluated once more after the training
-    ended, began = before.ended, after.began
-    later = ended is not None and began is not None and ended <= began
-    return (before.first < after.first or later) and after.first <= before.top + 1
+    begin, top = after.first or 0, before.top or 0
+    if not before.metrics & after.metrics or begin == after.top == top:
+        return False  # the second: the model was evaluated once more after the training
+    later = (before.ended or math.inf) <= (after.began or -math.inf)
+    return ((before.first or 0) < begin or later) and begin <= top + 1
 
 
 def starts(states: Iterable[SourceState], since: float) -> bool:

@@ -27,6 +27,7 @@ from typing import IO, TYPE_CHECKING, cast
 
 from verl_tui import debug_log
 from verl_tui.sources.ends import LONG
+from verl_tui.sources.files.any_source import Source
 from verl_tui.sources.files.compressed import is_compressed
 from verl_tui.sources.files.paths import file_size
 from verl_tui.sources.host.processes import usable_cores
@@ -180,11 +181,11 @@ def _started(readers: Sequence[SourceReader]) -> Popen[bytes]:
     return process
 
 
-class _AheadSource:
+class _AheadSource(Source):
     """Stands in a reader for a source that a worker reads."""
 
     def __init__(self, reader: SourceReader, process: Popen[bytes]) -> None:
-        self.path = reader.source.path
+        super().__init__(reader.source.path)
         self._reader = reader
         self._process = process
         self._source = reader.source
@@ -208,10 +209,6 @@ class _AheadSource:
         self._turns += 1
         self._reader.source = ended or self
         return records, ended is None
-
-    def finish(self) -> tuple[Record, ...]:
-        """Return nothing: more is to come."""
-        return ()
 
     def status(self) -> SourceStatus:
         """Return how the source was doing when it gave what was taken last."""

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Record
     from verl_tui.sources.discovery.found import FoundFile
+    from verl_tui.sources.files.any_source import Source
     from verl_tui.sources.formats.format import Format
-    from verl_tui.sources.source import Source
 
 LONG = 8 * 2**20
 """Bytes from which on a log is previewed: a shorter one is read in a fraction of a second."""
@@ -127,8 +127,8 @@ class EndSource(FileSource):
             OSError: The log cannot be read.
         """
         start = self._line_at(at, stop)
-        reader = self._part() if start else self.format.reader(self.path)
-        found = filter(_is_telling, reader.feed(self._bytes(start, stop - start)))
+        reader = self._part() if start else self._format.reader(self.path)
+        found = filter(_is_telling, reader.feed(self._at(start, stop - start)))
         if start and reader.needs_beginning:
             return []
         return [one._replace(orders=[0] * len(one.steps)) for one in found]
@@ -139,7 +139,7 @@ class EndSource(FileSource):
             size = self.path.stat().st_size
             self.start = self._end.offset = self._line_at(size - self._wanted, size)
             if self.start:
-                opening = self._bytes(0, HEAD)
+                opening = self._at(0, HEAD)
                 self.first = opening[:FIRST]
                 self._facts.extend(_of_the_run(self._reader.feed(opening)))
                 self._reader = self._part()
@@ -148,14 +148,14 @@ class EndSource(FileSource):
     def _line_at(self, at: int, stop: int) -> int:
         """Return where the first line begins at a place or behind it, `stop` where none does."""
         at -= 1
-        while 0 <= at < stop and (data := self._bytes(at, _WINDOW)):
+        while 0 <= at < stop and (data := self._at(at, _WINDOW)):
             found = data.find(b"\n") + 1
             if found:
                 return min(at + found, stop)
             at += len(data)
         return max(0, min(at, stop))
 
-    def _bytes(self, at: int, count: int) -> bytes:
+    def _at(self, at: int, count: int) -> bytes:
         with opened(self.path) as file:
             data = os.pread(file.fileno(), count, at)
         self._read_before += len(data)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Batch, Preview
     from verl_tui.sources.discovery.found import FoundFile, FoundRun
-    from verl_tui.sources.source import Source
+    from verl_tui.sources.files.any_source import Source
 
 FeedNews: TypeAlias = "Batch | Discovery | Preview | Reread"
 """What is told of the sources as they are followed."""
@@ -205,16 +205,12 @@ class Feed:
     # -- following ---------------------------------------------------------------------------------
 
     def follow(
-        self,
-        stop: threading.Event,
-        deliver: Callable[[FeedNews], None],
-        clock: Callable[[], float],
-    ) -> None:
-        """Read everything, then what is appended, until `stop` is set.
+        self, stop: threading.Event, clock: Callable[[], float]
+    ) -> Iterator[FeedNews]:
+        """Yield everything, then what is appended, until `stop` is set.
 
         Args:
             stop: Ends the following within a poll.
-            deliver: Takes what was read; may block, which slows the reading down.
             clock: Seconds, monotonic enough to pace the polls.
         """
         self._writers.start(stop)
@@ -225,29 +221,23 @@ class Feed:
             discovery = self._searched(last)
             is_new = discovery != last
             if is_new:
-                deliver(discovery)
-            self._deliver_first(deliver)
-            self._deliver(stop, deliver, clock(), self._readers.values())
+                yield discovery
+            yield from self.reread
+            fresh, self._fresh = self._fresh, {}
+            yield from previews(fresh, self._first())
+            yield from self._read_on(clock(), self._readers.values())
             self._served.look(clock())
             self._add_served()
             if is_new:
-                deliver(replace(discovery, read=True))
+                yield replace(discovery, read=True)
             last = discovery
             self._want_writers(clock())
             for added in self._notices(stop):
                 now = clock()
                 warm = [one for one in self._readers.values() if _is_warm(one, now)]
-                self._deliver(stop, deliver, now, warm)
+                yield from self._read_on(now, warm)
                 if added or not 0 <= clock() - searched < _RESCAN:
                     break
-
-    def _deliver_first(self, deliver: Callable[[FeedNews], None]) -> None:
-        """Deliver which runs are read once more, and the previews of long logs."""
-        fresh, self._fresh = self._fresh, {}
-        for again in self.reread:
-            deliver(again)
-        for preview in previews(fresh, self._first()):
-            deliver(preview)
 
     def _searched(self, last: Discovery | None) -> Discovery:
         """Search for new runs; an error is reported and costs nothing that was found."""
@@ -264,23 +254,16 @@ class Feed:
         """Return the name of the run to read first: as long as none is shown, the first one."""
         return self._shown() or next((name for name, _ in self._readers), None)
 
-    def _deliver(
-        self,
-        stop: threading.Event,
-        deliver: Callable[[FeedNews], None],
-        now: float,
-        readers: Iterable[SourceReader],
-    ) -> None:
+    def _read_on(self, now: float, readers: Iterable[SourceReader]) -> Iterator[Batch]:
+        """Yield what sources bring up to their present ends."""
         turns = in_turn(readers, self._turn, self._workers, self._first)
         for reader, batch, more in turns:
             if batch is not None:
-                deliver(batch)
+                yield batch
                 reader.grew = now if batch.live else reader.grew
             last = None if more or not _is_quiet(reader, now) else reader.finish()
             if last is not None:
-                deliver(last)
-            if stop.is_set():
-                return
+                yield last
 
     def _notices(self, stop: threading.Event) -> Iterator[bool]:
         """Yield at each notice of the file system and each poll; true if there may be new files."""

@@ -204,7 +204,7 @@ class PipeSource(FileSource):
         """Read what was held as one of a format, if that is known."""
         if found is None:
             return ()
-        self.format, self._reader = found, found.reader(_NAMES[0])
+        self._format, self._reader = found, found.reader(_NAMES[0])
         return self.counted(self._reader.feed(held.held))
 
     def to_the_end(self) -> None:

@@ -1,9 +1,9 @@
-"""A source: where records of one run come from. Read by one thread, a bounded amount at a time."""
+"""A file of one format as a source of records, followed as it grows."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from verl_tui.records import (
     Event,
@@ -17,6 +17,7 @@ from verl_tui.records import (
 )
 from verl_tui.sources.fields.row_batcher import KeptMetrics, joined_notes
 from verl_tui.sources.fields.sample_figures import SampleFigures
+from verl_tui.sources.files.any_source import Source
 from verl_tui.sources.files.compressed import (
     CompressedTail,
     is_compressed,
@@ -47,27 +48,7 @@ millions.
 """
 
 
-class Source(Protocol):
-    """A source of records of one run."""
-
-    path: Path
-
-    def read(self) -> tuple[tuple[Record, ...], bool]:
-        """Return the next records, and whether more wait to be read at once. Never raises for what
-        a file holds.
-        """
-        ...
-
-    def finish(self) -> tuple[Record, ...]:
-        """Return the record that only waits for a line end: this is the last read."""
-        ...
-
-    def status(self) -> SourceStatus:
-        """Return how the source is doing."""
-        ...
-
-
-class FileSource:
+class FileSource(Source):
     """A file of one format, followed as it grows."""
 
     def __init__(
@@ -75,23 +56,17 @@ class FileSource:
         path: Path,
         format: Format,
         ordinal: int = 0,
-        chunk: int | None = None,
+        chunk: int = 0,
         tail: Follower | None = None,
     ) -> None:
-        self.path = path
-        self.format = format
-        self.ordinal = ordinal
-        self.chunk: int = (
-            chunk if chunk is not None else getattr(format, "chunk", CHUNK)
-        )
+        super().__init__(path, ordinal)
+        self._format = format
+        self.chunk: int = chunk or getattr(format, "chunk", CHUNK)
         """Bytes that are read at once, of a large file."""
         self._tail = tail or follower(path)
         self._reader = format.reader(uncompressed_name(path))
         self._figures = SampleFigures()
         self._metrics = KeptMetrics()
-        self._records = 0
-        self._unreadable = 0
-        self._problem: str | None = None
         self._lost: str | None = None
         """The older parts of the file that could not be read, and why."""
         self.first = b""
@@ -122,26 +97,22 @@ class FileSource:
     def status(self) -> SourceStatus:
         """Return how the source is doing."""
         decoder = getattr(self._reader, "decoder", None)
-        return SourceStatus(
-            path=str(self.path),
-            format=self.format.name,
-            rank=self.format.rank,
-            ordinal=self.ordinal,
-            records=self._records,
-            unreadable=self._unreadable,
+        status = super().status()
+        return status._replace(
+            format=self._format.name,
+            rank=self._format.rank,
             bytes_read=self._tail.offset,
             size=self._tail.size,
             modified=self._tail.modified,
-            problem=self._problem,
             note=joined_notes(
                 self._reader.note,
                 self._metrics.note,
-                self._tail.note if isinstance(self._tail, RotatedTail) else None,
+                self._tail.note,
             ),
-            absolute=getattr(self.format, "absolute", False),
+            absolute=getattr(self._format, "absolute", False),
             program=getattr(decoder, "program", None),
             engines=getattr(decoder, "engines", ()),
-            origin=self._known_by() if self.format.anchor else "",
+            origin=self._known_by() if self._format.anchor else "",
             counts_steps=getattr(decoder, "counts_most", False),
             unread_form=getattr(decoder, "unread_form", ""),
             findings=getattr(self._reader, "findings", ()),
@@ -149,11 +120,13 @@ class FileSource:
 
     def _known_by(self) -> str:
         """Return what it is known by: its place, and of a log to which lines are appended the first
-        one, once that is complete. Other files are written anew as they grow, or are no text.
+        one, once that is complete. Other files are written anew as they grow, or are no text, or
+        it is one of several runs in a file.
         """
         if self._origin:
             return self._origin
-        is_text = uncompressed_name(self.path).suffix.lower() in _ROTATED
+        suffix = uncompressed_name(self.path).suffix.lower()
+        is_text = suffix in _ROTATED and self._tail.path == self.path
         line, end, _ = self.first.partition(b"\n")
         whole = bool(end) or len(self.first) == FIRST
         line = line if is_text and whole else b""

@@ -21,7 +21,7 @@ from verl_tui.sources.formats.tables import parquet
 from verl_tui.sources.formats.trackio import TrackioSource
 from verl_tui.sources.http.address_run import AddressRun
 from verl_tui.sources.pipe import PipeSource
-from verl_tui.sources.source import FileSource, Source, follower
+from verl_tui.sources.source import FileSource, follower
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Record, SourceStatus
     from verl_tui.sources.discovery.found import FoundFile
+    from verl_tui.sources.files.any_source import Source
     from verl_tui.sources.host.writers import Writers
 
 _HELD_OPEN = frozenset({console.name, filelogger.name, wandb.name})

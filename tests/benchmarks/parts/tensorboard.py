@@ -11,7 +11,7 @@ from made_events import TAGS, write_events
 from measuring import Cost, Row, in_process, medians
 
 from parts.loading import applied
-from verl_tui.sources.formats.tensorboard import reader
+from verl_tui.sources.formats import tensorboard as reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.health.consequences import new_lines
 from verl_tui.health.root_cause import root_cause
 from verl_tui.sources import pipe
-from verl_tui.sources.formats import rollouts, wandb
+from verl_tui.sources.formats import rollouts, tensorboard, wandb
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.tables import parquet
-from verl_tui.sources.formats.tensorboard import reader as tensorboard
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -214,7 +214,7 @@ class FileOwners:
         """Return a file's place among its run's sources, by age.
 
         The event files of one log share one: the later of two values is found by their times,
-        see `verl_tui.sources.formats.tensorboard.reader`.
+        see `verl_tui.sources.formats.tensorboard`.
 
         Args:
             run: Name of the run.

@@ -32,10 +32,9 @@ from verl_tui.sources.files.compressed import (
 )
 from verl_tui.sources.files.paths import is_folder
 from verl_tui.sources.files.tail import opened
-from verl_tui.sources.formats import HEAD, mlflow_files, swanlab, tutorial
+from verl_tui.sources.formats import HEAD, mlflow_files, swanlab, tensorboard, tutorial
 from verl_tui.sources.formats.catalog import SINGLE, format_of, is_single, why_none
 from verl_tui.sources.formats.console import reader as console
-from verl_tui.sources.formats.tensorboard import reader as tensorboard
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:

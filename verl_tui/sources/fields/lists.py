@@ -18,7 +18,7 @@ from verl_tui.sources.fields.spellings import ending, words
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping
+    from collections.abc import Container, Iterator, Mapping, Sequence
 
     from verl_tui.distributions import Distribution
 
@@ -91,20 +91,29 @@ def _lists(
     for kind in [one for one in fields if one.endswith(f"{joint}_type")]:
         if fields[kind] == "histogram":
             _unpack(fields, kind.removesuffix("_type"), joint)
-    lists = {name: one for name, one in fields.items() if type(one) is list}
-    halves = {name: half for name in lists if (half := _HALF.fullmatch(name))}
-    counts = {half[1]: name for name, half in halves.items() if half[3]}
-    for name, half in halves.items():
-        if half[2] and half[1] in counts:
-            of = counts[half[1]]
-            yield half[1] or "histogram", fields.pop(of), fields.pop(name)
-    for name in [one for one in lists if one in fields]:
+    lists = [name for name, one in fields.items() if type(one) is list]
+    for name, of, counts in _halves(lists):
+        yield name, fields.pop(counts), fields.pop(of)
+    for name in filter(fields.__contains__, lists):
         values = [*_flattened(fields[name])]
-        kinds = set(map(type, values))
-        known = kinds - {type(None)} and not kinds - _NUMBERS
-        if known and not _NO_METRIC.fullmatch(name):
+        if _is_measured(name, set(map(type, values))):
             del fields[name]
             yield name, values, []
+
+
+def _halves(names: Sequence[str]) -> list[tuple[str, str, str]]:
+    """Return the histograms made of two lists: name, list of bounds, list of counts."""
+    halves = list(filter(None, map(_HALF.fullmatch, names)))
+    counts = {half[1]: half[0] for half in halves if half[3]}
+    bounds = {half[1]: half[0] for half in halves if half[2]}
+    both = [one for one in bounds if one in counts]
+    return [(one or "histogram", bounds[one], counts[one]) for one in both]
+
+
+def _is_measured(name: str, kinds: set[type]) -> bool:
+    """Return whether a list of things of these kinds is one of numbers that mean something."""
+    numbers = bool(kinds - {type(None)}) and not kinds - _NUMBERS
+    return numbers and not _NO_METRIC.fullmatch(name)
 
 
 def _unpack(fields: dict[str, Any], within: str, joint: str) -> None:
@@ -120,20 +129,24 @@ def _unpack(fields: dict[str, Any], within: str, joint: str) -> None:
 
 def _add(to: FieldSplit, name: str, values: list[Any], bounds: list[Any]) -> None:
     """Add a distribution, or what is wrong with it."""
-    known = [float("nan") if one is None else one for one in map(number, values)]
-    finite = [one for one in known if math.isfinite(one)]
-    odd = 0 if bounds else len(values) - len(finite)
-    flaw = f"{odd:,} of {len(values):,} values are not finite"
     try:
-        one = _of_bins(bounds, values) if bounds else of_values(finite)
+        one = _of_bins(bounds, values) if bounds else _of_list(to, name, values)
     except (ArithmeticError, ValueError) as error:
-        one, odd, flaw = None, 1, str(error)
+        to.flaws.append(Unreadable(0, f"{name}: {error}", ""))
+        return
     if one is not None:
         to.found[safe(name, _LONGEST_NAME)] = one
-    elif not odd:
-        odd, flaw = 1, "it is empty"
-    if odd:
-        to.flaws.append(Unreadable(0, f"{name}: {flaw}", ""))
+    elif bounds:
+        to.flaws.append(Unreadable(0, f"{name}: it is empty", ""))
+
+
+def _of_list(to: FieldSplit, name: str, values: list[Any]) -> Distribution | None:
+    known = [math.nan if one is None else float(one) for one in map(number, values)]
+    finite = list(filter(math.isfinite, known))
+    if odd := len(values) - len(finite):
+        are = f"{odd:,} of {len(values):,} values are not finite"
+        to.flaws.append(Unreadable(0, f"{name}: {are}", ""))
+    return of_values(finite)
 
 
 def _of_bins(bounds: list[Any], counts: list[Any]) -> Distribution | None:

@@ -251,14 +251,17 @@ class RowBatcher:
         if not row.mean:
             self._compare(row)
         self._started = False
-        whole = core == row.keys
+        self._keep(row, block, whole=core == row.keys)
+
+    def _keep(self, row: MetricRow, block: _RowBlock, *, whole: bool) -> None:
+        """Have a row wait in its block, or pass on one that has more keys than that."""
         into = block if whole else _RowBlock(array("q"))
         into.append(row, self._order)
         self._order += 1
         if not whole:  # such rows ever have other keys
-            self._out.append(into.taken(row.keys, traits))
+            self._out.append(into.taken(row.keys, row[4:7]))
         if not whole or not row.mean:
-            self._last = block, row.keys if whole else None, traits
+            self._last = block, row.keys if whole else None, row[4:7]
 
     def _trained_again(self, seen: array[int], row: MetricRow) -> int | None:
         """Note the step of a row among those seen; return the last of these where it is trained

@@ -210,13 +210,21 @@ def _parts(record: Mapping[str, Any]) -> _Parts | None:
         if prompt is None:
             return None
         asked, said = _split_conversation(record[prompt])
-    score = _first(record, SCORE_NAMES, (int, float)) or summed_score(record)
+    score = _score_name(record)
     truth = _first(record, _TRUTH, object, but=response)
     scored = score_of(record.get(score or "", ""))
     known = {prompt, response, score, truth, *_KNOWN}
-    others = [(name, one) for name, one in record.items() if name not in known]
-    extras = [one for one in others if one[1] is not None]
-    return _Parts(asked, said, scored, record.get(truth or ""), extras)
+    return _Parts(asked, said, scored, record.get(truth or ""), _others(record, known))
+
+
+def _score_name(record: Mapping[str, Any]) -> str | None:
+    return _first(record, SCORE_NAMES, (int, float)) or summed_score(record)
+
+
+def _others(record: Mapping[str, Any], known: set[str | None]) -> list[tuple[str, Any]]:
+    """Return the fields that say something and are not known."""
+    fields = record.items()
+    return [one for one in fields if one[1] is not None and one[0] not in known]
 
 
 def plain_field(name: str) -> str:

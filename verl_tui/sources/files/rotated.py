@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -92,9 +93,8 @@ class RotatedTail(Follower):
         """
         if not self._tails:
             self._tails = [*map(_tail_of, parts(self.path)), Tail(self.path)]
-        self._follow()
         try:
-            return self._next(limit)
+            return self._of_part(limit) if self._tails[1:] else self._of_file(limit)
         finally:
             tail, *waiting = self._tails
             self.offset = self._before + tail.offset
@@ -102,67 +102,66 @@ class RotatedTail(Follower):
             self.size = self._before + tail.size + ahead
             self.modified = tail.modified or self.modified
 
-    def _next(self, limit: int) -> Chunk:
+    def _of_part(self, limit: int) -> Chunk:
         tail, *waiting = self._tails
         try:
             chunk = tail.read(limit)
         except OSError as error:
-            if waiting:
-                chunk = Chunk(b"", lost=f"{tail.path.name}: {why(error)}")
-            elif self._before and isinstance(error, FileNotFoundError):
-                return Chunk(b"")  # renamed, and nothing has been written since
-            else:
-                raise
-        if waiting and not chunk.more:
+            chunk = Chunk(b"", lost=f"{tail.path.name}: {why(error)}")
+        if not chunk.more:
             self._before += tail.size
             self._parts += 1
             self._tails = waiting
             chunk.more = len(waiting) > 1 or self.path.exists()
         return chunk
 
-    def _follow(self) -> None:
+    def _of_file(self, limit: int) -> Chunk:
+        """Read the file that is written, or turn to the part that it has become."""
+        (tail,) = self._tails
+        known, last = tail.offset, getattr(tail, "last", b"")
+        try:
+            chunk = tail.read(limit)
+        except FileNotFoundError:
+            if self._turned(known, last):
+                return Chunk(b"", more=True)
+            if not self._before:
+                raise
+            return Chunk(b"")  # renamed, and nothing has been written since
+        if chunk.restarted is not None and self._turned(known, last):
+            return Chunk(b"", more=True)
+        return chunk
+
+    def _turned(self, known: int, last: bytes) -> bool:
         """Turn to the part that the file has become, where it was renamed, copied away or
-        compressed since.
+        compressed since; return whether there is one.
+
+        Args:
+            known: The bytes that had been read of the file.
+            last: The last ones.
         """
-        tail, *waiting = self._tails
-        if waiting or not isinstance(tail, Tail) or tail.is_there():
-            return
-        older = parts(self.path)
+        older = parts(self.path) if known else []
         for at in reversed(range(len(older))):
-            found = _continued(tail, older[at])
-            if found is not None:
-                self._tails = [found, *map(_tail_of, older[at + 1 :]), Tail(self.path)]
-                return
+            tail = _tail_of(older[at])
+            if _is_continued(tail, known, last):
+                later = map(_tail_of, older[at + 1 :])
+                self._tails = [tail, *later, Tail(self.path)]
+                return True
+        return False
 
 
 def _tail_of(part: Path) -> Tail | CompressedTail:
     return CompressedTail(part) if is_compressed(part) else Tail(part)
 
 
-def _continued(tail: Tail, part: Path) -> Tail | CompressedTail | None:
-    """Return what reads on in a part from where a file has been read, None if the part is
-    another.
-    """
-    try:
-        if is_compressed(part):
-            return _skipped(tail, CompressedTail(part))
-        if tail.is_continued_by(part):
-            tail.path = part
-            return tail
-    except OSError:
-        pass
-    return None
-
-
-def _skipped(tail: Tail, packed: CompressedTail) -> CompressedTail | None:
-    """Return a compressed part, read as far as the file before it was compressed; None if it is
-    another.
-    """
-    last, left, more = b"", tail.offset, True
-    while left > 0 and more:
-        chunk = packed.read(min(left, CHUNK))
-        more = chunk.more
-        last = (last + chunk.data)[-CHUNK:]
-        left -= len(chunk.data)
-    same = tail.offset and not left and last.endswith(tail.last)
-    return packed if same else None
+def _is_continued(tail: Tail | CompressedTail, known: int, last: bytes) -> bool:
+    """Return whether a part begins with what had been read of a file, and read as far."""
+    left, found, more = known, b"", True
+    if isinstance(tail, Tail):
+        left = len(last)
+        tail.offset = known - left
+    with suppress(OSError):
+        while left > 0 and more:
+            chunk = tail.read(min(left, CHUNK))
+            left, more = left - len(chunk.data), chunk.more
+            found = (found + chunk.data)[-len(last) :]
+    return not left and found == last

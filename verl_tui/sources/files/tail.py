@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.files.paths import is_file, status_at
+from verl_tui.sources.files.paths import is_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,6 +63,11 @@ class Follower:
         self.modified: float | None = None
         """Time of the last change."""
 
+    @property
+    def note(self) -> str | None:
+        """Return what is to be said of where the bytes come from."""
+        return None
+
     def read(self, limit: int = CHUNK) -> Chunk:
         """Read at most `limit` new bytes; raise OSError where that cannot be done."""
         raise NotImplementedError
@@ -110,27 +115,6 @@ class Tail(Follower):
         self.last = (self.last + data[-_PRINT:])[-_PRINT:]
         self.offset += len(data)
         return Chunk(data, more=bool(data) and self.offset < known.st_size)
-
-    def is_there(self) -> bool:
-        """Return whether the file that has been read, if any, is still in its place, as far as
-        this shows without opening it.
-        """
-        known = status_at(self.path)
-        if self.identity is None or known is None:
-            return self.identity is None
-        return _identity(known) == self.identity and known.st_size >= self.offset
-
-    def is_continued_by(self, path: Path) -> bool:
-        """Return whether another file is the one that has been read, or a copy of it.
-
-        Raises:
-            OSError: It cannot be read.
-        """
-        with opened(path) as file:
-            known = os.fstat(file.fileno())
-            if _identity(known) == self.identity:
-                return True
-            return 0 < self.offset <= known.st_size and self._same(file.fileno())
 
     def _check(
         self, descriptor: int, identity: tuple[int, int], size: int

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Record
+from verl_tui.sources.files.any_source import Source
 from verl_tui.sources.files.paths import checkpoint_step, is_file, is_folder
-from verl_tui.sources.files.polled import PolledSource
 from verl_tui.sources.files.tail import is_checkpoint, opened
 from verl_tui.text import one_line
 
@@ -65,7 +65,7 @@ def homes(directory: Path, depth: int = _DEEPEST) -> list[Path]:
     return [home for name in below for home in homes(directory / name, depth - 1)]
 
 
-class CheckpointSource(PolledSource):
+class CheckpointSource(Source):
     """The checkpoints of a run: each is reported once, and again when it has been removed."""
 
     format = "checkpoints"

@@ -11,8 +11,8 @@ from verl_tui.records import LAUNCH, Record, Settings, Unreadable
 from verl_tui.sources.fields.jsonl import loads, unreadable
 from verl_tui.sources.fields.setting_values import flatten_settings, load_yaml, scalar
 from verl_tui.sources.fields.spellings import names
+from verl_tui.sources.files.any_source import Source
 from verl_tui.sources.files.paths import why
-from verl_tui.sources.files.polled import PolledSource
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats.console.settings import of_command
 from verl_tui.text import one_line
@@ -55,7 +55,7 @@ def is_settings(path: Path) -> bool:
     return isinstance(found, dict) and not _OF_TRAININGS.isdisjoint(found)
 
 
-class SettingsSource(PolledSource):
+class SettingsSource(Source):
     """One YAML file, read again as a whole when it changes; its age is not the run's."""
 
     format = "settings"
@@ -65,15 +65,15 @@ class SettingsSource(PolledSource):
         """Return the settings if the file has changed."""
         try:
             stat = self.path.stat()
-            if self._stamp == (stat.st_mtime_ns, stat.st_size):
+            stamp = stat.st_mtime_ns, stat.st_size
+            if stamp == self._stamp:
                 return (), False
             with opened(self.path) as file:
                 text = file.read(_LARGEST + 1)
         except OSError as error:
             self._problem = why(error)
             return (), False
-        self._stamp = stat.st_mtime_ns, stat.st_size
-        self._bytes = stat.st_size
+        self._stamp, self._bytes = stamp, stat.st_size
         self._problem = _TOO_LARGE if len(text) > _LARGEST else None
         if self._problem or not text.strip():
             return (), False
@@ -101,18 +101,12 @@ def read_settings(text: bytes) -> dict[str, Any] | Unreadable:
     """
     import yaml  # 20 ms, only for runs that have a configuration
 
-    line = 1
     try:
         found = _flat(load_yaml(text))
         reason = "neither settings nor overrides"
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = mark.line + 1 if mark else 1
-        reason = f"not YAML: {getattr(error, 'problem', None) or 'unreadable'}"
-        found = None
-    except (ValueError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         reason, found = f"not YAML: {error}", None
-    return unreadable(text[:200], line, one_line(reason)) if found is None else found
+    return unreadable(text[:200], 1, one_line(reason, 200)) if found is None else found
 
 
 def _flat(loaded: object) -> dict[str, Any] | None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.records import Record, Restart, Unreadable
 from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.fields.sample_figures import SampleFigures
+from verl_tui.sources.files.any_source import Source
 from verl_tui.sources.files.paths import status_at, why
-from verl_tui.sources.files.polled import PolledSource
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats import tables
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 NEWEST = 4
 """Files that may still be growing: these are looked at each time."""
-_OTHERS = 8
-"""Older files looked at each time, in turn: a resumed run writes them again."""
+_ALL = 16
+"""One in so many looks is at all files: a resumed run writes older ones again."""
 ALL_TABLES = "completions_*.parquet"
 """Stands for all tables of a directory in the name of its source."""
 _AT_ONCE = 4
@@ -39,7 +39,7 @@ class Stamp(NamedTuple):
     inode: int
 
 
-class StepFolder(PolledSource):
+class StepFolder(Source):
     """The files of a directory, each of a step; the newest of those that wait is read first.
 
     Most files never change again: few are looked at each time.
@@ -68,8 +68,7 @@ class StepFolder(PolledSource):
         self._inner = inner
         self._listed: list[str] = []
         self._names: dict[int, str] = {}
-        self._turn = 0
-        """Index of the older file to look at next."""
+        self._looks = 0
         self._waiting: list[int] = []
         """Steps whose files wait to be read; ascending, the last is read first."""
 
@@ -89,10 +88,9 @@ class StepFolder(PolledSource):
             self._listed = listed
             steps = ((self._step_of(name), name) for name in sorted(listed))
             self._names = {step: name for step, name in steps if step is not None}
-        known = sorted(self.stamps, reverse=True)
-        at = NEWEST + self._turn
-        self._turn = self._turn + _OTHERS if at + _OTHERS < len(known) else 0
-        looked_at = {*known[:NEWEST], *known[at : at + _OTHERS]}
+        self._looks += 1
+        known = sorted(self.stamps)
+        looked_at = {*(known[-NEWEST:] if self._looks % _ALL else known)}
         looked_at |= self._names.keys() ^ self.stamps.keys()  # come and gone
         found = {step: stamp for step in looked_at for stamp in self._changed(step)}
         return dict(sorted(found.items(), reverse=True))

@@ -20,6 +20,7 @@ from verl_tui.sources.formats import (
     mlflow_files,
     rollouts,
     swanlab,
+    tensorboard,
     trackio,
     tutorial,
     wandb,
@@ -32,10 +33,10 @@ from verl_tui.sources.formats.tables import (
     completions,
     generations,
     parquet,
+    sample_documents,
     sample_records,
     wandb_tables,
 )
-from verl_tui.sources.formats.tensorboard import reader as tensorboard
 from verl_tui.sources.formats.tutorial import llama_factory, swift
 from verl_tui.text import one_line
 
@@ -145,6 +146,7 @@ FORMATS: tuple[Format, ...] = (
     llama_factory,
     completions,
     parquet,
+    sample_documents,
     sample_records,
     generations,
     metrics_json,

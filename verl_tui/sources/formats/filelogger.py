@@ -16,7 +16,7 @@ from verl_tui.sources.formats.lines import JsonDecoder, LineReader
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from verl_tui.records import Record
@@ -48,15 +48,22 @@ def part() -> LineReader:
 class FileLoggerDecoder(JsonDecoder):
     """Decodes the file logger's lines."""
 
+    _keys: Sequence[str] = ()
+    """Of the newest line, which the next one mostly has as well."""
+    _names: tuple[str, ...] = ()
+    """Metrics by these keys; none where two become one."""
+
     def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
         """Return the row of one object; of one as verl writes it, quickly."""
         step = integer(record.get("step"))
         data = record.get("data")
         if step is None or not isinstance(data, dict):
             raise ValueError('no "step" with "data"')
+        if [*data] != self._keys:
+            self._keys, self._names = [*data], _names(tuple(data))
         try:
-            if names := _names(tuple(data)):
-                return (MetricRow(step, names, packed(data.values())),)
+            if self._names:
+                return (MetricRow(step, self._names, packed(data.values())),)
         except struct.error:  # one is no number
             pass
         parts = split(unquoted(flatten(data)))
@@ -69,7 +76,7 @@ class FileLoggerDecoder(JsonDecoder):
 
 
 @lru_cache(_MOST_SCHEMAS)
-def _names(keys: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Return the names of metrics, None where two become one; they hardly ever change."""
+def _names(keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names of metrics, none where two become one; they hardly ever change."""
     names = tuple(map(safe, keys))
-    return names if len(set(names)) == len(keys) else None
+    return names if len(set(names)) == len(keys) else ()

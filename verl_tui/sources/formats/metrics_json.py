@@ -68,7 +68,7 @@ def matches(path: Path, head: bytes) -> bool:
     metric.
     """
     head = head.lstrip(b"\xef\xbb\xbf \t\r\n")
-    if head[:1] not in (b"[", b"{") or _is_a_line(head):
+    if head[:1] not in (b"[", b"{") or is_a_line(head):
         return False
     records = first_records(head, _FIRST)
     if len(records) == 1 and not _RECORDS.match(head):
@@ -83,7 +83,7 @@ def _are_of_steps(records: Sequence[dict[str, Any]]) -> bool:
     return sure and tutorial.are_measured(records)
 
 
-def _is_a_line(head: bytes) -> bool:
+def is_a_line(head: bytes) -> bool:
     """Return whether the first line is a record of its own."""
     try:
         value, rest = first_value(head)
@@ -105,7 +105,7 @@ def first_records(head: bytes, most: int) -> list[dict[str, Any]]:
     """Return the first records of a document, of lines, or of those that stand one behind the
     other.
     """
-    begin = None if _is_a_line(head) else _RECORDS.match(head)
+    begin = None if is_a_line(head) else _RECORDS.match(head)
     text = head[begin.end() if begin is not None else 0 :].decode("utf-8", "replace")
     found: list[dict[str, Any]] = []
     with suppress(ValueError):
@@ -242,17 +242,17 @@ def _lists(value: Any, name: str = "") -> Iterator[tuple[str, list[dict[str, Any
         )
         yield name, [{"step": step, **one} for step, one in own]
     elif isinstance(value, dict):
-        columns = {key: one for key, one in value.items() if _is_column(one)}
-        if _are_telling([*columns]):
-            rows = (
-                zip(columns, row, strict=True) for row in zip_longest(*columns.values())
-            )
-            yield (
-                name,
-                [{key: one for key, one in row if one is not None} for row in rows],
-            )
+        yield name, _columns(value)
         for key, one in value.items():
             yield from _lists(one, key)
+
+
+def _columns(document: dict[str, Any]) -> list[dict[str, Any]]:
+    columns = {key: one for key, one in document.items() if _is_column(one)}
+    if not _are_telling([*columns]):
+        return []
+    rows = (zip(columns, row, strict=True) for row in zip_longest(*columns.values()))
+    return [{key: one for key, one in row if one is not None} for row in rows]
 
 
 def _is_column(value: object) -> bool:
@@ -322,22 +322,26 @@ class TrainerStateReader(HistoryReader):
         if not isinstance(history, list):
             yield Unreadable(1, 'no list "log_history"', "")
             return
-        dicts = (one for one in history if isinstance(one, dict))
-        entries = [one for one in dicts if integer(one.get("step")) is not None]
+        entries = [
+            one for one in _dicts(history) if integer(one.get("step")) is not None
+        ]
         if len(entries) < len(history):
             yield Unreadable(1, 'not all of "log_history" has steps', "")
-        self._from_zero = None
-        if entries and entries[0].keys() == FROM_ZERO | {"step"}:
-            self._from_zero = FROM_ZERO_NOTE
-            entries = [{**one, "step": _next(one.get("step"))} for one in entries]
         yield from self._about(document)
-        yield from self.added(entries, tutorial.TutorialDecoder())
-        best = document.get("best_model_checkpoint")
-        if best != self._best:
-            self._best = best
-            yield from tutorial.best_checkpoint(best)
+        yield from self.added(self._counted(entries), tutorial.TutorialDecoder())
+
+    def _counted(self, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return entries whose steps count from 1."""
+        from_zero = [one.keys() for one in entries[:1]] == [FROM_ZERO | {"step"}]
+        self._from_zero = FROM_ZERO_NOTE if from_zero else None
+        return [
+            {**one, "step": from_zero + (integer(one["step"]) or 0)} for one in entries
+        ]
 
     def _about(self, document: dict[str, Any]) -> Iterator[Record]:
+        best, before = document.get("best_model_checkpoint"), self._best
+        self._best = best
+        yield from tutorial.best_checkpoint(best if best != before else None)
         total = integer(document.get("max_steps"))
         step = integer(document.get("global_step"))
         yield Progress(step, total if total and total > 0 else None)
@@ -347,11 +351,6 @@ class TrainerStateReader(HistoryReader):
         }
         if numbers:
             yield Settings(numbers, self._origin)
-
-
-def _next(step: object) -> int | None:
-    found = integer(step)
-    return None if found is None else found + 1
 
 
 trainer_state = FileFormat(

@@ -13,8 +13,8 @@ from verl_tui.records import Event, EventKind, Record, Restart, Settings
 from verl_tui.sources.fields.jsonl import integer, unreadable, written_number
 from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher
 from verl_tui.sources.fields.setting_values import flatten_settings, scalar
+from verl_tui.sources.files.any_source import Source
 from verl_tui.sources.files.paths import is_file, why
-from verl_tui.sources.files.polled import PolledSource
 from verl_tui.sources.files.tail import Tail, opened
 from verl_tui.sources.formats.format import NoReader
 from verl_tui.text import safe
@@ -56,7 +56,7 @@ _ENDS = {
 """By the number of the status (mlflow/entities/run_status.py)."""
 
 
-class MlflowRun(PolledSource):
+class MlflowRun(Source):
     """Follows the files of one run."""
 
     format = name

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
 from verl_tui.records import SAMPLES, Restart, Unreadable
-from verl_tui.sources.fields.jsonl import first_object, integer, loads, values_of
+from verl_tui.sources.fields.jsonl import first_object, integer, loads
 from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.fields.sample import (
@@ -41,9 +41,9 @@ from verl_tui.sources.fields.sample import (
 )
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats.console.decoder import ConsoleDecoder
-from verl_tui.sources.formats.format import FileFormat, Reader, WholeReader
+from verl_tui.sources.formats.format import FileFormat, WholeReader
 from verl_tui.sources.formats.lines import JsonDecoder, LineReader
-from verl_tui.sources.formats.metrics_json import first_records
+from verl_tui.sources.formats.metrics_json import first_records, is_a_line
 from verl_tui.text import one_line
 from verl_tui.words import counted
 
@@ -318,31 +318,32 @@ def _rows_before(path: Path, key: str, step: int | None) -> list[Any]:
     return []
 
 
-def _is_of_records(path: Path, head: bytes) -> bool:
-    """Return whether the first object, or the first one in a document's list, is a sample with a
-    score, or with an answer at a step. Texts without either are what a training is fed with.
-    """
+def _is_of_records(_path: Path, head: bytes) -> bool:
+    """Return whether the first object is a sample, of no tutorial's."""
     first = first_object(head)
-    records = [first] if first is not None else []
-    if path.suffix.lower() == ".json":
-        records += first_records(head, 1)
-    samples = [
-        RewardSum().sample(plain_record(one), None)
-        for one in records
-        if "scope" not in one
-    ]
-    return any(
-        one.score is not None or (one.response and one.step is not None)
-        for one in samples
-        if one is not None
-    )
+    return first is not None and "scope" not in first and _tells(first)
+
+
+def _is_document(path: Path, head: bytes) -> bool:
+    """Return whether a document has a list whose first record is a sample."""
+    document = path.suffix.lower() == ".json" and not is_a_line(head)
+    return document and any(map(_tells, first_records(head, 1)))
+
+
+def _tells(record: dict[str, Any]) -> bool:
+    """Return whether a record is a sample with a score, or with an answer at a step. Texts without
+    either are what a training is fed with.
+    """
+    sample = RewardSum().sample(plain_record(record), None)
+    if sample is None or sample.score is not None:
+        return sample is not None
+    return bool(sample.response) and sample.step is not None
 
 
 class SamplesDocument(WholeReader):
-    """Reads a document with samples, or several one behind the other."""
+    """Reads a document with samples: its list, or the first list in it."""
 
     largest = LARGEST
-    once = False
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -354,16 +355,13 @@ class SamplesDocument(WholeReader):
         return self._decoder.note
 
     def parse(self, data: bytes) -> Iterator[Sample]:
-        """Yield the samples of documents: each one, those of a list, or of the first list in it."""
-        for document in values_of(data):
-            found = document if isinstance(document, list) else [document]
-            own = isinstance(document, dict) and plain_record(document)
-            if own and read_sample(own) is None:
-                lists = (one for one in own.values() if isinstance(one, list))
-                of_records = (one for one in lists if one and isinstance(one[0], dict))
-                found = next(of_records, [])
-            records = (plain_record(one) for one in found if isinstance(one, dict))
-            yield from filter(None, map(self._decoder.sample, records))
+        """Yield the samples of a document."""
+        document = loads(data)
+        lists = document.values() if isinstance(document, dict) else [document]
+        found = (one for one in lists if isinstance(one, list) and one)
+        records = next((one for one in found if isinstance(one[0], dict)), [])
+        plain = (plain_record(one) for one in records if isinstance(one, dict))
+        yield from filter(None, map(self._decoder.sample, plain))
 
     def restart(self, reason: str) -> tuple[Record, ...]:
         """Forget everything, the file starts anew."""
@@ -414,11 +412,6 @@ class SampleDecoder(JsonDecoder):
         return found._replace(step=0, validation=True)
 
 
-def _records_reader(path: Path) -> Reader:
-    document = path.suffix.lower() == ".json"
-    return SamplesDocument(path) if document else LineReader(SampleDecoder(path))
-
-
 class Generations(ConsoleDecoder):
     """Reads EasyR1's `generations.log`, the samples of its validations as it prints them
     (verl/utils/logger/gen_logger.py:52-57).
@@ -436,7 +429,10 @@ generations = FileFormat(
     lambda _, head: head.startswith(b"[prompt] ") and b"\n[output] " in head,
     lambda _: LineReader(Generations()),
 )
-sample_records = FileFormat(SAMPLES, 7, _is_of_records, _records_reader)
+sample_documents = FileFormat(SAMPLES, 7, _is_document, SamplesDocument)
+sample_records = FileFormat(
+    SAMPLES, 7, _is_of_records, lambda path: LineReader(SampleDecoder(path))
+)
 completions = FileFormat(
     "completions",
     7,

@@ -30,8 +30,8 @@ from verl_tui.sources.fields.sample import is_validation, plain_record
 from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.fields.setting_values import flatten_settings
 from verl_tui.sources.fields.steps import stated_step, step_fields
+from verl_tui.sources.files.any_source import Source
 from verl_tui.sources.files.paths import is_file, status_at
-from verl_tui.sources.files.polled import PolledSource
 from verl_tui.sources.formats.format import NoReader
 from verl_tui.text import one_line
 from verl_tui.times import parse_time
@@ -73,6 +73,7 @@ _LATEST = """
 """The names of the runs in a database, that which was written last at the end."""
 _BUSY = 0.2
 """Seconds to wait for a writer that holds the database alone; in WAL mode none does."""
+_TABLE = "trackio.table"
 _ROWS = 1000
 """Rows of one read."""
 
@@ -150,7 +151,7 @@ def _opened(path: Path) -> sqlite3.Connection:
     return database
 
 
-class TrackioSource(PolledSource):
+class TrackioSource(Source):
     """One run of a database; reads its new rows whenever the database has changed."""
 
     format = name
@@ -192,13 +193,7 @@ class TrackioSource(PolledSource):
         self._modified = self._modified or stamp[0][1] / 1e9
         more = False
         try:
-            with closing(_opened(self._database)) as database:
-                is_mlflows = "params" in _tables_of(database)
-                self._program = "MLflow database" if is_mlflows else None
-                for table in self._last:
-                    rows = self._rows(database, table)
-                    more |= len(rows) == _ROWS
-                    self._batcher.add(chain(*starmap(partial(self._row, table), rows)))
+            more = self._read()
             self._problem = None
         except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
             self._problem = _why(error)
@@ -207,6 +202,18 @@ class TrackioSource(PolledSource):
         self._bytes, self._pending = (0, size) if more else (size, 0)
         records = self.counted(self._batcher.take())
         return self._figures.complete(records), more
+
+    def _read(self) -> bool:
+        """Take the next rows; return whether more wait."""
+        more = False
+        with closing(_opened(self._database)) as database:
+            is_mlflows = "params" in _tables_of(database)
+            self._program = "MLflow database" if is_mlflows else None
+            for table in self._last:
+                rows = self._rows(database, table)
+                more |= len(rows) == _ROWS
+                self._batcher.add(chain(*starmap(partial(self._row, table), rows)))
+        return more
 
     def _rows(self, database: sqlite3.Connection, table: str) -> list[Any]:
         """Return the next rows of a table: id, time, step and JSON of each."""
@@ -242,11 +249,7 @@ class TrackioSource(PolledSource):
         self, time: float | None, own: object, record: dict[str, Any]
     ) -> Iterator[MetricRow | Record]:
         """Yield the records of a row of metrics; what is wrong with it of any line."""
-        tables = {
-            key: one["_value"]
-            for key, one in record.items()
-            if isinstance(one, dict) and one.get("_type") == "trackio.table"
-        }
+        tables = _tables_in(record)
         flat = flatten({key: record[key] for key in record if key not in tables})
         measured = not self._reach(flat, own)
         if self._step is None:
@@ -285,6 +288,12 @@ class TrackioSource(PolledSource):
             record = plain_record(row)
             found = self._rewards.sample(record, self._step, validation=validation)
             yield from filter(None, [found])
+
+
+def _tables_in(record: dict[str, Any]) -> dict[str, Any]:
+    """Return the rows of the tables in a row of metrics."""
+    own = ((key, one) for key, one in record.items() if isinstance(one, dict))
+    return {key: one.get("_value") for key, one in own if one.get("_type") == _TABLE}
 
 
 def _why(error: Exception) -> str:

@@ -217,10 +217,7 @@ class TutorialDecoder(JsonDecoder):
         if numbers:
             values = tuple(numbers.values())
             yield MetricRow(step, keys, values, time, mean, of_worker=of_worker)
-        yield from _samples(scope, record, step)
-        if "train_runtime" in record:  # of Hugging Face's trainer
-            took = one_line(str(record["train_runtime"]), 40)
-            yield Event(EventKind.FINISHED, f"trained for {took} s", 1, step)
+        yield from _further(scope, record, step)
 
     def _progress(self, step: int, elapsed: float | None) -> Iterator[Progress]:
         """Yield the total of steps where it has changed, and the elapsed time of a step."""
@@ -273,10 +270,15 @@ def _opened(record: dict[str, Any]) -> dict[str, Any]:
     return {**record[holder], **others}
 
 
-def _samples(scope: str, record: dict[str, Any], step: int) -> Iterator[Record]:
-    """Yield the sample in a record, if there is one."""
+def _further(scope: str, record: dict[str, Any], step: int) -> Iterator[Record]:
+    """Yield the sample in a record, if there is one, and the end of a training where it is stated
+    how long that took.
+    """
     if scope not in _MEASURED or scope == "sample":
         yield from filter(None, [read_sample(record, step)])
+    if "train_runtime" in record:  # of Hugging Face's trainer
+        took = one_line(str(record["train_runtime"]), 40)
+        yield Event(EventKind.FINISHED, f"trained for {took} s", 1, step)
 
 
 def part() -> LineReader:

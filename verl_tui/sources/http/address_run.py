@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from verl_tui import prometheus_names
 from verl_tui.records import MetricRows
 from verl_tui.sources.fields.row_batcher import KeptMetrics, RowBatcher, joined_notes
-from verl_tui.sources.files.polled import PolledSource
+from verl_tui.sources.files.any_source import Source
 from verl_tui.sources.formats.prometheus_text import reader as pages
 from verl_tui.sources.formats.prometheus_text.names import PrometheusSeries
 from verl_tui.sources.formats.prometheus_text.rows import StepRows
@@ -78,7 +78,7 @@ class AskedAddress:
         return self.problem and f"{self.problem}{asked_again(self.since)}"
 
 
-class AddressRun(PolledSource):
+class AddressRun(Source):
     """One run that one or several addresses tell of, as a source: its records are made in one
     thread and taken in another.
     """

@@ -1,4 +1,4 @@
-"""Sources that look anew at what they read each time, and follow no single file's bytes."""
+"""A source: where records of one run come from."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class PolledSource:
-    """Keeps what such a source says of itself."""
+class Source:
+    """Read by one thread, a bounded amount at a time. Keeps what it says of itself."""
 
-    format: str
+    format = ""
     rank = 0
     absolute = False
     """True if its records state seconds since the epoch."""
@@ -34,8 +34,14 @@ class PolledSource:
         """Return what is to be said of its figures."""
         return None
 
+    def read(self) -> tuple[tuple[Record, ...], bool]:
+        """Return the next records, and whether more wait to be read at once. Never raises for what
+        a file holds.
+        """
+        raise NotImplementedError
+
     def finish(self) -> tuple[Record, ...]:
-        """Return nothing: nothing waits for its end."""
+        """Return the record that only waits for a line end: this is the last read."""
         return ()
 
     def counted(self, records: tuple[Record, ...]) -> tuple[Record, ...]:

@@ -21,14 +21,14 @@ from verl_tui.distributions import of_bins, of_limits
 from verl_tui.records import Histogram, MetricRows, Unreadable
 from verl_tui.sources.fields.protobuf import MessageFields, message, varint
 from verl_tui.sources.fields.row_batcher import replaced_note
-from verl_tui.sources.formats.format import Reader
-from verl_tui.sources.formats.tensorboard.frames import (
+from verl_tui.sources.formats.event_frames import (
     FrameCutter,
     Frames,
     length,
     numbers_at,
 )
-from verl_tui.sources.formats.tensorboard.texts import read_texts
+from verl_tui.sources.formats.event_texts import read_texts
+from verl_tui.sources.formats.format import Reader
 from verl_tui.text import one_line, safe
 
 if TYPE_CHECKING:
@@ -243,14 +243,8 @@ class EventsReader(Reader):
         data = frames.data[frames.begins[at] : frames.ends[at]]
         number = frames.number + at
         try:
-            event = message(data)
-            version = event.text(_FILE_VERSION)
-            if number == 1 and not version.startswith(_VERSION):
-                raise ValueError(f"the version is {one_line(version or 'missing', 40)}")
-            step = event.integer(2)
-            if abs(step) >= _STEPS and SUMMARY in event:
-                raise ValueError(f"the step is {step}")
-            time = read_number(event.part(1), "<d")
+            event = _event(data, first=number == 1)
+            step, time = event.integer(2), read_number(event.part(1), "<d")
             values = values_of(event)
         except ValueError as error:
             found = Unreadable(number, f"no event: {error}", data[:12].hex(" "))
@@ -273,26 +267,33 @@ class EventsReader(Reader):
         self, tag: str, step: int, time: float, value: MessageFields
     ) -> Mapping[str, float]:
         """Return the numbers in one value of an event; keep what else it says."""
-        simple, histogram, tensor = map(value.part, (SIMPLE, HISTOGRAM, TENSOR))
+        if (simple := value.part(SIMPLE)) is not None:
+            return {tag: read_number(simple)}
+        if (histogram := value.part(HISTOGRAM)) is not None:
+            return self._figures(tag, step, time, _histogram(message(histogram)))
         metadata = message(value.part(_METADATA) or b"")
         if plugin := message(metadata.part(1) or b"").text(1):
             self._plugins.setdefault(tag, plugin)
-        plugin = self._plugins.get(tag, "") if tensor is not None else ""
-        if simple is not None:
-            return {tag: read_number(simple)}
-        content = message(tensor or b"")
+        if (tensor := value.part(TENSOR)) is not None:
+            return self._of_tensor(tag, step, time, message(tensor))
+        return {}
+
+    def _of_tensor(
+        self, tag: str, step: int, time: float, tensor: MessageFields
+    ) -> Mapping[str, float]:
+        plugin = self._plugins.get(tag)
         if plugin == "text":
-            said = [text.decode("utf-8", "replace") for text in content.parts(8)]
+            said = [text.decode("utf-8", "replace") for text in tensor.parts(8)]
             self._out += read_texts(tag, step, said, self._origin)
-        if plugin == "scalars" and len(numbers := _tensor(content)) == 1:
-            return {tag: numbers[0]}
-        if histogram is None and plugin != "histograms":
-            return {}
-        found = (
-            _binned(_tensor(content))
-            if histogram is None
-            else _histogram(message(histogram))
-        )
+        elif plugin == "histograms":
+            return self._figures(tag, step, time, _binned(_tensor(tensor)))
+        numbers = _tensor(tensor) if plugin == "scalars" else []
+        return {tag: numbers[0]} if len(numbers) == 1 else {}
+
+    def _figures(
+        self, tag: str, step: int, time: float, found: Distribution | None
+    ) -> Mapping[str, float]:
+        """Return the figures of a histogram, and keep its bins."""
         if found is None:
             raise ValueError("an empty histogram")
         order = int(min(max(0.0, time), _LATEST) * 100)
@@ -304,6 +305,21 @@ class EventsReader(Reader):
 
 
 reader = EventsReader
+
+
+def _event(data: bytes, *, first: bool) -> MessageFields:
+    """Return the fields of an event; the first one states a version.
+
+    Raises:
+        ValueError: It is none.
+    """
+    event = message(data)
+    version = event.text(_FILE_VERSION)
+    if first and not version.startswith(_VERSION):
+        raise ValueError(f"the version is {one_line(version or 'missing', 40)}")
+    if abs(step := event.integer(2)) >= _STEPS and SUMMARY in event:
+        raise ValueError(f"the step is {step}")
+    return event
 
 
 def _is_number(
