@@ -106,7 +106,7 @@ def apart(collapse: Monitor, monkeypatch: pytest.MonkeyPatch) -> Iterator[Monito
         if one.id != "no-signal"  # its metric is a line of another one's chart
     )
     collapse.verdicts["run_grpo_high_lr"] = before._replace(findings=found)
-    monkeypatch.setattr(collapse, "judge", lambda _now: False)
+    monkeypatch.setattr(collapse, "judge", lambda *_: True)
     yield collapse
     collapse.verdicts["run_grpo_high_lr"] = before
 

@@ -120,11 +120,13 @@ class FileSource(Source):
 
     def _known_by(self) -> str:
         """Return what it is known by: its place, and of a log to which lines are appended the first
-        one, once that is complete. Other files are written anew as they grow, or are no text.
+        one, once that is complete. Other files are written anew as they grow, or are no text, or
+        it is one of several runs in a file.
         """
         if self._origin:
             return self._origin
-        is_text = uncompressed_name(self.path).suffix.lower() in _ROTATED
+        suffix = uncompressed_name(self.path).suffix.lower()
+        is_text = suffix in _ROTATED and self._tail.path == self.path
         line, end, _ = self.first.partition(b"\n")
         whole = bool(end) or len(self.first) == FIRST
         line = line if is_text and whole else b""
