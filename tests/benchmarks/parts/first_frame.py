@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from made_events import TAGS, write_events
 from made_logs import write_console, write_file_log, write_wordy_console
 from measuring import APP, Cost, Row, medians, on_screen, seconds, shows
 
@@ -16,21 +15,12 @@ if TYPE_CHECKING:
 
 SIZE = (140, 45)
 GOAL = "≤ 1.3"
-_EVENT = 68.6
-"""Bytes of an event, on average."""
-
-
-def _event_file(path: Path, megabytes: float) -> int:
-    steps = int(megabytes * 1e6 / _EVENT / len(TAGS))
-    write_events(path, steps)
-    return steps
 
 
 LOGS: dict[str, tuple[str, Callable[[Path, float], int]]] = {
     "FileLogger": ("train.jsonl", write_file_log),
     "console": ("train.log", write_console),
     "console with printed samples": ("train.log", write_wordy_console),
-    "TensorBoard events": ("events.out.tfevents.1.host.1.0", _event_file),
 }
 """What there is: the name of the file, and what writes so many MB and returns the last step."""
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.patterns import pattern
@@ -94,18 +94,14 @@ def are_measured(records: Sequence[dict[str, Any]]) -> bool:
 def measures(record: dict[str, Any]) -> bool:
     """Return True if a record has a step or epoch and a metric, or a metric of trainings only."""
     flat = unquoted(flatten(_opened(record)))
-    fields = step_fields(flat)
+    fields, about, _ = _schema(tuple(flat))
     step = None
     with suppress(ValueError):  # a number too large for one
         step = stated_step(flat, fields)[0]
+    numbers = split(flat, {*about, fields.epoch or ""}).numbers
     if step is None and number(flat.get(fields.epoch or "", "")) is None:
-        return any(
-            key.rpartition("/")[2] in TRAINED
-            for key, value in flat.items()
-            if number(value) is not None
-        )
-    about = {*_ABOUT, *fields.steps, fields.total or "", fields.epoch or ""}
-    return bool(split(flat, about).numbers)
+        return any(key.rpartition("/")[2] in TRAINED for key in numbers)
+    return bool(numbers)
 
 
 def reader(path: Path) -> LineReader:
@@ -126,18 +122,18 @@ class _Schema(NamedTuple):
 class TutorialDecoder(JsonDecoder):
     """Decodes scoped and flat records."""
 
-    def __init__(
-        self, *, skipped: bool = False, spelled: Mapping[str, str] | None = None
-    ) -> None:
+    spelled: Mapping[str, str] = {}
+    """What fields are called that a trainer spells otherwise than others; nothing where they are no
+    metrics.
+    """
+
+    def __init__(self, *, skipped: bool = False) -> None:
         """Begin with the first line of a file, or with a later one.
 
         Args:
-            spelled: What fields are called that a trainer spells otherwise than others; nothing
-                where they are no metrics.
             skipped: Whether lines before were left out, so that the step of records which state
                 none is unknown until one states it.
         """
-        self._spelled = spelled or {}
         self.restart()
         self._skipped = skipped
 
@@ -186,8 +182,8 @@ class TutorialDecoder(JsonDecoder):
 
     def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
         """Return the row, the histograms and the sample of one object."""
-        if self._spelled:
-            named = ((self._spelled.get(name, name), name) for name in record)
+        if self.spelled:
+            named = ((self.spelled.get(name, name), name) for name in record)
             record = {called: record[name] for called, name in named if called}
         found = self._read(record)
         if not self._skipped:
@@ -349,15 +345,20 @@ swift = TrainerLog(
     ),
     SwiftDecoder,
 )
+
+
+class LlamaFactoryDecoder(TutorialDecoder):
+    """Gives metrics the names that the trainer below it has for them."""
+
+    spelled = {  # noqa: RUF012 - never changed
+        "lr": "learning_rate",
+        "accuracy": "rewards/accuracies",
+        "percentage": "",  # the share of the steps that are done
+    }
+
+
 llama_factory = TrainerLog(
     "LLaMA-Factory log",
     (frozenset(("current_steps", "total_steps")),),
-    partial(
-        TutorialDecoder,
-        spelled={
-            "lr": "learning_rate",
-            "accuracy": "rewards/accuracies",
-            "percentage": "",  # the share of the steps that are done
-        },
-    ),
+    LlamaFactoryDecoder,
 )
