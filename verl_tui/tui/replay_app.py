@@ -39,8 +39,8 @@ class ReplayApp(VerlApp):
         p      pause           pause            Pause the replay
         .      go_steps(1)     replay.next      Next step
         comma  go_steps(-1)    replay.previous  Previous step
-        >      faster          replay.faster    Faster
-        <      slower          replay.slower    Slower
+        >      play('faster')  replay.faster    Faster
+        <      play('slower')  replay.slower    Slower
         }      go_share(0.1)   replay.forward   Forward by a tenth
         {      go_share(-0.1)  replay.back      Back by a tenth
         ;      go_cursor       replay.cursor    Go to the step at the charts' cursor
@@ -96,14 +96,9 @@ class ReplayApp(VerlApp):
         self._playback.paused = not self._playback.paused
         self.paint()
 
-    def action_faster(self) -> None:
-        """Play faster."""
-        self._playback.faster()
-        self.paint()
-
-    def action_slower(self) -> None:
-        """Play slower."""
-        self._playback.slower()
+    def action_play(self, how: str) -> None:
+        """Play `faster` or `slower`."""
+        getattr(self._playback, how)()
         self.paint()
 
     def action_go_steps(self, count: int) -> None:

@@ -302,19 +302,17 @@ class MetricsScreen(ChartActions):
         self._show_list()
         self.call_after_refresh(self.redraw)
 
-    def action_sort(self) -> None:
-        """Sort by the next sort key."""
-        self._sort(self._metrics.order.next())
+    def action_sort(self, *, back: bool = False) -> None:
+        """Sort by the next sort key, or the other way round."""
+        order = self._metrics.order
+        turned = order._replace(reverse=not order.reverse)
+        self._metrics.order = turned if back else order.next()
+        self._grid.chosen = None  # the first one is chosen now
+        self._draw()
 
     def action_reverse(self) -> None:
         """Sort the other way round."""
-        order = self._metrics.order
-        self._sort(order._replace(reverse=not order.reverse))
-
-    def _sort(self, order: MetricOrder) -> None:
-        self._metrics.order = order
-        self._grid.chosen = None  # the first one is chosen now
-        self._draw()
+        self.action_sort(back=True)
 
     def action_pin(self) -> None:
         """Pin or unpin the chosen metric."""

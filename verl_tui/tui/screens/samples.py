@@ -21,7 +21,7 @@ from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.terminal.scrolling import LazyRows
 from verl_tui.tui.widgets.filter_bar import FilterBar, Keys
-from verl_tui.tui.widgets.rows import Line, Rows
+from verl_tui.tui.widgets.rows import FewRows, Line, Rows
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -86,7 +86,7 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
         & > #place { background: $panel; }
         & > #body { height: 1fr; }
         & #side { width: 3fr; max-width: 72; border-right: vkey $panel-lighten-2; }
-        & #titles { height: 1; }
+        & #titles { padding: 0; }
         & #list { height: 1fr; scrollbar-gutter: stable; }
         & #main { width: 5fr; }
         & #text { height: 1fr; scrollbar-gutter: stable; padding: 0 0 0 1; }
@@ -117,7 +117,7 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
         self._browse = browse
         self._place = Line(id="place")
         self._listed = Line(id="listed")
-        self._titles = Rows(id="titles", focus=False)
+        self._titles = FewRows(id="titles")
         self._list = Rows(id="list")
         self._line = Line(id="sample")
         self._text = DocumentRows(id="text")
@@ -207,7 +207,7 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
         else:
             visible = listing.visible
             made = LazyRows(len(visible), lambda at: shown.row(listed(visible[at])))
-        self._titles.set([shown.heading("dim")])
+        self._titles.show([shown.heading("dim")])
         rows.set(made, range(len(made)))
         if browse.row != rows.chosen:
             rows.chosen = browse.row
