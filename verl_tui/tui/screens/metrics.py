@@ -29,13 +29,13 @@ from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.export import take_table
 from verl_tui.tui.keys import LEARN, HelpSection, actions
 from verl_tui.tui.messages import toast
-from verl_tui.tui.panels.charts import ChartsPanel
+from verl_tui.tui.panels.charts import ChartActions, ChartsPanel
 from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.metric_grid import MetricGrid
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.terminal.scrolling import LazyRows
 from verl_tui.tui.widgets.chart import READING, MoveCursor
-from verl_tui.tui.widgets.chart_keys import KEYS, ChartActions
+from verl_tui.tui.widgets.chart_keys import KEYS
 from verl_tui.tui.widgets.filter_bar import FilterBar, Keys
 from verl_tui.tui.widgets.rows import FewRows, Line, Rows
 
