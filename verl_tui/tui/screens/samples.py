@@ -10,9 +10,10 @@ from textual.widgets import Input
 
 from verl_tui.rendering.filter_words import filter_label
 from verl_tui.rendering.last_result import LastResult
-from verl_tui.rendering.samples import query, table, words
-from verl_tui.rendering.samples.changes import change_rows
+from verl_tui.rendering.samples import query, words
+from verl_tui.rendering.samples.answers import change_rows
 from verl_tui.rendering.samples.export import Export
+from verl_tui.rendering.samples.listing import SampleRow, excerpt, sample_table
 from verl_tui.tui.export import copy_text, folder
 from verl_tui.tui.keys import SAMPLES, HelpSection, actions
 from verl_tui.tui.messages import toast
@@ -192,14 +193,12 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
         if not rows.display or width < 2:
             return
         listing, history = browse.listing, browse.history
-        shown = table.sample_table(
-            listing, browse.order, width, steps=history is not None
-        )
+        shown = sample_table(listing, browse.order, width, steps=history is not None)
 
-        def listed(index: int) -> table.SampleRow:
+        def listed(index: int) -> SampleRow:
             sample = page.sample(index)
-            words = table.excerpt(sample.response) if sample is not None else None
-            return table.SampleRow(listing.facts[index], page.place.step, words)
+            words = excerpt(sample.response) if sample is not None else None
+            return SampleRow(listing.facts[index], page.place.step, words)
 
         if history is not None:
             past = history.found
