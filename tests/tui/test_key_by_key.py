@@ -9,12 +9,26 @@ from typing import TYPE_CHECKING
 import pytest
 from textual.events import Key, Paste
 from textual.widgets import Input
-from watching import dashboard, press, settle, showing, text, until
+from watching import (
+    NOW,
+    dashboard,
+    press,
+    settle,
+    showing,
+    text,
+    until,
+    write_run,
+)
 
+from verl_tui.config import Config
+from verl_tui.monitor import load
 from verl_tui.text import safe
+from verl_tui.tui import monitor_app
 from verl_tui.tui.terminal.net import ContainedApp
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from textual.app import App
     from textual.pilot import Pilot
 
@@ -77,3 +91,22 @@ async def test_what_comes_with_the_key_that_opens_a_box_is_typed_into_it(
             assert typed(app) == "kl ␇␀�", keys
             assert safe(text(app)) == text(app)
             await press(pilot, "escape", "escape")
+
+
+async def test_many_new_runs_are_judged_between_keys_and_never_during_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monitor = load(
+        [str(write_run(tmp_path, f"run {n}")) for n in range(3)], Config(), NOW
+    )
+    monitor.verdicts.clear()
+    at_work = True
+    monkeypatch.setattr(monitor_app, "JUDGING", -1.0)
+    app = showing(monitor)
+    handles = property(lambda _: at_work, lambda *_: None)
+    monkeypatch.setattr(ContainedApp, "handles_key", handles)
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.pause(0.1)
+        assert len(monitor.verdicts) == 1
+        at_work = False
+        await until(pilot, lambda: len(monitor.verdicts) == 3)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.app import SystemCommand
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from verl_tui.config import Config
     from verl_tui.failures import Failure
     from verl_tui.rendering.session.preferences import UserState
-    from verl_tui.tui.screens.palette import Command
 
 
 _TABLE = toml_table(__file__, "themes.toml")
@@ -310,19 +308,9 @@ class TerminalApp(ContainedApp[int]):
         """Offer the actions of all keys, and the commands of Textual's that fit."""
         from verl_tui.tui.screens.palette import commands
 
-        for command in commands(self, screen):
-            yield SystemCommand(
-                command.title,
-                command.keys,
-                partial(self.call_later, self._carry_out, command),
-            )
+        yield from commands(self, screen)
         for offered in super().get_system_commands(screen):
             if offered.title in _TEXTUALS:
                 yield SystemCommand(
                     offered.title, _TEXTUALS[offered.title], offered.callback
                 )
-
-    async def _carry_out(self, command: Command) -> None:
-        if command.panel:
-            await self.run_action(f"show_panel('{command.panel}')", command.node.screen)
-        await self.run_action(command.action, command.node)

@@ -327,11 +327,12 @@ class MonitorApp(TerminalApp):
         if self.handles_key:
             self._judge_later = self.set_timer(_LEAST_WAIT, self._judge_on)
             return
-        self.attempt(self._judge, self._clock(), otherwise=None)
-        if self._judge_later is None:
-            self.tick()
-        else:
+        now = self._clock()
+        self.attempt(self._judge, now, otherwise=None)
+        if self._judge_later is not None:
             self._soon()
+        elif not self._paused:
+            self._draw(now)
 
     def _send(self, notifier: Notifier, now: float) -> None:
         """Have notifications sent of what is new, and say which could not be."""

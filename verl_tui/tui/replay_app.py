@@ -39,8 +39,8 @@ class ReplayApp(VerlApp):
         p      pause           pause            Pause the replay
         .      go_steps(1)     replay.next      Next step
         comma  go_steps(-1)    replay.previous  Previous step
-        >      faster          replay.faster    Faster
-        <      slower          replay.slower    Slower
+        >      play(1)  replay.faster    Faster
+        <      play(-1)  replay.slower    Slower
         }      go_share(0.1)   replay.forward   Forward by a tenth
         {      go_share(-0.1)  replay.back      Back by a tenth
         ;      go_cursor       replay.cursor    Go to the step at the charts' cursor
@@ -96,14 +96,9 @@ class ReplayApp(VerlApp):
         self._playback.pause(paused=not self._playback.paused)
         self.paint()
 
-    def action_faster(self) -> None:
-        """Play faster."""
-        self._playback.change_speed(1)
-        self.paint()
-
-    def action_slower(self) -> None:
-        """Play slower."""
-        self._playback.change_speed(-1)
+    def action_play(self, faster: int) -> None:
+        """Play faster (1) or slower (-1)."""
+        self._playback.change_speed(faster)
         self.paint()
 
     def action_go_steps(self, count: int) -> None:

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from verl_tui.rendering.samples.changes import changed_words
+from verl_tui.rendering.samples.answers import changed_words
 
 
 def test_words_that_changed() -> None:

@@ -10,7 +10,7 @@ from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.records import Sample
 from verl_tui.rendering.samples.browse import History
 from verl_tui.rendering.samples.export import Export
-from verl_tui.rendering.samples.table import excerpt
+from verl_tui.rendering.samples.listing import excerpt
 from verl_tui.runs.samples import Place, Samples
 
 if TYPE_CHECKING:

@@ -9,9 +9,8 @@ import pytest
 from textual.app import App, ComposeResult
 
 from verl_tui.rendering.charts.chart_data import ChartData
-from verl_tui.tui.widgets import tiles as tiled
-from verl_tui.tui.widgets.chart import Chart
-from verl_tui.tui.widgets.tiles import ChartTiles
+from verl_tui.tui.widgets import chart as tiled
+from verl_tui.tui.widgets.chart import Chart, ChartTiles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.rendering.samples.document import PARTS
-from verl_tui.rendering.samples.listing import SampleListing
+from verl_tui.rendering.samples.listing import SampleListing, SampleRow, excerpt
 from verl_tui.rendering.samples.query import FILE, GROUP, SampleOrder, SampleQuery
-from verl_tui.rendering.samples.table import SampleRow, excerpt
 from verl_tui.text import safe
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from verl_tui.rendering.samples.listing import excerpt
 from verl_tui.rendering.samples.query import FILE
-from verl_tui.rendering.samples.table import excerpt
 from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import cut, middle

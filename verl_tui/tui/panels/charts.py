@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 from textual import on
@@ -21,11 +22,12 @@ from verl_tui.rendering.log.target import has_log
 from verl_tui.rendering.text.search import Matches
 from verl_tui.tui.export import take_chart
 from verl_tui.tui.keys import LEARN, HelpSection, actions
-from verl_tui.tui.messages import Once
+from verl_tui.tui.messages import Once, toast
 from verl_tui.tui.panels.panel import Panel, PanelSpec
-from verl_tui.tui.widgets.chart import Chart
+from verl_tui.tui.terminal.buffered_screen import BufferedScreen
+from verl_tui.tui.widgets.chart import Chart, ChartTiles, MoveCursor
+from verl_tui.tui.widgets.chart_keys import look_after, step_at, why_unchanged
 from verl_tui.tui.widgets.rows import Rows
-from verl_tui.tui.widgets.tiles import ChartTiles
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -333,3 +335,52 @@ class ChartsPanel(Panel):
         if focused is not None:
             return focused
         return self._page.slot(self._revealed) or 0
+
+
+class ChartActions(BufferedScreen[None]):
+    """A screen with charts that these keys change."""
+
+    view: View | None
+    """What is shown, None before anything is."""
+
+    charts: ChartsPanel
+    """Those of the dashboard: all others are drawn in the same way."""
+
+    def take_look(self, look: ChartLook) -> None:
+        """Draw the charts in this way, here and on the dashboard."""
+        self.charts.take_look(look)
+        self.redraw()
+
+    @abstractmethod
+    def reader(self) -> Chart | None:
+        """Return the chart by whose points the cursor moves, None where none is drawn."""
+
+    def action_read(self, columns: int) -> None:
+        """Move the cursor of all charts, though none may have the focus."""
+        chart = self.reader()
+        if chart is not None:
+            chart.action_read(columns)
+
+    def action_read_end(self, way: int) -> None:
+        """Move the cursor of all charts to the first or last point."""
+        chart = self.reader()
+        if chart is not None:
+            chart.action_read_end(way)
+
+    def action_look(self, what: str) -> None:
+        """Change how charts are drawn; say why where nothing of that can be seen."""
+        if self.view is not None:
+            run, cursor = self.view.run, self.view.cursor
+            reason = why_unchanged(self.charts.look, what, run, self.view.keys)
+            if reason:
+                toast(self.app, reason)
+            self.take_look(look_after(self.charts.look, what, run, cursor))
+
+    def on_chart_cursor_moved(self, event: Chart.CursorMoved) -> None:
+        """Read everything at the same step."""
+        step = event.step
+        if step is not None and self.view is not None:
+            step = step_at(self.view.run, event.chart.data.key, self.charts.look, step)
+            if step is None:
+                return  # the times of its steps are unknown
+        self.post_message(MoveCursor(step))

@@ -11,13 +11,13 @@ from textual.widgets import Input
 from verl_tui.rendering.text.search import filter_label
 from verl_tui.tui.keys import actions, first_keys
 from verl_tui.tui.messages import toast
-from verl_tui.tui.panels.charts import ChartsPanel
+from verl_tui.tui.panels.charts import ChartActions, ChartsPanel
 from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.dashboard_layout import DashboardLayout
 from verl_tui.tui.widgets.chart import READING, MoveCursor
-from verl_tui.tui.widgets.chart_keys import KEYS, TABLE, ChartActions
+from verl_tui.tui.widgets.chart_keys import KEYS, TABLE
 from verl_tui.tui.widgets.filter_bar import FilterBar
 
 if TYPE_CHECKING:

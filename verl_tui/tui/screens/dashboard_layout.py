@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from rich.cells import cell_len
+from textual.geometry import NULL_OFFSET, NULL_SPACING, Region
+from textual.layout import Layout, WidgetPlacement
 
 from verl_tui.rendering.arrange import LOW, NARROW, Need, arrange, cells_for
 from verl_tui.rendering.status_line import status
@@ -17,10 +19,12 @@ from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.widgets.filter_bar import FilterBar, Keys
 from verl_tui.tui.widgets.rows import Line
-from verl_tui.tui.widgets.tiles import Placed
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from textual.app import ComposeResult
+    from textual.geometry import Size
     from textual.widget import Widget
 
     from verl_tui.rendering.arrange import Room
@@ -42,6 +46,33 @@ PANELS = dict(
 _Panel = TypeVar("_Panel", bound=Panel)
 _FEW = 2
 """Rows in which a panel is hardly in sight, unless that is all it has to show."""
+
+
+class Placed(Layout):
+    """Places widgets by their names."""
+
+    name = "placed"
+
+    def __init__(self) -> None:
+        self.rooms: Mapping[str, Room] = {}
+        """Name of a widget -> its place."""
+
+    def arrange(
+        self,
+        parent: Widget,
+        children: Sequence[Widget],
+        size: Size,
+        greedy: bool = True,
+    ) -> list[WidgetPlacement]:
+        """Return the place of each widget that has one."""
+        rooms = self.rooms
+        return [
+            WidgetPlacement(
+                Region(*rooms[child.id or ""][:4]), NULL_OFFSET, NULL_SPACING, child
+            )
+            for child in children
+            if child.id in rooms
+        ]
 
 
 class DashboardLayout(BufferedScreen[None]):

@@ -80,46 +80,34 @@ class LineScreen(RowsScreen[None]):
 class LogRows(Rows):
     """The rows in sight; moves are left to the screen, which knows the whole log."""
 
+    BINDINGS = actions("""
+        j,down    screen.go('move', 1)     list.down       down
+        k,up      screen.go('move', -1)    list.up         up
+        pagedown  screen.go('page', 1)     list.page_down  page down
+        pageup    screen.go('page', -1)    list.page_up    page up
+        g,home    screen.go('go_end', -1)  list.first      first
+        G,end     screen.go('go_end', 1)   list.last       last
+    """)
     DEFAULT_CSS = "LogRows { height: 1fr; overflow: hidden hidden; }"
 
-    def __init__(
-        self, go: Callable[[str, int], None], draw: Callable[[], None]
-    ) -> None:
-        """Make the rows.
-
-        Args:
-            go: Goes by so many rows or pages, or to an end: `move`, `page`, `go_end`.
-            draw: Draws as many rows as fit now.
-        """
+    def __init__(self, draw: Callable[[], None]) -> None:
+        """Make the rows; `draw` draws as many as fit now."""
         super().__init__()
-        self._go = go
         self._draw = draw
 
     def on_resize(self) -> None:
         """Draw as many rows as fit now."""
         self._draw()
 
-    def action_move(self, by: int) -> None:
-        """Move by rows."""
-        self._go("move", by)
-
-    def action_page(self, by: int) -> None:
-        """Move by a screenful."""
-        self._go("page", by)
-
-    def action_end(self, way: int) -> None:
-        """Go to the beginning or the end of the log."""
-        self._go("go_end", way)
-
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+    async def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         """Move down."""
         event.stop()
-        self.action_move(3)
+        await self.run_action("screen.go('move', 3)")
 
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+    async def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         """Move up."""
         event.stop()
-        self.action_move(-3)
+        await self.run_action("screen.go('move', -3)")
 
 
 class LogScreen(BufferedScreen[None]):
@@ -191,7 +179,7 @@ class LogScreen(BufferedScreen[None]):
             on_read=lambda: self.post_message(self.Read()),
             say=lambda sentence: toast(self.app, sentence),
         )
-        self._rows = LogRows(self._go, self.redraw)
+        self._rows = LogRows(self.redraw)
         self._head = Line()
         self._bar = FilterBar("text or expression")
 
@@ -239,7 +227,8 @@ class LogScreen(BufferedScreen[None]):
 
     # -- keys --------------------------------------------------------------------------------------
 
-    def _go(self, way: str, by: int) -> None:
+    def action_go(self, way: str, by: int) -> None:
+        """Go by so many rows or pages, or to an end: `move`, `page`, `go_end`."""
         pager = self.window.pager
         if pager is not None:
             self.window.target = None
@@ -256,7 +245,7 @@ class LogScreen(BufferedScreen[None]):
         """Follow the newest line, or stay at the lines in sight."""
         pager = self.window.pager
         follows = pager is not None and pager.follow
-        self._go(*(("move", 0) if follows else ("go_end", 1)))
+        self.action_go(*(("move", 0) if follows else ("go_end", 1)))
 
     def action_hit(self, way: int) -> None:
         """Go to the next or previous hit."""

@@ -18,8 +18,7 @@ from verl_tui.rendering.metrics.groups import (
 )
 from verl_tui.rendering.metrics.listing import shelf_words
 from verl_tui.rendering.text.piece import text_of
-from verl_tui.tui.widgets.chart import Chart
-from verl_tui.tui.widgets.tiles import ChartTiles
+from verl_tui.tui.widgets.chart import Chart, ChartTiles
 
 if TYPE_CHECKING:
     from textual import events
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.metrics.groups import Shelf
     from verl_tui.rendering.metrics.listing import ListedMetrics
-    from verl_tui.tui.widgets.tiles import Tile
+    from verl_tui.tui.widgets.chart import Tile
 
 
 class GridChart(Chart, can_focus=False, inherit_bindings=False):

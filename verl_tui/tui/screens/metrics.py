@@ -30,13 +30,13 @@ from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.export import take_table
 from verl_tui.tui.keys import LEARN, HelpSection, actions
 from verl_tui.tui.messages import toast
-from verl_tui.tui.panels.charts import ChartsPanel
+from verl_tui.tui.panels.charts import ChartActions, ChartsPanel
 from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.metric_grid import MetricGrid
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.terminal.scrolling import LazyRows
 from verl_tui.tui.widgets.chart import READING, MoveCursor
-from verl_tui.tui.widgets.chart_keys import KEYS, ChartActions
+from verl_tui.tui.widgets.chart_keys import KEYS
 from verl_tui.tui.widgets.filter_bar import FilterBar, Keys
 from verl_tui.tui.widgets.rows import FewRows, Line, Rows
 
@@ -303,19 +303,17 @@ class MetricsScreen(ChartActions):
         self._show_list()
         self.call_after_refresh(self.redraw)
 
-    def action_sort(self) -> None:
-        """Sort by the next sort key."""
-        self._sort(self._metrics.order.next())
+    def action_sort(self, *, back: bool = False) -> None:
+        """Sort by the next sort key, or the other way round."""
+        order = self._metrics.order
+        turned = order._replace(reverse=not order.reverse)
+        self._metrics.order = turned if back else order.next()
+        self._grid.chosen = None  # the first one is chosen now
+        self._draw()
 
     def action_reverse(self) -> None:
         """Sort the other way round."""
-        order = self._metrics.order
-        self._sort(order._replace(reverse=not order.reverse))
-
-    def _sort(self, order: MetricOrder) -> None:
-        self._metrics.order = order
-        self._grid.chosen = None  # the first one is chosen now
-        self._draw()
+        self.action_sort(back=True)
 
     def action_pin(self) -> None:
         """Pin or unpin the chosen metric."""

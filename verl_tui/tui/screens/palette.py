@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from textual import on
+from textual.app import SystemCommand
 from textual.await_complete import AwaitComplete
 from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Provider
 from textual.content import Content
@@ -52,19 +53,7 @@ ROWS = 5
 Offer = tuple[str, str, "Callable[[], object]"]
 
 
-class Command(NamedTuple):
-    """One action."""
-
-    title: str
-    keys: str
-    action: str
-    node: DOMNode
-    """The widget, screen or app that has the action."""
-    panel: str = ""
-    """Id of the panel that needs the focus for it; empty where none does."""
-
-
-def commands(app: App[Any], screen: Screen[Any]) -> Iterator[Command]:
+def commands(app: App[Any], screen: Screen[Any]) -> Iterator[SystemCommand]:
     """Yield the actions in the screen in front: with the focus as it is, everywhere, then those of
     the other panels. Of several with one title the first holds, which is nearest to the focus.
     """
@@ -78,7 +67,17 @@ def commands(app: App[Any], screen: Screen[Any]) -> Iterator[Command]:
                 title = f"{place.capitalize()}: {title[0].lower()}{title[1:]}"
             if title not in known:
                 known.add(title)
-                yield Command(title, keys_of(app, one), one.action, node, panel)
+                does = partial(app.call_later, _carry_out, app, one.action, node, panel)
+                yield SystemCommand(title, keys_of(app, one), does)
+
+
+async def _carry_out(app: App[Any], action: str, node: DOMNode, panel: str) -> None:
+    """Carry out an action of a widget, a screen or the app, with the focus in the panel that needs
+    it for that.
+    """
+    if panel:
+        await app.run_action(f"show_panel('{panel}')", node.screen)
+    await app.run_action(action, node)
 
 
 def _nodes(app: App[Any], screen: Screen[Any]) -> Iterator[tuple[DOMNode, str]]:

@@ -9,9 +9,10 @@ from textual.containers import Horizontal, Vertical
 from textual.widgets import Input
 
 from verl_tui.rendering.last_result import LastResult
-from verl_tui.rendering.samples import query, table, words
-from verl_tui.rendering.samples.changes import change_rows
+from verl_tui.rendering.samples import query, words
+from verl_tui.rendering.samples.answers import change_rows
 from verl_tui.rendering.samples.export import Export
+from verl_tui.rendering.samples.listing import SampleRow, excerpt, sample_table
 from verl_tui.rendering.text.search import filter_label
 from verl_tui.tui.export import copy_text, folder
 from verl_tui.tui.keys import SAMPLES, HelpSection, actions
@@ -21,7 +22,7 @@ from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.terminal.scrolling import LazyRows
 from verl_tui.tui.widgets.filter_bar import FilterBar, Keys
-from verl_tui.tui.widgets.rows import Line, Rows
+from verl_tui.tui.widgets.rows import FewRows, Line, Rows
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -86,7 +87,7 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
         & > #place { background: $panel; }
         & > #body { height: 1fr; }
         & #side { width: 3fr; max-width: 72; border-right: vkey $panel-lighten-2; }
-        & #titles { height: 1; }
+        & #titles { padding: 0; }
         & #list { height: 1fr; scrollbar-gutter: stable; }
         & #main { width: 5fr; }
         & #text { height: 1fr; scrollbar-gutter: stable; padding: 0 0 0 1; }
@@ -117,7 +118,7 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
         self._browse = browse
         self._place = Line(id="place")
         self._listed = Line(id="listed")
-        self._titles = Rows(id="titles", focus=False)
+        self._titles = FewRows(id="titles")
         self._list = Rows(id="list")
         self._line = Line(id="sample")
         self._text = DocumentRows(id="text")
@@ -192,14 +193,12 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
         if not rows.display or width < 2:
             return
         listing, history = browse.listing, browse.history
-        shown = table.sample_table(
-            listing, browse.order, width, steps=history is not None
-        )
+        shown = sample_table(listing, browse.order, width, steps=history is not None)
 
-        def listed(index: int) -> table.SampleRow:
+        def listed(index: int) -> SampleRow:
             sample = page.sample(index)
-            words = table.excerpt(sample.response) if sample is not None else None
-            return table.SampleRow(listing.facts[index], page.place.step, words)
+            words = excerpt(sample.response) if sample is not None else None
+            return SampleRow(listing.facts[index], page.place.step, words)
 
         if history is not None:
             past = history.found
@@ -207,7 +206,7 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
         else:
             visible = listing.visible
             made = LazyRows(len(visible), lambda at: shown.row(listed(visible[at])))
-        self._titles.set([shown.heading("dim")])
+        self._titles.show([shown.heading("dim")])
         rows.set(made, range(len(made)))
         if browse.row != rows.chosen:
             rows.chosen = browse.row

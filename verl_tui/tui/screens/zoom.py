@@ -20,11 +20,11 @@ from verl_tui.rendering.text.printable import short_names
 from verl_tui.runs.views.provenance import provenance_words
 from verl_tui.tui.export import take_chart
 from verl_tui.tui.keys import LEARN, HelpSection, actions
+from verl_tui.tui.panels.charts import ChartActions
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.chart_keys import (
     KEYS,
     TABLE,
-    ChartActions,
     step_at,
 )
 from verl_tui.tui.widgets.filter_bar import Keys

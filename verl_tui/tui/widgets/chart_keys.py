@@ -4,7 +4,6 @@ over the full screen.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts.axes import holding, panned, zoomed
@@ -12,19 +11,13 @@ from verl_tui.rendering.charts.downsample import WEIGHTS
 from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.rendering.session.snapshot import HINT_KEYS
 from verl_tui.tui.keys import actions
-from verl_tui.tui.messages import toast
-from verl_tui.tui.terminal.buffered_screen import BufferedScreen
-from verl_tui.tui.widgets.chart import MoveCursor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from verl_tui.rendering.charts.axes import ZoomSpan
     from verl_tui.rendering.charts.plan import ChartLook
-    from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
-    from verl_tui.tui.panels.charts import ChartsPanel
-    from verl_tui.tui.widgets.chart import Chart
 
 SMOOTHINGS = (0.0, None, *WEIGHTS)
 """Weights of the past that are offered, as in TensorBoard's slider; None is chosen by the noise."""
@@ -42,55 +35,6 @@ KEYS = actions("""
     L,shift+right  look('later')     look.later     Later steps, once zoomed in        LEARN
 """)
 TABLE = actions("W  write_table  table  Write the points in sight to a CSV file  TAKE")
-
-
-class ChartActions(BufferedScreen[None]):
-    """A screen with charts that these keys change."""
-
-    view: View | None
-    """What is shown, None before anything is."""
-
-    charts: ChartsPanel
-    """Those of the dashboard: all others are drawn in the same way."""
-
-    def take_look(self, look: ChartLook) -> None:
-        """Draw the charts in this way, here and on the dashboard."""
-        self.charts.take_look(look)
-        self.redraw()
-
-    @abstractmethod
-    def reader(self) -> Chart | None:
-        """Return the chart by whose points the cursor moves, None where none is drawn."""
-
-    def action_read(self, columns: int) -> None:
-        """Move the cursor of all charts, though none may have the focus."""
-        chart = self.reader()
-        if chart is not None:
-            chart.action_read(columns)
-
-    def action_read_end(self, way: int) -> None:
-        """Move the cursor of all charts to the first or last point."""
-        chart = self.reader()
-        if chart is not None:
-            chart.action_read_end(way)
-
-    def action_look(self, what: str) -> None:
-        """Change how charts are drawn; say why where nothing of that can be seen."""
-        if self.view is not None:
-            run, cursor = self.view.run, self.view.cursor
-            reason = why_unchanged(self.charts.look, what, run, self.view.keys)
-            if reason:
-                toast(self.app, reason)
-            self.take_look(look_after(self.charts.look, what, run, cursor))
-
-    def on_chart_cursor_moved(self, event: Chart.CursorMoved) -> None:
-        """Read everything at the same step."""
-        step = event.step
-        if step is not None and self.view is not None:
-            step = step_at(self.view.run, event.chart.data.key, self.charts.look, step)
-            if step is None:
-                return  # the times of its steps are unknown
-        self.post_message(MoveCursor(step))
 
 
 def look_after(

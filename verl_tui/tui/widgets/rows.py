@@ -80,10 +80,9 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
     chosen: var[int | None] = var(None, init=False)
     """The row that the chosen entry begins at; None while none is."""
 
-    def __init__(self, *, focus: bool = True, id: str | None = None) -> None:
+    def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.show_horizontal_scrollbar = False
-        self.can_focus = focus
         self.rows: Sequence[Pieces] = []
         """All rows, in sight or not; `set` sets them."""
         self._starts: Sequence[int] = ()
@@ -295,9 +294,6 @@ class FewRows(Rows, can_focus=False):
     DEFAULT_CSS = """
     FewRows { height: 1; width: 1fr; padding: 0 1; display: none; overflow: hidden hidden; }
     """
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id, focus=False)
 
     @property
     def room(self) -> int:
