@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from enum import IntEnum
+from operator import methodcaller
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -134,7 +135,7 @@ class RunSettings:
                         self.origins[key] = origin
         self._by_end.clear()
         for key in sorted(self.values, key=lambda key: (len(key), key)):
-            for start in (0, *(sign.end() for sign in _PARTS.finditer(key))):
+            for start in (0, *map(methodcaller("end"), _PARTS.finditer(key))):
                 self._by_end.setdefault(key[start:], key)
         for key, value in self.values.items():
             if is_open(value):
