@@ -29,24 +29,15 @@ class UsageError(Exception):
     code = 64
 
 
-def is_there(path: Path | str) -> bool:
-    """Return whether something can be seen at a path; pathlib raises where a name is too long."""
-    return os.path.exists(path)  # noqa: PTH110
-
-
-def is_taken(path: Path | str) -> bool:
-    """Return whether something has this name, even if only a dangling link."""
-    return os.path.lexists(path)
-
-
-def is_link(path: Path | str) -> bool:
-    """Return whether a path is a link; pathlib raises where it cannot be looked at."""
-    return os.path.islink(path)  # noqa: PTH114
-
-
-def is_ordinary(path: Path | str) -> bool:
-    """Return whether a path leads to a file with bytes of its own: no directory, device, pipe."""
-    return os.path.isfile(path)  # noqa: PTH113
+# pathlib raises where a name is too long, or where a path cannot be looked at.
+is_there = os.path.exists
+"""Return whether something can be seen at a path."""
+is_taken = os.path.lexists
+"""Return whether something has this name, even if only a dangling link."""
+is_link = os.path.islink
+"""Return whether a path is a link."""
+is_ordinary = os.path.isfile
+"""Return whether a path leads to a file with bytes of its own: no directory, device, pipe."""
 
 
 def read_given(path: Path, most: int) -> bytes:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import pytest
+
 from verl_tui.records import Batch, SourceStatus
 from verl_tui.runs.run import Run
 from verl_tui.sources.formats.console import reader as console
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 CONFIG = (
     "{'data': {'train_batch_size': 8},",
@@ -19,45 +26,25 @@ def read(*lines: str) -> Run:
     return run
 
 
-def test_epochs_times_the_length_of_the_dataloader():
-    run = read(
-        *CONFIG,
-        "Size of train dataloader: 58, Size of val dataloader: 1",
-        "step:1 - a:1",
-    )
-    assert run.total_steps == 3 * 58
+SIZE, SAID = "Size of train dataloader: 58", "Total training steps: 30"
+PROMPTS = (
+    "{'data': {'train_batch_size': 8, 'train_dataset_size': 470},",
+    " 'trainer': {'total_epochs': 3}}",
+)
 
 
-def test_epochs_times_the_prompts_there_are():
-    config = (
-        "{'data': {'train_batch_size': 8, 'train_dataset_size': 470},",
-        " 'trainer': {'total_epochs': 3}}",
-    )
-    assert read(*config, "step:1 - a:1").total_steps == 3 * 58
-
-
-def test_what_the_trainer_says_goes_before_what_is_worked_out():
-    run = read(
-        *CONFIG,
-        "Size of train dataloader: 58",
-        "Total training steps: 30",
-        "step:1 - a:1",
-    )
-    assert run.total_steps == 30
-
-
-def test_no_run_is_beyond_its_total():
-    assert read("Total training steps: 30", "step:31 - a:1").total_steps is None
-    assert (
-        read(
-            *CONFIG,
-            "Size of train dataloader: 58",
-            "Total training steps: 30",
-            "step:31 - a:1",
-        ).total_steps
-        == 174
-    )
-    assert (
-        read(*CONFIG, "Size of train dataloader: 58", "step:175 - a:1").total_steps
-        is None
-    )
+@pytest.mark.parametrize(
+    ("lines", "step", "total"),
+    [
+        ([*CONFIG, f"{SIZE}, Size of val dataloader: 1"], 1, 3 * 58),
+        (PROMPTS, 1, 3 * 58),
+        ([*CONFIG, SIZE, SAID], 1, 30),  # what the trainer says goes first
+        ([SAID], 31, None),  # no run is beyond its total
+        ([*CONFIG, SIZE, SAID], 31, 3 * 58),
+        ([*CONFIG, SIZE], 175, None),
+    ],
+)
+def test_how_many_steps_there_are(
+    lines: Sequence[str], step: int, total: int | None
+) -> None:
+    assert read(*lines, f"step:{step} - a:1").total_steps == total

@@ -106,22 +106,6 @@ def test_validation_of_every_step_that_does_not_fit_into_it_lies_beside_it() -> 
     assert excluded(verl(every=1, inside=True)) == []
 
 
-def test_validation_and_checkpoints_each_by_its_own() -> None:
-    count, saved = 60, {20: 100.0, 40: 100.0, 60: 100.0}
-    tested = dict.fromkeys(range(10, count + 1, 10), 60.0)
-    step = [30.0 + saved.get(n, 0.0) for n in range(1, count + 1)]
-    columns = {"timing_s/step": step, "timing_s/gen": [29.0] * count}
-    run = training(columns, testing=tested, save_checkpoint=saved)
-    assert excluded(run) == ["timing_s/testing"]
-    found = breakdown(run)
-    assert found is not None
-    assert {part.name: part.seconds for part in found.parts} == {
-        "gen": 29.0,
-        "testing": 6.0,
-        "save_checkpoint": 5.0,
-    }
-
-
 def test_parts_that_run_side_by_side_are_said_to() -> None:
     found = breakdown(
         training(

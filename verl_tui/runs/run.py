@@ -305,8 +305,8 @@ class Run(LoggedMetrics):
                 state.unreadable.append(record)
             case Restart():
                 self._apply_restart(state, record)
-            case Progress():
-                self._apply_progress(state, record, arrival)
+            case Progress() if state.advance(record):
+                state.life.progress(arrival, None, state.status.modified)
             case Settings():
                 self.config.apply(record)
             case Event():
@@ -379,12 +379,6 @@ class Run(LoggedMetrics):
         self.samples.add(sample, step, state.status.format, state.status.rank)
         state.life.progress(arrival, None, state.status.modified)
 
-    def _apply_progress(
-        self, state: SourceState, progress: Progress, arrival: float | None
-    ) -> None:
-        if state.advance(progress):
-            state.life.progress(arrival, None, state.status.modified)
-
     def _apply_event(self, state: SourceState, event: Event) -> None:
         if event.kind in _ABOUT_CHECKPOINTS:
             self._apply_checkpoint(event, state.step)
@@ -414,28 +408,26 @@ class Run(LoggedMetrics):
         return self.step is not None and total is not None and self.step >= total
 
     def _apply_checkpoint(self, event: Event, reached: int | None) -> None:
-        match event.kind:
-            case EventKind.SAVED:
-                self.saved_step = event.step
-            case EventKind.REMOVED:
-                self._forget_checkpoint(event.text)
-            case EventKind.BEST:
-                self.called_best.append(event.text)
-                self._note_checkpoint(event, event.step)
-            case _:
-                self.events.append(event)
-                step = reached if event.step is None else event.step
-                self._note_checkpoint(event, step)
+        if event.kind is EventKind.SAVED:
+            self.saved_step = event.step
+            return
+        if event.kind is EventKind.REMOVED:
+            self._forget_checkpoint(event.text)
+            return
+        step = event.step
+        if event.kind is EventKind.BEST:
+            self.called_best.append(event.text)
+        else:
+            self.events.append(event)
+            step = reached if step is None else step
+        # A path found on disk (no line mentions it) holds; a console names paths of its machine.
+        if step is not None and (not event.line or step not in self.checkpoints):
+            self.checkpoints[step] = event.text
 
     def _forget_checkpoint(self, path: str) -> None:
         known = self.checkpoints.items()
         self.checkpoints = {step: kept for step, kept in known if kept != path}
         self.called_best = [kept for kept in self.called_best if kept != path]
-
-    def _note_checkpoint(self, event: Event, step: int | None) -> None:
-        # A path found on disk (no line mentions it) holds; a console names paths of its machine.
-        if step is not None and (not event.line or step not in self.checkpoints):
-            self.checkpoints[step] = event.text
 
 
 def _with_differences(records: Iterable[Record]) -> Iterator[Record]:

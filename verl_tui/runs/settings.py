@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from enum import IntEnum
+from operator import methodcaller
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 
 _OPEN = pattern(r"\$\{")
+_PARTS = pattern(r"[./]")
 _REFERENCE = pattern(r"\$\{([\w./-]+)\}")
 """A value that is another setting's (OmegaConf); relative ones and resolvers are left as they
 are.
@@ -76,10 +78,8 @@ class RunSettings:
         """Grows with every change."""
         self._by_origin: dict[str, dict[str, Any]] = {}
         """Origin -> its settings, the source that was read last at the end."""
-        self._by_last: dict[str, list[str]] = {}
-        """Last part of a dotted name -> the names that end so."""
-        self._found: dict[tuple[str, ...], tuple[str, Any] | None] = {}
-        """The answers of `find` since the last change."""
+        self._by_end: dict[str, str] = {}
+        """Last parts of a dotted name -> the shortest name that ends so."""
 
     def apply(self, settings: Settings) -> None:
         """Take in the settings of a source; of two sources of one kind, the one read last holds.
@@ -104,36 +104,21 @@ class RunSettings:
         """Return a setting by the last parts of its dotted name; earlier names first, then the
         shortest full name.
         """
-        asked = tuple(names)
-        if asked not in self._found:
-            self._found[asked] = next(filter(None, map(self._find, asked)), None)
-        return self._found[asked]
+        return next(self._known(names), None)
 
     def stated(self, names: Sequence[str]) -> tuple[str, Any] | None:
         """Return a setting that has a value: neither empty nor a reference that was not looked up;
         earlier names first.
         """
-        for name in names:
-            found = self.find([name])
-            if (
-                found is not None
-                and found[1] not in (None, "")
-                and not is_open(found[1])
-            ):
-                return found
-        return None
+        known = self._known(names)
+        return next(
+            (one for one in known if one[1] not in (None, "") and not is_open(one[1])),
+            None,
+        )
 
-    def _find(self, name: str) -> tuple[str, Any] | None:
-        if name in self.values:
-            return name, self.values[name]
-        ends = (f".{name}", f"/{name}")
-        found = [
-            key for key in self._by_last.get(_last(name), ()) if key.endswith(ends)
-        ]
-        key = min(found, key=lambda key: (len(key), key), default=None)
-        if key is None:
-            return None
-        return key, self.values[key]
+    def _known(self, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
+        for key in filter(None, map(self._by_end.get, names)):
+            yield key, self.values[key]
 
     def _trusted(self) -> Sequence[str]:
         newest_first = list(self._by_origin)[::-1]
@@ -142,16 +127,17 @@ class RunSettings:
     def _merge(self) -> None:
         self.values.clear()
         self.origins.clear()
-        self._found.clear()
         for resolved in (True, False):
             for origin in self._trusted():
                 for key, value in self._by_origin[origin].items():
                     if key not in self.values and is_open(value) is not resolved:
                         self.values[key] = value
                         self.origins[key] = origin
-        self._by_last = {}
+        self._by_end.clear()
+        for key in sorted(self.values, key=lambda key: (len(key), key)):
+            for start in (0, *map(methodcaller("end"), _PARTS.finditer(key))):
+                self._by_end.setdefault(key[start:], key)
         for key, value in self.values.items():
-            self._by_last.setdefault(_last(key), []).append(key)
             if is_open(value):
                 self.values[key] = self._resolved(value)
 
@@ -164,10 +150,6 @@ class RunSettings:
                 break
             found = self.values[named[1]]
         return value if is_open(found) else found
-
-
-def _last(name: str) -> str:
-    return name[max(name.rfind("."), name.rfind("/")) + 1 :]
 
 
 def is_open(value: object) -> bool:

@@ -54,10 +54,6 @@ _VARIES = pattern(
 class Trouble:
     """One kind of line."""
 
-    __slots__ = (
-        *("count", "first", "form", "fresh", "last", "marks", "ranks", "since", "step"),
-    )
-
     def __init__(self, event: Event, step: int | None, form: str) -> None:
         self.form = form
         """Its text, with blanks for what varies."""
@@ -120,29 +116,19 @@ class Troubles:
             step: The step that the run had reached, None before the first.
         """
         # A driver's or raylet's place is a node, of which there are few; workers are many.
-        place = "" if event.actor else event.where
         form = _form(event.text)
-        kind = event.actor or place, event.raised, form
-        known = self._kinds.get(kind)
-        if known is None:
-            if not self._has_room(step):
+        kind = event.actor or event.where, event.raised, form
+        if kind in self._kinds:
+            self._kinds[kind].add(event, step)
+            return
+        if len(self._kinds) >= _MOST:
+            # What no step came after is not given up for it.
+            known = self._kinds.items()
+            past = next((kind for kind, one in known if one.step != step), None)
+            if past is None:
                 return
-            self._kinds[kind] = Trouble(event, step, form)
-        else:
-            known.add(event, step)
-
-    def _has_room(self, step: int | None) -> bool:
-        """Return whether one more kind is kept; what no step came after is not given up for it."""
-        if len(self._kinds) < _MOST:
-            return True
-        past = next(
-            (kind for kind, one in self._kinds.items() if one.step != step), None
-        )
-        return past is not None and self._kinds.pop(past) is not None
-
-    def clear(self) -> None:
-        """Forget all: the run began anew."""
-        self._kinds.clear()
+            del self._kinds[past]
+        self._kinds[kind] = Trouble(event, step, form)
 
 
 @lru_cache(1024)
@@ -292,6 +278,7 @@ class Life:
 
 
 _KEPT_UNREADABLE = 1000
+_OF_VALIDATION = ("val-", "val/", "test_score")
 _WEIGHT = (
     EventKind.FINISHED,
     EventKind.STOPPED,
@@ -372,7 +359,7 @@ class SourceState:
         closes = (
             self.ending is not None
             and self.ending.kind is EventKind.FINISHED
-            and _validates(rows)
+            and all(key.startswith(_OF_VALIDATION) for key in rows.keys)
         )
         self.rows += len(rows.steps)
         self.first = rows.steps[0] if self.first is None else self.first
@@ -405,16 +392,14 @@ class SourceState:
         if event.kind is EventKind.STAGE:
             self.stage = event
             self.ending = None if self.debugged else self.ending
-        if event.kind not in _WEIGHT or _may_be_caught(event):
-            return
-        if self.ending is None:
-            self.ending = event
-        elif (
-            event.kind is not EventKind.EXITED
-            or self.ending.kind is not EventKind.TRACEBACK
-        ):
-            # W&B says goodbye after an exception too.
-            self.ending = surest([event, self.ending])
+        before = self.ending.kind if self.ending is not None else None
+        is_trace = event.kind is EventKind.TRACEBACK
+        if is_trace and event.actor and not event.actor.startswith("rank"):
+            return  # a worker's: the driver may go on in spite of it
+        # W&B says goodbye after an exception too.
+        is_bye = (event.kind, before) == (EventKind.EXITED, EventKind.TRACEBACK)
+        if event.kind in _WEIGHT and not is_bye:
+            self.ending = surest(filter(None, (event, self.ending)))
 
     def begin_anew(self, reason: str) -> None:
         """Begin a further segment: the source has started over."""
@@ -426,7 +411,7 @@ class SourceState:
         self.step = self.ending = self.stage = None
         self.tables = {}
         self.bar = Clock()
-        self.troubles.clear()
+        self.troubles = Troubles()
 
     def resume(self, step: int) -> None:
         """Note the step that a new process goes on from."""
@@ -439,23 +424,10 @@ class SourceState:
         """
         if self.step is not None and step <= self.step:
             return False
-        self.step = step
-        self.stage = None
-        if still and self.ending is not None:
-            self.ending = self.ending._replace(step=step)
-        else:
-            self.ending = None
+        self.step, self.stage = step, None
+        held = self.ending if still else None
+        self.ending = held and held._replace(step=step)
         return True
-
-
-def _validates(rows: MetricRows) -> bool:
-    return all(key.startswith(("val-", "val/", "test_score")) for key in rows.keys)
-
-
-def _may_be_caught(event: Event) -> bool:
-    """True for a worker's traceback: the driver may go on in spite of it."""
-    worker = event.actor and not event.actor.startswith("rank")
-    return event.kind is EventKind.TRACEBACK and bool(worker)
 
 
 def surest(endings: Iterable[Event]) -> Event | None:

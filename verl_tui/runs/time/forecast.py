@@ -17,16 +17,14 @@ from verl_tui.indicators import validation_keys
 from verl_tui.means import median_along
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.settings import number
-from verl_tui.runs.time.step_clocks import clocks
-from verl_tui.runs.time.step_timing import SpeedFigure, seconds_beside
+from verl_tui.runs.time.step_clocks import by_timers, clocks
+from verl_tui.runs.time.step_timing import SpeedFigure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any, TypeAlias
 
-    from verl_tui.runs.clock import Clock
     from verl_tui.runs.run import Run
-    from verl_tui.runs.series import Series
 
     _Taken: TypeAlias = "tuple[Pace | None, int, Any, Any]"
 
@@ -40,8 +38,6 @@ _LOOKED_BACK = 1000
 """Newest records in which these are looked for."""
 _OCCASIONS = 20
 """Newest validations and checkpoints that a schedule is learned from."""
-_LONGEST_STRIDE = 100
-"""Steps from record to record at most where there is only one: a resumed run may begin anywhere."""
 _LOOKED_AT = 100_000
 """Coming steps that are looked at one by one; further ones are like these."""
 _DATED = ("reward", "policy_loss", "response_length", "entropy")
@@ -89,66 +85,43 @@ def steps_per_minute(run: Run) -> SpeedFigure | None:
 @cached_by_revision
 def _measured(run: Run) -> _Taken:
     """Return the pace, the steps from record to record, and steps with the seconds from the record
-    before: by the times of the records, which also cover what no timer does; else by the step's
-    timer; else by the clocks, of which progress bars count whole seconds.
-    """
-    timed = _by_timer(run)
-    records = [run.present(run.indicators.get(indicator)) for indicator in _DATED]
-    dated: list[Series | Clock] = [one for one in records if one and len(one) >= 3]
-    known = dated if timed[0] else [*dated, *clocks(run)]
-    return next(filter(None, map(_by_times, known)), timed)
-
-
-def _by_times(dated: Series | Clock) -> _Taken | None:
-    """Return how long steps took by when they were reached, None where too little is known; those
-    that were reached together count as one.
+    before, by the best evidence.
     """
     import numpy as np
 
-    steps = np.array(dated.steps[-_LOOKED_BACK:])
-    times = np.array(dated.times[-_LOOKED_BACK:])
-    stride = _stride(steps)
-    alone = np.isfinite(times) & (np.append(times[1:], np.nan) != times)
-    steps, apart, seconds = steps[alone], np.diff(steps[alone]), np.diff(times[alone])
-    later = seconds > 0
-    if later.sum() < 2:
-        return None
-    usual = float(median_along((seconds[later] / apart[later])[-_USUAL:]))
-    regular = later & (apart == stride)
-    origin = getattr(dated, "origin", "times of the records")
-    return Pace(usual, origin), stride, steps[1:][regular], seconds[regular]
+    for origin, reached, when, least in _evidence(run):
+        steps, times = np.array(reached[-_LOOKED_BACK:]), np.array(when[-_LOOKED_BACK:])
+        stride = max(1, int(median_along(np.diff(steps)))) if len(steps) > 1 else 1
+        # Those that were reached together count as one.
+        alone = np.isfinite(times) & (np.append(times[1:], np.nan) != times)
+        steps, seconds = steps[alone], np.diff(times[alone])
+        apart, later = np.diff(steps), seconds > 0
+        if later.sum() >= least:
+            usual = float(median_along((seconds[later] / apart[later])[-_USUAL:]))
+            regular = later & (apart == stride)
+            return Pace(usual, origin), stride, steps[1:][regular], seconds[regular]
+    return None, 1, (), ()
 
 
-def _by_timer(run: Run) -> _Taken:
-    """Return how long steps took by their own timer, with what that leaves out; the run's first is
-    not counted where there are others, because it warms up.
+def _evidence(run: Run) -> Iterator[tuple[str, Sequence[int], Sequence[float], int]]:
+    """Yield what tells how long steps take: its name, steps, when they were reached, and the least
+    number of them from one to the next.
+
+    The times of records come first, which also cover what no timer does, then the step's timer,
+    then the clocks, of which progress bars count whole seconds. The first step is not counted where
+    there are others, because it warms up.
     """
-    import numpy as np
-
-    timer = run.present(run.indicators.get("step_time"))
-    if timer is None:
-        return None, 1, (), ()
-    stride = _stride(timer.steps[-_LOOKED_BACK:])
-    start = max(len(timer) > 1, len(timer) - _LOOKED_BACK)
-    steps, own = np.array(timer.steps[start:]), np.array(timer.values[start:])
-    valid = (own > 0) & (own < np.inf)
-    steps, own = steps[valid], own[valid]
-    if not len(own):
-        return None, stride, (), ()
-    with np.errstate(over="ignore"):
-        taken = stride * own + seconds_beside(run, steps)
-    return Pace(float(median_along(own[-_USUAL:])), timer.key), stride, steps, taken
-
-
-def _stride(steps: Any) -> int:
-    """Return the steps from record to record; a log that begins with step 10 is taken to log every
-    tenth.
-    """
-    import numpy as np
-
-    if len(steps) > 1:
-        return max(1, int(median_along(np.diff(steps))))
-    return max(1, min(int(steps[0]), _LONGEST_STRIDE)) if len(steps) else 1
+    for indicator in _DATED:
+        records = run.present(run.indicators.get(indicator))
+        if records and len(records) >= 3:
+            yield "times of the records", records.steps, records.times, 2
+    timer = run.indicators.get("step_time")
+    if timer is not None and run.step is not None:
+        timed = by_timers(run, run.step)
+        warm = int(len(timed) > 2)
+        yield timer, timed.steps[warm:], timed.times[warm:], 1
+    for clock in clocks(run):
+        yield clock.origin, clock.steps, clock.times, 2
 
 
 @cached_by_revision
@@ -290,7 +263,7 @@ def expected_step(run: Run) -> UsualTime | None:
     unknown = _VALIDATION * (not test.regular) | _CHECKPOINT * (not save.regular)
     due = int(_kinds_due(run, np.array([run.step + 1]))[0]) | unknown
     fitting = [kind for kind in taken if kind | unknown == due] or taken
-    known = [UsualTime(one, median(taken[one]), 0, max(taken[one])) for one in fitting]
+    known = [_usual_time(run, kind) for kind in fitting]
     return max(known, key=lambda one: one.seconds)
 
 
@@ -350,7 +323,7 @@ def _usual_time(run: Run, kind: int) -> UsualTime:
         for one, seconds in taken.items()
     }
     if kind in usual:
-        return UsualTime(kind, usual[kind], len(taken[kind]))
+        return UsualTime(kind, usual[kind], len(taken[kind]), max(taken[kind]))
     plain = usual.get(0, min(usual.values()))
     parts = (kind & _VALIDATION, kind & _CHECKPOINT)
     more = sum(usual.get(part, plain) - plain for part in parts)

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 
 TIMERS = "step timers"
+_LONGEST_STRIDE = 100
+"""Steps from record to record at most where there is only one: a resumed run may begin anywhere."""
 _BAR = "progress bar"
 _LAST_CHANGE = " and the file's last change"
 
@@ -91,7 +93,11 @@ def by_timers(run: Run, step: int) -> Clock:
     valid = (values > 0) & (values < np.inf)
     if not valid.any():
         return Clock()
-    first = max(0, timer.steps[0] - 1)
+    # A log that begins with step 10 is taken to log every tenth.
+    stride = (
+        median_along(np.diff(steps)) if count > 1 else min(steps[0], _LONGEST_STRIDE)
+    )
+    first = max(0, timer.steps[0] - int(stride))
     with np.errstate(over="ignore"):
         seconds = np.where(valid, values, median_along(values[valid]))
         seconds = seconds * np.diff(steps, prepend=first) + seconds_beside(run, steps)

@@ -8,7 +8,6 @@ part happens are no longer than usual.
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left
 from functools import cache
 from statistics import median
@@ -231,7 +230,7 @@ def _summed(
 ) -> Breakdown:
     """Return a breakdown of steps into parts, whose shares are still to come."""
     total = sum(part.seconds for part in found)
-    own = _since(step, steps[0]) if step else ()
+    own = finite(durations(step, steps))
     usual = mean(own) if own else total
     whole = usual + sum(part.seconds * (not part.inside) for part in found)
     largest = whole * _LARGEST_SHARE
@@ -246,7 +245,7 @@ def _summed(
 
 def _part(run: Run, name: str, series: Series, steps: Sequence[int]) -> StepPart:
     """Return a part of the step, without its share."""
-    seconds = _since(series, steps[0])
+    seconds = finite(durations(series, steps))
     return StepPart(
         name,
         series.key,
@@ -257,12 +256,6 @@ def _part(run: Run, name: str, series: Series, steps: Sequence[int]) -> StepPart
         slowdown(series, steps[0]),
         series.key not in excluded(run),
     )
-
-
-def _since(series: Series, step: int) -> Sequence[float]:
-    """Return the durations of a timer from a step on."""
-    values = series.values[bisect_left(series.steps, step) :]
-    return [value for value in values if 0 <= value < math.inf]
 
 
 def newest_steps(

@@ -185,20 +185,16 @@ def best(
     saved = usable(run)
 
     def checkpoint(step: int) -> Checkpoint:
-        point = series.at(step)
-        logged = point is not None and point.step == step and math.isfinite(point.value)
-        value = sign * point.value if logged and point is not None else None
+        value = series.since(step).get(step, math.nan)
+        known = sign * value if math.isfinite(value) else None
         complete = None if run.saved_step is None else step <= run.saved_step
-        return Checkpoint(step, saved[step], value, complete)
+        return Checkpoint(step, saved[step], known, complete)
 
-    return Best(
-        *(metric, key, top.step, top.value * sign, lowest),
-        checkpoint(top.step) if top.step in saved else None,
-        checkpoint(min(saved, key=lambda at: (abs(at - top.step), at)))
-        if saved
-        else None,
-        checkpoint(max(saved)) if saved else None,
-    )
+    nearest = min(saved, key=lambda at: (abs(at - top.step), at), default=None)
+    chosen = (nearest, max(saved, default=None))
+    near, last = (None if at is None else checkpoint(at) for at in chosen)
+    exact = near if nearest == top.step else None
+    return Best(metric, key, top.step, top.value * sign, lowest, exact, near, last)
 
 
 def _logged(run: Run, metric: str) -> tuple[str, Series, float] | None:
@@ -251,18 +247,15 @@ def targets_of(run: Run, targets: Mapping[str, float]) -> list[Target]:
     """
     found = []
     for metric, target in targets.items():
-        logged = _logged(run, metric)
-        now = run.present(logged[0]) if logged and math.isfinite(target) else None
-        if logged is not None and now is not None:
+        key, _, sign = _logged(run, metric) or ("", None, 1.0)
+        now = run.present(key) if math.isfinite(target) else None
+        if now is not None:
             step, value = now.last_finite or (None, None)
             first, top = reached(run, metric, target), best(run, metric)
-            found.append(
-                Target(
-                    *(metric, logged[0], target, first and first.step),
-                    *(value and value * logged[2], step),
-                    *((top.value, top.step) if top else (None, None)),
-                )
-            )
+            told = (value and value * sign, step)
+            highest = (top.value, top.step) if top else (None, None)
+            since = first and first.step
+            found.append(Target(metric, key, target, since, *told, *highest))
     return found
 
 
