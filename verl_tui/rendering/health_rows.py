@@ -338,11 +338,9 @@ def _not_judged(view: View, width: int, *, reasons: bool) -> list[Pieces]:
         return paragraph(words, "dim", width)
     rows: list[Pieces] = [[(middle(words.rpartition(" (")[0], width), "dim")]]
     for rule in view.verdict.not_judged:
-        lines = wrapped(f"{rule.id}: {rule.reason}", max(1, width - 2))
-        before = ["  " * bool(at and width > _NARROW) for at in range(len(lines))]
-        rows += [
-            [(space + line, "dim")] for space, line in zip(before, lines, strict=True)
-        ]
+        text, indent = f"{rule.id}: {rule.reason}", 2 * (width > _NARROW)
+        for at, line in enumerate(wrapped(text, width - 2 * indent)):
+            rows.append([(" " * indent * (1 + bool(at)) + line, "dim")])
     return rows
 
 

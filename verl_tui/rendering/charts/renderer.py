@@ -184,6 +184,8 @@ def _x_axis(data: ChartData, window: Window, width: int, rows: int) -> list[Piec
     for step in window.ticks(apart, time=axis.time, zero=axis.zero):
         cell, label = window.column(step) // 2, axis.write(step)
         start = max(0, min(cell - len(label) // 2, width - len(label)))
+        if rows == 1 and cell in marks:  # beside it
+            start = cell + 1
         stop = start + len(label)
         clear = rows > 1 or marks.keys().isdisjoint(range(start, stop))
         if clear and free <= start and stop <= width:
