@@ -114,10 +114,19 @@ class _Painting:
             for at in range(cursor, count, width):
                 text = cells[at][0]
                 cells[at] = ("│" if text in (" ", _GRID) else text), "cursor"
-        for at, area in enumerate(self._grounds):
-            if area:
-                cells[at] = _grounded(cells[at], area, shades=shades)
+        cells = [*self._grounded(cells, shades=shades)]
         return [joined(cells[at : at + width]) for at in range(0, count, width)]
+
+    def _grounded(
+        self, cells: Iterable[tuple[str, str]], *, shades: bool
+    ) -> Iterator[tuple[str, str]]:
+        """Yield cells on the grounds of areas."""
+        for cell, area in zip(cells, self._grounds, strict=True):
+            text, style = cell
+            if area and shades:
+                yield text, f"{style}+{area}"
+            else:
+                yield (_AREAS[area], area) if area and text == " " else cell
 
     def _dotted(self) -> list[tuple[str, str]]:
         masks = [0] * len(self._grounds)
@@ -236,14 +245,6 @@ class _Painting:
             self.put(min(self._width * 2 - 1, x + 2), y, line.sign, line.role)
         elif there not in (*ARROWS[1:],):
             self.put(x, y, "●", "")
-
-
-def _grounded(cell: tuple[str, str], area: str, *, shades: bool) -> tuple[str, str]:
-    """Return a cell on the ground of an area."""
-    text, style = cell
-    if shades:
-        return text, f"{style}+{area}"
-    return (_AREAS[area], area) if text == " " else cell
 
 
 def _stamps(
