@@ -179,17 +179,20 @@ class _Painting:
     def _layer(
         self, role: str, spans: Iterable[tuple[int, DotSpan | None]], *, gives_way: bool
     ) -> None:
-        """Set spans of dot columns; what lies outside is cut off."""
+        """Set spans of dot columns; columns outside are left out."""
         dots: dict[int, int] = {}
         for x, span in spans:
             if span is None or not 0 <= x < self._width * 2:
                 continue
-            top, bottom = max(0, span[0]), min(self._dots - 1, span[1])
-            masks, at = _SPANS[x & 1], x >> 1
-            for y in range(top >> 2, (bottom >> 2) + 1):
-                first, last = max(top - y * 4, 0), min(bottom - y * 4, 3)
-                cell = y * self._width + at
-                dots[cell] = dots.get(cell, 0) | masks[first][last]
+            masks, (top, bottom) = _SPANS[x & 1], span
+            first, last = top >> 2, bottom >> 2
+            for y in range(first, last + 1):
+                begin, end = (
+                    (top & 3 if y == first else 0),
+                    (bottom & 3 if y == last else 3),
+                )
+                cell = y * self._width + (x >> 1)
+                dots[cell] = dots.get(cell, 0) | masks[begin][end]
         self._layers.append((role, gives_way, dots))
 
     def across(self, mark: DrawnMark, scale: Scale) -> None:
