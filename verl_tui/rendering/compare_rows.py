@@ -20,7 +20,7 @@ from verl_tui.comparison.settings import ABSENT, differing_settings
 from verl_tui.indicators import factor
 from verl_tui.rendering.charts.sparkline import sparkline
 from verl_tui.rendering.session.run_order import LETTERS, without_shared_start
-from verl_tui.rendering.session.source_status import shown_state
+from verl_tui.rendering.session.snapshot import shown_state
 from verl_tui.rendering.text.hues import RUNS
 from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.rendering.text.printable import middle, paragraph, printable

@@ -16,7 +16,7 @@ from verl_tui.indicators import factor
 from verl_tui.patterns import pattern
 from verl_tui.rendering.charts.sparkline import gauge, sparkline
 from verl_tui.rendering.session.run_order import LETTERS, ORDERS, named_like
-from verl_tui.rendering.session.source_status import (
+from verl_tui.rendering.session.snapshot import (
     Unread,
     not_reached,
     passed_over,

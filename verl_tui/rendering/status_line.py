@@ -14,7 +14,7 @@ from verl_tui.rendering.charts.downsample import TREND_POINTS, trend
 from verl_tui.rendering.charts.plan import newest_and_best
 from verl_tui.rendering.charts.sparkline import sparkline
 from verl_tui.rendering.health_rows import MARKS
-from verl_tui.rendering.session.source_status import (
+from verl_tui.rendering.session.snapshot import (
     Unread,
     looking,
     not_reached,

@@ -6,7 +6,7 @@ from datetime import datetime
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.rendering.session.source_status import shown_state
+from verl_tui.rendering.session.snapshot import shown_state
 from verl_tui.rendering.text.hues import PARTS
 from verl_tui.rendering.text.numbers import compact, percent_done
 from verl_tui.rendering.text.printable import cut, paragraph, printable

@@ -12,7 +12,7 @@ from verl_tui.rendering.charts.chart_data import ChartData, lined_up
 from verl_tui.rendering.charts.plan import plan_charts
 from verl_tui.rendering.charts.planned_data import chart_data, counterpart
 from verl_tui.rendering.charts.title_row import name_cells
-from verl_tui.rendering.session.source_status import nothing_yet
+from verl_tui.rendering.session.snapshot import nothing_yet
 from verl_tui.rendering.text.printable import short_names
 from verl_tui.runs.views.state import is_evaluation
 

@@ -14,7 +14,6 @@ from verl_tui.metrics import describe, modern
 from verl_tui.patterns import NamePattern, pattern
 from verl_tui.records import POWER_CAP
 from verl_tui.rendering.charts.sparkline import gauge, sparkline, tall
-from verl_tui.rendering.gpus.remarks import finite, full, hot
 from verl_tui.rendering.text.numbers import value_text
 from verl_tui.rendering.text.printable import middle
 from verl_tui.rendering.text.table import WIDEST, FittedTable, TextColumn
@@ -30,6 +29,10 @@ if TYPE_CHECKING:
     from verl_tui.runs.series import Series
     from verl_tui.runs.views.devices import Device
 
+HOT_CELSIUS = 85.0
+"""Temperature that is marked: data centre boards slow down from a few degrees above it."""
+FULL_SHARE = 0.98
+"""Share of used memory that is marked: the next allocation may fail."""
 _GIB = 1 << 30
 _LONGEST_NAME = 16
 _REASON = len("power brake")
@@ -37,6 +40,24 @@ _REASON = len("power brake")
 _NOTHING = "–"
 _LEAST_HISTORY = 16
 """Smallest width of a history in rows of its own."""
+
+
+def finite(value: float | None) -> float | None:
+    """Return a finite value, None for others."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def hot(gpu: Gpu) -> str | None:
+    """Return the temperature of a device that is about to slow down from heat, None of others."""
+    celsius = finite(gpu.temperature) or 0.0
+    return f" {celsius:.0f}°C" if celsius >= HOT_CELSIUS else None
+
+
+def full(gpu: Gpu) -> str | None:
+    """Return an empty text where nearly all memory of a device is in use, else None."""
+    used, total = gpu.memory_used, gpu.memory_total
+    return "" if used is not None and total and used >= FULL_SHARE * total else None
+
 
 # Words that all boards of a host share, or that are less informative than the model.
 _NOISE = pattern(
