@@ -227,12 +227,7 @@ def _finding(view: View, run: Run) -> RowPart:
     unseen = view.acknowledgements.open(run.name, view.verdict.primary)
     found = sorted(unseen, key=lambda finding: -finding.severity)
     if not found:
-        if run.preview or is_evaluation(run):
-            return []
-        mark, role = ("✓", "good") if _is_good(view) else ("○", "dim")
-        nothing = "nothing new" if view.verdict.findings else "nothing found"
-        nothing = nothing if run.indicators else "nothing to judge"
-        return _ways(role, (26, f"{mark} {nothing}"), (44, mark))
+        return [] if run.preview or is_evaluation(run) else _nothing(view, run)
     worst, mark = found[0], MARKS[found[0].severity]
     more = f" +{len(found) - 1}" if len(found) > 1 else ""
     role = "accent" if worst.severity is Severity.INFO else worst.severity.word
@@ -245,6 +240,13 @@ def _finding(view: View, run: Run) -> RowPart:
         (80, f"{mark} {middle(worst.id, 16)}{more}"),
         (95, f"{mark}{len(found)}"),
     )
+
+
+def _nothing(view: View, run: Run) -> RowPart:
+    mark, role = ("✓", "good") if _is_good(view) else ("○", "dim")
+    nothing = "nothing new" if view.verdict.findings else "nothing found"
+    nothing = nothing if run.indicators else "nothing to judge"
+    return _ways(role, (26, f"{mark} {nothing}"), (44, mark))
 
 
 def _critical(view: View, run: Run) -> RowPart:
@@ -276,13 +278,7 @@ def status(view: View, width: int, *, alone: bool = False) -> tuple[Pieces, Piec
         width: Cells of the line.
         alone: True if nothing else is in sight.
     """
-    right = [
-        (
-            f" {one.long if width >= _ROOMY else one.short}",
-            "dim" if one.over else "warning",
-        )
-        for one in view.troubles
-    ]
+    right = [*_troubles(view, width)]
     if view.replay is not None:
         role = "warning" if view.replay.paused else "accent"
         right.append((f" {view.replay.words(width)} ", role))
@@ -306,3 +302,9 @@ def _no_run(view: View, room: int, *, alone: bool) -> Piece:
         sentence = one_line("; ".join(view.monitor.sentences), 400)
         return middle(sentence, max(8, room)), "warning"
     return looking(view) if view.loading else "no run yet", "dim"
+
+
+def _troubles(view: View, width: int) -> Iterator[Piece]:
+    for one in view.troubles:
+        words = one.long if width >= _ROOMY else one.short
+        yield f" {words}", "dim" if one.over else "warning"

@@ -77,7 +77,7 @@ def paint(
     if picture.best is not None:
         x, value = picture.best
         painting.put(x, painting.row(value, scale), BEST, picture.main_role)
-    column = None if cursor is None else picture.window.column(cursor) // 2
+    column = -1 if cursor is None else picture.window.column(cursor) // 2
     return painting.rows(grid, column, shades=shades)
 
 
@@ -96,9 +96,7 @@ class _Painting:
         self._grounds = [""] * (width * height)
         """The area of each cell."""
 
-    def rows(
-        self, grid: Iterable[int], cursor: int | None, *, shades: bool
-    ) -> list[Pieces]:
+    def rows(self, grid: Iterable[int], cursor: int, *, shades: bool) -> list[Pieces]:
         """Return the rows.
 
         A cell has one style, that of the last layer that draws in it; the dots of all layers show,
@@ -106,14 +104,14 @@ class _Painting:
         """
         width, count = self._width, len(self._grounds)
         cells, empty = self._dotted(), (" ", "")
-        for at in (y * width + x for y in grid for x in range(width)):
-            cells[at] = (_GRID, "rule") if cells[at] == empty else cells[at]
+        for y in grid:
+            for at in range(y * width, (y + 1) * width):
+                cells[at] = (_GRID, "rule") if cells[at] == empty else cells[at]
         for at, (sign, style) in self._glyphs.items():
             cells[at] = sign, style or cells[at][1]
-        if cursor is not None and 0 <= cursor < width:
-            for at in range(cursor, count, width):
-                text = cells[at][0]
-                cells[at] = ("│" if text in (" ", _GRID) else text), "cursor"
+        for at in range(cursor, count, width) if 0 <= cursor < width else ():
+            text = cells[at][0]
+            cells[at] = ("│" if text in (" ", _GRID) else text), "cursor"
         cells = [*self._grounded(cells, shades=shades)]
         return [joined(cells[at : at + width]) for at in range(0, count, width)]
 
@@ -208,11 +206,14 @@ class _Painting:
             columns = (x for x in range(self._width * 2) if x % period < dots)
             self._layer(mark.role, ((x, (y, y)) for x in columns), gives_way=True)
             return
+        self._point_at_edge(mark.role, mark.value, y)
+
+    def _point_at_edge(self, role: str, value: float, y: int) -> None:
         # At the left: what moves towards its target comes near it at the right.
         arrow = ARROWS[2 if y else 1]
-        text = arrow + compact(mark.value)
+        text = arrow + compact(value)
         for cell, sign in enumerate(text if len(text) * 4 <= self._width else arrow):
-            self.put(cell * 2, y, sign, mark.role)
+            self.put(cell * 2, y, sign, role)
 
     def line(self, line: DrawnLine) -> None:
         """Draw a line, its stretches that a finding is about in the colour of that; then its signs,
@@ -228,6 +229,10 @@ class _Painting:
             self._layer(role + BEHIND * line.behind, found, gives_way=line.behind)
         for x, y in _stamps(line, own, spans):
             self.put(x, y, line.sign, line.role)
+        self._edges(line)
+
+    def _edges(self, line: DrawnLine) -> None:
+        columns, scale = line.columns, line.scale
         for x, (low, high, odd) in enumerate(zip(*columns, strict=True)):
             if high is not None and high > scale.hi and scale.beyond(high):
                 self.put(x, 0, ARROWS[1], line.role)

@@ -21,7 +21,7 @@ from verl_tui.rendering.text.wrap import fit
 from verl_tui.runs.cached import cached_by_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from verl_tui.records import Gpu, GpuProcess
     from verl_tui.rendering.text.piece import Piece, Pieces
@@ -230,13 +230,7 @@ def figure_rows(run: Run, used: Collection[str], width: int) -> list[Pieces]:
     value, sparkline; and how many are left out. `used` are the keys that are shown elsewhere.
     """
     keys = [key for key in _figure_keys(run) if key not in used]
-    count = Counter(describe(key).label for key in keys)
-    found = []
-    for key in keys[:_MOST]:
-        series = run.present(key)
-        if series is not None and not _says_nothing(key, series):
-            label = describe(key).label
-            found.append(_figure(key, label if count[label] == 1 else key, series))
+    found = [*_figures(run, keys)]
     columns: list[TextColumn[_Figure]] = [
         TextColumn("", lambda one, n: [(middle(one.label, n), "dim")], 8, 8, WIDEST),
         TextColumn("", _gauge, 8, 1),
@@ -248,6 +242,15 @@ def figure_rows(run: Run, used: Collection[str], width: int) -> list[Pieces]:
     rows = [*map(FittedTable(columns, width, found).row, found)]
     left_out = len(keys) - _MOST
     return [*rows, [(f"+{left_out} more", "dim")]] if left_out > 0 else rows
+
+
+def _figures(run: Run, keys: Sequence[str]) -> Iterator[_Figure]:
+    count = Counter(describe(key).label for key in keys)
+    for key in keys[:_MOST]:
+        series = run.present(key)
+        if series is not None and not _says_nothing(key, series):
+            label = describe(key).label
+            yield _figure(key, label if count[label] == 1 else key, series)
 
 
 @cached_by_keys

@@ -190,16 +190,24 @@ def device_places(view: View, width: int) -> list[DevicePlace]:
     if not logged.devices and not logged.below:
         return [here]
     if not here.devices:
-        # why there are none stands in the heading of the run's where that fits: two rows less
-        heading = f"{logged.heading}; {text_of(here.below[0])}"
-        if len(here.below) == 1 and cell_len(heading) <= width:
-            return [logged._replace(heading=heading)]
-        return [logged, here] if logged.devices else [here, logged]
+        return _without_own(here, logged, width)
     if not logged.devices:
         return [here, logged]
     here = here._replace(heading=", ".join(filter(None, ("this host", where))))
     elsewhere = run_host and where and not same_host(run_host, where)
     return [logged, here] if elsewhere else [here, logged]
+
+
+def _without_own(
+    here: DevicePlace, logged: DevicePlace, width: int
+) -> list[DevicePlace]:
+    """Return the places where this host has no devices; why it has none stands in the heading of
+    the run's where that fits: two rows less.
+    """
+    heading = f"{logged.heading}; {text_of(here.below[0])}"
+    if len(here.below) == 1 and cell_len(heading) <= width:
+        return [logged._replace(heading=heading)]
+    return [logged, here] if logged.devices else [here, logged]
 
 
 def _this_host(view: View, width: int) -> DevicePlace:
@@ -231,15 +239,23 @@ def _logged_place(view: View, width: int, local_host: str) -> tuple[DevicePlace,
     if run_host:  # named once, in the heading
         devices = [device._replace(node="") for device in devices]
     if local_host and state(run, view.now) in _ACTIVE:
-        devices = [
-            one for one in devices if not same_host(one.node or run_host, local_host)
-        ]
-    whose = run_host if devices else ""
-    if logs_cluster(run):
-        heading = "of the cluster" + f", {whose}" * bool(whose)
-    else:
-        heading = f"newest logged {f'on {whose}' if whose else 'by the run'}"
+        devices = _elsewhere(devices, run_host, local_host)
+    heading = _heading(logs_cluster(run), run_host if devices else "")
     return DevicePlace(heading, devices, below), run_host
+
+
+def _elsewhere(
+    devices: Sequence[Device], run_host: str, local_host: str
+) -> list[Device]:
+    """Return the devices that are on another host."""
+    return [one for one in devices if not same_host(one.node or run_host, local_host)]
+
+
+def _heading(cluster: bool, whose: str) -> str:
+    """Return the source of devices that are not read here."""
+    if cluster:
+        return "of the cluster" + f", {whose}" * bool(whose)
+    return f"newest logged {f'on {whose}' if whose else 'by the run'}"
 
 
 # -- many devices at a glance ----------------------------------------------------------------------
@@ -312,21 +328,32 @@ def callouts(devices: Sequence[Device], *, with_idle: bool = True) -> Iterator[s
     """Yield a few words for each remark; idle devices may be left to the summary."""
     idlers = _idle(devices)
     never = [device for device in devices if not device.worked]
-    found: dict[str, list[str]] = {}
-    for one in devices:
-        if one.gpu.fault:
-            found.setdefault(one.gpu.fault, []).append(name(one))
-    found["idle"] = [*map(name, idlers * with_idle)]
     unused = never * (len(never) < len(devices))
+    found = _by_fault(devices)
+    found["idle"] = [*map(name, idlers * with_idle)]
     found["never at work, maybe not this run's"] = [*map(name, unused)]
-    for trait, of in _TRAITS.items():
-        said = ((name(one), of(one.gpu)) for one in devices)
-        found[trait] = [whose + text for whose, text in said if text is not None]
+    found |= {trait: _marked(of, devices) for trait, of in _TRAITS.items()}
     for what, names in found.items():
         if names:
             yield f"{what}: GPU {_listed(names)}"
     rest = [one for one in devices if one not in (*idlers, *never)]
-    known = sorted(_lately(rest), key=itemgetter(0))
+    yield from _uneven(sorted(_lately(rest), key=itemgetter(0)))
+
+
+def _by_fault(devices: Sequence[Device]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for one in devices:
+        if one.gpu.fault:
+            found.setdefault(one.gpu.fault, []).append(name(one))
+    return found
+
+
+def _marked(of: Callable[[Gpu], str | None], devices: Sequence[Device]) -> list[str]:
+    said = ((name(one), of(one.gpu)) for one in devices)
+    return [whose + text for whose, text in said if text is not None]
+
+
+def _uneven(known: Sequence[tuple[float, Device]]) -> Iterator[str]:
     if known and known[-1][0] - known[0][0] >= UNEVEN:
         (low, least), (high, most) = known[0], known[-1]
         yield f"uneven lately: GPU {name(least)} {low:.0f}%, GPU {name(most)} {high:.0f}%"
