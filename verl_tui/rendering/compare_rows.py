@@ -148,10 +148,11 @@ def _table(
 
 
 def _label(row: _Row, cells: int) -> Pieces:
-    """Write a label with its unit, if both fit; the end of a setting's name says most."""
+    """Write a label with its unit, if both fit; the end of a setting's dotted name says most."""
     label = printable(row.label)
     whole = f"{label}, {row.unit}" if row.unit else label
-    return [(whole if cell_len(whole) <= cells else fit_left(label, cells), "label")]
+    shorter = (fit_left if "." in label else fit)(label, cells)
+    return [(whole if cell_len(whole) <= cells else shorter, "label")]
 
 
 def _cell(at: int, row: _Row, cells: int) -> Pieces:
