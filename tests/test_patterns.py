@@ -19,7 +19,7 @@ from fuzz.pumped import pumped
 
 import verl_tui
 from verl_tui.patterns import NamePattern, pattern
-from verl_tui.rendering.metrics.filter import parse_filter as metric_filter
+from verl_tui.rendering.metrics.listing import parse_filter as metric_filter
 from verl_tui.rendering.samples.query import parse_query as sample_query
 from verl_tui.rendering.text.search import Search
 from verl_tui.toml_tables import toml_table
@@ -75,7 +75,11 @@ def _all() -> Iterator[tuple[ModuleType, str, re.Pattern[Any]]]:
                 yield from ((module, name, form) for form in _within(value))
 
 
-TYPED = ("rendering.metrics.filter", "rendering.text.search", "rendering.samples.query")
+TYPED = (
+    "rendering.metrics.listing",
+    "rendering.text.search",
+    "rendering.samples.query",
+)
 """Modules whose expressions take apart what users type, which may not be long."""
 EXPRESSIONS = list({id(one[2]): one for one in _all()}.values())
 

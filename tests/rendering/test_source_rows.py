@@ -6,8 +6,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 from verl_tui.records import Batch, MetricRows, SourceStatus, Unreadable
-from verl_tui.rendering.session.snapshot import View
-from verl_tui.rendering.session.source_status import not_reached, passed_over
+from verl_tui.rendering.session.snapshot import View, not_reached, passed_over
 from verl_tui.rendering.source_rows import source_rows
 from verl_tui.runs.run import Run
 from verl_tui.sources.discovery.passed_over import PassedOver

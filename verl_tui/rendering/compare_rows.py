@@ -20,11 +20,12 @@ from verl_tui.comparison.settings import ABSENT, differing_settings
 from verl_tui.indicators import factor
 from verl_tui.rendering.charts.sparkline import sparkline
 from verl_tui.rendering.session.run_order import LETTERS, without_shared_start
-from verl_tui.rendering.session.source_status import shown_state
+from verl_tui.rendering.session.snapshot import shown_state
 from verl_tui.rendering.text.hues import RUNS
 from verl_tui.rendering.text.numbers import compact, exact_step
+from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import middle, paragraph, printable
-from verl_tui.rendering.text.table import GAP, WIDEST, FittedTable, TextColumn
+from verl_tui.rendering.text.table import GAP, FittedTable, TextColumn
 from verl_tui.rendering.text.wrap import fit, fit_left
 from verl_tui.runs.time.step_clocks import Alignment, stops
 from verl_tui.runs.views.identity import short
@@ -51,6 +52,7 @@ _MOST = 30
 """Largest width of a column, in cells."""
 _WIDEST = 24
 """Most cells of a sparkline."""
+_LONG = 1000
 _LABEL = 20
 """Width of the row labels while columns need the rest, in cells."""
 
@@ -133,20 +135,24 @@ def _table(
     """Return the columns that fit, always with the current run and, if two have room, the baseline;
     labels get the room that the columns leave.
     """
-    most = min(_MOST, (width - _LABEL) // count - GAP)
     least = min(_LABEL, max(6, width * 2 // 5))
-    columns = [TextColumn("label", _label, least, 1000, most=WIDEST)]
+    fitting = max(1, min(count, (width - least) // (_LEAST + GAP)))
+    most = min(_MOST, (width - least) // fitting - GAP)
+    longest = max([cells_of(_label(row, _LONG)) for row in rows], default=0)
+    label = min(longest, width - fitting * (most + GAP))
+    columns = [TextColumn("label", _label, least, 1000, label)]
     for at in range(count):
         rank = 900 if at == current else 800 if at == 0 else 700 - abs(at - current)
         columns.append(TextColumn(str(at), partial(_cell, at), _LEAST, rank, most))
-    return FittedTable(columns, width, rows)
+    return FittedTable(columns, width)
 
 
 def _label(row: _Row, cells: int) -> Pieces:
-    """Write a label with its unit, if both fit; the end of a setting's name says most."""
+    """Write a label with its unit, if both fit; the end of a setting's dotted name says most."""
     label = printable(row.label)
     whole = f"{label}, {row.unit}" if row.unit else label
-    return [(whole if cell_len(whole) <= cells else fit_left(label, cells), "label")]
+    shorter = (fit_left if "." in label else fit)(label, cells)
+    return [(whole if cell_len(whole) <= cells else shorter, "label")]
 
 
 def _cell(at: int, row: _Row, cells: int) -> Pieces:
@@ -253,18 +259,21 @@ def _figures(
     yield _texts("time so far", (duration(one.stop.elapsed) for one in found))
     for kind in FIGURES:
         if kind.indicator:
-            figures = [one.figures[kind.id] for one in found]
-            better = 0 if incomparable(kind, found) else direction(kind, found)
-            yield _values(kind.label, [_figure(one, kind) for one in figures], better)
-            if kind.of == "best":
-                steps = (
-                    _UNKNOWN if one.step is None else str(one.step) for one in figures
-                )
-                yield _texts(f"{kind.label} at step", steps)
+            yield from _of_kind(kind, found)
     ahead = (duration(remaining(one.run, view.now)) for one in found)
     yield _texts(f"ETA{now}", ahead)
     counts = [_findings(view, one.run) for one in found]
     yield _values(f"findings{now}", counts, -1, is_count=True)
+
+
+def _of_kind(kind: FigureKind, found: Sequence[MeasuredRun]) -> Iterator[_Row | None]:
+    """Yield a row with a figure, and one with its step if it is the best."""
+    figures = [one.figures[kind.id] for one in found]
+    better = 0 if incomparable(kind, found) else direction(kind, found)
+    yield _values(kind.label, [_figure(one, kind) for one in figures], better)
+    if kind.of == "best":
+        steps = (_UNKNOWN if one.step is None else str(one.step) for one in figures)
+        yield _texts(f"{kind.label} at step", steps)
 
 
 def _texts(label: str, words: Iterable[str]) -> _Row | None:

@@ -116,18 +116,25 @@ def difference_page(
     that clears the filter.
     """
     columns = tuple(run.name for run in runs)
-    unknown = [run.name for run in runs if not run.settings]
-    reason = _ALONE if len(runs) < 2 else ""
-    if not reason and len(runs) - len(unknown) < 2:
-        reason = f"The settings of {', '.join(unknown)} are unknown."
+    reason = _incomparable(runs)
     groups = {} if reason else _differences(runs)
     found = [(name, _matching(entries, query)) for name, entries in groups.items()]
-    sections = tuple(
+    sections = (
         SettingSection(f"{name}: {len(one)}", one) for name, one in found if one
     )
     filtered = query and any(groups.values())
     reason = reason or (_NO_MATCH.format(query, clear) if filtered else _SAME)
-    return SettingsPage(columns, sections or (SettingSection("", (), reason),))
+    nothing = SettingSection("", (), reason)
+    return SettingsPage(columns, tuple(sections) or (nothing,))
+
+
+def _incomparable(runs: Sequence[Run]) -> str:
+    """Return why the settings of runs cannot be compared, empty if they can."""
+    unknown = [run.name for run in runs if not run.settings]
+    if len(runs) < 2:
+        return _ALONE
+    few = len(runs) - len(unknown) < 2
+    return f"The settings of {', '.join(unknown)} are unknown." if few else ""
 
 
 def _differences(runs: Sequence[Run]) -> dict[str, list[SettingEntry]]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from verl_tui.health.finding import Episode, Finding
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.runs.run import Run
 
     FindingName = tuple[str, str | None]
     """Rule and metric of a finding: its numbers change with every step."""
@@ -149,27 +150,41 @@ class FindingList:
         findings = self.findings
         if not findings and height == 1:
             return HealthLayout([_quiet_row(view, width)])
-        detailed = self.reasons or any(_name(one) in self.unfolded for one in findings)
-        whole = self._whole(view, width, counted=counted)
-        ways, blocks = [whole], self._blocks(view, width)
-        if findings and not self.reasons:
-            # without the rules that were not judged, then with ever shorter messages
-            ways.append(_stacked(blocks))
-            for most in range(0 if detailed else height, 0, -1):
-                short = (_beginning(one.message, most, width) for one in blocks)
-                pairs = zip(blocks, short, strict=True)
-                ways.append(
-                    _stacked([_Block(one.head, rows, []) for one, rows in pairs])
-                )
-        for layout in ways:
+        detailed = self._is_detailed
+        for layout in self._ways(view, width, height if not detailed else 0, counted):
             if len(layout.rows) <= height:
                 return layout
         if findings and height <= (_BADGES_ONLY if detailed else _BADGE_ROWS):
-            first = sorted(findings, key=lambda one: _name(one) != self.chosen_name)
-            messages = [_message(view, one, width) for one in first]
-            rows = chain(*(_beginning(one, 1, width) for one in messages))
-            return HealthLayout([_badges(view, first, width), *rows][:height])
+            return HealthLayout(self._badge_rows(view, width)[:height])
         return self._whole(view, width - 1, counted=counted)
+
+    @property
+    def _is_detailed(self) -> bool:
+        """True if more than messages is shown: reasons, or the evidence of a finding."""
+        return self.reasons or any(_name(one) in self.unfolded for one in self.findings)
+
+    def _badge_rows(self, view: View, width: int) -> list[Pieces]:
+        """Return the findings as badges, the chosen one first, and their messages."""
+        first = sorted(self.findings, key=lambda one: _name(one) != self.chosen_name)
+        messages = (_message(view, one, width) for one in first)
+        rows = chain.from_iterable(_beginning(one, 1, width) for one in messages)
+        return [_badges(view, first, width), *rows]
+
+    def _ways(
+        self, view: View, width: int, longest: int, counted: bool
+    ) -> Iterator[HealthLayout]:
+        """Yield all findings in ever fewer rows: without the rules that were not judged, then with
+        their messages cut.
+        """
+        yield self._whole(view, width, counted=counted)
+        blocks = self._blocks(view, width)
+        if self.findings and not self.reasons:
+            yield _stacked(blocks)
+            for most in range(longest, 0, -1):
+                cuts = (
+                    (head, _beginning(rows, most, width)) for head, rows, _ in blocks
+                )
+                yield _stacked([_Block(*one, []) for one in cuts])
 
     def _whole(self, view: View, width: int, *, counted: bool) -> HealthLayout:
         """Return all findings, and the rules that were not judged."""
@@ -191,12 +206,7 @@ class FindingList:
         indent = 2 if finding.consequence_of is not None and width > _NARROW else 0
         room = width - indent
         below = [*_details(finding, room)] if unfolded else []
-        if follow := view.verdict.consequences(finding):
-            words = f"+{counted(len(follow), 'consequence')}"
-            names = ", ".join(dict.fromkeys(one.id for one in follow))
-            words = printable(words if unfolded else f"{words}: {names}")
-            before = "  " if room > _NARROW else ""
-            below.append(cut([(before, ""), (words, "dim")], room, ELLIPSIS))
+        below += _followed(view.verdict.consequences(finding), room, unfolded=unfolded)
         parts = (
             [_head(view, finding, room, unfolded=unfolded)],
             _message(view, finding, room),
@@ -244,6 +254,17 @@ def _head(view: View, finding: Finding, width: int, *, unfolded: bool) -> Pieces
     badge = _badge(view, finding, width - len(right) - 2)
     gap = width - len(right) - cells_of(badge)
     return [*badge, (" " * gap, ""), (right, "dim")] if gap > 0 else badge
+
+
+def _followed(
+    follow: Sequence[Finding], width: int, *, unfolded: bool
+) -> Iterator[Pieces]:
+    if follow:
+        words = f"+{counted(len(follow), 'consequence')}"
+        names = ", ".join(dict.fromkeys(one.id for one in follow))
+        words = printable(words if unfolded else f"{words}: {names}")
+        indent = "  " if width > _NARROW else ""
+        yield cut([(indent, ""), (words, "dim")], width, ELLIPSIS)
 
 
 def _message(view: View, finding: Finding, width: int) -> list[Pieces]:
@@ -338,11 +359,9 @@ def _not_judged(view: View, width: int, *, reasons: bool) -> list[Pieces]:
         return paragraph(words, "dim", width)
     rows: list[Pieces] = [[(middle(words.rpartition(" (")[0], width), "dim")]]
     for rule in view.verdict.not_judged:
-        lines = wrapped(f"{rule.id}: {rule.reason}", max(1, width - 2))
-        before = ["  " * bool(at and width > _NARROW) for at in range(len(lines))]
-        rows += [
-            [(space + line, "dim")] for space, line in zip(before, lines, strict=True)
-        ]
+        text, indent = f"{rule.id}: {rule.reason}", 2 * (width > _NARROW)
+        for at, line in enumerate(wrapped(text, width - 2 * indent)):
+            rows.append([(" " * indent * (1 + bool(at)) + line, "dim")])
     return rows
 
 
@@ -357,17 +376,20 @@ def _why_no_verdict(view: View) -> str:
     if is_evaluation(run):
         return "an evaluation: no training to judge"
     if run.step is None:
-        now = state(run, view.now)
-        if now is State.NO_TRAINING:
-            return "no training to judge"
-        if unread_form(run):
-            return "its steps cannot be read"
-        return "no step was logged" if now in _OVER else "waiting for the first step"
+        return _why_no_step(run, state(run, view.now))
     if run.name not in view.monitor.verdicts:
         return "no verdict yet"
     if not run.indicators:
         return "nothing to judge: no indicator of this log is known"
     return "no rule could judge it yet" if _judged(view) == 0 else ""
+
+
+def _why_no_step(run: Run, now: State) -> str:
+    if now is State.NO_TRAINING:
+        return "no training to judge"
+    if unread_form(run):
+        return "its steps cannot be read"
+    return "no step was logged" if now in _OVER else "waiting for the first step"
 
 
 def _judged(view: View) -> int | None:
@@ -410,21 +432,21 @@ def caption(view: View, width: int, *, reasons: bool = False) -> str:
         words = f"reading {int(view.monitor.loaded() * 100)}%"
         forms = [f"found at the end of its log; {words}", words]
     else:
-        active = [one for one in verdict.primary if not _acknowledged(view, one)]
-        found = Counter(one.severity for one in active)
-        counts = [
-            (severity, found[severity]) for severity in sorted(found, reverse=True)
-        ]
-        long = " · ".join(_count(*one) for one in counts)
-        if known := len(verdict.primary) - len(active):
-            long = " · ".join(filter(None, (long, f"{known} acknowledged")))
-        short = "  ".join(f"{MARKS[severity]} {count}" for severity, count in counts)
-        rest = ", ".join(unjudged([rule.reason for rule in verdict.not_judged]))
-        rest *= not reasons
-        why = f"{rest} ({view.keys['health.not_judged']}: why)" if rest else ""
-        ways = ((long, why), (short, why), (short, rest))
-        forms = [" · ".join(filter(None, way)) for way in ways]
+        forms = _counts(view, reasons=reasons)
     return next((text for text in forms if cell_len(text) <= width), "")
+
+
+def _counts(view: View, *, reasons: bool) -> list[str]:
+    primary, unfit = view.verdict.primary, view.verdict.not_judged
+    active = [one for one in primary if not _acknowledged(view, one)]
+    counts = sorted(Counter(one.severity for one in active).items(), reverse=True)
+    known = len(primary) - len(active)
+    words = [_count(*one) for one in counts] + [f"{known} acknowledged"] * bool(known)
+    marks = "  ".join(f"{MARKS[severity]} {count}" for severity, count in counts)
+    rest = ", ".join(unjudged([rule.reason for rule in unfit])) * (not reasons)
+    why = f"{rest} ({view.keys['health.not_judged']}: why)" * bool(rest)
+    ways = ((" · ".join(words), why), (marks, why), (marks, rest))
+    return [" · ".join(filter(None, way)) for way in ways]
 
 
 def _count(severity: Severity, count: int) -> str:

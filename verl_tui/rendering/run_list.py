@@ -16,7 +16,7 @@ from verl_tui.indicators import factor
 from verl_tui.patterns import pattern
 from verl_tui.rendering.charts.sparkline import gauge, sparkline
 from verl_tui.rendering.session.run_order import LETTERS, ORDERS, named_like
-from verl_tui.rendering.session.source_status import (
+from verl_tui.rendering.session.snapshot import (
     Unread,
     not_reached,
     passed_over,
@@ -172,7 +172,13 @@ def _columns(
     )  # fmt: skip
     hidden = set() if titled else {one.title for one in columns} - _PLAIN
     hidden |= _OPTIONAL.difference(*map(_filled, runs))
-    ranked = _SORTED_BY.get(view.listing.order, "")
+    return _shown(columns, _SORTED_BY.get(view.listing.order, ""), hidden)
+
+
+def _shown(
+    columns: Sequence[TextColumn[_Listed]], ranked: str, hidden: set[str]
+) -> list[TextColumn[_Listed]]:
+    """Return the columns that are not hidden, and that which the list is sorted by."""
     return [
         replace(one, stays=98) if one.title == ranked else one
         for one in columns

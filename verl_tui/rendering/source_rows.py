@@ -128,20 +128,20 @@ def _grouped(states: Iterable[SourceState]) -> list[SourceStatus]:
         groups[place, status.format].append(status)
     shown: list[SourceStatus] = []
     for members in groups.values():
-        if len(members) <= _GROUPED:
-            shown += members
-            continue
-        first = PurePath(members[0].path)
-        times = (one.modified for one in members if one.modified is not None)
-        summed = members[0]._replace(
-            path=str(first.parent / f"*{first.suffix} ({len(members):,} files)"),
-            records=sum(one.records for one in members),
-            bytes_read=sum(one.bytes_read for one in members),
-            size=sum(one.size for one in members),
-            modified=max(times, default=None),
-        )
-        shown.append(summed)
+        shown += [_summed(members)] if len(members) > _GROUPED else members
     return shown
+
+
+def _summed(members: Sequence[SourceStatus]) -> SourceStatus:
+    first = PurePath(members[0].path)
+    times = (one.modified for one in members if one.modified is not None)
+    return members[0]._replace(
+        path=str(first.parent / f"*{first.suffix} ({len(members):,} files)"),
+        records=sum(one.records for one in members),
+        bytes_read=sum(one.bytes_read for one in members),
+        size=sum(one.size for one in members),
+        modified=max(times, default=None),
+    )
 
 
 def _state(one: _Row, _: int) -> Pieces:

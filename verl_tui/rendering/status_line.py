@@ -14,7 +14,7 @@ from verl_tui.rendering.charts.downsample import TREND_POINTS, trend
 from verl_tui.rendering.charts.plan import newest_and_best
 from verl_tui.rendering.charts.sparkline import sparkline
 from verl_tui.rendering.health_rows import MARKS
-from verl_tui.rendering.session.source_status import (
+from verl_tui.rendering.session.snapshot import (
     Unread,
     looking,
     not_reached,
@@ -33,10 +33,10 @@ from verl_tui.text import one_line
 from verl_tui.times import age, duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.rendering.text.piece import Piece
+    from verl_tui.rendering.text.piece import Piece, Pieces
     from verl_tui.runs.run import Run
 
 _STATES: dict[State | Unread, tuple[str, int]] = {
@@ -53,14 +53,15 @@ _GOES_ON = (State.WAITING, State.RUNNING, State.STALLED)
 _GAP = 2
 
 
-Variant = tuple[int, list["Piece"]]
-"""One way to write a part of the row: its value over the next shorter one, and its pieces."""
-RowPart = list[Variant]
-"""The ways to write a part, the longer the less they are worth."""
+RowPart = list[tuple[int, "Pieces"]]
+"""The ways to write a part of the row: what each is worth over the next shorter one, and its
+pieces.
+"""
 
 
-def one_row(view: View, width: int, *, alone: bool) -> list[Piece]:
-    """Return the shown run in one row.
+def one_row(view: View, width: int, *, alone: bool) -> Pieces:
+    """Return the shown run in one row: what is worth most first, each part then as long as it can
+    be.
 
     Args:
         view: The state of the app; it shows a run.
@@ -69,86 +70,80 @@ def one_row(view: View, width: int, *, alone: bool) -> list[Piece]:
     """
     run = view.run
     assert run is not None
-    parts = list(_identity(view, run))
+    parts = [*_identity(view, run)]
     parts += _figures(view, run) if alone else [_critical(view, run), _scores(run)]
-    parts += _reading(view)
-    parts += _forecast(view, run)
-    parts += _sources(view, run)
-    return _fitting(parts, width)
-
-
-def _fitting(parts: Sequence[RowPart], width: int) -> list[Piece]:
-    """Return as much of the parts as fits, with gaps: what is worth most first, each part then as
-    long as it can be.
-    """
+    parts += [*_reading(view), *_forecast(view, run), *_sources(view, run)]
     ways = [(-worth, n, words) for n, part in enumerate(parts) for worth, words in part]
-    chosen: dict[int, list[Piece]] = {}
+    chosen: dict[int, Pieces] = {}
     for _, n, words in sorted(ways, key=itemgetter(0)):
         tried = {**chosen, n: words}
         if sum(cells_of(one) + _GAP for one in tried.values()) - _GAP <= width:
             chosen = tried
-    row: list[Piece] = []
+    row: Pieces = []
     for n in sorted(chosen):
         row += [*[(" " * _GAP, "")] * bool(row), *chosen[n]]
     return row
 
 
-def _text(priority: int, text: str, role: str = "") -> Variant:
-    return priority, [(text, role)]
+def _ways(role: str, *ways: tuple[int, str]) -> RowPart:
+    """Return the ways to write a part in one role."""
+    return [(worth, [(text, role)]) for worth, text in ways]
 
 
 def _identity(view: View, run: Run) -> Iterator[RowPart]:
     """Yield name, number, state and progress of the run."""
     names = tuple(dict.fromkeys((*view.monitor.runs, run.name)))  # it may be gone
-    variants: RowPart = []
-    for cells, priority in _NAMES:
-        short = short_names(names, cells)
-        variants.append(_text(priority, short[run.name], "strong"))
-    yield variants
+    short = ((worth, short_names(names, cells)[run.name]) for cells, worth in _NAMES)
+    yield _ways("strong", *short)
     runs = view.listed
     if len(view.monitor.runs) > 1 and run in runs:
-        yield [_text(82, f"{runs.index(run) + 1}/{len(runs)}", "dim")]
+        yield _ways("dim", (82, f"{runs.index(run) + 1}/{len(runs)}"))
     current = shown_state(view, run)
-    role, priority = _STATES.get(current, ("dim", 56))
+    role, worth = _STATES.get(current, ("dim", 56))
     if role == "good" and not _is_good(view):
         role = ""
-    words = [_text(priority, current.value, role)]
+    words = _ways(role, (worth, current.value))
     if current is State.STALLED and run.total_steps:
         words.append((18, [(current.value, role), (": no ETA", "dim")]))
     yield words
     if run.step is not None:
-        yield _step(run.step, run.total_steps, current)
+        yield _ways("", *_steps(run.step, run.total_steps, current))
     if has_estimated_steps(run):
-        yield [_text(8, "steps estimated", "dim")]
+        yield _ways("dim", (8, "steps estimated"))
 
 
-def _step(step: int, total: int | None, current: State | Unread) -> RowPart:
-    """Return how far a run is, in long variants of how many steps."""
-    shortest = _text(90, exact_step(step))
+def _steps(
+    step: int, total: int | None, current: State | Unread
+) -> Iterator[tuple[int, str]]:
+    """Yield how far a run is, in long variants of how many steps."""
+    yield 90, exact_step(step)
     if not total:
-        unknown = _text(12, f"step {step}; total unknown")
-        return [shortest, _text(24, f"step {step}"), *[unknown] * (current in _GOES_ON)]
-    if current is State.FINISHED and step >= total:
-        return [shortest, _text(24, f"all {total} steps")]
-    return [
-        shortest,
-        _text(72, f"{exact_step(step)}/{exact_step(total)}"),
-        _text(24, f"step {step} of {total} ({percent_done(step / total)})"),
-    ]
+        yield 24, f"step {step}"
+        if current in _GOES_ON:
+            yield 12, f"step {step}; total unknown"
+    elif current is State.FINISHED and step >= total:
+        yield 24, f"all {total} steps"
+    else:
+        yield 72, f"{exact_step(step)}/{exact_step(total)}"
+        yield 24, f"step {step} of {total} ({percent_done(step / total)})"
 
 
 def _figures(view: View, run: Run) -> Iterator[RowPart]:
-    """Yield reward, validation, KL, the worst finding and the GPUs."""
+    """Yield reward, validation, KL, the worst finding and the utilisation of this host's GPUs."""
     label = "loss" if run.loss_alone is not None else "reward"
     learned = run.loss_alone or run.indicators.get("reward")
     yield _metric(run, learned, label, label.removesuffix("eward"), (70, 58, 54))
     score = newest_and_best(run)
-    newest = score.partition(",")[0]
-    yield [_text(28, score), _text(53, newest)] if score else []
+    yield _ways("", (28, score), (53, score.partition(",")[0])) if score else []
     kl = run.indicators.get(shown_kl(run))
     yield _metric(run, kl, "KL", "KL", (60, 52, 46))
     yield _finding(view, run)
-    yield _devices(view)
+    gpus = view.monitor.gpus.gpus if view.monitor.gpus is not None else ()
+    busy = [gpu.utilization for gpu in gpus if gpu.utilization is not None]
+    if busy:
+        share = f"{sum(busy) / len(busy):.0f}%"
+        count = f"{len(gpus)} GPUs" if len(gpus) > 1 else "GPU"
+        yield _ways("", (32, f"{count} {share}"), (50, f"GPU {share}"))
 
 
 def _scores(run: Run) -> RowPart:
@@ -159,108 +154,99 @@ def _scores(run: Run) -> RowPart:
         return []
     newest = score.partition(",")[0]
     figure = f"reward {compact(reward.values[-1])} · "
-    return [_text(19, figure + score), _text(21, figure + newest), _text(23, newest)]
+    return _ways("", (19, figure + score), (21, figure + newest), (23, newest))
 
 
 def _reading(view: View) -> Iterator[RowPart]:
     """Yield why the screen is not up to date."""
     if view.paused:
-        yield [
-            _text(16, f"PAUSED, {view.keys['pause']} goes on", "warning"),
-            _text(88, "PAUSED", "warning"),
-        ]
+        words = f"PAUSED, {view.keys['pause']} goes on"
+        yield _ways("warning", (16, words), (88, "PAUSED"))
     if view.loading:
         words = f"reading {view.monitor.loaded():.0%}"
         before = "preview, " if view.run is not None and view.run.preview else ""
-        yield [_text(60, f"{before}{words}", "dim"), _text(86, words, "dim")]
+        yield _ways("dim", (60, before + words), (86, words))
 
 
 def _forecast(view: View, run: Run) -> Iterator[RowPart]:
     """Yield the time left with the speed, and the age of the last record."""
     left = remaining(run, view.now)
     if left is not None and shown_state(view, run) is not Unread.READING:
-        yield [_text(38, f"ETA {duration(left)}")]
+        yield _ways("", (38, f"ETA {duration(left)}"))
         rate = steps_per_minute(run)
         if rate is not None:
-            yield [_text(9, f"{compact(rate.value)} {rate.unit}", "dim")]
-    quiet = silence(run, view.now)
+            yield _ways("dim", (9, f"{compact(rate.value)} {rate.unit}"))
+    quiet, early = silence(run, view.now), ahead(run, view.now)
+    words, role = "", "dim"
     if quiet is not None:
-        ago = " ago" if quiet >= 10 else ""
-        yield _last_record(f"{age(quiet)}{ago}", "dim")
-    early = ahead(run, view.now)
+        words = age(quiet) + " ago" * (quiet >= 10)
     if early is not None:
-        yield _last_record(f"dated {age(early)} ahead", "warning")
-
-
-def _last_record(words: str, role: str) -> RowPart:
-    """Return when the last record was written."""
-    return [_text(10, f"last record {words}", role), _text(14, words, role)]
+        words, role = f"dated {age(early)} ahead", "warning"
+    if words:
+        yield _ways(role, (10, f"last record {words}"), (14, words))
 
 
 def _sources(view: View, run: Run) -> Iterator[RowPart]:
     """Yield the state of the sources."""
     for warning in filter(None, (passed_over(view), not_reached(view))):
-        yield [_text(52, warning, "warning")]
-    found = source_pieces(run, view.keys)
-    pieces = [(words.strip(), role) for words, role in found]
-    if pieces:
-        fine = all(role == "dim" for _, role in pieces)
-        yield [(8 if fine else 62, pieces)]
+        yield _ways("warning", (52, warning))
+    found = [(words.strip(), role) for words, role in source_pieces(run, view.keys)]
+    if found:
+        yield [(8 if all(role == "dim" for _, role in found) else 62, found)]
 
 
 def _metric(
-    run: Run,
-    key: str | None,
-    label: str,
-    short: str,
-    priorities: tuple[int, int, int],
+    run: Run, key: str | None, label: str, short: str, worth: tuple[int, int, int]
 ) -> RowPart:
     """Return the last value of a metric, in long variants with a sparkline and a trend."""
     series = run.present(key)
     if key is None or series is None:
         return []
     drawn = series.pyramid.bounds(series.steps[0], series.steps[-1])
-    turn = trend(series.values[-TREND_POINTS:], drawn)
+    way = trend(series.values[-TREND_POINTS:], drawn)
+    arrow = ("" if way is None else f" {ARROWS[way]}", "")
     value = series.values[-1]
-    arrow = ""
-    if turn is not None:
-        arrow = f" {ARROWS[turn]}"
-    role = "strong" if isfinite(value) else "critical"
-    shortest, plain, with_arrow = priorities
-    figure = (compact(value), role)
-    named = [(f"{label} ", ""), figure, (arrow, "")]
+    figure = (compact(value), "strong" if isfinite(value) else "critical")
+    named = [(f"{label} ", ""), figure]
     hue = family_role(series.key, run.meanings.get(key))
     line = [*sparkline(series, 24, hue), (" ", "")]
     return [
-        (14, [named[0], *line, *named[1:]]),
-        (with_arrow, named),
-        (plain, named[:2]),
-        (shortest, [(f"{short} ", ""), figure]),
+        (14, [named[0], *line, figure, arrow]),
+        (worth[2], [*named, arrow]),
+        (worth[1], named),
+        (worth[0], [(f"{short} ", ""), figure]),
     ]
 
 
 def _finding(view: View, run: Run) -> RowPart:
-    """Return the worst finding that is not acknowledged, and the number of others."""
+    """Return the worst finding that is not acknowledged, and the number of others; that there is
+    none is not as good where not all was judged.
+    """
     if (view.loading and not run.preview) or run.name not in view.monitor.verdicts:
         return []
     unseen = view.acknowledgements.open(run.name, view.verdict.primary)
     found = sorted(unseen, key=lambda finding: -finding.severity)
     if not found:
-        if run.preview or is_evaluation(run):
-            return []
-        return _nothing(view)
-    worst = found[0]
+        return [] if run.preview or is_evaluation(run) else _nothing(view, run)
+    worst, mark = found[0], MARKS[found[0].severity]
     more = f" +{len(found) - 1}" if len(found) > 1 else ""
-    mark = MARKS[worst.severity]
     role = "accent" if worst.severity is Severity.INFO else worst.severity.word
     since = worst.since_step
     words = "" if since is None else f" since {exact_step(since)}"
-    return [
-        _text(13, f"{mark} {one_line(worst.message, 200)}{more}", role),
-        _text(36, f"{mark} {worst.id}{words}{more}", role),
-        _text(80, f"{mark} {middle(worst.id, 16)}{more}", role),
-        _text(95, f"{mark}{len(found)}", role),
-    ]
+    return _ways(
+        role,
+        (13, f"{mark} {one_line(worst.message, 200)}{more}"),
+        (36, f"{mark} {worst.id}{words}{more}"),
+        (80, f"{mark} {middle(worst.id, 16)}{more}"),
+        (95, f"{mark}{len(found)}"),
+    )
+
+
+def _nothing(view: View, run: Run) -> RowPart:
+    mark, role = ("✓", "good") if _is_good(view) else ("○", "dim")
+    nothing = "nothing new" if view.verdict.findings else "nothing found"
+    nothing = nothing if run.indicators else "nothing to judge"
+    return _ways(role, (26, f"{mark} {nothing}"), (44, mark))
 
 
 def _critical(view: View, run: Run) -> RowPart:
@@ -269,33 +255,11 @@ def _critical(view: View, run: Run) -> RowPart:
     return _finding(view, run)[1:] if is_critical else []
 
 
-def _nothing(view: View) -> RowPart:
-    """Return that there is no finding that is not acknowledged; not as good where not all was
-    judged.
-    """
-    mark, role = ("✓", "good") if _is_good(view) else ("○", "dim")
-    nothing = "nothing new" if view.verdict.findings else "nothing found"
-    if view.run is not None and not view.run.indicators:
-        nothing = "nothing to judge"
-    return [_text(26, f"{mark} {nothing}", role), _text(44, mark, role)]
-
-
 def _is_good(view: View) -> bool:
     """Return whether all that a training is judged by was, without a warning."""
     worst = view.verdict.severity or Severity.INFO
     covered = view.run is not None and coverage_of(view.run, view.verdict).complete
     return covered and worst is Severity.INFO
-
-
-def _devices(view: View) -> RowPart:
-    """Return the utilisation of this host's GPUs."""
-    gpus = view.monitor.gpus.gpus if view.monitor.gpus is not None else ()
-    busy = [gpu.utilization for gpu in gpus if gpu.utilization is not None]
-    if not busy:
-        return []
-    share = f"{sum(busy) / len(busy):.0f}%"
-    count = f"{len(gpus)} GPUs" if len(gpus) > 1 else "GPU"
-    return [_text(32, f"{count} {share}"), _text(50, f"GPU {share}")]
 
 
 # -- the whole line --------------------------------------------------------------------------------
@@ -306,9 +270,7 @@ _ROOMY = 70
 """Width from which on there is room for a few words on what does not work, in cells."""
 
 
-def status(
-    view: View, width: int, *, alone: bool = False
-) -> tuple[list[Piece], list[Piece]]:
+def status(view: View, width: int, *, alone: bool = False) -> tuple[Pieces, Pieces]:
     """Return the first line of the screen: the shown run at a glance.
 
     Args:
@@ -316,12 +278,15 @@ def status(
         width: Cells of the line.
         alone: True if nothing else is in sight.
     """
-    right = [*_troubles(view, width), *_replay_pieces(view, width)]
-    left: list[Piece] = []
+    right = [*_troubles(view, width)]
+    if view.replay is not None:
+        role = "warning" if view.replay.paused else "accent"
+        right.append((f" {view.replay.words(width)} ", role))
+    left: Pieces = []
     if width >= _BRANDED and not alone:
         left.append(("verl-tui ", "dim"))
         right.append((f" {view.keys['help']} help", "dim"))
-    room = width - cells_of((*left, *right)) - (1 if right else 0)
+    room = width - cells_of((*left, *right)) - bool(right)
     if view.run is not None:
         left += one_row(view, room, alone=alone)
     else:
@@ -340,14 +305,6 @@ def _no_run(view: View, room: int, *, alone: bool) -> Piece:
 
 
 def _troubles(view: View, width: int) -> Iterator[Piece]:
-    for trouble in view.troubles:
-        words = trouble.long if width >= _ROOMY else trouble.short
-        yield f" {words}", "dim" if trouble.over else "warning"
-
-
-def _replay_pieces(view: View, width: int) -> Iterator[Piece]:
-    if view.replay is not None:
-        yield (
-            f" {view.replay.words(width)} ",
-            "warning" if view.replay.paused else "accent",
-        )
+    for one in view.troubles:
+        words = one.long if width >= _ROOMY else one.short
+        yield f" {words}", "dim" if one.over else "warning"

@@ -6,7 +6,7 @@ from datetime import datetime
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.rendering.session.source_status import shown_state
+from verl_tui.rendering.session.snapshot import shown_state
 from verl_tui.rendering.text.hues import PARTS
 from verl_tui.rendering.text.numbers import compact, percent_done
 from verl_tui.rendering.text.printable import cut, paragraph, printable
@@ -189,8 +189,12 @@ def _lines(found: Breakdown, signs: str) -> Iterator[_PartRow]:
     if small:
         seconds, names = sum(one.seconds for one in small), ", ".join(map(_name, small))
         yield _rest(f"{len(small)} more", seconds, whole, names)
-    if not found.overlaps and found.key and found.parts:
+    if not found.overlaps and _is_partly_timed(found):
         yield _rest("unaccounted", max(0.0, found.rest), whole, "no timer")
+
+
+def _is_partly_timed(found: Breakdown) -> bool:
+    return bool(found.key and found.parts)
 
 
 def _rest(name: str, seconds: float, whole: float, note: str) -> _PartRow:
@@ -228,15 +232,23 @@ def _step_by_step(
     size = len(str(steps[-1][0]))
     room = width - size - 11
     for step, seconds in steps:
-        bar, drawn, taken = [], 0, 0.0
-        for at, part in enumerate(seconds):
-            taken += part
-            cells = round(taken / longest * room) - drawn
-            drawn += cells
-            sign, role = [*looks, small][min(at, len(looks))]
-            bar.append((sign * cells, role))
+        bar = _stacked(seconds, room / longest, [*looks, small])
         total = f" {_short_time(sum(seconds))}"
         yield [(f"{str(step).rjust(size)} ", "dim"), *bar, (total, "value")]
+
+
+def _stacked(
+    seconds: Sequence[float], cells_each: float, looks: Sequence[tuple[str, str]]
+) -> Pieces:
+    """Draw the parts of a step side by side, those behind the last look with that."""
+    row, drawn, taken = [], 0, 0.0
+    for at, part in enumerate(seconds):
+        taken += part
+        cells = round(taken * cells_each) - drawn
+        drawn += cells
+        sign, role = looks[min(at, len(looks) - 1)]
+        row.append((sign * cells, role))
+    return row
 
 
 # -- progress --------------------------------------------------------------------------------------
@@ -253,6 +265,18 @@ def _progress(run: Run, view: View, width: int) -> Iterator[Pieces]:
         f" of {total} ({percent_done(step / total)})" if total else ", total unknown"
     )
     yield [("step ", "label"), (f"{step}{share}", "value")]
+    yield from _paces(run)
+    for text, role in _end(run, view):
+        yield from paragraph(text, role, width)
+    if shown_state(view, run) in (State.RUNNING, State.STALLED, State.WAITING):
+        coming = next_occasions(run)._asdict().items()
+        words = [f"{name} at step {at}" for name, at in coming if at is not None]
+        if words:
+            yield [("next ", "label"), (" · ".join(words), "value")]
+
+
+def _paces(run: Run) -> Iterator[Pieces]:
+    """Yield the time of each kind of step, or of a step on average."""
     usual = [
         (one.words, one.seconds, f"median of {one.times}" if one.times > 1 else "seen once")
         for one in usual_times(run)
@@ -262,13 +286,6 @@ def _progress(run: Run, view: View, width: int) -> Iterator[Pieces]:
     for kind, seconds, origin in usual:
         time = _short_time(seconds)
         yield [(f"{kind} ", "label"), (time, "value"), (f"  {origin}", "dim")]
-    for text, role in _end(run, view):
-        yield from paragraph(text, role, width)
-    if shown_state(view, run) in (State.RUNNING, State.STALLED, State.WAITING):
-        coming = next_occasions(run)._asdict().items()
-        words = [f"{name} at step {at}" for name, at in coming if at is not None]
-        if words:
-            yield [("next ", "label"), (" · ".join(words), "value")]
 
 
 def _no_step(run: Run, view: View) -> str:

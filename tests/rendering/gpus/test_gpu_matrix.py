@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from verl_tui.records import POWER_CAP, Gpu
-from verl_tui.rendering.gpus.remarks import (
+from verl_tui.rendering.gpus.places import (
     callouts,
     device_summary,
     matrix,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verl_tui.rendering.metrics.filter import MetricFilter, parse_filter
+from verl_tui.rendering.metrics.listing import MetricFilter, parse_filter
 
 KEYS = (
     "actor/kl_loss",

@@ -7,7 +7,7 @@ from dataclasses import replace
 from run_views import NOW, make_run, make_view
 
 from verl_tui.records import Batch, Event, EventKind, SourceStatus
-from verl_tui.rendering.session.source_status import Unread, nothing_yet, shown_state
+from verl_tui.rendering.session.snapshot import Unread, nothing_yet, shown_state
 from verl_tui.rendering.status_line import one_row
 from verl_tui.rendering.timing import timing_rows
 from verl_tui.runs.run import Run

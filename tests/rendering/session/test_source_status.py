@@ -16,8 +16,7 @@ from verl_tui.records import (
     SourceStatus,
     Unreadable,
 )
-from verl_tui.rendering.session.snapshot import View
-from verl_tui.rendering.session.source_status import nothing_yet, source_pieces
+from verl_tui.rendering.session.snapshot import View, nothing_yet, source_pieces
 from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:

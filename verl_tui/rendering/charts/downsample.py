@@ -379,6 +379,14 @@ class ChartCache:
         return data._replace(smoothing=weight, by_noise=weight > 0)
 
 
+def _sources(data: ChartData, *, right: bool) -> list[Points]:
+    """Return the series that a y axis makes room for."""
+    sources = [line.points for line in data.lines if line.right is right]
+    for shade in data.shades:
+        sources += [shade.low, shade.high] * (shade.fits and not right)
+    return sources
+
+
 def _values_shown(
     data: ChartData, first: int, last: int, *, right: bool
 ) -> tuple[float, float] | None:
@@ -387,9 +395,7 @@ def _values_shown(
     near. What is least and greatest around a mean would press its curve flat.
     """
     read = partial(value_range, first=first, last=last, usual=data.usual_y)
-    sources = [line.points for line in data.lines if line.right is right]
-    for shade in data.shades:
-        sources += [shade.low, shade.high] * (shade.fits and not right)
+    sources = _sources(data, right=right)
     above_0 = filter(None, map(partial(read, positive=data.log_y), sources))
     known = [*above_0] or [*filter(None, map(read, sources))]
     if not known:

@@ -12,7 +12,7 @@ from verl_tui.rendering.charts.chart_data import ChartData, lined_up
 from verl_tui.rendering.charts.plan import plan_charts
 from verl_tui.rendering.charts.planned_data import chart_data, counterpart
 from verl_tui.rendering.charts.title_row import name_cells
-from verl_tui.rendering.session.source_status import nothing_yet
+from verl_tui.rendering.session.snapshot import nothing_yet
 from verl_tui.rendering.text.printable import short_names
 from verl_tui.runs.views.state import is_evaluation
 
@@ -78,19 +78,25 @@ def list_charts(
     charts = plan_charts(run, wanted, filter_.text, view.pins)
     if not charts and filter_.lenient:
         charts = plan_charts(run, wanted, "", view.pins)
+    return _in_rows(view, run, charts, revealed)
+
+
+def _in_rows(
+    view: View, run: Run, charts: tuple[PlannedChart, ...], revealed: str | None
+) -> tuple[PlannedChart, ...]:
+    wanted = view.monitor.config.charts
     shown = {chart.key for chart in charts if revealed and chart.shows(revealed)}
     if is_evaluation(run):
         return tuple(chart._replace(in_row=chart.key not in shown) for chart in charts)
     kept, in_rows = {_ALWAYS, *wanted, *view.pins, *shown}, keys_in_rows(view)
-    found = [
-        one._replace(
-            in_row=kept.isdisjoint((one.key, one.indicator))
-            and in_rows.issuperset(one.keys)
-        )
-        for one in charts
-    ]
-    if all(one.in_row for one in found):
+
+    def in_row(one: PlannedChart) -> bool:
+        free = kept.isdisjoint((one.key, one.indicator))
+        return free and in_rows.issuperset(one.keys)
+
+    if all(map(in_row, charts)):
         return charts
+    found = (one._replace(in_row=in_row(one)) for one in charts)
     return tuple(sorted(found, key=lambda chart: chart.in_row))
 
 

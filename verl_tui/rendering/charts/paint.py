@@ -77,7 +77,7 @@ def paint(
     if picture.best is not None:
         x, value = picture.best
         painting.put(x, painting.row(value, scale), BEST, picture.main_role)
-    column = None if cursor is None else picture.window.column(cursor) // 2
+    column = -1 if cursor is None else picture.window.column(cursor) // 2
     return painting.rows(grid, column, shades=shades)
 
 
@@ -96,9 +96,7 @@ class _Painting:
         self._grounds = [""] * (width * height)
         """The area of each cell."""
 
-    def rows(
-        self, grid: Iterable[int], cursor: int | None, *, shades: bool
-    ) -> list[Pieces]:
+    def rows(self, grid: Iterable[int], cursor: int, *, shades: bool) -> list[Pieces]:
         """Return the rows.
 
         A cell has one style, that of the last layer that draws in it; the dots of all layers show,
@@ -106,18 +104,27 @@ class _Painting:
         """
         width, count = self._width, len(self._grounds)
         cells, empty = self._dotted(), (" ", "")
-        for at in (y * width + x for y in grid for x in range(width)):
-            cells[at] = (_GRID, "rule") if cells[at] == empty else cells[at]
+        for y in grid:
+            for at in range(y * width, (y + 1) * width):
+                cells[at] = (_GRID, "rule") if cells[at] == empty else cells[at]
         for at, (sign, style) in self._glyphs.items():
             cells[at] = sign, style or cells[at][1]
-        if cursor is not None and 0 <= cursor < width:
-            for at in range(cursor, count, width):
-                text = cells[at][0]
-                cells[at] = ("│" if text in (" ", _GRID) else text), "cursor"
-        for at, area in enumerate(self._grounds):
-            if area:
-                cells[at] = _grounded(cells[at], area, shades=shades)
+        for at in range(cursor, count, width) if 0 <= cursor < width else ():
+            text = cells[at][0]
+            cells[at] = ("│" if text in (" ", _GRID) else text), "cursor"
+        cells = [*self._grounded(cells, shades=shades)]
         return [joined(cells[at : at + width]) for at in range(0, count, width)]
+
+    def _grounded(
+        self, cells: Iterable[tuple[str, str]], *, shades: bool
+    ) -> Iterator[tuple[str, str]]:
+        """Yield cells on the grounds of areas."""
+        for cell, area in zip(cells, self._grounds, strict=True):
+            text, style = cell
+            if area and shades:
+                yield text, f"{style}+{area}"
+            else:
+                yield (_AREAS[area], area) if area and text == " " else cell
 
     def _dotted(self) -> list[tuple[str, str]]:
         masks = [0] * len(self._grounds)
@@ -170,17 +177,20 @@ class _Painting:
     def _layer(
         self, role: str, spans: Iterable[tuple[int, DotSpan | None]], *, gives_way: bool
     ) -> None:
-        """Set spans of dot columns; what lies outside is cut off."""
+        """Set spans of dot columns; columns outside are left out."""
         dots: dict[int, int] = {}
         for x, span in spans:
             if span is None or not 0 <= x < self._width * 2:
                 continue
-            top, bottom = max(0, span[0]), min(self._dots - 1, span[1])
-            masks, at = _SPANS[x & 1], x >> 1
-            for y in range(top >> 2, (bottom >> 2) + 1):
-                first, last = max(top - y * 4, 0), min(bottom - y * 4, 3)
-                cell = y * self._width + at
-                dots[cell] = dots.get(cell, 0) | masks[first][last]
+            masks, (top, bottom) = _SPANS[x & 1], span
+            first, last = top >> 2, bottom >> 2
+            for y in range(first, last + 1):
+                begin, end = (
+                    (top & 3 if y == first else 0),
+                    (bottom & 3 if y == last else 3),
+                )
+                cell = y * self._width + (x >> 1)
+                dots[cell] = dots.get(cell, 0) | masks[begin][end]
         self._layers.append((role, gives_way, dots))
 
     def across(self, mark: DrawnMark, scale: Scale) -> None:
@@ -196,11 +206,14 @@ class _Painting:
             columns = (x for x in range(self._width * 2) if x % period < dots)
             self._layer(mark.role, ((x, (y, y)) for x in columns), gives_way=True)
             return
+        self._point_at_edge(mark.role, mark.value, y)
+
+    def _point_at_edge(self, role: str, value: float, y: int) -> None:
         # At the left: what moves towards its target comes near it at the right.
         arrow = ARROWS[2 if y else 1]
-        text = arrow + compact(mark.value)
+        text = arrow + compact(value)
         for cell, sign in enumerate(text if len(text) * 4 <= self._width else arrow):
-            self.put(cell * 2, y, sign, mark.role)
+            self.put(cell * 2, y, sign, role)
 
     def line(self, line: DrawnLine) -> None:
         """Draw a line, its stretches that a finding is about in the colour of that; then its signs,
@@ -216,6 +229,10 @@ class _Painting:
             self._layer(role + BEHIND * line.behind, found, gives_way=line.behind)
         for x, y in _stamps(line, own, spans):
             self.put(x, y, line.sign, line.role)
+        self._edges(line)
+
+    def _edges(self, line: DrawnLine) -> None:
+        columns, scale = line.columns, line.scale
         for x, (low, high, odd) in enumerate(zip(*columns, strict=True)):
             if high is not None and high > scale.hi and scale.beyond(high):
                 self.put(x, 0, ARROWS[1], line.role)
@@ -236,14 +253,6 @@ class _Painting:
             self.put(min(self._width * 2 - 1, x + 2), y, line.sign, line.role)
         elif there not in (*ARROWS[1:],):
             self.put(x, y, "●", "")
-
-
-def _grounded(cell: tuple[str, str], area: str, *, shades: bool) -> tuple[str, str]:
-    """Return a cell on the ground of an area."""
-    text, style = cell
-    if shades:
-        return text, f"{style}+{area}"
-    return (_AREAS[area], area) if text == " " else cell
 
 
 def _stamps(

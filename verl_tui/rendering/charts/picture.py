@@ -101,15 +101,20 @@ def picture_of(
     for line in sorted(data.lines, key=lambda one: bool(one.sign) and one is main):
         lines += _drawn(data, line, scales[line.right] or _ANY, window, cache)
     lines.sort(key=lambda line: (not line.behind, not line.points))
-    restarts = {one.step for one in data.marks if one.role == "restart"}
-    marks = [DrawnMark("restart", window.column(step)) for step in sorted(restarts)]
-    edges = (one for one in data.band if one is not None)
-    marks += [DrawnMark("band", None, y) for y in edges if scale.lo <= y <= scale.hi]
-    if data.target is not None:
-        marks.append(DrawnMark("target", value=data.target))
     shades = [*_shades(data, scale, window, cache)]
+    marks = [*_marks(data, scale, window)]
     best, role = _best(data, scale, window), main.role if main else ""
     return Picture(lines, shades, marks, window, scale, data.band, best, role)
+
+
+def _marks(data: ChartData, scale: Scale, window: Window) -> Iterator[DrawnMark]:
+    for step in sorted({one.step for one in data.marks if one.role == "restart"}):
+        yield DrawnMark("restart", window.column(step))
+    for edge in data.band:
+        if edge is not None and scale.lo <= edge <= scale.hi:
+            yield DrawnMark("band", value=edge)
+    if data.target is not None:
+        yield DrawnMark("target", value=data.target)
 
 
 def _drawn(

@@ -135,19 +135,10 @@ def plan_charts(
         pins: Metric keys that come before all others.
     """
     keys = without_repeats(run.metrics)
-    families: dict[str, dict[str, str]] = {}
-    for key in keys:
-        stem, part = family(key) or ("", "")
-        families.setdefault(stem, {})[part] = key
-    families.pop("", None)
-    spreads = run.spreads.values()
-    lines = {part: spread.line for spread in spreads for part in spread.parts}
+    families = _families(keys)
     planned: list[PlannedChart] = []
-    for wish in (*pins, *(wanted or (*losses(run), *_ORDER))):
-        name = run.meanings.get(wish, lines.get(wish, wish))
-        key = run.indicators.get(name, name)
-        known = name in run.indicators or key in keys
-        if known and not any(plan.shows(key) for plan in planned):
+    for name, key in _wished(run, keys, (*pins, *(wanted or (*losses(run), *_ORDER)))):
+        if not any(plan.shows(key) for plan in planned):
             planned.append(_plan(run, key, families, name))
     # what is drawn as points has a chart of its own, too
     taken = {*chain.from_iterable(plan.of_its_own for plan in planned)}
@@ -156,6 +147,29 @@ def plan_charts(
             planned.append(_plan(run, key, families))
             taken.update(planned[-1].of_its_own)
     return tuple(plan for plan in planned if plan.matches(filter_))
+
+
+def _families(keys: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Return keys by stem and part."""
+    families: dict[str, dict[str, str]] = {}
+    for key in keys:
+        stem, part = family(key) or ("", "")
+        families.setdefault(stem, {})[part] = key
+    families.pop("", None)
+    return families
+
+
+def _wished(
+    run: Run, keys: Sequence[str], names: Iterable[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the names of indicators and metrics that a run has, each with its key."""
+    spreads = run.spreads.values()
+    lines = {part: spread.line for spread in spreads for part in spread.parts}
+    for wish in names:
+        name = run.meanings.get(wish, lines.get(wish, wish))
+        key = run.indicators.get(name, name)
+        if name in run.indicators or key in keys:
+            yield name, key
 
 
 def _by_group(key: str) -> tuple[int, object]:

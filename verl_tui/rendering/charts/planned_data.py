@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from verl_tui.indicators import factor
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.charts.chart_data import Points
     from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
+    from verl_tui.rendering.charts.x_axes import XAxis
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
@@ -61,21 +63,15 @@ def chart_data(plan: PlannedChart, view: View, look: ChartLook) -> ChartData:
         found = [one for one in map(run.series, keys) if one is not None]
         return [*map(axis.points, found)] if len(found) == len(keys) else []
 
-    first = last = None
-    if look.span is not None and run.reach is not None and own is not None:
-        begin, stop = look.span.shown(run.reach)
-        first = axis.edge(own, begin)
-        last = None if stop >= run.reach[1] else axis.edge(own, stop)
+    first, last = _ends(look, run, axis, own)
     role, alarms = family_role(plan.key, plan.indicator), _alarms(plan, view, along)
-    lines = [
-        ChartLine(one, "line", role, plan.label, alarms=alarms)
-        for one in points(plan.key)
-    ]
+    line = partial(ChartLine, kind="line", role=role, label=plan.label, alarms=alarms)
+    lines = [*map(line, points(plan.key))]
     for one in points(plan.score) if plan.score else ():
         name = describe(plan.score).label
         lines.append(ChartLine(one, "points", "validation", name, SCORE))
     target, note = _target(plan, view, run)
-    plateaus = [one for one in view.verdict.findings if one.id == "plateau"]
+    plateaus = (one.key for one in view.verdict.findings if one.id == "plateau")
     data = ChartData(
         key=plan.key,
         label=plan.label,
@@ -86,7 +82,7 @@ def chart_data(plan: PlannedChart, view: View, look: ChartLook) -> ChartData:
         target=target,
         note=note or _note(plan, run, own),
         in_row=plan.in_row,
-        trendless=any(plan.shows(one.key) for one in plateaus),
+        trendless=any(map(plan.shows, plateaus)),
         beside=newest_and_best(run) if plan.score else "",
         marks=tuple(_marks(plan, view, run, along)),
         best=_best(plan, run),
@@ -101,6 +97,17 @@ def chart_data(plan: PlannedChart, view: View, look: ChartLook) -> ChartData:
         by_noise=look.smoothing is None,
     )
     return _overlaid(data, plan.indicator, view, look.axis)
+
+
+def _ends(
+    look: ChartLook, run: Run, axis: XAxis, own: Series | None
+) -> tuple[int | None, int | None]:
+    """Return the ends of the zoom along the x axis; None where the data's own hold."""
+    if look.span is None or run.reach is None or own is None:
+        return None, None
+    first, last = look.span.shown(run.reach)
+    newest = last >= run.reach[1]
+    return axis.edge(own, first), None if newest else axis.edge(own, last)
 
 
 def _shades(plan: PlannedChart, points: Callable[..., list[Points]]) -> Iterator[Shade]:
@@ -257,15 +264,22 @@ def others(
     shown = view.run
     if data.main is None or data.main.kind != "line" or len(view.selected) < 2:
         return
+    assert shown is not None
     for run in view.selected:
         series = None
-        if shown is not None and run is not shown:
+        if run is not shown:
             series = counterpart(shown, data.key, indicator, run)
-        if series is None:
-            continue
-        along = on_axis(run, axis if data.axis.time else "step")
-        # Beginnings are laid over each other; times of day and steps are what they are.
-        later = data.axis.zero - along.axis.zero if axis == "relative" else 0
-        points = along.points(series, later)
-        if along.problem is None and len(points.steps):
-            yield run, series, points
+        if series is not None:
+            yield from _placed(series, run, data, axis)
+
+
+def _placed(
+    series: Series, run: Run, data: ChartData, axis: str
+) -> Iterator[tuple[Run, Series, Points]]:
+    """Yield another run's series along a chart's x axis, unless it has no times."""
+    along = on_axis(run, axis if data.axis.time else "step")
+    # Beginnings are laid over each other; times of day and steps are what they are.
+    later = data.axis.zero - along.axis.zero if axis == "relative" else 0
+    points = along.points(series, later)
+    if along.problem is None and len(points.steps):
+        yield run, series, points

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
@@ -20,10 +21,10 @@ from verl_tui.rendering.text.printable import wrapped
 from verl_tui.rendering.text.wrap import fit
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from verl_tui.rendering.charts.axes import Scale, Window
-    from verl_tui.rendering.charts.chart_data import ChartData
+    from verl_tui.rendering.charts.chart_data import Axis, ChartData
     from verl_tui.rendering.text.piece import Pieces
 
 _PLOT_FROM = 3
@@ -169,30 +170,47 @@ def _x_axis(data: ChartData, window: Window, width: int, rows: int) -> list[Piec
     """Write the x axis in one or two rows: a rule with ticks and marks, and labels with the name of
     the axis where there is room. Of several marks in a cell the one that weighs most is shown.
     """
+    marks = _marks(data, window, width)
+    rule = [("─", "rule")] * width
+    text = [(" ", "axis")] * width if rows > 1 else rule
+    axis, free = data.axis, 0
+    taken = () if rows > 1 else marks.keys()
+    for cell, start, label in _labels(axis, window, width, taken):
+        if start >= free:
+            free = start + len(label) + 1
+            text[start : free - 1] = zip(label, repeat("axis"))
+            if rows > 1:
+                rule[cell] = ("┬", "rule")
+    if rows > 1 and width - free > len(axis.label) + 1:
+        text[width - len(axis.label) :] = zip(axis.label, repeat("key"))
+    for cell, sign in marks.items():
+        rule[cell] = sign
+    return [joined(rule), joined(text)][:rows]
+
+
+def _marks(data: ChartData, window: Window, width: int) -> dict[int, tuple[str, str]]:
     weights = ["critical", "warning", "info", *MARKS]
-    marks: dict[int, tuple[str, str]] = {}
+    marks = {}
     for mark in sorted(data.marks, key=lambda mark: -weights.index(mark.style)):
         cell = window.column(mark.step) // 2
         if 0 <= cell < width:
             marks[cell] = (MARKS[mark.role][0], mark.style)
-    rule = [("─", "rule")] * width
-    text = [(" ", "axis")] * width if rows > 1 else rule
-    axis, free = data.axis, 0
+    return marks
+
+
+def _labels(
+    axis: Axis, window: Window, width: int, taken: Collection[int]
+) -> Iterator[tuple[int, int, str]]:
+    """Yield the labels of the x axis beside the cells that are taken: cell of the tick, first cell,
+    text.
+    """
     # Each of few steps has a tick, so that none goes again.
     few = window.end - window.start < FEW_STEPS
     apart = len(axis.write(window.end)) + 2 if few else _APART
     for step in window.ticks(apart, time=axis.time, zero=axis.zero):
         cell, label = window.column(step) // 2, axis.write(step)
         start = max(0, min(cell - len(label) // 2, width - len(label)))
+        start = cell + 1 if cell in taken else start
         stop = start + len(label)
-        clear = rows > 1 or marks.keys().isdisjoint(range(start, stop))
-        if clear and free <= start and stop <= width:
-            if rows > 1:
-                rule[min(cell, width - 1)] = ("┬", "rule")
-            text[start:stop] = [(c, "axis") for c in label]
-            free = stop + 1
-    if rows > 1 and width - free > len(axis.label) + 1:
-        text[width - len(axis.label) :] = [(c, "key") for c in axis.label]
-    for cell, sign in marks.items():
-        rule[cell] = sign
-    return [joined(rule), joined(text)][:rows]
+        if stop <= width and not any(start <= one < stop for one in taken):
+            yield min(cell, width - 1), start, label

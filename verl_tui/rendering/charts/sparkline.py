@@ -55,13 +55,7 @@ def sparkline(
     steps = points.steps
     if width < 1 or len(steps) < 2:
         return []
-    first = steps[0] if ends[0] is None else ends[0]
-    last = steps[-1] if ends[1] is None else ends[1]
-    per = 1
-    while last // per - first // per >= width and per <= last - first:
-        per *= 2
-    start = first // per
-    count = min(width, max(0, last // per - start + 1))
+    start, per, count = _window(steps[0], steps[-1], width, ends)
     lows, highs, odds = points.pyramid.query(start * per, per, count)
     apart = max(1, (steps[-1] - steps[0]) // (len(steps) - 1))
     middles = _middles(lows, highs, odds, -(-apart // per))
@@ -75,6 +69,20 @@ def sparkline(
         if 0 <= (column := mark.step // per - start) < count:
             cells[column] = (MARKS[mark.role][0], mark.style)
     return joined(cells)
+
+
+def _window(
+    first: int, last: int, width: int, ends: tuple[int | None, int | None]
+) -> tuple[int, int, int]:
+    """Return the first column, counted from step 0, how many steps a column stands for, and how
+    many columns.
+    """
+    first = first if ends[0] is None else ends[0]
+    last = last if ends[1] is None else ends[1]
+    per = 1
+    while last // per - first // per >= width and per <= last - first:
+        per *= 2
+    return first // per, per, min(width, max(0, last // per - first // per + 1))
 
 
 def _middles(

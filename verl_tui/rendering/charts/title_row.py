@@ -24,6 +24,8 @@ from verl_tui.rendering.text.printable import middle, printable
 from verl_tui.rendering.text.wrap import ELLIPSIS, fit
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
     from verl_tui.rendering.text.piece import Pieces
 
@@ -48,10 +50,7 @@ def title_row(
     right, as far as they fit. With a cursor the values are those at its step, of several first.
     """
     title = "▸ " * focus + printable(data.title)
-    value = value_pieces(data, cursor)
-    beside_others = cursor is not None and data.lettered
-    if beside_others or cells_of(value) > width - cell_len(title) - 2:
-        value = value_pieces(data, cursor, unit=False)
+    value = _value(data, cursor, width - cell_len(title) - 2)
     room = width - cells_of(value) - 2 * bool(value)
     row = [(_cut(title, room), "focused" if focus else "title")]
     left = room - cells_of(row) - 4
@@ -61,13 +60,26 @@ def title_row(
     room = width - cells_of(row) - 2
     if room < -2:
         return [(fit(text_of(row).strip(), width), "value")]
-    aside: Pieces = []
-    for words in _beside(data, cursor, room):
-        if words and cells_of(words) <= room:
-            aside += [*[("  ", "")] * bool(aside), *words]
-            room -= cells_of(words) + 2
+    aside = _fitting(_beside(data, cursor, room), room)
     row += [(" " * (width - cells_of(row) - cells_of(aside)), ""), *aside]
     return [piece for piece in row if piece[0]]
+
+
+def _value(data: ChartData, cursor: int | None, room: int) -> Pieces:
+    """Return the value; without its unit where that does not fit, or beside other runs' values."""
+    value = value_pieces(data, cursor)
+    if (cursor is not None and data.lettered) or cells_of(value) > room:
+        return value_pieces(data, cursor, unit=False)
+    return value
+
+
+def _fitting(parts: Iterable[Pieces], room: int) -> Pieces:
+    row: Pieces = []
+    for words in parts:
+        if words and cells_of(words) <= room:
+            row += [*[("  ", "")] * bool(row), *words]
+            room -= cells_of(words) + 2
+    return row
 
 
 def _cut(title: str, cells: int) -> str:
@@ -112,14 +124,19 @@ def value_pieces(data: ChartData, cursor: int | None, *, unit: bool = True) -> P
     if not newest:
         return []
     number, of = in_words(newest[-1], data.unit)
-    words = [(number + of * unit, "value" if isfinite(newest[-1]) else "odd")]
+    role = "value" if isfinite(newest[-1]) else "odd"
+    return [(number + of * unit, role), *_arrow(data, line, newest)]
+
+
+def _arrow(data: ChartData, line: ChartLine, newest: Sequence[float]) -> Pieces:
+    """Return which way the newest values go, where that is to be said."""
     # a logarithmic axis shows even small changes
     shown = None if data.log_y else data.extent
     drawn = shown and value_range(line.points, *shown, usual=data.usual_y)
     way = trend(newest, drawn)
     if way is None or data.in_row or data.trendless:
-        return words
-    return [*words, (f" {ARROWS[way]}", "trend")]
+        return []
+    return [(f" {ARROWS[way]}", "trend")]
 
 
 def score_beside_curve(data: ChartData, cursor: int | None) -> Pieces:

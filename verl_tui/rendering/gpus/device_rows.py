@@ -14,7 +14,6 @@ from verl_tui.metrics import describe, modern
 from verl_tui.patterns import NamePattern, pattern
 from verl_tui.records import POWER_CAP
 from verl_tui.rendering.charts.sparkline import gauge, sparkline, tall
-from verl_tui.rendering.gpus.remarks import finite, full, hot
 from verl_tui.rendering.text.numbers import value_text
 from verl_tui.rendering.text.printable import middle
 from verl_tui.rendering.text.table import WIDEST, FittedTable, TextColumn
@@ -22,7 +21,7 @@ from verl_tui.rendering.text.wrap import fit
 from verl_tui.runs.cached import cached_by_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from verl_tui.records import Gpu, GpuProcess
     from verl_tui.rendering.text.piece import Piece, Pieces
@@ -30,6 +29,10 @@ if TYPE_CHECKING:
     from verl_tui.runs.series import Series
     from verl_tui.runs.views.devices import Device
 
+HOT_CELSIUS = 85.0
+"""Temperature that is marked: data centre boards slow down from a few degrees above it."""
+FULL_SHARE = 0.98
+"""Share of used memory that is marked: the next allocation may fail."""
 _GIB = 1 << 30
 _LONGEST_NAME = 16
 _REASON = len("power brake")
@@ -37,6 +40,24 @@ _REASON = len("power brake")
 _NOTHING = "–"
 _LEAST_HISTORY = 16
 """Smallest width of a history in rows of its own."""
+
+
+def finite(value: float | None) -> float | None:
+    """Return a finite value, None for others."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def hot(gpu: Gpu) -> str | None:
+    """Return the temperature of a device that is about to slow down from heat, None of others."""
+    celsius = finite(gpu.temperature) or 0.0
+    return f" {celsius:.0f}°C" if celsius >= HOT_CELSIUS else None
+
+
+def full(gpu: Gpu) -> str | None:
+    """Return an empty text where nearly all memory of a device is in use, else None."""
+    used, total = gpu.memory_used, gpu.memory_total
+    return "" if used is not None and total and used >= FULL_SHARE * total else None
+
 
 # Words that all boards of a host share, or that are less informative than the model.
 _NOISE = pattern(
@@ -209,13 +230,7 @@ def figure_rows(run: Run, used: Collection[str], width: int) -> list[Pieces]:
     value, sparkline; and how many are left out. `used` are the keys that are shown elsewhere.
     """
     keys = [key for key in _figure_keys(run) if key not in used]
-    count = Counter(describe(key).label for key in keys)
-    found = []
-    for key in keys[:_MOST]:
-        series = run.present(key)
-        if series is not None and not _says_nothing(key, series):
-            label = describe(key).label
-            found.append(_figure(key, label if count[label] == 1 else key, series))
+    found = [*_figures(run, keys)]
     columns: list[TextColumn[_Figure]] = [
         TextColumn("", lambda one, n: [(middle(one.label, n), "dim")], 8, 8, WIDEST),
         TextColumn("", _gauge, 8, 1),
@@ -227,6 +242,15 @@ def figure_rows(run: Run, used: Collection[str], width: int) -> list[Pieces]:
     rows = [*map(FittedTable(columns, width, found).row, found)]
     left_out = len(keys) - _MOST
     return [*rows, [(f"+{left_out} more", "dim")]] if left_out > 0 else rows
+
+
+def _figures(run: Run, keys: Sequence[str]) -> Iterator[_Figure]:
+    count = Counter(describe(key).label for key in keys)
+    for key in keys[:_MOST]:
+        series = run.present(key)
+        if series is not None and not _says_nothing(key, series):
+            label = describe(key).label
+            yield _figure(key, label if count[label] == 1 else key, series)
 
 
 @cached_by_keys

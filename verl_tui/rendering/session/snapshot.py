@@ -1,19 +1,27 @@
-"""The state that panels draw."""
+"""The state that panels draw, and short texts on why there is nothing to show."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.finding import Verdict
 from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.rendering.session.acknowledgements import Acknowledgements
 from verl_tui.rendering.session.run_order import RunListing, Selection
+from verl_tui.rendering.text.printable import size_text
+from verl_tui.runs.views.state import State, state, unread_form
+from verl_tui.text import one_line
+from verl_tui.times import age
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from verl_tui.monitor import Monitor
+    from verl_tui.records import SourceStatus
     from verl_tui.replay import ReplayStatus
     from verl_tui.runs.run import Run
 
@@ -111,3 +119,150 @@ HINT_KEYS: Mapping[str, str] = {
 """Names of actions, as the configuration has them -> their key unless the user has given them
 another one.
 """
+
+
+# -- a run's sources, and why there is nothing to show ---------------------------------------------
+
+_COMES = (
+    "a run appears here as soon as it writes a log; {help} for help, {quit} to quit"
+)
+_GONE = "no such file or directory"
+"""Problem of a file that was there, and has been deleted."""
+_MOST_SOURCES = 4
+"""Most sources listed where there is nothing else to show."""
+
+
+def nothing_yet(view: View) -> str:
+    """Say why there is no chart, a sentence per line."""
+    monitor = view.monitor
+    run = view.run
+    if run is None:
+        sentences = [one_line(sentence, 400) for sentence in monitor.sentences]
+        if view.loading:
+            return "\n".join([looking(view), *sentences])
+        return "\n".join(["no run yet", *sentences, _COMES.format_map(view.keys)])
+    statuses = _relevant(run)
+    now = shown_state(view, run)
+    training = now is not State.NO_TRAINING
+    said = (
+        _so_far(status, view, training=training) for status in statuses[:_MOST_SOURCES]
+    )
+    lines = [_why_no_chart(run, now), *said]
+    if len(statuses) > _MOST_SOURCES:
+        more = counted(len(statuses) - _MOST_SOURCES, "more source")
+        lines.append(f"and {more} ({view.keys['sources']})")
+    return "\n".join(lines)
+
+
+def looking(view: View) -> str:
+    """Say how far the search for logs is while there is no run to show."""
+    if not view.monitor.runs:
+        return "looking for logs …"
+    return f"reading logs, {int(view.monitor.loaded() * 100)}%"
+
+
+def _why_no_chart(run: Run, now: State | Unread) -> str:
+    if now is Unread.READING:
+        return "no metrics so far: its logs are being read"
+    if now is State.CRASHED:
+        phase = run.outcome.phase if run.outcome is not None else None
+        doing = f" while {phase.words}" if phase is not None else ""
+        if run.step is None:
+            return f"crashed before the first step{doing}"
+        return f"crashed at step {run.step}{doing}; the log has no metrics"
+    if run.step is not None:
+        return "no metrics: the log only counts steps"
+    ended = dict.fromkeys((State.FINISHED, State.ENDED), "no step was logged")
+    said = {State.NO_TRAINING: "no training found in it", **ended}
+    return unread_form(run) or said.get(now, "no step yet")
+
+
+def passed_over(view: View) -> str:
+    """Count the given or discovered paths that are not shown, empty for none."""
+    monitor = view.monitor
+    count = len(monitor.passed) + len(monitor.problems) + len(monitor.waiting)
+    words = f"{counted(count, 'path')} not shown ({view.keys['sources']})"
+    return words if count else ""
+
+
+def not_reached(view: View) -> str:
+    """Count the addresses that do not answer, empty for none; first requests may be pending."""
+    count = sum(server.since is not None for server in view.monitor.unreached)
+    addresses = counted(count, "address", "addresses")
+    return f"{addresses} not reached ({view.keys['sources']})" if count else ""
+
+
+def _relevant(run: Run) -> list[SourceStatus]:
+    """Return the sources with content or a problem, without directories that are still empty."""
+    statuses = (state.status for state in run.sources.values())
+    return [status for status in statuses if status.size or status.problem is not None]
+
+
+def _so_far(status: SourceStatus, view: View, *, training: bool) -> str:
+    """Describe how far a source without steps has been read."""
+    name = one_line(PurePath(status.path).name, 80)
+    if status.problem is not None:
+        return f"{name}: {one_line(status.problem, 200)}"
+    format_name = status.title if training else "plain text"
+    words = f"{name}: {format_name}, {size_text(status.bytes_read)} read"
+    if status.bytes_read < status.size:
+        words += f" of {size_text(status.size)}"
+    if status.unreadable:
+        unreadable = counted(status.unreadable, "unreadable line")
+        words += f" · {unreadable} ({view.keys['sources']})"
+    if status.modified is not None:
+        quiet = age(view.now - status.modified)
+        written = "written just now" if quiet == "now" else f"last written {quiet} ago"
+        words += f" · {written}"
+    return words
+
+
+def source_pieces(
+    run: Run, keys: Mapping[str, str] = HINT_KEYS
+) -> Iterator[tuple[str, str]]:
+    """Yield the state of a run's sources as pieces of text with their roles, the worst first.
+
+    Args:
+        run: The run.
+        keys: Names of actions -> the key to name for them.
+    """
+    statuses = _relevant(run)
+    problem = _problem(statuses, keys)
+    if problem:
+        yield f" {problem}", "critical"
+    if run.unreadable:
+        yield (
+            f" {counted(run.unreadable, 'unreadable line')} ({keys['sources']})",
+            "warning",
+        )
+    if statuses and not (problem or run.unreadable):
+        yield f" {counted(len(statuses), 'source')} ok", "dim"
+
+
+def _problem(statuses: Sequence[SourceStatus], keys: Mapping[str, str]) -> str:
+    """Describe the problem of the first source that has one, and count the others; empty for
+    none.
+    """
+    down = [status for status in statuses if status.problem is not None]
+    if not down:
+        return ""
+    if all(status.problem == _GONE for status in statuses):
+        return f"deleted from disk; {keys['reload']} drops it"
+    name = one_line(PurePath(down[0].path).name, 24)
+    more = f", {len(down) - 1} more" if len(down) > 1 else ""
+    return f"{name}: {one_line(down[0].problem or '', 40)}{more} ({keys['sources']})"
+
+
+class Unread(Enum):
+    """Takes the place of a state while a run is still being read: an error found so far may turn
+    out to be over by the end of its log.
+    """
+
+    READING = "reading"
+
+
+def shown_state(view: View, run: Run) -> State | Unread:
+    """Return the state of a run; of a preview the one that the ends of its logs show."""
+    if view.loading and not run.preview and not run.read_once:
+        return Unread.READING
+    return state(run, view.now)

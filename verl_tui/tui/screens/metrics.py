@@ -13,9 +13,9 @@ from verl_tui.exporters.file_names import named
 from verl_tui.rendering.charts.page import keys_in_rows
 from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, single_metric
 from verl_tui.rendering.charts.values import listed, reading
-from verl_tui.rendering.metrics.filter import HELP
 from verl_tui.rendering.metrics.groups import rows_apart
 from verl_tui.rendering.metrics.listing import (
+    HELP,
     ListedMetric,
     ListedMetrics,
     MetricList,

@@ -1,4 +1,4 @@
-"""The validation score beside the reward."""
+"""What is said of a series: its trend, whether two share a y axis, its newest and best."""
 
 from __future__ import annotations
 
@@ -8,10 +8,24 @@ import pytest
 from chart_columns import Column
 from run_views import make_run
 
+from verl_tui.rendering.charts.downsample import trend
 from verl_tui.rendering.charts.plan import (
     newest_and_best,
     on_one_scale,
 )
+
+
+def test_no_arrow_tells_of_a_change_that_the_chart_cannot_show() -> None:
+    creeping = [0.03 + 0.0002 * at for at in range(40)]
+    assert trend(creeping) == 1
+    assert trend(creeping, (0.0, 0.05)) == 1
+    assert trend(creeping, (0.0, 4.7)) == 0
+    assert trend([4.7 - value for value in creeping], (0.0, 4.7)) == 0
+    assert trend([0.7] * 20 + [0.5] * 20, (0.0, 4.7)) == -1
+    assert trend([0.7] * 34 + [0.1] * 6) == -1, "a collapse at the end"
+    assert trend([0.7] * 39 + [0.1]) == 0, "one value turns nothing"
+    assert trend([0.0] * 15 + [0.2] * 9 + [0.0] * 6) == -1, "it rose, and fell to 0"
+
 
 SCORE = "val-core/math/acc/mean@1"
 
