@@ -11,7 +11,7 @@ import errno
 import os
 import re
 import stat
-from collections import Counter
+from collections import defaultdict
 from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -203,16 +203,16 @@ class Probe:
         self._looks: dict[Path, _Look] = {}
         self._assumed: dict[Path, Format] = {}
         """The formats of files that the user named and that show none so far."""
+        self._odd: defaultdict[Path, set[str]] = defaultdict(set)
+        """Files opened in each directory though they are not called as logs are."""
+        self.crowded: set[Path] = set()
+        """Directories in which there are too many of these."""
         self.begin()
 
     def begin(self) -> None:
         """Begin a scan: what could not be read may be readable now."""
         self.closed: dict[Path, str] = {}
         """Paths that could not be read, and why."""
-        self._odd: Counter[Path] = Counter()
-        """Files in each directory that are not called as logs are."""
-        self.crowded: set[Path] = set()
-        """Directories in which there are too many of these."""
         self.changed: set[Path] = set()
         """Files whose format is another one than it seemed: only a part of their beginning had been
         there.
@@ -271,12 +271,15 @@ class Probe:
 
     def _may_open(self, path: Path, called: NameClass) -> bool:
         """Return whether a file may be a log by its name; not many of any name are opened."""
+        if path in self._looks:
+            return True
         if called is not NameClass.ODD:
-            return called is NameClass.LOG or path in self._looks
-        self._odd[path.parent] += 1
-        if self._odd[path.parent] > MOST_ODD and path not in self._looks:
+            return called is NameClass.LOG
+        opened_here = self._odd[path.parent]
+        if len(opened_here) >= MOST_ODD and path.name not in opened_here:
             self.crowded.add(path.parent)
             return False
+        opened_here.add(path.name)
         return True
 
     def _look(self, path: Path, part: Path, called: NameClass) -> _Look:
