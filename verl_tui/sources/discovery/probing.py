@@ -11,7 +11,6 @@ import errno
 import os
 import re
 import stat
-from collections import defaultdict
 from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -82,8 +81,6 @@ one.
 """
 _START = 4096
 """Bytes read to tell a binary file from a text."""
-MOST_ODD = 500
-"""Files of a directory that are opened though they are not called as logs are."""
 _GONE = (None, errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 """Errors that are not reported: no file, no gzip, removed meanwhile, or a dangling link."""
 
@@ -203,10 +200,6 @@ class Probe:
         self._looks: dict[Path, _Look] = {}
         self._assumed: dict[Path, Format] = {}
         """The formats of files that the user named and that show none so far."""
-        self._odd: defaultdict[Path, set[str]] = defaultdict(set)
-        """Files opened in each directory though they are not called as logs are."""
-        self.crowded: set[Path] = set()
-        """Directories in which there are too many of these."""
         self.begin()
 
     def begin(self) -> None:
@@ -237,7 +230,7 @@ class Probe:
     def known(self, path: Path) -> FoundFile | None:
         """Return a file with its format, None if it has none (yet)."""
         called = classify_name(path.name)
-        if not self._may_open(path, called):
+        if called is NameClass.OTHER and path not in self._looks:
             return None
         try:
             return self._look(path, path, called).known
@@ -268,19 +261,6 @@ class Probe:
         if self._assumed.pop(path, known.format) is not known.format:
             self.changed.add(path)
         return known._replace(path=path)
-
-    def _may_open(self, path: Path, called: NameClass) -> bool:
-        """Return whether a file may be a log by its name; not many of any name are opened."""
-        if path in self._looks:
-            return True
-        if called is not NameClass.ODD:
-            return called is NameClass.LOG
-        opened_here = self._odd[path.parent]
-        if len(opened_here) >= MOST_ODD and path.name not in opened_here:
-            self.crowded.add(path.parent)
-            return False
-        opened_here.add(path.name)
-        return True
 
     def _look(self, path: Path, part: Path, called: NameClass) -> _Look:
         """Return what is known of a file; look at it if it is new or has grown enough.
