@@ -173,12 +173,13 @@ def _assigned(
         alone: Whether the place is one run's, with one run at W&B.
     """
     said = {unit: _named_by(unit) for unit in units}
-    there = set[str]().union(*map(_ids, (*units, *kept)))
+    ids = {one: _ids(one) for one in (*units, *kept)}
+    there = set[str]().union(*ids.values())
     named = _by_name(units, every=True)
     waits = any(map(consoles, units))
     left = [*units]
     for copy in kept:
-        logs = _that_name(said, _ids(copy), there, alone=alone)
+        logs = _that_name(said, ids[copy], there, alone=alone)
         if len(logs) != 1:
             logs = [unit for title in titles(copy) for unit in named.get(title, ())]
         if len(logs) == 1:
