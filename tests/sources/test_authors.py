@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from verl_tui.records import Writer
-from verl_tui.sources.host.event_file_authors import Authors
+from verl_tui.sources.host.writers import Authors
 
 if TYPE_CHECKING:
     from pathlib import Path

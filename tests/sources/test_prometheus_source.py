@@ -36,6 +36,27 @@ def now() -> float:
     return math.floor((time.time() - 5) / SCRAPE) * SCRAPE
 
 
+def said(
+    at: float, labels: Mapping[str, str], values: Mapping[str, float]
+) -> list[Sample]:
+    """Return samples of one moment; a bucket's bound stands behind `<=`."""
+    return [
+        (
+            name.partition("<=")[0],
+            {**labels, "le": le} if le else {**labels},
+            float(value),
+            at,
+        )
+        for name, value in values.items()
+        for le in [name.partition("<=")[2]]
+    ]
+
+
+def moments(count: int, end: float, every: float = SCRAPE) -> list[float]:
+    """Return when something was scraped, `end` the last time."""
+    return [end - (count - 1 - at) * every for at in range(count)]
+
+
 def exported(
     name: str, columns: Mapping[str, Sequence[float | None]], end: float
 ) -> Iterator[Sample]:
@@ -120,33 +141,20 @@ def test_runs_of_rl_insight_and_of_the_tutorials_are_found(tmp_path: Path) -> No
     }
     tutorial = {"instance": "n:8000", "job": "verl_training"}
     past: list[Sample] = []
-    for at in range(20):
-        moment = end - (19 - at) * SCRAPE
-        past += [
-            ("rl_insight_monitor_training_global_step", insight, float(at), moment),
-            ("rl_insight_monitor_critic_score_mean", insight, at / 10, moment),
-            ("verl_training_steps_total", tutorial, 100.0 + at, moment),
-            ("verl_average_reward", tutorial, at / 20, moment),
-            (
-                "verl_sample_generation_seconds_bucket",
-                {**tutorial, "le": "1.0"},
-                10.0 * at,
-                moment,
-            ),
-            (
-                "verl_sample_generation_seconds_bucket",
-                {**tutorial, "le": "2.0"},
-                20.0 * at,
-                moment,
-            ),
-            (
-                "verl_sample_generation_seconds_bucket",
-                {**tutorial, "le": "+Inf"},
-                20.0 * at,
-                moment,
-            ),
-            ("verl_gpu_memory_used_bytes", {**tutorial, "device": "0"}, 6e10, moment),
-        ]
+    for at, moment in enumerate(moments(20, end)):
+        logged = {"training_global_step": at, "critic_score_mean": at / 10}
+        named = {f"rl_insight_monitor_{name}": one for name, one in logged.items()}
+        told = {
+            "verl_training_steps_total": 100 + at,
+            "verl_average_reward": at / 20,
+            "verl_sample_generation_seconds_bucket<=1.0": 10 * at,
+            "verl_sample_generation_seconds_bucket<=2.0": 20 * at,
+            "verl_sample_generation_seconds_bucket<=+Inf": 20 * at,
+        }
+        memory = {"verl_gpu_memory_used_bytes": 6e10}
+        past += said(moment, insight, named)
+        past += said(moment, tutorial, told)
+        past += said(moment, {**tutorial, "device": "0"}, memory)
     with serving(tmp_path, past) as address:
         monitor = load([address], Config(), time.time())
     assert {
@@ -164,25 +172,16 @@ def test_runs_of_rl_insight_and_of_the_tutorials_are_found(tmp_path: Path) -> No
     assert [one.gpu.memory_used for one in devices] == [60_000_000_000]
 
 
-def trained(run: str, count: int, end: float, every: float = SCRAPE) -> list[Sample]:
+def trained(run: str, count: int, end: float) -> list[Sample]:
     """Return what a run of some steps left, the last of them at `end`."""
     labels = {"run": run, "instance": "n:1", "job": "j"}
     return [
         sample
-        for at in range(count)
-        for sample in (
-            (
-                "verl_training_steps_total",
-                labels,
-                float(at),
-                end - (count - 1 - at) * every,
-            ),
-            (
-                "verl_critic_score_mean",
-                labels,
-                at / 100,
-                end - (count - 1 - at) * every,
-            ),
+        for at, moment in enumerate(moments(count, end))
+        for sample in said(
+            moment,
+            labels,
+            {"verl_training_steps_total": at, "verl_critic_score_mean": at / 100},
         )
     ]
 
@@ -190,8 +189,8 @@ def trained(run: str, count: int, end: float, every: float = SCRAPE) -> list[Sam
 def cluster(count: int, end: float, nodes: int = 2, gpus: int = 8) -> list[Sample]:
     """Return what DCGM, Ray, node_exporter, vLLM and TransferQueue say of a cluster."""
     past: list[Sample] = []
-    for at in range(count):
-        moment = end - (count - 1 - at) * SCRAPE
+    latency = "vllm:e2e_request_latency_seconds_bucket"
+    for at, moment in enumerate(moments(count, end)):
         for node in range(nodes):
             for gpu in range(gpus):
                 dcgm = {
@@ -201,63 +200,31 @@ def cluster(count: int, end: float, nodes: int = 2, gpus: int = 8) -> list[Sampl
                     "job": "dcgm",
                 }
                 ray = {"ip": f"10.0.0.{node}", "GpuIndex": str(gpu), "job": "ray"}
-                past += [
-                    ("DCGM_FI_DEV_GPU_UTIL", dcgm, 50.0 + gpu, moment),
-                    ("DCGM_FI_DEV_FB_USED", dcgm, 60_000.0, moment),
-                    ("DCGM_FI_DEV_FB_FREE", dcgm, 20_000.0, moment),
-                    ("ray_node_gpus_utilization", ray, 1.0, moment),
-                ]
+                device = {"GPU_UTIL": 50 + gpu, "FB_USED": 60_000, "FB_FREE": 20_000}
+                named = {f"DCGM_FI_DEV_{name}": one for name, one in device.items()}
+                past += said(moment, dcgm, named)
+                past += said(moment, ray, {"ray_node_gpus_utilization": 1})
             host = {"instance": f"node-{node:02}:9100", "job": "node"}
-            past += [
-                (
-                    "node_cpu_seconds_total",
-                    {**host, "mode": "idle", "cpu": "0"},
-                    5.0 * at,
-                    moment,
-                ),
-                (
-                    "node_cpu_seconds_total",
-                    {**host, "mode": "user", "cpu": "0"},
-                    10.0 * at,
-                    moment,
-                ),
-                ("node_memory_MemTotal_bytes", host, 100.0, moment),
-                ("node_memory_MemAvailable_bytes", host, 25.0, moment),
-            ]
+            for mode, seconds in (("idle", 5 * at), ("user", 10 * at)):
+                of = {**host, "mode": mode, "cpu": "0"}
+                past += said(moment, of, {"node_cpu_seconds_total": seconds})
+            memory = {"MemTotal": 100, "MemAvailable": 25}
+            named = {f"node_memory_{name}_bytes": one for name, one in memory.items()}
+            past += said(moment, host, named)
         for engine in ("0", "1"):
             vllm = {"engine": engine, "model_name": "m", "job": "rollout"}
-            past += [
-                ("vllm:num_requests_running", vllm, 4.0, moment),
-                ("vllm:kv_cache_usage_perc", vllm, 0.5, moment),
-                ("vllm_generation_tokens_total", vllm, 1500.0 * at, moment),
-                ("vllm:corrupted_requests_total", vllm, 1.0, moment),
-                (
-                    "vllm:e2e_request_latency_seconds_bucket",
-                    {**vllm, "le": "1.0"},
-                    0.0,
-                    moment,
-                ),
-                (
-                    "vllm:e2e_request_latency_seconds_bucket",
-                    {**vllm, "le": "2.0"},
-                    10.0 * at,
-                    moment,
-                ),
-                (
-                    "vllm:e2e_request_latency_seconds_bucket",
-                    {**vllm, "le": "+Inf"},
-                    10.0 * at,
-                    moment,
-                ),
-            ]
-        past.append(
-            (
-                "tq_partition_production_progress",
-                {"task_name": "train", "job": "tq"},
-                0.75,
-                moment,
-            )
-        )
+            figures = {
+                "vllm:num_requests_running": 4,
+                "vllm:kv_cache_usage_perc": 0.5,
+                "vllm_generation_tokens_total": 1500 * at,
+                "vllm:corrupted_requests_total": 1,
+                f"{latency}<=1.0": 0,
+                f"{latency}<=2.0": 10 * at,
+                f"{latency}<=+Inf": 10 * at,
+            }
+            past += said(moment, vllm, figures)
+        queue = {"task_name": "train", "job": "tq"}
+        past += said(moment, queue, {"tq_partition_production_progress": 0.75})
     return past
 
 
@@ -359,17 +326,10 @@ def test_a_run_that_is_over_is_no_hang_though_its_series_and_its_cluster_go_on(
     end = now()
     labels = {"project": "p", "experiment_name": "e", "job": "trainer_metrics"}
     past = cluster(60, end)
-    for at in range(60):
-        moment = end - (59 - at) * SCRAPE
-        past.append(
-            (
-                "rl_insight_monitor_training_global_step",
-                labels,
-                float(min(at, 20)),
-                moment,
-            )
-        )
-        past.append(("rl_insight_monitor_critic_score_mean", labels, 0.5, moment))
+    for at, moment in enumerate(moments(60, end)):
+        logged = {"training_global_step": min(at, 20), "critic_score_mean": 0.5}
+        named = {f"rl_insight_monitor_{name}": one for name, one in logged.items()}
+        past += said(moment, labels, named)
     with serving(tmp_path, past) as address:
         monitor = load([address], Config(), time.time())
     run = monitor.runs["e"]

@@ -29,8 +29,7 @@ from verl_tui.sources.formats.prometheus_text.rows import StepRows
 from verl_tui.sources.http import addresses
 from verl_tui.sources.http.addresses import NoAnswerError
 from verl_tui.sources.http.client import AUTHORIZATION, CA_FILE, ask
-from verl_tui.sources.http.poller import Poller
-from verl_tui.sources.http.served import Served
+from verl_tui.sources.http.served import Poller, Served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -31,7 +31,6 @@ from verl_tui.sources.discovery.found import (
 from verl_tui.sources.discovery.grouping import named_runs
 from verl_tui.sources.discovery.passed_over import PassedOver, sentences
 from verl_tui.sources.discovery.probing import (
-    MOST_ODD,
     NoLogError,
     Probe,
     reason_of,
@@ -125,9 +124,6 @@ def _names(run: FoundRun) -> set[str]:
     stems = {stem(file.path) for file in run.files if file.is_log}
     names = {run.name, run.directory.name, *stems, *(one.title for one in run.files)}
     return {name for name in names if name and not naming.is_generic(name)}
-
-
-_CROWDED = f"only {MOST_ODD} of its files of unknown kinds were looked at"
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,15 +261,13 @@ class Finder:
             folder.top = path
             folder.alone = len(found) == 1
         self._folders.extend(found)
-        if any(map(Folder.has_logs, found)):
+        if any(file.format for folder in found for file in folder.files):
             self._homes |= dict.fromkeys(walk.homes, False)
             if naming.is_generic(path.resolve().name):
                 self._homes |= homes_around(path)
         elif reason is None:
             self._add_bare_homes(path, walk)
         self._passed += walk.unknown.items()
-        crowded = sorted(self._probe.crowded & walk.walked)
-        self._passed += [(one, _CROWDED) for one in crowded]
         bare = passed_over.folders(walk.walked, found, path)
         self._passed += [(one, passed_over.NO_LOG) for one in bare]
 

@@ -95,10 +95,6 @@ class Folder:
         """Its logs."""
         return [file for file in self.files if file.is_log]
 
-    def has_logs(self) -> bool:
-        """Return whether it holds anything besides settings."""
-        return any(file.format for file in self.files)
-
     @property
     def extras(self) -> list[FoundFile]:
         """Its other files."""
@@ -168,21 +164,19 @@ def merge_into(here: Folder, runs: Iterable[Folder]) -> Folder:
     console is left out where the run has its own.
     """
     for folder in runs:
-        copies = _console_copies(folder) if consoles(here) else []
-        here.files += [file for file in folder.files if file not in copies]
+        has_own = bool(consoles(here))
+        here.files += [one for one in folder.files if not (has_own and _is_copy(one))]
     return here
 
 
 def consoles(folder: Folder) -> list[FoundFile]:
     """Return the consoles of a run, except W&B's copies."""
-    copies = _console_copies(folder)
     found = (file for file in folder.anchors if file.format is console)
-    return [file for file in found if file not in copies]
+    return [file for file in found if not _is_copy(file)]
 
 
-def _console_copies(folder: Folder) -> list[FoundFile]:
-    found = (file for file in folder.anchors if file.format is console)
-    return [file for file in found if file.log.startswith(f"{WANDB}/")]
+def _is_copy(file: FoundFile) -> bool:
+    return file.format is console and file.log.startswith(f"{WANDB}/")
 
 
 class FileOwners:

@@ -53,7 +53,7 @@ from verl_tui.sources.formats import filelogger, record_log, wandb
 from verl_tui.sources.formats.metrics_json import trainer_state
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.sources.discovery.found import FoundFile
 
@@ -171,13 +171,12 @@ def _assigned(
         young: Receives the logs of those that are too young to be assigned.
         alone: Whether the place is one run's, with one run at W&B.
     """
-    said = {unit: _named_by(unit) for unit in units}
-    there = set[str]().union(*map(_ids, (*units, *kept)))
+    owners = _naming(units, kept, alone=alone)
     named = _by_name(units, every=True)
     waits = any(map(consoles, units))
     left = [*units]
     for copy in kept:
-        logs = _that_name(said, _ids(copy), there, alone=alone)
+        logs = owners[copy]
         if len(logs) != 1:
             logs = [unit for title in titles(copy) for unit in named.get(title, ())]
         if len(logs) == 1:
@@ -189,20 +188,22 @@ def _assigned(
     return left
 
 
-def _that_name(
-    said: Mapping[Folder, set[str]], ids: set[str], there: set[str], *, alone: bool
-) -> list[Folder]:
-    """Return the logs that name a run of W&B's, and none of the others that are there; where both
-    are alone, the log unless it names another.
+def _naming(
+    units: list[Folder], kept: list[Folder], *, alone: bool
+) -> dict[Folder, list[Folder]]:
+    """Return the logs that name each of W&B's runs, and none of the others that are there; where
+    both are alone, the log unless it names another.
     """
-    if alone and len(said) == 1:
-        return [unit for unit, named in said.items() if not named or named & ids]
-    return [unit for unit, named in said.items() if set() < named & there <= ids]
-
-
-def _named_by(log: Folder) -> set[str]:
-    """Return the ids of all runs that a log reports to."""
-    return {id for file in consoles(log) for id in reports(file)}
+    there = {id: copy for copy in kept for id in _ids(copy)}
+    owners: dict[Folder, list[Folder]] = defaultdict(list)
+    for unit in units:
+        said = {id for file in consoles(unit) for id in reports(file)}
+        named = {there[id] for id in said & there.keys()}
+        if alone and not said:
+            named = {*kept}
+        if len(named) == 1:
+            owners[named.pop()].append(unit)
+    return owners
 
 
 def titles(copy: Folder) -> list[str]:

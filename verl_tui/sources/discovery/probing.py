@@ -11,7 +11,6 @@ import errno
 import os
 import re
 import stat
-from collections import Counter
 from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -81,8 +80,6 @@ one.
 """
 _START = 4096
 """Bytes read to tell a binary file from a text."""
-MOST_ODD = 500
-"""Files of a directory that are opened though they are not called as logs are."""
 _GONE = (None, errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 """Errors that are not reported: no file, no gzip, removed meanwhile, or a dangling link."""
 
@@ -208,10 +205,6 @@ class Probe:
         """Begin a scan: what could not be read may be readable now."""
         self.closed: dict[Path, str] = {}
         """Paths that could not be read, and why."""
-        self._odd: Counter[Path] = Counter()
-        """Files in each directory that are not called as logs are."""
-        self.crowded: set[Path] = set()
-        """Directories in which there are too many of these."""
         self.changed: set[Path] = set()
         """Files whose format is another one than it seemed: only a part of their beginning had been
         there.
@@ -236,7 +229,7 @@ class Probe:
     def known(self, path: Path) -> FoundFile | None:
         """Return a file with its format, None if it has none (yet)."""
         called = classify_name(path.name)
-        if not self._may_open(path, called):
+        if called is NameClass.OTHER and path not in self._looks:
             return None
         try:
             return self._look(path, path, called).known
@@ -267,16 +260,6 @@ class Probe:
         if self._assumed.pop(path, known.format) is not known.format:
             self.changed.add(path)
         return known._replace(path=path)
-
-    def _may_open(self, path: Path, called: NameClass) -> bool:
-        """Return whether a file may be a log by its name; not many of any name are opened."""
-        if called is not NameClass.ODD:
-            return called is NameClass.LOG or path in self._looks
-        self._odd[path.parent] += 1
-        if self._odd[path.parent] > MOST_ODD and path not in self._looks:
-            self.crowded.add(path.parent)
-            return False
-        return True
 
     def _look(self, path: Path, part: Path, called: NameClass) -> _Look:
         """Return what is known of a file; look at it if it is new or has grown enough.

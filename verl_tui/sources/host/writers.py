@@ -4,25 +4,33 @@ On Linux `/proc/PID/fd` says so, by device and inode, so that symlinks and a fil
 not matter. For a `tee`, the process that writes to its pipe is the writer. No statement is made
 about processes that cannot be seen (another host, container or user), and nothing on other systems.
 All processes are searched rarely; once the writer of a file is known, only it is checked.
+
+TensorBoard does not keep its files open, but calls them `events.out.tfevents.TIME.HOST.PID.N`
+(tensorboard/summary/writer/event_file_writer.py). A name alone proves little: a container may have
+the host's name and numbers of its own. So a process that has such a number in any container here
+counts as the one; where only a container's own processes can be seen, the file has to be silent for
+longer than its writer keeps things back; and a file that grows after all is never judged so again.
 """
 
 from __future__ import annotations
 
 import os
+import socket
 import threading
 import time
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import psutil
 
 from verl_tui import debug_log
+from verl_tui.patterns import pattern
 from verl_tui.records import Writer
 from verl_tui.sources.files.paths import status_at
-from verl_tui.sources.host.event_file_authors import Authors
 from verl_tui.sources.host.processes import (
     folder_of,
     link_at,
@@ -65,6 +73,16 @@ _SHARE = 50.0
 _MOMENT = 0.3
 """Seconds in which a process runs that is only slowed down: `cpulimit` stops and continues it ten
 times a second.
+"""
+
+_EVENTS = pattern(
+    r"events\.out\.tfevents\.(\d{10,11})\.(.+)\.(\d{1,9})\.\d{1,9}(?:\.\D\w*)?"
+)
+_KEPT_BACK = 150.0
+"""Seconds of silence in a container: TensorBoard keeps records back for up to 120."""
+_LATER = 5.0
+"""Seconds by which a process may seem to have begun after its own file: clocks are set right now
+and then.
 """
 
 
@@ -213,6 +231,64 @@ class Writers:
         self._nobody = (self._nobody - stats.keys()) | free
         kept = {path: one for path, one in self._began.items() if path not in stats}
         self._began = kept | self._authors.look(free, time.time())
+
+
+class Authors:
+    """Knows which processes that began event files live; looks only when asked.
+
+    Args:
+        host: This host's name, as the writers of event files ask for it.
+    """
+
+    def __init__(self, host: str | None = None) -> None:
+        self._host = socket.gethostname() if host is None else host
+        self._gone: dict[Path, float] = {}
+        """Files whose process is gone, with the time of their last change."""
+
+    def look(self, paths: Iterable[Path], now: float) -> dict[Path, Writer]:
+        """Return what is known of the processes that began some files; those of other hosts are
+        left out.
+        """
+        writers = {}
+        contained = cache(lambda: set(_contained()))
+        for path in paths:
+            named = _EVENTS.fullmatch(path.name)
+            info = status_at(path)
+            if named is None or named[2] != self._host or info is None:
+                continue
+            pid = int(named[3])
+            modified = self._gone.get(path, info.st_mtime)
+            if modified != info.st_mtime or not _is_judged(info, now):
+                continue  # it grew although no process of that number was to be seen
+            alive = _lives_since(pid, float(named[1]))
+            if not alive and pid not in contained():
+                self._gone[path] = modified
+            writers[path] = Writer(pid, "", gone=path in self._gone, by_name=True)
+        return writers
+
+
+def _is_judged(info: os.stat_result, now: float) -> bool:
+    """Return whether a file's process would be seen if it lived: others' processes may be hidden
+    (`hidepid`); then the first of all is hidden, too.
+    """
+    visible = info.st_uid == os.geteuid() or os.path.exists(f"{folder_of(1)}/stat")  # noqa: PTH110
+    return visible and (sees_all() or now - info.st_mtime >= _KEPT_BACK)
+
+
+def _lives_since(pid: int, began: float) -> bool:
+    """Return whether a process that started before its file began still lives."""
+    return any(one.create_time() <= began + _LATER for one in _living(pid))
+
+
+def _contained() -> Iterator[int]:
+    """Yield the numbers that processes of containers have in there."""
+    for pid in others():
+        try:
+            with open(f"{folder_of(pid)}/status", errors="replace") as status:  # noqa: PTH123
+                spaces = [one for one in status if one.startswith("NSpid:")]
+        except OSError:
+            continue
+        yield from (int(number) for one in spaces for number in one.split()[2:])
 
 
 def _named(holders: Iterable[psutil.Process]) -> psutil.Process | None:

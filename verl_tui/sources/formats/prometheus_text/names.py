@@ -167,21 +167,21 @@ def machine_figures(
     for (exporter, node, index, field), value in sorted(known.items()):
         if first[exporter[0]] == exporter[1]:
             places[exporter, node, index, ""][field] = value
-    several = len({node for exporter, node, *_ in places if exporter == _OWN}) > 1
     for place, fields in places.items():
-        yield from _keyed(place, fields, with_node=several)
+        yield from _keyed(place, fields)
 
 
 def _keyed(
-    place: MachinePlace, fields: dict[str, float], *, with_node: bool
+    place: MachinePlace, fields: dict[str, float]
 ) -> Iterator[tuple[str, float]]:
     """Yield the figures of a device or host, each with its key."""
     exporter, node, index, _ = place
-    is_own = exporter == _OWN  # of the run itself, which seldom is on several nodes
-    stem = f"{'system' if is_own else 'cluster'}/{f'gpu.{index}.' if index else ''}"
+    of = (
+        "system" if exporter == _OWN else "cluster"
+    )  # of the run itself, or of others too
     share = "memoryAllocated" if index else "memory_percent"
     for field, value in _complete(fields, share):
-        yield on(f"{stem}{field}", node if with_node or not is_own else ""), value
+        yield on(f"{of}/{f'gpu.{index}.' if index else ''}{field}", node), value
 
 
 def _complete(fields: dict[str, float], share: str) -> Iterator[tuple[str, float]]:
