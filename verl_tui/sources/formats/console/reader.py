@@ -8,10 +8,10 @@ from verl_tui.patterns import pattern
 from verl_tui.records import EventKind
 from verl_tui.sources.files.compressed import is_binary
 from verl_tui.sources.formats.console import blocks, kept, unknown
+from verl_tui.sources.formats.console.decoder import ConsoleDecoder
 from verl_tui.sources.formats.console.dicts import hinted
 from verl_tui.sources.formats.console.errors import line_kind, may_fail
 from verl_tui.sources.formats.console.events import TABLE, any_of, form_of, words_of
-from verl_tui.sources.formats.console.kept import KeptDecoder
 from verl_tui.sources.formats.console.step_lines import STEP, SURE
 from verl_tui.sources.formats.format import Parts
 from verl_tui.sources.formats.lines import LineReader, line_begin
@@ -109,8 +109,8 @@ def failed(text: bytes, named: str = "") -> bool:
 
 def reader(path: Path) -> LineReader:
     """Return a reader for one file."""
-    return LineReader(KeptDecoder())
+    return LineReader(ConsoleDecoder())
 
 
-parts = Parts(line_begin, lambda *_: LineReader(KeptDecoder()), cut=2)
+parts = Parts(line_begin, lambda *_: LineReader(ConsoleDecoder()), cut=2)
 """Dicts that state no step have that of a bar around them."""
