@@ -122,10 +122,15 @@ class BlockReader:
         lead = self._form.row.match(part)
         if lead is not None and self._takes(part[lead.end() :]):
             return []
+        return self._ended_by(part, is_open=bool(self._form.row.pattern))
+
+    def _ended_by(
+        self, part: bytes, *, is_open: bool
+    ) -> list[MetricRow | Sample] | None:
+        """Take a line without metrics; return what the block holds where it ends here."""
         if part and not any(map(str.isalnum, part.decode("utf-8", "replace"))):
             return []  # it only draws, as the border between two rows of a table
         self._lines += 1
-        is_open = bool(self._form.row.pattern)
         most = _LONGEST if is_open else 0 if self._values else _BEFORE
         rows = self.held() if is_open or self._lines > most else []
         if self._lines > most:
@@ -142,7 +147,16 @@ class BlockReader:
         rows = self.held()
         self._close()
         self._form, self.trainer = form, form.trainer
-        stated = found.groupdict()
+        self._note_step(found.groupdict())
+        behind = found.string[found.end() :]
+        if behind.strip() and self._takes(behind) and not self._object:
+            rows += self.held()
+            if behind.startswith(_OBJECTS):
+                self._close()
+        return rows
+
+    def _note_step(self, stated: Mapping[str, bytes | None]) -> None:
+        """Note the step, or the epoch, that a line states."""
         if epoch := stated.get("epoch"):
             self._epochs = int(epoch) - 1
         if step := stated.get("step"):
@@ -152,12 +166,6 @@ class BlockReader:
         self._is_update = bool(stated.get("update"))
         if self._is_update and self._rollout is not None:
             self._step = self._rollout
-        behind = found.string[found.end() :]
-        if behind.strip() and self._takes(behind) and not self._object:
-            rows += self.held()
-            if behind.startswith(_OBJECTS):
-                self._close()
-        return rows
 
     def held(self) -> list[MetricRow | Sample]:
         """Return what was read so far, the metrics as a row."""
@@ -211,7 +219,7 @@ class BlockReader:
                 if apart and len(cells) > 1:
                     self._section = f"{section.strip()}/".replace("other/", "")
                 yield self._section + own.strip(), _value(found)
-        if len(cells) == 1 and name:
+        if len(cells) == 1:
             yield from _listed(name)
 
     def _takes_object(self, part: bytes) -> bool:
@@ -226,23 +234,22 @@ class BlockReader:
         if not written.endswith((b"}", b"}]")) and len(written) <= _LARGEST:
             self._object = written + b" "
             return True
+        return self._takes_json(written)
+
+    def _takes_json(self, written: bytes) -> bool:
         try:
             found = loads(written)
         except (ValueError, RecursionError):
             self.unread += 1
             return False
         if isinstance(found, list):
-            for one in found:
-                sample = (
-                    self._rewards.sample(one, self._step)
-                    if isinstance(one, dict)
-                    else None
-                )
-                self._samples += [sample] if sample is not None else []
+            objects = (one for one in found if isinstance(one, dict))
+            read = (self._rewards.sample(one, self._step) for one in objects)
+            self._samples += [one for one in read if one is not None]
             return bool(found)
-        numbers = _numbers(found)
-        self._values |= numbers
-        return bool(numbers)
+        metrics = _numbers(found)
+        self._values |= metrics
+        return bool(metrics)
 
     def _takes_yaml(self, text: str) -> bool:
         """Take a name above others, or a float64 of NumPy, whose number stands in the last line."""

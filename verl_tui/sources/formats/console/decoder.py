@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.records import Event, EventKind, Progress
+from verl_tui.records import Event, EventKind, Progress, Pulse
+from verl_tui.sources.fields.jsonl import unreadable
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.formats.console import noise
 from verl_tui.sources.formats.console.bars import (
@@ -19,12 +20,11 @@ from verl_tui.sources.formats.console.bars import (
 )
 from verl_tui.sources.formats.console.blocks import BlockReader
 from verl_tui.sources.formats.console.dicts import VERL, DictReader
-from verl_tui.sources.formats.console.engines import EngineReader
 from verl_tui.sources.formats.console.errors import ErrorReader
-from verl_tui.sources.formats.console.events import stated
+from verl_tui.sources.formats.console.events import EngineReader, stated
+from verl_tui.sources.formats.console.kept import KeptLines
 from verl_tui.sources.formats.console.prefixes import TimestampReader, parted
-from verl_tui.sources.formats.console.printed_tables import PrintedTables
-from verl_tui.sources.formats.console.samples import SampleReader
+from verl_tui.sources.formats.console.samples import PrintedTables, SampleReader
 from verl_tui.sources.formats.console.settings import SettingsReader
 from verl_tui.sources.formats.console.step_lines import StepLineReader, uncut
 from verl_tui.sources.formats.console.unknown import NOTE, UnknownTrainer
@@ -36,11 +36,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from verl_tui.records import Record
+    from verl_tui.sources.formats.console.kept import PrintedLine
 
 _CLEARED = 10
 """Fewest spaces that clear a bar."""
 _MOST_BEHIND = 16
 """Metrics on one line that are read: two processes may print at once, a broken file anything."""
+_EACH = 10.0
+"""Seconds between two times of a collector that are passed on: lines come by the thousand."""
 _LAST = {EventKind.FINISHED, EventKind.EXITED, EventKind.STOPPED, EventKind.FATAL}
 _ENDS = {*_LAST, EventKind.TRACEBACK}
 
@@ -49,6 +52,7 @@ class ConsoleDecoder(Decoder):
     """Decodes a console log line by line."""
 
     def __init__(self) -> None:
+        self._kept = KeptLines()
         self._step_lines = StepLineReader()
         self._errors = ErrorReader()
         self._engines = EngineReader()
@@ -73,10 +77,14 @@ class ConsoleDecoder(Decoder):
         """What stood before the last line, and Ray's own prefix."""
         self._blank = False
         """True if a bar seems to have been cleared."""
+        self._passed_on = 0.0
+        """The last time of a collector that was passed on."""
 
     @property
     def note(self) -> str | None:
-        """Say which steps were estimated or shifted, and how rewards were summed."""
+        """Say which steps were estimated or shifted, how rewards were summed, and what was put
+        together.
+        """
         count = self._unread + self._dicts.unread + self._blocks.unread
         cut = counted(self._cut, "step line was", "step lines were")
         unread = counted(count, "printed value is", "printed values are")
@@ -87,6 +95,7 @@ class ConsoleDecoder(Decoder):
             f"{unread} not read: no number, or glued to text" if count else None,
             NOTE if self._blocks.guessed is not None else None,
             self.unread_form,
+            self._kept.note,
         )
 
     @property
@@ -122,19 +131,22 @@ class ConsoleDecoder(Decoder):
     # -- lines -------------------------------------------------------------------------------------
 
     def last(self, line: bytes, number: int) -> Iterable[MetricRow | Record] | None:
-        """Return the records of a line without an end; a step line only if it has all the keys of
-        one before, as far as there was any.
+        """Return the records of a line without an end: of an object only if it is whole, of a step
+        line only if it has all the keys of one before, as far as there was any.
         """
-        line = strip_ansi(line)
-        return self.decode(line, number) if self._step_lines.is_whole(line) else None
+        if self._kept.is_cut(line):
+            return None
+        is_whole = self._kept.wrapped or self._step_lines.is_whole(strip_ansi(line))
+        return self.decode(line, number) if is_whole else None
 
     def early(self, line: bytes) -> int:
         """Return how many bytes of an unfinished line can be decoded: those up to its last bar."""
         is_inside = self._sample.begun or self._table.begun
-        return 0 if is_inside else complete_bars(line)
+        return 0 if is_inside or self._kept.may_be_row(line) else complete_bars(line)
 
     def held(self) -> Iterable[MetricRow | Record]:
         """Return the records that only wait for lines that may never come."""
+        self._read_lines(self._kept.held())
         self._add(self._dicts.settled())
         self._out += self._sample.held(self._step)
         self._out += self._table.held()
@@ -143,34 +155,69 @@ class ConsoleDecoder(Decoder):
 
     def decode_all(self, text: bytes, number: int) -> Iterable[MetricRow | Record]:
         """Return the records of complete lines; those within a sample are taken at once."""
-        at = 0
-        while at < len(text):
-            if self._is_idle(number):
-                passed = self._noise.end(text, at, self._timestamps.last)
-                number += text.count(b"\n", at, passed)
-                at = passed
+        at, line = 0, b""
+        while True:
+            passed = self._passed(text, at, line, number)
+            number += text.count(b"\n", at, passed)
+            at = passed
             end = text.find(b"\n", at)
             if end < 0:
-                break
+                return self._taken()
             line = text[at:end]
-            self._take(line, number)
-            at = end + 1
-            number += 1
-            if self._sample.holds(self._prefix) and not (self._blank or self._added):
-                passed = self._sample.take(text, at, line)
-                number += text.count(b"\n", at, passed)
-                at = passed
-        return self._taken()
+            self._read(line, number)
+            at, number = end + 1, number + 1
 
     def decode(self, line: bytes, number: int) -> Iterable[MetricRow | Record]:
         """Return the records of one line, or of the part of it behind a bar."""
-        self._take(line, number)
+        self._read(line, number)
         return self._taken()
 
     def _taken(self) -> Sequence[MetricRow | Record]:
         self._repeat()
         out, self._out = self._out, []
         return out
+
+    def _passed(self, text: bytes, at: int, line: bytes, number: int) -> int:
+        """Return where lines end, from a place on, that say nothing by themselves, or are taken as
+        those of a sample; `line` is the one before.
+        """
+        if not self._kept.is_plain:
+            return at
+        if line and self._sample.holds(self._prefix):
+            is_bare = not (self._blank or self._added)
+            return self._sample.take(text, at, line) if is_bare else at
+        if self._is_idle(number):
+            return self._noise.end(text, at, self._timestamps.last)
+        return at
+
+    def _read(self, line: bytes, number: int) -> None:
+        if self._kept.is_plain:
+            self._take(line, number)
+            return
+        lines = self._kept.lines(line, number)
+        if lines is None:
+            reason = "no object with a line of the console"
+            self._out.append(unreadable(line, number, reason))
+        else:
+            self._read_lines(lines)
+
+    def _read_lines(self, lines: Iterable[PrintedLine]) -> None:
+        """Read lines as they were printed; what they say is of the time at which they were."""
+        for text, number, time in lines:
+            before = len(self._out)
+            self._take(text, number)
+            if time is None:
+                continue
+            self._repeat()
+            self._out[before:] = [
+                one._replace(time=time)
+                if isinstance(one, MetricRow) and one.time is None
+                else one
+                for one in self._out[before:]
+            ]
+            if not self._passed_on <= time < self._passed_on + _EACH:
+                self._passed_on = time
+                self._out.append(Pulse(time, ""))
 
     def _take(self, line: bytes, number: int) -> None:
         """Read a line as far as it changes anything; note trouble that may be repeated."""
@@ -198,20 +245,22 @@ class ConsoleDecoder(Decoder):
         """Return True if a line that says nothing by itself changes nothing: no reader waits, none
         looks at all lines, and it is no rest of one.
         """
-        waits = any(
-            (
-                self._blank,
-                self._sample.is_busy,
-                self._table.begun,
-                self._blocks.begun,
-                self._settings.is_open,
-                self._errors.framed,
-                self._dicts.steps.cleared,
-            )
+        return not (
+            self._blank
+            or number == self._number
+            or self._sample.is_busy
+            or self._table.begun
+            or self._blocks.begun
+            or self._settings.is_open
+            or self._errors.framed
+            or self._dicts.steps.cleared
+            or self._looks_at(number)
         )
+
+    def _looks_at(self, number: int) -> bool:
+        """Return True if a line without any known word may tell something."""
         watches = self._step is None and self._unknown.watches
-        looks = watches or self._dicts.program.looks_at(number)
-        return not (waits or looks or number == self._number)
+        return watches or self._dicts.program.looks_at(number)
 
     def _read_line(self, line: bytes, number: int) -> None:
         """Read the parts of a line between its carriage returns: each overwrote the one before."""
@@ -230,69 +279,69 @@ class ConsoleDecoder(Decoder):
                 # A sample that began with nothing added has nothing added to its lines.
                 is_bare = self._sample.begun and not self._added
                 self._added, self._prefix, text = parted(part, added=not is_bare)
-            if self._overwrites(text) or (not at and self._sample.is_busy):
-                self._read_part(self._prefix, text)
+            self._note_cleared(text)
+            if text.strip() or (not at and self._sample.is_busy):
+                self._read_part(text)
 
-    def _overwrites(self, part: bytes) -> bool:
-        """Return True for text between two carriage returns; note where bars are cleared."""
+    def _note_cleared(self, text: bytes) -> None:
+        """Note where bars are cleared between two carriage returns."""
         was_blank = self._blank
-        self._blank = part.isspace() and len(part) >= _CLEARED
+        self._blank = text.isspace() and len(text) >= _CLEARED
         # A bar right behind it was not cleared: it replaces another one that has ended.
-        if was_blank and not part.isspace() and not has_bar(part):
+        if was_blank and not (text.isspace() or has_bar(text)):
             self._dicts.steps.clearing()
-        return bool(part.strip())
 
     # -- what a line says --------------------------------------------------------------------------
 
-    def _read_part(self, prefix: bytes, part: bytes) -> None:
-        """Read a text that the Ray actor `prefix` printed, and what others printed behind it."""
+    def _read_part(self, part: bytes) -> None:
+        """Read a text, and what other processes printed behind it."""
         for _ in range(_MOST_BEHIND):
-            part = self._read_first(prefix, part)
+            part = self._read_first(part)
             self._add(self._dicts.placed())
             if not part.strip():
                 return
-            _, prefix, part = parted(part.lstrip(), added=False)
+            _, self._prefix, part = parted(part.lstrip(), added=False)
         self._unread += 1
 
-    def _read_first(self, prefix: bytes, part: bytes) -> bytes:
+    def _read_first(self, part: bytes) -> bytes:
         """Read a text up to the end of the first metrics in it; return what stands behind them."""
-        inside = self._sample.holds(prefix)
+        inside = self._sample.holds(self._prefix)
         if not inside and has_bar(part):
-            part = self._read_bars(prefix, part)
+            part = self._read_bars(part)
             if not part.strip():
                 return b""
         if b"step:" in part and self._read_step_line(part, inside=inside):
             return self._step_lines.behind
-        self._out += self._sample.feed(prefix, part, self._step)
-        if inside or self._sample.holds(prefix):
+        self._out += self._sample.feed(self._prefix, part, self._step)
+        if inside or self._sample.holds(self._prefix):
             return b""
         records = self._dicts.read(part, self._number) if b"{'" in part else None
         if records is not None:
             self._add(records)
             return self._dicts.behind
-        return self._read_other(prefix, part)
+        return self._read_other(part)
 
-    def _read_other(self, prefix: bytes, part: bytes) -> bytes:
+    def _read_other(self, part: bytes) -> bytes:
         """Read what is neither one line of metrics nor a sample; return what stands behind."""
         self._blocks.behind = b""
-        self._dicts.program.line(prefix + part, self._number)
-        for read in (self._table.feed, self._read_block):
-            found = read(part, self._step)
-            if found is not None:
-                self._add(found)
-                return self._blocks.behind
-        self._read_words(prefix, part)
-        return b""
+        self._dicts.program.line(self._prefix + part, self._number)
+        samples = self._table.feed(part, self._step)
+        found = samples if samples is not None else self._read_block(part)
+        if found is None:
+            self._read_words(part)
+            return b""
+        self._add(found)
+        return self._blocks.behind
 
-    def _read_bars(self, prefix: bytes, part: bytes) -> bytes:
+    def _read_bars(self, part: bytes) -> bytes:
         """Read the complete bars of a line; return the text behind the last one."""
         at = 0
         while (found := WHOLE_BAR.search(part, at)) is not None:
             before = part[at : found.start()].rstrip()
             if b"step:" in before or b"{'" in before:
-                self._read_part(prefix, before)
+                self._read_part(before)
             elif before and not before.endswith(b":"):
-                self._read_events(prefix, before)
+                self._read_events(before)
             self._read_progress(part[at : found.end()])
             at = found.end()
         return part[at:]
@@ -319,12 +368,10 @@ class ConsoleDecoder(Decoder):
         self._out.append(row)
         return True
 
-    def _read_block(
-        self, part: bytes, step: int | None
-    ) -> Sequence[MetricRow | Record] | None:
+    def _read_block(self, part: bytes) -> Sequence[MetricRow | Record] | None:
         """Return what a line completes that belongs to a block of metrics, None if it does not."""
         rows = self._blocks.feed(part)
-        if rows is None and step is None:
+        if rows is None and self._step is None:
             form = self._unknown.read(part, self._number)
             if form is None:
                 return None
@@ -335,15 +382,15 @@ class ConsoleDecoder(Decoder):
             self._dicts.program.metrics(self._blocks.trainer)
         return rows
 
-    def _read_words(self, prefix: bytes, part: bytes) -> None:
+    def _read_words(self, part: bytes) -> None:
         """Read a line that may say something in words."""
         if not (self._settings.is_open or noise.MAY_SAY.search(part)):
             if self._errors.framed:
-                self._read_events(prefix, part)
+                self._read_events(part)
             return
         said = stated(part)
-        within_settings = self._settings.holds(prefix, part)
-        self._out += self._settings.read(prefix, part, self._number)
+        within_settings = self._settings.holds(self._prefix, part)
+        self._out += self._settings.read(self._prefix, part, self._number)
         self._dicts.steps.words(said)
         if within_settings:
             return
@@ -354,17 +401,16 @@ class ConsoleDecoder(Decoder):
         begun = said.get("begun") if self._step is None else None
         if total or batches or begun is not None:
             self._out.append(Progress(begun, total or None, per_epoch=batches))
-        self._engines.read(prefix, part)
-        self._read_events(prefix, part)
+        self._engines.read(self._prefix, part)
+        self._read_events(part)
 
-    def _read_events(self, prefix: bytes, part: bytes) -> None:
-        for event in self._errors.read(prefix, part, self._number, self._added):
+    def _read_events(self, part: bytes) -> None:
+        for event in self._errors.read(self._prefix, part, self._number, self._added):
             if event.kind is EventKind.STARTED:
                 self._settings.begin(self._number)
             elif event.kind in _ENDS:
-                self._add(
-                    self._dicts.settled()
-                )  # waiting dicts were printed before the end
+                # Waiting dicts were printed before the end.
+                self._add(self._dicts.settled())
             if event.kind in _LAST:
                 self._engines.forget()
             self._out.append(event)

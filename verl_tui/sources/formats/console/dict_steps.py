@@ -115,6 +115,18 @@ class StepResolver:
 
     def bar(self, at: int, total: int) -> None:
         """Take a nameless bar; the training's bar is one."""
+        first, before = self._moved(at, total)
+        is_trainings = total == (self.total or total) and (self.total or total > at)
+        if self.cleared:
+            self._painted.setdefault(total, at)
+            if is_trainings:
+                self._close()
+        elif is_trainings and self._awaits():
+            self.at, self.total = at, total
+            self._between(before, at, first)
+
+    def _moved(self, at: int, total: int) -> tuple[int, int | None]:
+        """Note the position of a bar; return its first one, and the one before, None without."""
         if total == self.total:
             if at == 0 and self.at:
                 self._count()
@@ -125,14 +137,7 @@ class StepResolver:
         first, before = self._bars.get(total, (at, None))
         self._bars[total] = first, at
         self._drawn = at, total
-        is_trainings = total == (self.total or total) and (self.total or total > at)
-        if self.cleared:
-            self._painted.setdefault(total, at)
-            if is_trainings:
-                self._close()
-        elif is_trainings and self._awaits():
-            self.at, self.total = at, total
-            self._between(before, at, first)
+        return first, before
 
     def settle(self) -> None:
         """Settle the dicts that wait for a bar at their likeliest steps: none may come."""
@@ -246,12 +251,14 @@ class StepResolver:
         every = self._interval() or max(1, ahead // max(1, count))
         waiting, self._waiting = self._waiting, []
         for one in waiting:
-            if one.training:
-                step += every
-                counted = self._at_epoch(one.values.get("epoch", 0.0)) or step
-            else:  # of the step before
-                counted = self._last if self._last is not None else self.at or step
-            self._settle(one, counted, counted=True)
+            step += one.training * every
+            self._settle(one, self._counted(one, step), counted=True)
+
+    def _counted(self, one: PrintedDict, step: int) -> int:
+        """Return the step of a dict where counting says another; of evaluations that before."""
+        if one.training:
+            return self._at_epoch(one.values.get("epoch", 0.0)) or step
+        return self._last if self._last is not None else self.at or step
 
     def _at_epoch(self, epoch: float) -> int:
         """Return the step at an epoch, 0 where the console does not say how many one has."""

@@ -257,12 +257,7 @@ class DictReader:
             text = part[: len(part) - len(behind)][:2000]
             said = one_line(text.decode("utf-8", "replace"), 400)
             return [*self.placed(), Event(EventKind.FINISHED, said, number)]
-        metrics = {
-            key: one for key, one in written.items() if key not in (*_STEPS, *_TOTALS)
-        }
-        is_training = bool(_TRAINED & written.keys()) or not is_evaluation
-        ahead = int(written.keys() >= _PPO)
-        self.steps.printed(PrintedDict(metrics, is_training, step, ahead))
+        self.steps.printed(_printed(written, step, is_evaluation))
         return [Progress(step, total)] if step is not None else []
 
     def bar(self, part: bytes) -> Sequence[MetricRow | Record]:
@@ -308,6 +303,15 @@ class DictReader:
                 estimated = one.step is None
                 out.append(MetricRow(step + shift, keys, values, estimated=estimated))
         return out
+
+
+def _printed(
+    written: Mapping[str, float], step: int | None, is_evaluation: bool
+) -> PrintedDict:
+    places = (*_STEPS, *_TOTALS)
+    metrics = {key: one for key, one in written.items() if key not in places}
+    is_training = bool(_TRAINED & written.keys()) or not is_evaluation
+    return PrintedDict(metrics, is_training, step, int(written.keys() >= _PPO))
 
 
 def _is_metrics(

@@ -80,6 +80,11 @@ class _Process(NamedTuple):
     clock: int | None
     """Seconds of the day at which the line was printed."""
 
+    @property
+    def is_driver(self) -> bool:
+        """True for what ends the run: a rank's excepthook, too, only sees what was not caught."""
+        return not self.name or self.name.startswith("rank")
+
 
 def may_fail(data: bytes) -> bool:
     """Return True if some bytes may hold a line of trouble; a quick test, since most do not."""
@@ -118,7 +123,7 @@ def printed_by(line: bytes, lead: bytes = b"") -> _Process:
             where = _place(found["node"])
         elif found["rank"] and not name:
             name, key = f"rank {int(found['rank'])}", found["rank"]
-    clock = _CLOCK.search(line[:_STAMPS]) or _CLOCK.search(lead)
+    clock = next(filter(None, map(_CLOCK.search, (line[:_STAMPS], lead))), None)
     hours, minutes, seconds = map(int, clock.groups()) if clock else (0, 0, 0)
     day = hours * 3600 + minutes * 60 + seconds
     return _Process(key, name, where, line[at:], day if clock else None)
@@ -149,6 +154,20 @@ class _Traceback:
     """False while an inner call may tell more."""
     frame: str = ""
     """The innermost call outside installed packages: `score() in reward.py:31`."""
+
+    def leaves_frames(self, text: bytes) -> bool:
+        """Note where a line stands; return whether it is right behind frames."""
+        is_within = self.is_open and text[:1].isspace()
+        was_framed = self.is_framed
+        is_frame = was_framed or text.lstrip().startswith(b'File "')
+        self.is_framed = is_within and is_frame
+        return was_framed and not is_within
+
+    def raises(self, text: bytes, *, is_behind: bool) -> bool:
+        """Return whether a line names the exception."""
+        if is_behind and _UNUSUAL.match(text):
+            return True
+        return self.is_open and _EXCEPTION.match(text) is not None
 
     def open(self) -> bool:
         """Note the head of a traceback; return whether it counts."""
@@ -266,11 +285,7 @@ class ErrorReader:
 
     def _event(self, by: _Process, traceback: _Traceback, number: int) -> Event | None:
         text = by.text
-        is_within = traceback.is_open and text[:1].isspace()
-        is_behind = traceback.is_framed and not is_within
-        traceback.is_framed = is_within and (
-            traceback.is_framed or text.lstrip().startswith(b'File "')
-        )
+        is_behind = traceback.leaves_frames(text)
         event = events.turning_point(text, number)
         if event is not None:
             return event
@@ -280,18 +295,14 @@ class ErrorReader:
             return Event(EventKind.TRACEBACK, shown(text), number) if counts else None
         if traceback.takes(text):
             return None
-        raises = _UNUSUAL.match(text) if is_behind else None
-        if traceback.is_open:
-            raises = raises or _EXCEPTION.match(text)
-        return self._failure(by, traceback, number, raises=raises is not None)
+        return self._failure(by, traceback, number, is_behind=is_behind)
 
     def _failure(
-        self, by: _Process, traceback: _Traceback, number: int, *, raises: bool
+        self, by: _Process, traceback: _Traceback, number: int, *, is_behind: bool
     ) -> Event | None:
         """Return the event of a line that may tell a failure; note what it means for later ones."""
-        # A rank's excepthook, too, only sees what was not caught.
-        is_driver = not by.name or by.name.startswith("rank")
-        kind = _failure_kind(by, is_driver=is_driver, raises=raises)
+        raises = traceback.raises(by.text, is_behind=is_behind)
+        kind = _failure_kind(by, raises=raises)
         if kind is not EventKind.STOPPED and _RAY_BLOCK.match(by.text):
             traceback.open()
             traceback.takes(by.text)
@@ -302,8 +313,9 @@ class ErrorReader:
             return _failure_event(kind, self._in_table(by), _Traceback(), number)
         event = _failure_event(kind, by, traceback, number)
         died = self._died
-        if kind is EventKind.STOPPED or (raises and kind is EventKind.TRACEBACK):
-            self._died |= is_driver
+        named = EventKind.TRACEBACK if raises else EventKind.STOPPED
+        if kind in (EventKind.STOPPED, named):
+            self._died |= by.is_driver
             traceback.is_open = traceback.is_framed = False
             traceback.chained = ""
         return None if died and kind is EventKind.STOPPED else event
@@ -317,9 +329,9 @@ class ErrorReader:
         return by
 
 
-def _failure_kind(by: _Process, *, is_driver: bool, raises: bool) -> EventKind | None:
+def _failure_kind(by: _Process, *, raises: bool) -> EventKind | None:
     """Return the kind of event of a line that may tell a failure, None for none."""
-    if is_driver and _STOPPED.search(by.text):
+    if by.is_driver and _STOPPED.search(by.text):
         return EventKind.STOPPED
     if not by.name and _FATAL.search(by.text):
         return EventKind.FATAL

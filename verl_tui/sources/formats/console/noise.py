@@ -11,11 +11,9 @@ from verl_tui.records import Event, EventKind, Pulse
 from verl_tui.sources.formats.console import (
     bars,
     blocks,
-    engines,
     errors,
     events,
     prefixes,
-    printed_tables,
     samples,
     settings,
     step_lines,
@@ -30,13 +28,13 @@ _WORDS = (
     *events.WORDS,
     *settings.WORDS,
     *events.STATED,
-    *engines.WORDS,
+    *events.ENGINES,
     *bars.WORDS,
     *samples.WORDS,
 )
 _ELSE = (
     samples.BEGIN,
-    *printed_tables.BEGINNINGS,
+    *samples.BEGINNINGS,
     *blocks.WORDS,
     step_lines.BEGIN,
     "\r",

@@ -8,10 +8,10 @@ from verl_tui.patterns import pattern
 from verl_tui.records import EventKind
 from verl_tui.sources.files.compressed import is_binary
 from verl_tui.sources.formats.console import blocks, kept, unknown
+from verl_tui.sources.formats.console.decoder import ConsoleDecoder
 from verl_tui.sources.formats.console.dicts import hinted
 from verl_tui.sources.formats.console.errors import line_kind, may_fail
 from verl_tui.sources.formats.console.events import TABLE, any_of, form_of, words_of
-from verl_tui.sources.formats.console.kept import KeptDecoder
 from verl_tui.sources.formats.console.step_lines import STEP, SURE
 from verl_tui.sources.formats.lines import LineReader
 from verl_tui.text import strip_ansi
@@ -113,4 +113,4 @@ def reader(path: Path) -> LineReader:
 
 def part() -> LineReader:
     """Return a reader of later lines."""
-    return LineReader(KeptDecoder())
+    return LineReader(ConsoleDecoder())

@@ -1,4 +1,4 @@
-"""Samples as verl and its forks print them on the console, over several lines each.
+"""Samples as verl, its forks and TRL print them on the console, over several lines each.
 
 verl's reward managers (verl/workers/reward_manager/naive.py): `[prompt] … [response] …
 [ground_truth] … [score] …`, and a line for every further value where the reward function gives
@@ -9,22 +9,30 @@ Search-R1 and TinyZero (verl/utils/reward_score/qa_em.py, countdown.py): `Golden
 `Extracted answer: …`, `Solution string: …`, which holds the prompt, too. Logic-RL (kk.py):
 `[Ground Truth] …`, `[Model Response]` and the response, some checks, and three scores. These have
 no end that nothing else could be: what stands in them is read as any other line, too.
+
+TRL prints tables of completions with rich, one sample a row. GRPO's stand in a box titled `Step N`
+(trl/trainer/utils.py, `print_prompt_completions_sample`). Those of PPO, and of RLOO up to 0.21,
+have no title: they follow the step whose model answers prompts of the evaluation
+(`print_rich_table`). Cells are wrapped and cut for the width of a terminal, so the texts are those
+printed, not all that was generated.
 """
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Sample
 from verl_tui.sources.fields.jsonl import written_number
-from verl_tui.sources.fields.sample import LONGEST_TEXT
+from verl_tui.sources.fields.rewards import RewardSum
+from verl_tui.sources.fields.sample import LONGEST_TEXT, plain_field
 from verl_tui.text import safe, strip_ansi
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _LONGEST = 2000
 """Lines after which a sample that did not end is given up."""
@@ -62,6 +70,20 @@ _ANSWERS = (
     "<|start_header_id|>assistant<|end_header_id|>\n",
 )
 """What stands between prompt and response."""
+
+BEGINNINGS = ("╭", "┃ query ")
+"""The first line of a table contains one of these."""
+_TABLE = pattern(
+    "\\s*(?:╭(?:─)+ Step (?P<step>\\d{1,15}) (?:─)+╮"
+    "|┃ query +┃ model response +┃ score +┃)\\s*".encode()
+)
+"""The line that begins a table: a box with a title, or the header of a table without one."""
+_INSIDE = ("│", "├", "╰", "└")
+"""A line of a table that has begun begins with one of these, the last one with the latter two."""
+_TEXTS = ("prompt", "completion", "query", "model_response")
+"""Columns that hold texts, whatever these look like."""
+_LONGEST_TABLE = 20_000
+"""Lines after which an unfinished table is given up."""
 
 
 class SampleReader:
@@ -277,3 +299,100 @@ def _float(text: str) -> float | None:
 def _plain_lines(lead: bytes) -> re.Pattern[bytes]:
     """Return what matches lines that begin alike, and go on with no bracket or escape."""
     return re.compile(rb"(?:%b(?![^\S\n]?[(\[]|\0)[^\n\r\x1b]*\n)+" % re.escape(lead))
+
+
+class PrintedTables:
+    """Reads the tables of one console."""
+
+    def __init__(self) -> None:
+        self._step: int | None = None
+        self._lines: list[str] = []
+        """Those of the open table."""
+        self._titled = False
+        self._previous: Sequence[Sample] = ()
+        """Samples of the previous table: a trainer prints its last table twice."""
+        self._rewards = RewardSum()
+
+    @property
+    def note(self) -> str | None:
+        """Say how rewards were summed."""
+        return self._rewards.note
+
+    @property
+    def begun(self) -> bool:
+        """True if a table has begun and not ended."""
+        return bool(self._lines)
+
+    def feed(self, part: bytes, step: int | None) -> Sequence[Sample] | None:
+        """Take a line; return the samples that it completes, None if it belongs to no table.
+
+        Args:
+            part: The line.
+            step: Last step seen, to which a table without a title belongs.
+        """
+        if not self._lines:
+            found = _TABLE.fullmatch(part)
+            if found is None:
+                return None
+            self._titled = found["step"] is not None
+            self._step = int(found["step"]) if self._titled else step
+        line = part.decode("utf-8", "replace").strip()
+        if self._lines and not line.startswith(_INSIDE):
+            return None
+        self._lines.append(line)
+        is_over = line.startswith(_INSIDE[2:]) or len(self._lines) > _LONGEST_TABLE
+        return self.held() if is_over else ()
+
+    def held(self) -> Sequence[Sample]:
+        """Return the samples of the open table, which may have no end."""
+        lines, self._lines = self._lines, []
+        if self._titled:  # the box around it
+            lines = [line[1:-1].strip() for line in lines]
+        samples = [one for row in _rows(lines) if (one := self._sample(row))]
+        if not samples or samples == self._previous:
+            return ()
+        self._previous = samples
+        return samples
+
+    def _sample(self, row: Mapping[str, str]) -> Sample | None:
+        record: dict[str, object] = {}
+        for name, text in row.items():
+            value = None if name in _TEXTS else written_number(text)
+            record[name] = text if value is None else value
+        return self._rewards.sample(record, self._step, validation=not self._titled)
+
+
+def _rows(lines: Sequence[str]) -> Iterator[Mapping[str, str]]:
+    """Yield the rows of a table: the text of each cell by the name of its column."""
+    names: list[str] = []
+    for mark, row in groupby(lines, key=lambda line: line[:1]):
+        if mark == "┃":
+            names = _names(row)
+        elif mark == "│":
+            cells = [_cells(line, len(names)) for line in row]
+            whole = [one for one in cells if len(one) == len(names)]
+            if whole:
+                texts = map(_unwrapped, zip(*whole, strict=True))
+                yield dict(zip(names, texts, strict=True))
+
+
+def _names(header: Iterable[str]) -> list[str]:
+    """Return the names of the columns, of which long ones are wrapped."""
+    columns = zip(*(line.strip("┃").split("┃") for line in header), strict=False)
+    return [plain_field("".join(map(str.strip, one))) for one in columns]
+
+
+def _cells(line: str, count: int) -> list[str]:
+    cells = line.removeprefix("│").removesuffix("│").split("│")
+    end = len(cells) - count + 2  # a `│` that the model wrote
+    cells[1:end] = ["│".join(cells[1:end])]
+    return [one.removeprefix(" ").removesuffix(" ") for one in cells]
+
+
+def _unwrapped(lines: Iterable[str]) -> str:
+    """Return the text of a cell; a line that fills the column was broken within a word."""
+    text = ""
+    for line in lines:
+        words = line.rstrip()
+        text += words if len(words) == len(line) else f"{words} "
+    return text.strip()

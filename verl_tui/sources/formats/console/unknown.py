@@ -129,14 +129,20 @@ class UnknownTrainer:
         escaped = re.escape(begin).replace(b"\\ ", b" ")
         expression = rb"(?:^|\s)" + re.sub(rb"\d+", rb"\\d{1,20}", escaped) + _BEHIND
         form = Form(UNKNOWN, found["word"], pattern(expression), pattern(b""))
+        return form if self._are_metrics(form) else None
+
+    def _are_metrics(self, form: Form) -> bool:
+        """Return whether blocks are those of a training: they share metrics, and are of steps that
+        ascend.
+        """
         reader = BlockReader(form)
         read = chain.from_iterable(reader.feed(line) or () for line in self.lines)
         rows = [row for row in read if isinstance(row, MetricRow)]
         if len(rows) < _ENOUGH or any(b.step < a.step for a, b in pairwise(rows)):
-            return None
+            return False
         shared = set.intersection(*(set(row.keys) for row in rows))
         named = _METRIC.search("\n".join(shared).encode()) is not None
-        return form if named and len(shared) >= _SHARED else None
+        return named and len(shared) >= _SHARED
 
 
 def form_in(text: bytes) -> Form | None:
