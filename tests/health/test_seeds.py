@@ -90,7 +90,7 @@ def test_devices_of_several_hosts_are_distinguished() -> None:
     }
     reported = found(judge(planted(devices)), "gpu-uneven")
     assert reported is not None
-    assert reported.message.startswith("GPU 1 of node2 works at ")
+    assert reported.key == "system/gpu.1.gpu/l:node2"
 
 
 # -- rewards ---------------------------------------------------------------------------------------

@@ -277,9 +277,11 @@ def _refit_fault(world: World, onset: int, chance: random.Random) -> None:
     world.change("token_mult_prob_error", onset, lambda i, known: known if i else high)
 
 
-@failure("first-step", "verl")
+@failure("first-step", "verl", "other")
 def _first_step(world: World, _: int, chance: random.Random) -> int:
-    kl = world.columns["actor/kl_loss"]
+    key = {"verl": "actor/kl_loss", "other": "train/kl_loss"}[world.dialect]
+    world.put(key, 0.001)
+    kl = world.columns[key]
     kl[0] = chance.choice((chance.uniform(0.7, 0.9), chance.uniform(1.2, 4.0)))
     return 1
 
