@@ -953,14 +953,6 @@ def _reference_far(world: World, onset: int, chance: random.Random) -> None:
     world.change(key, onset, lambda _, __: to * (1 + chance.gauss(0, 0.05)))
 
 
-@failure("reward-noisy")
-def _reward_swings(world: World, onset: int, chance: random.Random) -> None:
-    key = world.key("reward")
-    world.put(key, lambda t: 0.3 + 0.2 * t, 0.02)
-    world.columns.pop("rollout/reward_std", None)
-    world.change(key, onset, lambda _, __: chance.uniform(0.25, 0.75))
-
-
 @failure("policy-collapse", steps=40, onset=(7, 30))
 def _collapse_in_few_points(world: World, onset: int, chance: random.Random) -> None:
     reward = world.key("reward")

@@ -14,7 +14,7 @@ import numpy as np
 
 from verl_tui.health.conditions import KINDS
 from verl_tui.health.conditions.condition import Column, Found, open_breach
-from verl_tui.health.conditions.windows import means, trends
+from verl_tui.health.conditions.windows import means
 from verl_tui.health.exemptions import BY_VALUES, FOR_WHOLE_RUN, WITHOUT_BREACH
 from verl_tui.health.finding import LACKS, filled, number
 from verl_tui.health.limits import LIMITS, all_cut, response_limit, stated_limit
@@ -374,21 +374,15 @@ def _mean(steps: Places, metrics: Iterable[Column]) -> Numbers:
     return mean
 
 
-_CLIMBS, _CLIMB, _CLIMB_T, _LEVEL = (50, 100, 200), 1.5, 3.0, 10
-"""Points over one of which a metric must have climbed by half, beyond doubt, and those that make a
-level: heuristic.
-"""
+_CLIMB, _SPAN, _LEVEL = 1.5, 100, 10
+"""A metric climbs if it has gained a half over so many points, by levels of ten: heuristic."""
 
 
 def _climbs(values: Numbers) -> Flags:
     """Return where a metric climbs."""
-    found = np.zeros(len(values), bool)
     level = means(values, _LEVEL)
-    for count in _CLIMBS:
-        places = np.arange(count - 1, len(values))
-        begun = level[places - count + _LEVEL]
-        places = places[(level[places] >= _CLIMB * begun) & (begun > 0)]
-        found[places] |= trends(values, count, places)[1] >= _CLIMB_T
+    begun = np.append(np.full(_SPAN, np.nan), level)[: len(level)]
+    found: Flags = (level >= _CLIMB * begun) & (begun > 0)
     return found
 
 

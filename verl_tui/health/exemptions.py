@@ -236,7 +236,6 @@ def _if(evidence: Callable[[RuleContext, str], object], reason: str) -> Exemptio
 BY_VALUES: Mapping[str, Exemption] = {
     "bounded-reward": reward_scale.bounded_reward,
     "small-scale": reward_scale.small_scale,
-    "not-unit-scale": reward_scale.not_unit_scale,
     "asynchronous": asynchronous,
     "synchronous": _if(
         lambda context, key: asynchronous(context, key) is None,
@@ -268,7 +267,6 @@ BY_VALUES: Mapping[str, Exemption] = {
         "the reward has gained and no part of it has fallen: the repetition may be what the task "
         "asks for",
     ),
-    "by-batch-size": reward_scale.by_batch_size,
     "by-reference-kl": reward_scale.by_reference_kl,
 }
 """Name in the guide -> exemption that depends on a run's values and is evaluated at each step; each

@@ -8,7 +8,7 @@ import numpy as np
 
 from verl_tui.health.conditions.condition import Judged
 from verl_tui.health.conditions.falls import cliff, slide, vanish, zero
-from verl_tui.health.conditions.rises import jump, rising, scaled, shift, surge
+from verl_tui.health.conditions.rises import jump, scaled, shift, surge
 from verl_tui.health.conditions.stays import (
     Range,
     level,
@@ -16,7 +16,6 @@ from verl_tui.health.conditions.stays import (
     same,
     stays,
     streak,
-    swings,
 )
 
 if TYPE_CHECKING:
@@ -78,14 +77,12 @@ KINDS = {
     "at-least": Kind("stays", _beyond),
     "below": Kind("stays", _beyond),
     "outside": Kind("stays", _beyond, ("low", "high", "window")),
-    "swings": Kind("swings", swings),
     "zero": Kind("zero", zero, ("window", "count")),
     "jump": Kind("jump", jump, ("factor", "spread", "window")),
     "cliff": Kind("cliff", _cliff),
     "vanish": Kind("vanish", _vanish),
     "surge": Kind("surge", surge, _FACTOR),
     "shift": Kind("shift", shift),
-    "rising": Kind("rising", rising, _FACTOR),
     "slide": Kind("slide", lambda of, _, limit, __: slide(of, limit, steep=False), _LIMIT),
     "fall": Kind("slide", lambda of, _, limit, __: slide(of, limit, steep=True), _LIMIT),
     "scaled": Kind("scaled", scaled, _FACTOR),

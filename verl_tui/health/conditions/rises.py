@@ -1,11 +1,10 @@
-"""Values that leave their own past: jumps, surges, rises block by block, levels that shift, and
-scales that change.
+"""Values that leave their own past: jumps, surges, levels that shift, and scales that
+change.
 """
 
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -200,65 +199,3 @@ def scaled(column: Column, rule: Rule, *_: object) -> Shown:
 
     needs = rule.window + _IN_A_ROW
     return Shown(needs, places[places >= rule.window].tolist(), spell, _AFTER)
-
-
-_BLOCKS, _STRIDES = 5, (1, 2, 4)
-"""Blocks whose medians must rise; every so many blocks are looked at."""
-_FOOT = 0.1
-"""Share of a rise below which it has not begun."""
-_VANISHED = 0.1
-"""Share of the highest block so far below which a metric has all but vanished: heuristic. The
-gradient norm of a task that is solved may double between a thousandth and two of what it was.
-"""
-
-
-def rising(column: Column, rule: Rule, *_: object) -> Shown:
-    """Rises continuously: the medians of five blocks each exceed the one before, the last far above
-    the first.
-
-    Medians of blocks, because gradient norms have spikes; judged when a block is full. Slow rises
-    are seen in every second and every fourth block. What has all but vanished does not rise.
-    """
-    size = max(1, rule.window // _BLOCKS)
-    count = len(column) // size
-    blocks = column.values[: count * size].reshape(count, size)
-    levels = np.median(blocks, axis=1) if count else np.empty(0)
-    falls = np.append(False, np.diff(levels) < 0)
-    strides = _rises(levels, rule.factor)
-
-    def spell(place: int) -> Spell:
-        block = place // size
-        stride = int(strides[block])
-        rise = levels[block - (_BLOCKS - 1) * stride : block + 1 : stride]
-        # The last block at the old level: chance alone may order the blocks before it.
-        low, high = float(rise[0]), float(rise[-1])
-        at = int(np.flatnonzero(rise <= low + _FOOT * (high - low))[-1])
-        foot = block - (_BLOCKS - 1 - at) * stride
-        facts = {
-            "low": low,
-            "high": high,
-            "foot": float(levels[foot]),
-            "now": float(levels[-1]),
-            "size": size,
-        }
-        over = first(falls, block + 1)
-        end = None if over is None else size * (over + 1) - 1
-        return Spell(size * (foot + 1) - 1, place, end, facts)
-
-    places = size * (np.flatnonzero(strides) + 1) - 1
-    return Shown(rule.window, places.tolist(), spell, rule.window)
-
-
-def _rises(levels: Numbers, factor: float) -> Places:
-    """Return at the blocks that end a rise the least stride that shows it, 0 at others."""
-    highest = np.maximum.accumulate(np.append(0.0, levels))[1:]
-    strides = np.zeros(len(levels), np.int64)
-    for stride in reversed(_STRIDES):
-        blocks = [levels[at * stride :] for at in range(_BLOCKS)]
-        low, *_, high = [one[: len(blocks[-1])] for one in blocks]
-        rises = (factor * low > 0) & (factor * low <= high)
-        for before, after in pairwise(blocks):
-            rises &= before[: len(high)] < after[: len(high)]
-        strides[(_BLOCKS - 1) * stride :][rises] = stride
-    strides[levels < _VANISHED * highest] = 0
-    return strides

@@ -1,5 +1,5 @@
-"""Values that stay where they should not, by a rolling window with hysteresis; that swing from
-point to point; or are in breach on some records in a row.
+"""Values that stay where they should not, by a rolling window with hysteresis; that have
+no trend or do not change at all; or are in breach on some records in a row.
 """
 
 from __future__ import annotations
@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from verl_tui.health.conditions.condition import Shown, Spell, segments
-from verl_tui.health.conditions.windows import first, means, rolling, rows, trends
+from verl_tui.health.conditions.windows import first, means, rolling, trends
 from verl_tui.health.finding import number
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
     from verl_tui.health.conditions.condition import Column
     from verl_tui.health.conditions.windows import Flags, Numbers
     from verl_tui.health.guide import Rule
@@ -129,53 +127,8 @@ def stays(column: Column, rule: Rule, outside: Range) -> Shown:
     return Shown(window, places, spell, 2 * window, now=now)
 
 
-_TO_SIGMA = 1.0484
-"""Median size of the differences between neighbours times this is the standard deviation of normal
-noise.
-"""
-_RANGE = 2.5
-"""Between their lowest and their highest tenth the values must span so many standard deviations
-(2.56 of normal noise): a zigzag has large differences in a small span.
-"""
-_CALM = 0.8
-"""It is over when the spread has fallen below four fifths of the threshold (hysteresis)."""
 _OFTEN = 20
-"""Points after which the spread is computed again."""
-
-
-def swing(windows: ArrayLike) -> Numbers:
-    """Return the standard deviation between neighbours of each row of values, two at least."""
-    ordered = np.sort(windows, axis=1)
-    tenth = ordered.shape[1] // 10
-    spreads = (ordered[:, -1 - tenth] - ordered[:, tenth]) / _RANGE
-    differences = np.median(abs(np.diff(windows, axis=1)), axis=1)
-    found: Numbers = np.minimum(spreads, _TO_SIGMA * differences)
-    return found
-
-
-def swings(column: Column, rule: Rule, limit: float, *_: object) -> Shown:
-    """The usual difference between neighbours stays large, in standard deviations between points; a
-    rise makes none, and single bursts do not count.
-    """
-    window, values = rule.window, column.values
-    places = np.arange(window - 1, len(column), _OFTEN)
-    sizes = swing(rows(values, window, places))
-    newest = values[-window:]
-    calm = np.zeros(len(column), bool)
-    calm[places] = sizes < _CALM * limit
-
-    def spell(place: int) -> Spell:
-        facts = {
-            "size": float(sizes[(place + 1 - window) // _OFTEN]),
-            "now": float(sizes[-1]),
-            "low": float(newest.min()),
-            "high": float(newest.max()),
-            "limit": limit,
-            "count": window,
-        }
-        return Spell(place - window + 1, place, first(calm, place + 1), facts)
-
-    return Shown(window, places[sizes > limit].tolist(), spell, 2 * window)
+"""Points after which a trend is computed again."""
 
 
 def streak(
