@@ -5,7 +5,6 @@ report again and again while it goes on: the driver may die of them later.
 from __future__ import annotations
 
 from pathlib import PurePath
-from statistics import median
 from typing import TYPE_CHECKING
 
 from verl_tui.health.diagnoses.diagnosis import diagnosis, told
@@ -184,15 +183,9 @@ def _is_short(run: Run) -> bool:
     return total - (run.step or 0) > max(1.0, *gaps, 0.0)
 
 
-_BEFORE = 20
-"""Steps before the first error that show the usual number of samples."""
-
-
 @diagnosis("worker-errors")
 def repeated_errors(context: RuleContext, rule: Rule) -> Finding | None:
-    """Find the workers' most frequent error, the last of them lately, its count, and the samples
-    that it costs.
-    """
+    """Find the workers' most frequent error, the last of them lately, and its count."""
     run = context.run
     if context.state in (State.CRASHED, State.FINISHED):
         return None
@@ -205,18 +198,5 @@ def repeated_errors(context: RuleContext, rule: Rule) -> Finding | None:
             said = f"{lines}: {one_line(first.text, 160)}"
             facts: dict[str, object] = {"actor": one_line(first.actor)}
             facts |= {"text": one_line(first.text, 200), "count": error.count}
-            cost = _cost(run, since or 0)
-            return told(rule, facts, (said, cost), since=since, step=error.step)
+            return told(rule, facts, [said], since=since, step=error.step)
     return None
-
-
-def _cost(run: Run, since: int) -> str:
-    """Return how many samples a step has lost since the first error; empty if unknown or none."""
-    series = run.present("samples/count")
-    counts = {} if series is None else series.since(since - _BEFORE)
-    before = [count for step, count in counts.items() if step <= since]
-    after = [count for step, count in counts.items() if step > since]
-    if not before or not after or min(after) >= median(before):
-        return ""
-    now = f"{after[-1]:,.0f} at step {max(counts)}"
-    return f"samples a step: {median(before):,.0f} before, {now}"
