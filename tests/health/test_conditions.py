@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from verl_tui.health.conditions import KINDS
+from verl_tui.health.columns import COMBINATIONS, column_of
+from verl_tui.health.conditions import KINDS, Kind
 from verl_tui.health.conditions.condition import Column, Judged
 from verl_tui.health.conditions.falls import cliff, vanish
-from verl_tui.health.conditions.rises import shift
+from verl_tui.health.finding import filled
 from verl_tui.health.guide_settings import load_guide
-from verl_tui.health.inputs import COMBINATIONS, column_of
 from verl_tui.runs.series import Series
 
 if TYPE_CHECKING:
@@ -30,15 +30,12 @@ CONDITIONS: dict[str, Callable[[Column, tuple[int, ...]], Judged]] = {
         )
         for rule in RULES
     },
-    "cliff of few points": lambda one, _: cliff(
-        one, 10, 2, 2, 0.6, 5.0, unlike_all=True
-    ),
-    "cliff of one point": lambda one, _: cliff(
-        one, 10, 1, 0, 0.75, 1.0, unlike_all=True
-    ),
-    "vanish": lambda one, _: vanish(one, 0.4, 0.5, 5, 40),
-    "shift up": lambda one, _: shift(one, 30, 4, 2, 0.2),
-    "shift down": lambda one, _: shift(one, 30, 4, 2, -0.15),
+    "cliff of few points": lambda one, _: Kind(
+        "cliff", lambda one, *_: cliff(one, 10, 2, 2, 0.6, 5.0, unlike_all=True)
+    ).judge(one, RULES[0], 0.0),
+    "vanish": lambda one, _: Kind(
+        "vanish", lambda one, *_: vanish(one, 0.4, 0.5, 5, 40)
+    ).judge(one, RULES[0], 0.0),
 }
 
 
@@ -99,7 +96,9 @@ def test_what_holds_is_said_in_words(name: str) -> None:
     for seed in range(6):
         judged = CONDITIONS[name](column(hostile(seed)), ())
         if judged.open is not None:
-            assert all(judged.report("x", "{} steps".format))
+            facts = dict.fromkeys(("title", "note", "long", "last", "newest"), "")
+            said = [judged.words["message"], *judged.words["evidence"]]
+            assert all(filled(one, {**facts, **judged.facts}) for one in said)
             assert type(judged.open.since) is int
 
 
@@ -114,7 +113,9 @@ def test_breaches_of_a_column(case: dict[str, Any]) -> None:
     assert [[one.since, one.raised, one.cleared] for one in found] == case["breaches"]
 
 
-@pytest.mark.parametrize("kind", ["value", "absolute", "mean of all", *COMBINATIONS])
+@pytest.mark.parametrize(
+    "kind", ["value", "absolute", "highest", "mean of all", *COMBINATIONS]
+)
 def test_an_input_up_to_a_step_depends_on_nothing_after_it(kind: str) -> None:
     chance = np.random.default_rng(7)
     series = []

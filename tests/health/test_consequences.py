@@ -137,7 +137,7 @@ def test_the_reward_leads_where_it_moved_first(first: Finding, later: Finding) -
 def test_nothing_leads_long_after_it_or_without_being_enough() -> None:
     broken = found("not-finite", 1000, Severity.CRITICAL)
     assert causes(broken, COLLAPSE) == [None, None]
-    some = replace(found("truncation", 1), leads=False)
+    some = replace(found("truncation", 1), certain=False)
     assert causes(some, found("nothing-learns", 1)) == [None, None]
 
 

@@ -44,7 +44,7 @@ false_when = "even ones"
 meaning = "It ends oddly."
 source = "a counter"
 """,
-    "health/diagnoses/words.toml": """
+    "health/words.toml": """
 [odd-step]
 message = "it ends at the odd step {since}"
 """,
@@ -52,13 +52,13 @@ message = "it ends at the odd step {since}"
 }
 """File of the package -> what is added at its end."""
 DIAGNOSIS = """
-from verl_tui.health.diagnoses.diagnosis import Told, diagnosis
+from verl_tui.health.diagnoses.diagnosis import diagnosis, told
 
 
 @diagnosis("odd-step")
 def odd_step(context, rule):
     step = context.run.step or 0
-    return Told({}, since=step) if step % 2 else None
+    return told(rule, {}, since=step) if step % 2 else None
 """
 SPELLING = (
     'names = [\n  ["entropy", "brain/fog", "how foggy the brain is", "brain.py:1"],'

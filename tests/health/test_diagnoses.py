@@ -307,8 +307,7 @@ def test_plateau_wants_reward_and_validation_flat() -> None:
     run = planted({"critic/score/mean": flat, "val-core/gsm8k/acc/mean@1": rising})
     assert "plateau" not in ids(judge(run))
     run = planted({"critic/score/mean": flat, "val-core/gsm8k/acc/mean@1": flat})
-    found = next(one for one in judge(run).findings if one.id == "plateau")
-    assert "validation shows none either" in found.message
+    assert "plateau" in ids(judge(run))
     assert reason(judge(planted({"critic/score/mean": flat[:150]}, VERL)), "plateau")
 
 
@@ -350,9 +349,8 @@ def _wandering(seed: int) -> dict[str, list[float]]:
 
 
 BLOCKS = {
-    *("component-imbalance", "engine-mismatch", "entropy-collapse", "gpu-uneven"),
-    *("entropy-explosion", "length-collapse", "length-explosion", "nothing-learns"),
-    *("plateau", "reward-hacking", "slow-phase"),
+    *("component-imbalance", "entropy-collapse", "length-collapse", "nothing-learns"),
+    *("reward-hacking", "slow-phase"),
 }
 
 

@@ -11,7 +11,6 @@ import pytest
 from planted import (
     OTHER,
     STATUS,
-    TUTORIAL,
     VERL,
     batch,
     ids,
@@ -43,8 +42,8 @@ def find(id: str, run: Run) -> Finding | None:
 @pytest.mark.parametrize(
     ("first", "words"),
     [
-        (1.4, "the configuration is wrong"),
-        (0.81, "the chat templates seem to differ"),
+        (1.4, "is 1.4 in the first record"),
+        (0.81, "is 0.81 in the first record"),
         (0.0004, ""),
         (0.2, ""),
         (math.nan, ""),
@@ -94,7 +93,6 @@ def validated(
         validated([1.0] * 6),
         validated([0.3] * 6),  # three of ten: comes again by chance
         validated([0.3333333432674408] * 6),  # a third in single precision
-        validated([0.5178165276724791] * 4, rate=0.0),  # nothing is learnt
         validated(
             [0.5178165276724791] * 4,
             more={"val-core/math/acc/mean@1": [0.1234567, 0.1334567, 0.14, 0.13]},
@@ -110,50 +108,26 @@ def test_what_is_no_proof_of_old_weights(run: Run) -> None:
 
 CALM = noisy([0.3] * 200, 0.01)
 WILD = [*CALM[:140], *[0.3 + 0.05 * i for i in range(60)]]
-FALLS = [
-    *noisy([0.6] * 140, 0.02),
-    *noisy([0.6 - 0.006 * i for i in range(60)], 0.02, 2),
-]
 LEVEL = noisy([0.6] * 200, 0.02)
-GROWS = [*noisy([400.0] * 140, 5), *[400 + 10.0 * i for i in range(60)]]
-KEYS = {
-    "verl": ("actor/entropy", "response_length/mean", "critic/score/mean", VERL),
-    "tutorial": (
-        "ppo/entropy",
-        "rollout/response_length_mean",
-        "rollout/reward_mean",
-        TUTORIAL,
-    ),
-    "other": ("entropy", "completions/mean_length", "reward", OTHER),
-}
 
 
 @pytest.mark.parametrize(
-    ("entropy", "length", "reward"),
+    ("entropy", "reward", "is_found"),
     [
-        (
-            WILD,
-            GROWS,
-            noisy([0.3 + 0.002 * i for i in range(200)], 0.02),
-        ),  # a raised upper clip: it explores and learns
-        (WILD, noisy([400.0] * 200, 5), LEVEL),  # nothing goes wrong beside it
-        (CALM, GROWS, FALLS),
+        (WILD, LEVEL, True),
+        # a raised upper clip: it explores and learns
+        (WILD, noisy([0.3 + 0.002 * i for i in range(200)], 0.02), False),
         # Most of it is spent in the first twelfth, and then some of it comes back.
-        ([1.2 * math.exp(-i / 8) + 0.25 + 0.002 * i for i in range(200)], GROWS, LEVEL),
-        ([value / 100 for value in WILD[:170]], GROWS, LEVEL),  # of next to nothing
-        (noisy([0.3] * 200, 0.12), GROWS, FALLS),
+        ([1.2 * math.exp(-i / 8) + 0.25 + 0.002 * i for i in range(200)], LEVEL, False),
+        ([value / 100 for value in WILD], LEVEL, False),  # of next to nothing
+        (noisy([0.3] * 200, 0.12), LEVEL, False),
     ],
 )
-def test_entropy_that_does_not_explode(
-    entropy: list[float], length: list[float], reward: list[float]
+def test_entropy_that_leaves_its_past(
+    entropy: list[float], reward: list[float], *, is_found: bool
 ) -> None:
-    count = len(entropy)
-    columns = {
-        "actor/entropy": entropy,
-        "response_length/mean": length[:count],
-        "critic/score/mean": reward[:count],
-    }
-    assert find("entropy-explosion", planted(columns)) is None
+    run = planted({"actor/entropy": entropy, "critic/score/mean": reward})
+    assert (find("entropy-explosion", run) is not None) is is_found
 
 
 # -- host-memory -----------------------------------------------------------------------------------

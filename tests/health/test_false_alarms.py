@@ -369,13 +369,9 @@ def test_batches_of_few_prompts_score_zero_by_chance(prompts: int) -> None:
 # -- grad-norm-rising ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("top", "is_found"), [(0.004, True), (0.1, False), (30.0, False)]
-)
-def test_a_gradient_that_has_all_but_vanished_does_not_rise(
-    top: float, is_found: bool
-) -> None:
+@pytest.mark.parametrize("top", [0.1, 30.0])
+def test_a_gradient_that_has_all_but_vanished_does_not_rise(top: float) -> None:
     """As of a real GRPO on a solved task: 0.0009 became 0.0018 where it had been 10 and more."""
     norms = [*[top] * 40, *[0.0009 * 1.012**i for i in range(140)]]
     verdict = judge(planted({"actor/grad_norm": norms}))
-    assert (found(verdict, "grad-norm-rising") is not None) is is_found
+    assert found(verdict, "grad-norm-rising") is None

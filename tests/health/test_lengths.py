@@ -128,4 +128,4 @@ def test_an_explosion_is_told_where_no_share_of_cut_responses_is_logged() -> Non
     }
     run = planted(columns, VERL, {"data.max_response_length": 1024})
     (one,) = [one for one in judge(run).findings if one.id == "length-explosion"]
-    assert "of 1,024 tokens" in one.message
+    assert "the limit 1,024" in one.message

@@ -113,7 +113,7 @@ def test_a_rule_that_raises_is_shown_as_failed(monkeypatch: pytest.MonkeyPatch) 
     def broken(*_: object) -> Judged:
         raise RuntimeError("boom")
 
-    monkeypatch.setitem(KINDS, "streak", Kind(broken))
+    monkeypatch.setitem(KINDS, "streak", Kind("streak", broken))
     verdict = judge(run)
     assert "kl-high" in ids(verdict)
     assert reason(verdict, "circuit-breaker-kl") == "failed: RuntimeError('boom')"

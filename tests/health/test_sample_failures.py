@@ -6,7 +6,7 @@ it.
 from __future__ import annotations
 
 import pytest
-from planted import OTHER, VERL, judge, planted
+from planted import OTHER, VERL, ids, judge, planted
 from planted_failures import COUNT, FLAT, LOOPS, find, noisy, ramp, scored
 
 from verl_tui.health.finding import Severity
@@ -25,36 +25,31 @@ def in_parts(right: list[float], brief: list[float]) -> dict[str, list[float]]:
 
 
 @pytest.mark.parametrize(
-    ("scores", "severity"),
+    ("scores", "is_told"),
     [
         (
             scored([0.2] * 150 + [0.9] * 100),
-            Severity.INFO,
+            False,
         ),  # the text behind the answer repeats itself
-        (scored([0.5] * 250), Severity.WARNING),
-        (scored([0.9] * 150 + [0.1] * 100), Severity.WARNING),
+        (scored([0.5] * 250), True),
+        (scored([0.9] * 150 + [0.1] * 100), True),
         (
             {"samples/score": ramp(0.2, 0.9), "samples/score_std": [0.05] * COUNT},
-            Severity.WARNING,
+            True,
         ),  # by degrees
-        (in_parts([0.2] * 150 + [0.9] * 150, FLAT), Severity.INFO),  # none has lost
+        (in_parts([0.2] * 150 + [0.9] * 150, FLAT), False),  # none has lost
         (
             in_parts([0.2] * 150 + [0.9] * 150, [0.5] * 150 + [0.1] * 150),
-            Severity.WARNING,
+            True,
         ),  # bought with the other
-        (in_parts(FLAT, FLAT), Severity.WARNING),  # and nothing is gained
+        (in_parts(FLAT, FLAT), True),  # and nothing is gained
     ],
 )
-def test_repetition_beside_answers_that_become_right_is_noted(
-    scores: dict[str, list[float]], severity: Severity
+def test_repetition_beside_answers_that_become_right_is_no_fault(
+    scores: dict[str, list[float]], is_told: bool
 ) -> None:
     verdict = judge(planted({"samples/repetition": LOOPS, **scores}))
-    assert [one.severity for one in verdict.findings if one.id == "repetition"] == [
-        severity
-    ]
-    assert [one.severity for one in verdict.history if one.id == "repetition"] == [
-        severity
-    ]
+    assert ("repetition" in ids(verdict)) is is_told
 
 
 def test_repetition_that_creeps_and_such_that_was_always_there() -> None:
@@ -152,7 +147,7 @@ def dead(**more: list[float]) -> dict[str, list[float]]:
                 }
             ),
             {"rollout.val_kwargs.temperature": 0},
-            "alike from the beginning (40% of them differ)",
+            "alike: 40% of them differ",
             Severity.WARNING,
         ),
         (
@@ -163,7 +158,7 @@ def dead(**more: list[float]) -> dict[str, list[float]]:
                 }
             ),
             {},
-            "have become alike: 10% of them differ, 90% at the beginning",
+            "alike: 10% of them differ, 90% at the beginning",
             Severity.WARNING,
         ),
     ],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-from statistics import fmean
 from typing import TYPE_CHECKING
 
 import pytest
@@ -90,34 +89,10 @@ def test_devices_of_several_hosts_are_distinguished() -> None:
     }
     reported = found(judge(planted(devices)), "gpu-uneven")
     assert reported is not None
-    assert reported.message.startswith("GPU 1 of node2 works at ")
+    assert reported.key == "system/gpu.1.gpu/l:node2"
 
 
 # -- rewards ---------------------------------------------------------------------------------------
-
-
-def test_small_batches_swing_by_chance() -> None:
-    """A batch of so many prompts, each all right or all wrong."""
-    chance = random.Random(4)
-    swinging = [fmean(chance.random() < 0.5 for _ in range(6)) for _ in range(160)]
-    settings = {"data.train_batch_size": 6, "rollout.n": 8}
-    verdict = judge(planted({"critic/score/mean": swinging}, VERL, settings))
-    assert "reward-noisy" not in ids(verdict)
-    assert "6 prompts" in (reason(verdict, "reward-noisy") or "")
-
-
-def test_where_batches_are_not_known_only_what_swings_further_than_before_is_noise() -> (
-    None
-):
-    chance = random.Random(4)
-    swinging = [chance.uniform(0.25, 0.75) for _ in range(160)]
-    verdict = judge(planted({"critic/score/mean": swinging}, VERL))
-    assert "no more than it used to" in (reason(verdict, "reward-noisy") or "")
-    assert "reward-noisy" in ids(
-        judge(
-            planted({"critic/score/mean": [*noisy([0.5] * 100, 0.02), *swinging]}, VERL)
-        )
-    )
 
 
 def test_low_scores_are_no_bounded_scale() -> None:

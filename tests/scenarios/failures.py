@@ -277,9 +277,11 @@ def _refit_fault(world: World, onset: int, chance: random.Random) -> None:
     world.change("token_mult_prob_error", onset, lambda i, known: known if i else high)
 
 
-@failure("first-step", "verl")
+@failure("first-step", "verl", "other")
 def _first_step(world: World, _: int, chance: random.Random) -> int:
-    kl = world.columns["actor/kl_loss"]
+    key = {"verl": "actor/kl_loss", "other": "train/kl_loss"}[world.dialect]
+    world.put(key, 0.001)
+    kl = world.columns[key]
     kl[0] = chance.choice((chance.uniform(0.7, 0.9), chance.uniform(1.2, 4.0)))
     return 1
 
@@ -949,14 +951,6 @@ def _reference_far(world: World, onset: int, chance: random.Random) -> None:
     key = world.key("reference_kl")
     world.put(key, lambda _: 0.05, 0.005)
     world.change(key, onset, lambda _, __: to * (1 + chance.gauss(0, 0.05)))
-
-
-@failure("reward-noisy")
-def _reward_swings(world: World, onset: int, chance: random.Random) -> None:
-    key = world.key("reward")
-    world.put(key, lambda t: 0.3 + 0.2 * t, 0.02)
-    world.columns.pop("rollout/reward_std", None)
-    world.change(key, onset, lambda _, __: chance.uniform(0.25, 0.75))
 
 
 @failure("policy-collapse", steps=40, onset=(7, 30))

@@ -1,19 +1,22 @@
-"""The columns that a rule judges on one run: its metrics, exemptions, what its condition finds."""
+"""The columns that a rule judges on one run: its metrics as finite numbers, its exemptions, what
+its condition finds.
+"""
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from verl_tui.health.conditions import KINDS
-from verl_tui.health.conditions.condition import open_breach
-from verl_tui.health.diagnoses.diagnosis import FindingHistory, Told
+from verl_tui.health.conditions.condition import Column, Found, open_breach
+from verl_tui.health.conditions.windows import means
 from verl_tui.health.exemptions import BY_VALUES, FOR_WHOLE_RUN, WITHOUT_BREACH
-from verl_tui.health.finding import number
-from verl_tui.health.inputs import column_of
+from verl_tui.health.finding import LACKS, filled, number
 from verl_tui.health.limits import LIMITS, all_cut, response_limit, stated_limit
 from verl_tui.health.reward import components, gaining_components
 from verl_tui.health.rule_context import present_names
@@ -21,14 +24,18 @@ from verl_tui.indicators import INDICATORS, factor
 from verl_tui.runs.views.devices import logs_device_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from verl_tui.health.conditions.condition import Breach, Judged
+    from verl_tui.health.conditions.windows import Flags, Numbers, Places
     from verl_tui.health.exemptions import Exemption
+    from verl_tui.health.finding import Finding
     from verl_tui.health.guide import Rule
     from verl_tui.health.limits import Limit
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
+
+    Keep = Callable[[Any, Any, Callable[[], Any]], Any]
 
 _MOST_PARTS, _MOST_KEYS = 12, 50
 """Most parts of the reward, and most keys that a rule with a wildcard judges."""
@@ -44,85 +51,73 @@ _WHOSE = {
 class _Inputs(NamedTuple):
     """What a rule judges."""
 
-    keys: Sequence[Sequence[str]]
-    """The keys of each column."""
-    beside: str | None
+    columns: Sequence[Sequence[str]]
+    """The keys of each."""
+    beside: Sequence[str]
     limit: Limit | None
     """What its threshold is a multiple of."""
     gate: float
     """The limit of its stream."""
 
 
-class _Known(NamedTuple):
-    """What the points of a metric show, with all that this depends on."""
+def look_at_columns(context: RuleContext, rule: Rule, keep: Keep) -> Sequence[Found]:
+    """Return what is found in each column, or why none is judged.
 
-    basis: Hashable
-    """All but the points that may still change."""
-    newest: Hashable
-    judged: Judged
-    step: int | None
-    """The newest step that was looked at."""
-    exempt: dict[int, bool]
-    """Whether the rule was exempt at some steps."""
-
-
-class Columns:
-    """The columns of one rule, with what is known of them, by key."""
-
-    def __init__(self, rule: Rule) -> None:
-        self.rule = rule
-        self._basis: Hashable = None
-        self._inputs: str | _Inputs = ""
-        """What it judges, or what is missing, by the run's metrics and settings."""
-        self._known: dict[str, _Known] = {}
-
-    def look(self, context: RuleContext) -> str | Sequence[FindingHistory]:
-        """Return what is found in each column, or why none is judged."""
-        run = context.run
-        basis = run.keys_revision, run.dialect, len(run.settings)
-        if basis != self._basis:
-            self._basis, self._inputs = basis, _inputs(context, self.rule)
-        if isinstance(self._inputs, str):
-            return self._inputs
-        return [self._judge(context, keys, self._inputs) for keys in self._inputs.keys]
-
-    def _judge(
-        self, context: RuleContext, keys: Sequence[str], of: _Inputs
-    ) -> FindingHistory:
-        """Judge one metric, or the mean of several, without those that are exempt."""
-        rule = self.rule
-        reasons = {key: _exempt(context, rule, [key], FOR_WHOLE_RUN) for key in keys}
-        keys = [key for key, reason in reasons.items() if reason is None]
-        if not keys:
-            return FindingHistory(next(iter(reasons.values())), ())
-        known = self._look(context, [*keys, of.beside] if of.beside else keys, of)
-        breaches = _not_exempt(context, rule, keys, known)
-        now: Told | str | None = known.judged.needs
-        if now is None and open_breach(breaches) is not None:
-            now = _told(context, rule, keys[0], known, of.limit)
+    Args:
+        context: The run.
+        rule: The rule.
+        keep: Returns figures by their name, made anew where what they depend on is another.
+    """
+    run = context.run
+    basis = run.keys_revision, run.dialect, len(run.settings)
+    of: str | _Inputs = keep("inputs", basis, lambda: _inputs(context, rule))
+    if isinstance(of, str):
+        return [Found(of)]
+    found = []
+    for keys in of.columns:
+        reasons = [_exempt(context, rule, [key], FOR_WHOLE_RUN) for key in keys]
+        pairs = zip(keys, reasons, strict=True)
+        judged = [key for key, reason in pairs if reason is None]
+        if judged:
+            found.append(_judge(context, rule, judged, of, keep))
         else:
-            excuses = WITHOUT_BREACH if known.judged.open is None else BY_VALUES
-            now = _exempt(context, rule, keys, excuses) or now
-        return FindingHistory(now, breaches, key=keys[0])
+            found.append(Found(reasons[0]))
+    return found
 
-    def _look(self, context: RuleContext, keys: Sequence[str], of: _Inputs) -> _Known:
-        """Return what the metrics show; known where nothing is new."""
-        rule, run = self.rule, context.run
-        series = [*filter(None, map(run.series, keys))]
-        scale = _scale(rule, series)
-        restarts = tuple([mark.step for mark in run.restarts])
-        threshold = rule.threshold * (of.limit.value if of.limit else 1.0)
-        same = tuple([(one.key, one.revision) for one in series])
-        basis = (same, threshold, of.gate, scale, restarts)
-        newest = context.end, *[(len(s), s.values[-1:].tobytes()) for s in series]
-        known = self._known.get(keys[0])
-        if known is None or known.basis != basis or known.newest != newest:
-            exempt = known.exempt if known and known.basis == basis else {}
-            column, step = column_of(series, context.end, rule.stream, scale, of.gate)
-            judged = KINDS[rule.condition].judge(column, rule, threshold, restarts)
-            known = _Known(basis, newest, judged, step, exempt)
-            self._known[keys[0]] = known
-        return known
+
+def _judge(
+    context: RuleContext, rule: Rule, keys: Sequence[str], of: _Inputs, keep: Keep
+) -> Found:
+    """Judge one metric, or several as one column."""
+    run = context.run
+    series = [*filter(None, map(run.series, (*keys, *_beside(rule, keys, of))))]
+    scale = _scale(rule, series)
+    restarts = tuple([mark.step for mark in run.restarts])
+    threshold = rule.threshold * (of.limit.value if of.limit else 1.0)
+    same = tuple([(one.key, one.revision) for one in series])
+    basis = (same, threshold, of.gate, scale, restarts)
+    newest = [(len(one), one.values[-1:].tobytes()) for one in series]
+
+    def judge() -> tuple[Judged, int | None]:
+        column, step = column_of(series, context.end, rule.stream, scale, of.gate)
+        return KINDS[rule.condition].judge(column, rule, threshold, restarts), step
+
+    judged, step = keep(keys[0], (basis, context.end, newest), judge)
+    exempt: dict[int, bool] = keep((keys[0], "exempt"), basis, dict)
+    breaches = _not_exempt(context, rule, keys, judged, exempt)
+    now: Finding | str | None = judged.needs
+    if now is None and open_breach(breaches) is not None:
+        now = _told(context, rule, keys[0], judged, step, of.limit)
+    else:
+        excuses = WITHOUT_BREACH if judged.open is None else BY_VALUES
+        now = _exempt(context, rule, keys, excuses) or now
+    return Found(now, breaches, rule.title, keys[0])
+
+
+def _beside(rule: Rule, keys: Sequence[str], of: _Inputs) -> Sequence[str]:
+    if rule.stream == "of the others":
+        return [key for (key,) in of.columns if key not in keys]
+    return of.beside
 
 
 def _inputs(context: RuleContext, rule: Rule) -> str | _Inputs:
@@ -141,15 +136,15 @@ def _inputs(context: RuleContext, rule: Rule) -> str | _Inputs:
         return _has_no(rule.beside_indicator, rule.beside_metric)
     limit = LIMITS[rule.of](context.run, context.guide) if rule.of else None
     columns = [keys] if rule.stream == "mean of all" else [*zip(keys, strict=True)]
-    return _Inputs(columns, beside, limit, _gate(context, rule))
+    return _Inputs(columns, [beside] if beside else [], limit, _gate(context, rule))
 
 
 def _missing(context: RuleContext, rule: Rule) -> str:
     """Return what the log lacks of a rule's own metrics."""
     if rule.parts:
-        return "the log has no components of the reward"
+        return f"{LACKS} no components of the reward"
     if rule.indicator == "gpu_memory" and logs_device_memory(context.run):
-        return "the log has the memory of single devices alone"
+        return f"{LACKS} the memory of single devices alone"
     return _has_no(rule.indicator, rule.metric)
 
 
@@ -173,7 +168,7 @@ def _matching(keys: tuple[str, ...], patterns: tuple[str, ...]) -> Sequence[str]
     found = [
         key
         for name, key in present_names(keys).items()
-        if any("*" in one and fnmatchcase(name, one) for one in patterns)
+        if any(fnmatchcase(name, one) for one in patterns)
     ]
     return [*dict.fromkeys(found)][:_MOST_KEYS]
 
@@ -181,7 +176,7 @@ def _matching(keys: tuple[str, ...], patterns: tuple[str, ...]) -> Sequence[str]
 def _has_no(indicator: str, metrics: Sequence[str]) -> str:
     if indicator in INDICATORS:
         indicator = INDICATORS[indicator].label
-    return f"the log has no {indicator or ' or '.join(metrics)}"
+    return f"{LACKS} no {indicator or ' or '.join(metrics)}"
 
 
 def _gate(context: RuleContext, rule: Rule) -> float:
@@ -201,25 +196,43 @@ def _scale(rule: Rule, series: Sequence[Series]) -> float:
 
 
 def _told(
-    context: RuleContext, rule: Rule, key: str, known: _Known, limit: Limit | None
-) -> Told:
+    context: RuleContext,
+    rule: Rule,
+    key: str,
+    judged: Judged,
+    step: int | None,
+    limit: Limit | None,
+) -> Finding:
     """Return the breach that holds."""
-    judged = known.judged
-    assert judged.open is not None
-    note = limit.words if limit is not None else ""
-    if note and rule.threshold != 1:
-        times = f"{number(rule.threshold)} ×"
-        note = f"{f'{rule.threshold:.0%} of' if rule.threshold < 2 else times} {note}"
-    message, *evidence = judged.report(rule.title, context.duration, note, rule.says)
-    return Told(
-        {},
+    known = judged.facts
+    since, (newest, last) = known["since"], judged.newest
+    facts = {
+        **known,
+        "title": rule.title,
+        "long": context.duration(newest - since + 1),
+        "last": last,
+        "newest": f"{number(last)} at step {newest}",
+        "note": f" ({_multiple(rule, limit)})" if limit is not None else "",
+        "says": rule.says,
+    }
+    case = ("says-often" if known.get("case") else "says") if rule.says else ""
+    words = {**judged.words, **judged.words.get(case, {})}
+    evidence = (filled(one, facts) for one in words["evidence"])
+    return rule.finding(
+        filled(words["message"], facts) + (f" ({rule.label})" if rule.label else ""),
         [f"{key}: {sentence}" for sentence in evidence],
-        since=judged.open.since,
-        step=known.step,
+        since=since,
+        step=step,
         key=key,
-        message=message + (f" ({rule.label})" if rule.label else ""),
-        leads=rule.id != "truncation" or all_cut(context),
+        certain=rule.id != "truncation" or all_cut(context),
     )
+
+
+def _multiple(rule: Rule, limit: Limit) -> str:
+    """Return what a threshold is a multiple of."""
+    share = f"{rule.threshold:.0%} of "
+    times = share if rule.threshold < 2 else f"{number(rule.threshold)} × "
+    return limit.words if rule.threshold == 1 else times + limit.words
 
 
 def _exempt(
@@ -237,20 +250,30 @@ def _exempt(
 
 
 def _not_exempt(
-    context: RuleContext, rule: Rule, keys: Sequence[str], known: _Known
+    context: RuleContext,
+    rule: Rule,
+    keys: Sequence[str],
+    judged: Judged,
+    exempt: dict[int, bool],
 ) -> Sequence[Breach]:
     """Return the parts of breaches in which the rule was not exempt by the values known at the
     time: from the first to the last such point.
+
+    Args:
+        context: The run.
+        rule: The rule.
+        keys: The metrics.
+        judged: What is found in them.
+        exempt: At which steps it is known to be exempt, or not.
     """
     series = context.known(keys[0])
-    breaches = [*known.judged.breaches]
+    breaches = [*judged.breaches]
     if not breaches or series is None or not BY_VALUES.keys() & {*rule.unless}:
         return breaches
-    steps, exempt = series.steps, known.exempt
+    steps = series.steps
     exempt.pop(steps[-1], None)  # the newest point may still change
 
-    def is_exempt(at: int) -> bool:
-        step = steps[at]
+    def is_exempt(step: int) -> bool:
         if step not in exempt:
             reason = _exempt(context.at(step), rule, keys, BY_VALUES)
             exempt[step] = reason is not None
@@ -269,11 +292,127 @@ def _free(
     over = len(steps) if cleared is None else bisect_left(steps, cleared)
     places = []
     while at < over:
-        places.append(at)
+        places.append(steps[at])
         at += 1 + (at - first) // _OFTEN
-    free = [at for at in places if not is_exempt(at)]
+    free = [step for step in places if not is_exempt(step)]
     if not free:
         return None
     if free[-1] != places[-1]:
-        cleared = steps[places[places.index(free[-1]) + 1]]
-    return breach._replace(raised=steps[free[0]], cleared=cleared)
+        cleared = places[places.index(free[-1]) + 1]
+    return breach._replace(raised=free[0], cleared=cleared)
+
+
+# -- one or more metrics as one column of finite numbers -------------------------------------------
+
+
+def column_of(
+    series: Sequence[Series],
+    end: int | None,
+    kind: str = "value",
+    scale: float = 1.0,
+    limit: float = math.inf,
+) -> tuple[Column, int | None]:
+    """Return a column, and the newest step that was looked at.
+
+    Args:
+        series: The one or more metrics.
+        end: Step the run has reached; points of an abandoned segment beyond it are left out.
+            None = no end.
+        kind: One of `SINGLE`, or of `COMBINATIONS` with one or more metrics beside the first.
+        scale: Factor of all values.
+        limit: The limit of `at limit` and `without spread`.
+    """
+    first, *others = [_points(one, end) for one in series]
+    steps, values = first
+    newest = steps[-1:]
+    with np.errstate(all="ignore"):
+        if kind == "mean of all":
+            values = _mean(steps, (first, *others))
+        elif kind in COMBINATIONS:
+            beside = others[0]
+            if kind == "of the others":
+                beside = Column(steps, _mean(steps, others))
+            newest = np.minimum(newest, beside.steps[-1:])
+            known, is_known = _at(steps, beside)
+            steps, values = steps[is_known], values[is_known]
+            values = COMBINATIONS[kind](values, known[is_known], limit)
+        elif kind == "absolute":
+            values = abs(values)
+        elif kind == "highest":
+            values = np.fmax.accumulate(abs(values))
+        values = values * scale
+    finite = np.isfinite(values)
+    found = Column(steps[finite], values[finite])
+    if len(newest) and np.array_equal(found.steps[-1:], newest):
+        return found, int(newest[0])
+    return found, series[0].steps[-1] if len(series[0]) else None
+
+
+def _points(series: Series, end: int | None) -> Column:
+    stop = len(series) if end is None else bisect_right(series.steps, end)
+    steps = np.array(series.steps, np.int64)[:stop]
+    return Column(steps, np.array(series.values, np.float64)[:stop])
+
+
+def _at(steps: Places, other: Column) -> tuple[Numbers, Flags]:
+    """Return the values of a metric at some steps, and where it has one."""
+    if not len(other):
+        return np.zeros(len(steps)), np.zeros(len(steps), bool)
+    at = np.minimum(np.searchsorted(other.steps, steps), len(other) - 1)
+    return other.values[at], other.steps[at] == steps
+
+
+def _mean(steps: Places, metrics: Iterable[Column]) -> Numbers:
+    """Return the mean of several metrics at some steps, over those that have the step."""
+    total, count = np.zeros((2, len(steps)))
+    for one in metrics:
+        values, is_known = _at(steps, one)
+        is_known &= np.isfinite(values)
+        total += np.where(is_known, values, 0.0)
+        count += is_known
+    mean: Numbers = total / count
+    return mean
+
+
+_CLIMB, _SPAN, _LEVEL = 1.5, 100, 10
+"""A metric climbs if it has gained a half over so many points, by levels of ten: heuristic."""
+
+
+def _climbs(values: Numbers) -> Flags:
+    """Return where a metric climbs."""
+    level = means(values, _LEVEL)
+    begun = np.append(np.full(_SPAN, np.nan), level)[: len(level)]
+    found: Flags = (level >= _CLIMB * begun) & (begun > 0)
+    return found
+
+
+_WORKING = 0.6
+"""Share of its time from which on a device works: the second tutorial's bound."""
+
+
+def _of_others(own: Numbers, others: Numbers) -> Numbers:
+    """Return what a device does of what the others do, where these work."""
+    least = _WORKING * (1 if others.max(initial=0.0) <= 1 else 100)
+    return np.where(others >= least, own / others, 1.0)
+
+
+SINGLE = ("value", "absolute", "highest", "mean of all")
+"""How one number is made of one metric, or of several that are alike."""
+COMBINATIONS: Mapping[str, Callable[[Numbers, Numbers, float], Numbers]] = {
+    "ratio": lambda first, second, _: np.where(second > 0, first / second, math.nan),
+    "difference": lambda first, second, _: first - second,
+    "product": lambda first, second, _: abs(first * second),
+    # nan where one is not finite
+    "widest": lambda first, second, _: (
+        np.maximum(abs(first), abs(second)) + 0 * (first + second)
+    ),
+    "while climbing": lambda first, second, _: np.where(
+        _climbs(second), abs(first), 0.0
+    ),
+    "at limit": lambda first, second, limit: np.where(second >= limit, first, 0.0),
+    "without spread": lambda first, second, limit: np.where(
+        (second >= 0) & (second <= limit), 1.0, first
+    ),
+    "of the others": lambda first, second, _: _of_others(first, second),
+}
+"""Name -> how one number is made of two, with a limit."""

@@ -94,7 +94,7 @@ def _follows(
 
 def _moved_first(first: Finding, later: Finding, rule: Rule, earlier: _Earlier) -> bool:
     """Return whether a finding explains a later one by having moved first."""
-    if later.id not in rule.if_first or not first.leads or later.since_step is None:
+    if later.id not in rule.if_first or not first.certain or later.since_step is None:
         return False
     least = earlier(first, rule.lag)
     most = earlier(first, -rule.within)

@@ -5,10 +5,12 @@ settings. Each looks for evidence and returns a reason or None.
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from statistics import fmean
 from typing import TYPE_CHECKING, TypeAlias
 
 from verl_tui.health import reward, reward_scale
+from verl_tui.health.conditions.windows import trend
 from verl_tui.health.limits import (
     adaptive,
     known_response_limit,
@@ -18,7 +20,8 @@ from verl_tui.health.limits import (
     v1_trainer,
 )
 from verl_tui.health.rule_context import present_names
-from verl_tui.indicators import is_home_made, is_tutorials
+from verl_tui.indicators import is_home_made, is_tutorials, validation_keys
+from verl_tui.means import finite
 from verl_tui.patterns import pattern
 from verl_tui.runs.cached import cached_by_keys
 from verl_tui.runs.views.devices import WORKED, memory_key, never_worked
@@ -175,6 +178,45 @@ def has_learnt_at_once(context: RuleContext, _key: str) -> str | None:
     return "the task was learnt at once" if is_learnt else None
 
 
+_COARSE, _PRECISION = 100, 1e-6
+"""A share of at most so many answers may come again by chance (heuristic); single precision, which
+trainers compute means in, is as close to it as this.
+"""
+
+
+def few_answers(context: RuleContext, key: str) -> str | None:
+    """Exempt a score that may be a share of few answers, or beside which another one changes."""
+    for other in validation_keys(context.run.keys):
+        if len({*context.finite(other, 2)}) > 1:
+            return f"{other} has changed"
+    known = context.finite(key, 1)
+    share = Fraction(known[0] if known else 0).limit_denominator(_COARSE)
+    is_coarse = not known or abs(share - known[0]) < _PRECISION
+    return f"{key} may be a share of few answers" if is_coarse else None
+
+
+_VALIDATIONS, _MOVES, _OF_REWARD = 5, 2.0, 200
+"""Validations without which their trend is not known, the standard errors of one, and the rewards
+beside which it is looked for.
+"""
+
+
+def validation_moves(context: RuleContext, _key: str) -> str | None:
+    """Exempt a level reward while validation moves, or is too rare to tell."""
+    rewards = context.known(context.indicators.get("reward"))
+    for key in validation_keys(context.run.keys)[:1]:
+        scores = context.known(key)
+        first = rewards.steps[-_OF_REWARD:][0] if rewards else 0
+        known = finite(scores.since(first).values()) if scores else []
+        if len(known) < _VALIDATIONS:
+            return (
+                f"needs {_VALIDATIONS} validations beside the rewards, {key} has fewer"
+            )
+        if abs(trend(known).t) >= _MOVES:
+            return f"{key} still moves"
+    return None
+
+
 _FACTOR = 0.999
 """A mean of factors from 1 upwards cannot be below, but for rounding."""
 
@@ -194,7 +236,6 @@ def _if(evidence: Callable[[RuleContext, str], object], reason: str) -> Exemptio
 BY_VALUES: Mapping[str, Exemption] = {
     "bounded-reward": reward_scale.bounded_reward,
     "small-scale": reward_scale.small_scale,
-    "not-unit-scale": reward_scale.not_unit_scale,
     "asynchronous": asynchronous,
     "synchronous": _if(
         lambda context, key: asynchronous(context, key) is None,
@@ -214,13 +255,27 @@ BY_VALUES: Mapping[str, Exemption] = {
     "learning": reward.learning,
     "has-gained": reward.has_gained,
     "learnt-at-once": has_learnt_at_once,
-    "by-batch-size": reward_scale.by_batch_size,
+    "reward-holds": reward.holds,
+    "validation-moves": validation_moves,
+    "few-answers": few_answers,
+    "right-answers": _if(
+        reward.right_answers,
+        "more answers are right than before: the repetition may follow the answer",
+    ),
+    "no-part-lost": _if(
+        reward.no_part_lost,
+        "the reward has gained and no part of it has fallen: the repetition may be what the task "
+        "asks for",
+    ),
     "by-reference-kl": reward_scale.by_reference_kl,
 }
 """Name in the guide -> exemption that depends on a run's values and is evaluated at each step; each
 takes the judged key, too.
 """
-_EXCUSES = ("learning", "has-gained", "solved")
+_EXCUSES = (
+    "learning", "has-gained", "solved", "reward-holds", "validation-moves", "few-answers",
+    "right-answers", "no-part-lost",
+)  # fmt: skip
 WITHOUT_BREACH = {name: one for name, one in BY_VALUES.items() if name not in _EXCUSES}
 """Those that say, too, that a rule cannot judge where it finds nothing; others excuse breaches."""
 FOR_WHOLE_RUN: Mapping[str, Exemption] = {
@@ -283,6 +338,7 @@ FOR_WHOLE_RUN: Mapping[str, Exemption] = {
         "judged by {found}",
     ),
     "unused-device": unused_device,
+    "no-score": _if(reward.is_no_score, "{key} has no name of a score"),
     "another-name": _if(
         # Home-made logs have the names without a scope, too, for other quantities.
         lambda _, key: not ("/" in key and is_tutorials(key)),

@@ -10,11 +10,16 @@ from string import Formatter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.text import one_line
+from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from verl_tui.runs.run import Run
+
+
+WORDS = toml_table(__file__, "words.toml")
+"""What conditions say, by their names, and diagnoses, by the unique names of their rules."""
 
 
 class Severity(IntEnum):
@@ -57,8 +62,10 @@ class Finding:
     """The log's own key of the metric that was judged, so that a chart can mark it."""
     consequence_of: str | None = None
     """Rule of the finding that this one follows from, None if it is a cause itself."""
-    leads: bool = True
-    """Whether it is enough to explain what its rule explains `if_first`."""
+    certain: bool = True
+    """Whether it goes into the history of what is looked at as it is, and is enough to explain what
+    its rule explains `if_first`.
+    """
 
     def as_data(self) -> dict[str, Any]:
         """Return it as in the machine output."""

@@ -41,7 +41,7 @@ class Rule:
     beside_metric: tuple[str, ...] = ()
     """… or a metric."""
     stream: str = "value"
-    """How the judged number is made of the inputs, see `verl_tui.health.inputs`."""
+    """How the judged number is made of the inputs, see `verl_tui.health.columns`."""
     percent: bool = False
     """The number is a percentage, which some logs write as a share of 1."""
     threshold: float = 0.0
@@ -131,7 +131,7 @@ class Rule:
         key: str | None = None,
         severity: Severity | None = None,
         advice: str | None = None,
-        leads: bool = True,
+        certain: bool = True,
     ) -> Finding:
         """Return a finding of the rule.
 
@@ -143,7 +143,7 @@ class Rule:
             key: The metric that shows it best.
             severity: Another one than the guide's.
             advice: Other advice than the guide's.
-            leads: Whether it is enough to explain what the rule explains `if_first`.
+            certain: See `Finding`.
         """
         return Finding(
             self.id,
@@ -155,7 +155,7 @@ class Rule:
             advice=(self.advice or None) if advice is None else advice,
             source=self.source,
             key=key,
-            leads=leads,
+            certain=certain,
         )
 
 

@@ -128,8 +128,8 @@ def _check(rule: Rule, place: str, given: Collection[str]) -> None:
         place: Where it stands in the settings.
         given: The fields that it states.
     """
+    from verl_tui.health.columns import COMBINATIONS, SINGLE
     from verl_tui.health.conditions import KINDS
-    from verl_tui.health.inputs import COMBINATIONS, SINGLE
 
     choices: Mapping[str, Collection[str]] = {
         "condition": (*KINDS, "diagnosis"),
@@ -147,11 +147,19 @@ def _check(rule: Rule, place: str, given: Collection[str]) -> None:
         _require(fits, f"{place}.{name}", words)
     kind = KINDS.get(rule.condition)
     missing = sorted({*kind.fields} - {*given}) if kind else []
-    has_two = rule.stream in SINGLE or rule.beside_indicator or rule.beside_metric
+    has_two = (
+        rule.stream in (*SINGLE, "of the others")
+        or rule.beside_indicator
+        or rule.beside_metric
+    )
     is_ordered = rule.condition != "outside" or rule.low < rule.high
     for holds, name, words in (
         (not missing, "", f"have {', '.join(missing)}, as its condition needs it"),
-        (kind is None or rule.indicator or rule.metric, "", "judge a metric"),
+        (
+            kind is None or rule.parts or rule.indicator or rule.metric,
+            "",
+            "judge a metric",
+        ),
         (has_two, "", f"have a `beside_metric`: `{rule.stream}` has two inputs"),
         (is_ordered, ".low", f"be below `high` ({rule.low} is not below {rule.high})"),
         (0 <= rule.clear < rule.share <= 1, ".clear", "be from 0 to below `share`"),

@@ -13,7 +13,6 @@ import numpy as np
 
 from verl_tui.distributions import one_each
 from verl_tui.evaluation import PREFIX, RESERVED
-from verl_tui.means import finite
 from verl_tui.patterns import NamePattern, pattern
 
 if TYPE_CHECKING:
@@ -121,23 +120,9 @@ _A_SCORE = pattern(
 """Names of figures of samples that are scores: others, as of tools, may well be 0."""
 
 
-def silent_parts(
-    context: RuleContext, parts: Sequence[str], least: int
-) -> list[Series]:
-    """Return the parts that count in the reward, have so many points, and were never above 0."""
-    known = weights(context.run, parts)
-    series = [
-        context.known(key)
-        for key in parts
-        if known.get(key, 1.0) > 0
-        and (not key.startswith(PREFIX) or _A_SCORE.search(key))
-    ]
-    return [
-        one
-        for one in series
-        if one and len(one) >= least and one.highest <= 0
-        if min(finite(one.values)) == one.highest
-    ]
+def is_no_score(_: RuleContext, key: str) -> bool:
+    """Return whether a figure of samples has no name of a score."""
+    return key.startswith(PREFIX) and not _A_SCORE.search(key)
 
 
 _POINTS, _SCORES, _ENOUGH = 100, 20, 5
@@ -286,19 +271,36 @@ def _all_parts(context: RuleContext, reward: Series) -> str | None:
     return f"the task is solved: all parts of {reward.key} are at their top"
 
 
-def has_learnt(values: Sequence[float]) -> bool:
-    """Return whether shares of answers that are right are next to 1, or have come half of the way,
-    or just gain.
+SAMPLE_SCORES = ("samples/score", "samples/score_std")
+
+
+def right_answers(context: RuleContext, _key: str) -> bool:
+    """Return whether samples are right or wrong and have become better."""
+    scores, spreads = (
+        context.finite(context.names.get(name))[-_POINTS:] for name in SAMPLE_SCORES
+    )
+    return answers_improve(scores, spreads)
+
+
+def answers_improve(means: Sequence[float], spreads: Sequence[float]) -> bool:
+    """Return whether scores are 0 or 1, by their mean and standard deviation at each of some
+    points, and next to 1, or have come half of the way, or just gain.
+
+    Scores of 0 and 1 with a mean m spread by √(m(1−m)), others by less; the means of several such
+    points by somewhat less, too.
     """
-    known = _finite(values)
-    size = min(_SCORES, len(known) // 3)
-    if size < _FEWEST:
+    both = np.array([*zip(means, spreads, strict=False)]).reshape(-1, 2)
+    mean, spread = both[np.isfinite(both).all(axis=1)].T
+    size = min(_SCORES, len(mean) // 3)
+    if size < _FEWEST or mean.min() < 0 or mean.max() > 1:
         return False
-    first, now = known[:size].mean(), known[-size:].mean()
-    return bool(now >= SOLVED or now - first >= _HALF * (1 - first)) or gains(values)
+    widest = np.sqrt(mean * (1 - mean)).sum()
+    first, now = mean[:size].mean(), mean[-size:].mean()
+    learnt = now >= SOLVED or now - first >= _HALF * (1 - first) or gains(mean)
+    return bool(0 < widest <= spread.sum() / _LIKE and learnt)
 
 
-def no_part_lost(context: RuleContext) -> bool:
+def no_part_lost(context: RuleContext, _key: str) -> bool:
     """Return whether a reward of several parts has gained, or is at its top, and none of these is
     lower than it was at the beginning, by more than a tenth of its range: where a proxy is bought,
     the others pay for it.
@@ -317,20 +319,20 @@ def no_part_lost(context: RuleContext) -> bool:
     return gains(reward.values) or solved(context, "") is not None
 
 
-def right_or_wrong(means: Sequence[float], spreads: Sequence[float]) -> bool:
-    """Return whether scores are 0 or 1, by their mean and standard deviation at each of some
-    points.
-
-    Scores of 0 and 1 with a mean m spread by √(m(1−m)), others by less; the means of several such
-    points by somewhat less, too.
+def holds(context: RuleContext, _key: str) -> str | None:
+    """Exempt what harms nothing as long as the reward has not surely lost a tenth of its size since
+    its best points of late.
     """
-    known = [
-        one for one in zip(means, spreads, strict=False) if math.isfinite(sum(one))
-    ]
-    if len(known) < _FEWEST or not all(0 <= m <= 1 for m, _ in known):
-        return False
-    widest = sum(math.sqrt(m * (1 - m)) for m, _ in known)
-    return 0 < widest <= sum(s for _, s in known) / _LIKE
+    reward = context.known(context.indicators.get("reward"))
+    known = _known(reward)[-2 * _POINTS :]
+    size = min(_SCORES, len(known) // 3)
+    if size < _FEWEST:
+        return "the log has too few rewards to see a fall"
+    means = known[len(known) % size :].reshape(-1, size).mean(axis=1)
+    best = known[len(known) % size :].reshape(-1, size)[means.argmax()]
+    loss, error, most = _gain(known[-size:], best)
+    falls = loss >= max(_LEAST * most, _SURE * error)
+    return None if falls else "the reward has not fallen"
 
 
 def _finite(values: Sequence[float]) -> Numbers:

@@ -1,6 +1,4 @@
-"""Exemptions by the scale of the reward, as bounded scores have no level to judge, and by how far
-means of few scores swing by chance.
-"""
+"""Exemptions by scale: bounded rewards have no level to judge, and a loss may hold a KL."""
 
 from __future__ import annotations
 
@@ -11,9 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from verl_tui.evaluation import PREFIX
-from verl_tui.health.conditions.stays import swing
-from verl_tui.health.conditions.windows import rows
-from verl_tui.health.limits import positive_setting
 from verl_tui.means import finite
 
 if TYPE_CHECKING:
@@ -104,54 +99,10 @@ def small_scale(context: RuleContext, _key: str) -> str | None:
     return f"{key} has never exceeded 1: it may be a score from 0 to 1, not the guide's 2–4 scale"
 
 
-def not_unit_scale(context: RuleContext, key: str) -> str | None:
-    """Exempt a reward that is not known to go from 0 to 1: a swing has no size without a scale."""
-    known = context.finite(key, _POINTS)
-    if len(known) >= _ENOUGH and all(0.0 <= value <= 1.0 for value in known):
-        return None
-    return f"{key} is not known to be on a scale from 0 to 1"
-
-
-_CALM, _BEYOND = 0.1, 1.5
-"""Below this standard deviation nothing swings; swings so many times as large as chance makes them
-are more than chance: heuristic.
-"""
-_STRETCH, _CALMER = 40, 5.0
-"""Points of a stretch of the past in which it swung a fifth as far. Chance alone makes less:
-answers to one prompt, each its own score at first, become one score where it is learnt.
-"""
 _HELD, _JUMP, _PEAK = 1000, 1.0, 0.5
 """Newest points searched for jumps of the loss, size of a jump, and share of the largest from which
 on others count; the KL must account for half of each.
 """
-_PROMPTS = ("data.train_batch_size", "rollout_batch_size", "num_prompts_per_step")
-"""verl's name; OpenRLHF's and slime's; NeMo RL's."""
-
-
-def by_batch_size(context: RuleContext, key: str) -> str | None:
-    """Exempt swings on a scale from 0 to 1 that the batch size explains, or that were there from
-    the start.
-
-    A batch of so many prompts, each all right or all wrong, swings most: by the root of m(1−m) by
-    their number. Where that number is unknown, only swings much larger than they used to be are
-    more than chance. The tutorials' own logs are judged by the guide's figure as it stands.
-    """
-    newest = context.finite(key, _POINTS)
-    if context.run.dialect == "tutorial" or len(newest) < _ENOUGH:
-        return None
-    mean, far = sum(newest) / len(newest), float(swing([newest])[0])
-    if far < _CALM:
-        return None  # there is nothing to excuse: the guide's figure is 0.14
-    _, prompts = positive_setting(context.run, _PROMPTS) or ("", 0.0)
-    if prompts and mean * (1 - mean) * _BEYOND**2 < prompts * far * far:
-        return None
-    known = np.array(context.finite(key))
-    stretches = rows(known, _STRETCH, np.arange(_STRETCH - 1, len(known), _STRETCH))
-    if (_CALMER * swing(stretches) <= far).any():
-        return None
-    if prompts:
-        return f"the mean of {prompts:g} prompts swings that much by chance"
-    return f"the number of prompts in a batch is unknown, and {key} swings no more than it used to"
 
 
 def by_reference_kl(context: RuleContext, key: str) -> str | None:

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
+from verl_tui.health.conditions.condition import Judged
 from verl_tui.health.conditions.falls import cliff, slide, vanish, zero
-from verl_tui.health.conditions.rises import jump, rising, scaled, surge
-from verl_tui.health.conditions.stays import Range, stays, streak, swings
+from verl_tui.health.conditions.rises import jump, scaled, shift, surge
+from verl_tui.health.conditions.stays import (
+    Range,
+    level,
+    opening,
+    same,
+    stays,
+    streak,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from verl_tui.health.conditions.condition import Column, Judged
+    from verl_tui.health.conditions.condition import Column, Shown
     from verl_tui.health.guide import Rule
 
     Restarts = tuple[int, ...]
@@ -20,42 +30,66 @@ if TYPE_CHECKING:
 class Kind(NamedTuple):
     """A kind of conditions."""
 
-    judge: Callable[[Column, Rule, float, Restarts], Judged]
-    """Returns what is found in a column by a rule, its threshold, and the first steps of the run's
+    words: str
+    """The entry of `words.toml`."""
+    find: Callable[[Column, Rule, float, Restarts], Shown]
+    """Returns what a column shows to a rule, with its threshold, and the first steps of the run's
     later segments.
     """
     fields: tuple[str, ...] = ("threshold", "window")
     """The fields that a rule must have."""
 
+    def judge(
+        self, column: Column, rule: Rule, limit: float, restarts: Restarts = ()
+    ) -> Judged:
+        """Return what is found in a column."""
+        with np.errstate(over="raise", divide="ignore", invalid="ignore"):
+            shown = self.find(column, rule, limit, restarts)
+            found = Judged(self.words, column.steps, shown)
+        if len(column):
+            found.newest = int(column.steps[-1]), float(column.values[-1])
+        return found
 
-_FACTOR, _COUNT = ("factor", "window"), ("threshold", "count")
+
+def _beyond(of: Column, rule: Rule, limit: float, _: Restarts) -> Shown:
+    """Judge by the range that the name of the condition means."""
+    ranges = {
+        "above": Range(high=limit),
+        "at-least": Range(high=limit, inclusive=True),
+        "below": Range(low=limit),
+        "outside": Range(rule.low, rule.high),
+    }
+    return stays(of, rule, ranges[rule.condition])
+
+
+def _cliff(of: Column, rule: Rule, limit: float, _: Restarts) -> Shown:
+    return cliff(of, rule.window, rule.recent, 3 * rule.recent, limit)
+
+
+def _vanish(of: Column, rule: Rule, limit: float, _: Restarts) -> Shown:
+    return vanish(of, limit, 3 * limit, rule.recent, rule.window)
+
+
+_FACTOR, _COUNT, _LIMIT = ("factor", "window"), ("threshold", "count"), ("threshold",)
 # fmt: off
 KINDS = {
-    "above": Kind(lambda of, rule, limit, _: stays(of, rule, Range(high=limit))),
-    "at-least": Kind(lambda of, rule, limit, _: stays(of, rule, Range(high=limit, inclusive=True))),
-    "below": Kind(lambda of, rule, limit, _: stays(of, rule, Range(low=limit))),
-    "outside": Kind(
-        lambda of, rule, *_: stays(of, rule, Range(rule.low, rule.high)), ("low", "high", "window")
-    ),
-    "swings": Kind(lambda of, rule, limit, _: swings(of, limit, rule.window)),
-    "zero": Kind(lambda of, rule, *_: zero(of, rule.window, rule.count), ("window", "count")),
-    "jump": Kind(lambda of, rule, limit, _: jump(of, rule, limit), ("factor", "spread", "window")),
-    "cliff": Kind(
-        lambda of, rule, limit, _: cliff(of, rule.window, rule.recent, 3 * rule.recent, limit)
-    ),
-    "vanish": Kind(
-        lambda of, rule, limit, _: vanish(of, limit, 3 * limit, rule.recent, rule.window)
-    ),
-    "surge": Kind(lambda of, rule, *_: surge(of, rule), _FACTOR),
-    "rising": Kind(lambda of, rule, *_: rising(of, rule.window, rule.factor), _FACTOR),
-    "slide": Kind(lambda of, _, limit, __: slide(of, limit, steep=False), ("threshold",)),
-    "fall": Kind(lambda of, _, limit, __: slide(of, limit, steep=True), ("threshold",)),
-    "scaled": Kind(
-        lambda of, rule, *_: scaled(of, rule.factor, rule.window, rule.floor), _FACTOR
-    ),
-    "streak": Kind(lambda of, rule, limit, marks: streak(of, limit, rule.count, marks), _COUNT),
-    "drops": Kind(
-        lambda of, rule, limit, marks: streak(of, limit, rule.count, marks, drops=True), _COUNT
-    ),
+    "above": Kind("stays", _beyond),
+    "at-least": Kind("stays", _beyond),
+    "below": Kind("stays", _beyond),
+    "outside": Kind("stays", _beyond, ("low", "high", "window")),
+    "zero": Kind("zero", zero, ("window", "count")),
+    "jump": Kind("jump", jump, ("factor", "spread", "window")),
+    "cliff": Kind("cliff", _cliff),
+    "vanish": Kind("vanish", _vanish),
+    "surge": Kind("surge", surge, _FACTOR),
+    "shift": Kind("shift", shift),
+    "slide": Kind("slide", lambda of, _, limit, __: slide(of, limit, steep=False), _LIMIT),
+    "fall": Kind("slide", lambda of, _, limit, __: slide(of, limit, steep=True), _LIMIT),
+    "scaled": Kind("scaled", scaled, _FACTOR),
+    "streak": Kind("streak", streak, _COUNT),
+    "drops": Kind("streak", streak, _COUNT),
+    "opening": Kind("opening", opening, _LIMIT),
+    "same": Kind("same", same, ("count",)),
+    "level": Kind("level", level, ("window",)),
 }
 # fmt: on

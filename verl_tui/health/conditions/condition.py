@@ -1,26 +1,25 @@
 """Conditions: causal functions of a metric's whole column, of which nothing found depends on later
-points. Each yields its terms, then all breaches, oldest first; the last one may hold.
+points. Each returns where it may begin, and what it is from there on.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.finding import filled, number
-from verl_tui.toml_tables import toml_table
+from verl_tui.health.finding import WORDS, filled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-P = ParamSpec("P")
-WORDS = toml_table(__file__, "words.toml")
-"""What conditions say, by their kind."""
+    from verl_tui.health.conditions.windows import Places
+    from verl_tui.health.finding import Finding, Severity
+
 KEPT_BREACHES = 100
 """Breaches remembered of one metric: a history is read by people."""
 
@@ -36,11 +35,26 @@ class Breach(NamedTuple):
     """A few words to follow the metric's title: `was above 0.1, mean 0.14`."""
     cleared: int | None = None
     """Step at which it was over, None while it lasts."""
+    severity: Severity | None = None
+    """Another one than the guide's."""
 
 
 def open_breach(breaches: Sequence[Breach]) -> Breach | None:
     """Return the breach that holds now, None without one."""
     return breaches[-1] if breaches and breaches[-1].cleared is None else None
+
+
+class Found(NamedTuple):
+    """What a rule finds in one column, now and before."""
+
+    now: Finding | str | None
+    """The finding now, or why it does not judge, or None if nothing is found."""
+    breaches: Iterable[Breach] = ()
+    """All so far, oldest first."""
+    title: str = ""
+    """What the words of breaches follow."""
+    key: str | None = None
+    """The log's own key of the metric that was judged."""
 
 
 class Column(NamedTuple):
@@ -61,59 +75,72 @@ class Spell(NamedTuple):
     """Where it was certain."""
     cleared: int | None
     facts: Mapping[str, Any]
-    """What its condition's words have blanks for; of a breach that holds, how it is now."""
+    """What its words have blanks for; `case` names other words than the usual ones."""
 
 
-class Terms(NamedTuple):
-    """What a condition needs."""
+class Shown(NamedTuple):
+    """What a column shows."""
 
     needs: int
     """Fewest points to judge."""
+    places: Iterable[int]
+    """Where a breach may begin, ascending: it does where none holds."""
+    spell: Callable[[int], Spell]
+    """Returns that which begins at a place."""
     cooldown: int = 0
     """Points within which a breach that comes back is the same one, so that a value that oscillates
     around its threshold is reported once.
     """
     seen: int | None = None
     """How many points count, if not all do."""
-    now: Callable[[int], Mapping[str, object]] | None = None
+    now: Callable[[int], Mapping[str, Any]] = lambda _: {}
     """Returns what else is known of a breach that holds and began at a step."""
 
 
 class Judged:
-    """What a condition finds in a column."""
+    """What is found in a column, or in blocks."""
 
     def __init__(
-        self, kind: str, column: Column, found: Iterator[Terms | Spell]
+        self, kind: str, steps: Places, shown: Shown, starts: Places | None = None
     ) -> None:
-        self._kind = WORDS[kind]
+        """Find all breaches.
+
+        Args:
+            kind: The name of its words.
+            steps: The step of each place.
+            shown: What is shown at these.
+            starts: The steps from which breaches began, if they are others.
+        """
+        self.words, self._shown = WORDS[kind], shown
         self.breaches: deque[Breach] = deque(maxlen=KEPT_BREACHES)
         self.spell: Spell | None = None
         """The newest one."""
-        with np.errstate(over="raise", divide="ignore", invalid="ignore"):
-            terms = next(found)
-            assert isinstance(terms, Terms)
-            self.terms: Terms = terms
-            self.seen = len(column) if terms.seen is None else terms.seen
-            self.column = column
-            for one in found:
-                assert isinstance(one, Spell)
-                self._note(one, self.spell)
-                self.spell = one
+        self.newest = 0, 0.0
+        """Step and value of a column's newest point."""
+        self.seen = len(steps) if shown.seen is None else shown.seen
+        begun = steps if starts is None else starts
+        until: int | None = -1
+        for place in shown.places:
+            if until is None:
+                break
+            if place > until:
+                spell = shown.spell(place)
+                since, raised = int(begun[spell.first]), int(steps[spell.raised])
+                breach = Breach(since, raised, filled(self._case(spell), spell.facts))
+                if self.spell and spell.raised - until <= shown.cooldown:
+                    breach = self.breaches.pop()
+                self.spell, until = spell, spell.cleared
+                end = None if until is None else int(steps[until])
+                self.breaches.append(breach._replace(cleared=end))
 
-    def _note(self, spell: Spell, before: Spell | None) -> None:
-        steps = self.column.steps
-        what = filled(self._kind["what"], spell.facts)
-        breach = Breach(int(steps[spell.first]), int(steps[spell.raised]), what)
-        over = before.cleared if before is not None else None
-        if over is not None and spell.raised - over <= self.terms.cooldown:
-            breach = self.breaches.pop()
-        end = int(steps[spell.cleared]) if spell.cleared is not None else None
-        self.breaches.append(breach._replace(cleared=end))
+    def _case(self, spell: Spell) -> str:
+        own = self.words.get(spell.facts.get("case", ""), {})
+        return str({**self.words, **own}["what"])
 
     @property
     def needs(self) -> str | None:
         """Why it cannot be judged yet, None where there are enough points."""
-        needs = self.terms.needs
+        needs = self._shown.needs
         return f"needs {needs} points, has {self.seen}" if self.seen < needs else None
 
     @property
@@ -121,65 +148,13 @@ class Judged:
         """The breach that holds now."""
         return open_breach(self.breaches)
 
-    def report(
-        self, title: str, duration: Callable[[int], str], note: str = "", says: str = ""
-    ) -> Sequence[str]:
-        """Return the message on the breach that holds now, and its evidence, a sentence each.
-
-        Args:
-            title: The metric in a few words, e.g. `policy KL`.
-            duration: Formats a number of steps, with minutes where the pace is known.
-            note: What the threshold is relative to, e.g. `128% of the limit 512, assumed`.
-            says: A sentence's beginning that replaces `<title> has stayed <where>`.
-        """
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What is known of it."""
         assert self.open is not None
         assert self.spell is not None
-        since, last = self.open.since, float(self.column.values[-1])
-        step = int(self.column.steps[-1])
-        facts = {
-            **self.spell.facts,
-            **(self.terms.now(since) if self.terms.now else {}),
-            "title": title,
-            "since": since,
-            "long": duration(step - since + 1),
-            "last": last,
-            "newest": f"{number(last)} at step {step}",
-            "note": note and f" ({note})",
-            "says": says,
-        }
-        often = "says-often" if facts.get("stayed") == "mostly stayed" else "says"
-        kind = {**self._kind, **self._kind.get(often if says else "", {})}
-        said = [kind["message"], *kind["evidence"]]
-        own = self.spell.facts.get("sentences", ())
-        return [*(filled(one, facts) for one in said), *own]
-
-
-def condition(
-    find: Callable[Concatenate[Column, P], Iterator[Terms | Spell]],
-) -> Callable[Concatenate[Column, P], Judged]:
-    """Declare a function as a condition, with the words of its name."""
-
-    def judged(column: Column, /, *args: P.args, **kwargs: P.kwargs) -> Judged:
-        return Judged(find.__name__, column, find(column, *args, **kwargs))
-
-    return judged
-
-
-def spells(places: Iterable[int], spell: Callable[[int], Spell]) -> Iterator[Spell]:
-    """Yield the breaches that begin at some places, ascending, each after the one before is over.
-
-    Args:
-        places: Where a breach may begin.
-        spell: Returns that of a place.
-    """
-    until = -1
-    for place in places:
-        if place > until:
-            one = spell(place)
-            yield one
-            if one.cleared is None:
-                return
-            until = one.cleared
+        since = self.open.since
+        return {**self.spell.facts, "since": since, **self._shown.now(since)}
 
 
 def segments(column: Column, restarts: tuple[int, ...]) -> Iterator[tuple[int, int]]:

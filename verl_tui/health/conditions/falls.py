@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from verl_tui.health.conditions.condition import Spell, Terms, condition, spells
+from verl_tui.health.conditions.condition import Shown, Spell
 from verl_tui.health.conditions.windows import (
     first,
     means,
@@ -18,14 +18,12 @@ from verl_tui.health.conditions.windows import (
     rolling,
     sigmas,
 )
-from verl_tui.health.finding import number
 from verl_tui.means import median_along
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from verl_tui.health.conditions.condition import Column
     from verl_tui.health.conditions.windows import Flags, Numbers
+    from verl_tui.health.guide import Rule
 
 _BACK = 0.5
 """A fall is over when half of it has been made up for."""
@@ -41,7 +39,6 @@ _EDGE = 0.2
 """It begins behind the last point within so much of the fall from the level before."""
 
 
-@condition
 def cliff(
     column: Column,
     window: int,
@@ -51,7 +48,7 @@ def cliff(
     deviations: float = SIGMAS,
     *,
     unlike_all: bool = False,
-) -> Iterator[Terms | Spell]:
+) -> Shown:
     """The last points all lie far below the level before; holds until half of the fall is made up
     for.
 
@@ -67,7 +64,6 @@ def cliff(
     """
     ago = gap + recent
     needs = window // 2 + ago
-    yield Terms(needs, gap)
     values = column.values
     feet, high = means(values, recent), rolling(values, recent, np.maximum)
     # No level before lies above the highest point so far, so no fall is measured by more.
@@ -93,7 +89,7 @@ def cliff(
         end = first(feet > foot + _BACK * (level - foot), place + 1)
         return Spell(min(edge, place), place, end, {"level": level, "foot": foot})
 
-    yield from spells(known, spell)
+    return Shown(needs, known, spell, gap)
 
 
 _SIZE = 5
@@ -108,14 +104,13 @@ _EARLY, _STEEP = 0.2, 0.6
 """The middle third must lie at least a fifth of the fall below the first, and less than so much of
 it happen within two blocks, or it is a cliff.
 """
-_BEGINNING = 45
-"""Points within which a steep fall counts, too: a cliff wants 40 before it."""
+_BEGINNING = 9
+"""Blocks within which a steep fall counts, too: a cliff wants 40 points before it."""
 _FOOT = 0.15
 """It began where it was last within so much of the fall from the level before."""
 
 
-@condition
-def slide(column: Column, share: float, *, steep: bool) -> Iterator[Terms | Spell]:
+def slide(column: Column, share: float, *, steep: bool) -> Shown:
     """Falls by a share of its level over 30 to 240 points; holds until half of it is made up for.
 
     Args:
@@ -124,7 +119,6 @@ def slide(column: Column, share: float, *, steep: bool) -> Iterator[Terms | Spel
             exceed.
         steep: Whether a fall at once counts, too.
     """
-    yield Terms(_STRETCHES[0] * _SIZE, 4 * _SIZE)
     count = len(column) // _SIZE
     blocks = column.values[: count * _SIZE].reshape(count, _SIZE)
     levels = blocks.mean(axis=1)
@@ -133,14 +127,13 @@ def slide(column: Column, share: float, *, steep: bool) -> Iterator[Terms | Spel
     for size in reversed(_STRETCHES):
         level, fall, is_fall = _falls(levels, noise, share, size, steep=steep)
         for at in np.flatnonzero(is_fall).tolist():
-            found[at] = size, float(level[at]), float(fall[at])
+            found[_SIZE * (at + 1) - 1] = size, float(level[at]), float(fall[at])
     course = means(levels, 2)
 
-    def spell(at: int) -> Spell:
-        size, level, fall = found[at]
+    def spell(place: int) -> Spell:
+        at, (size, level, fall) = place // _SIZE, found[place]
         start = at - size + 1
         high = np.flatnonzero(levels[start : at + 1] >= level - _FOOT * fall)
-        edge = start + int(high.max(initial=0))
         after = course[at:]
         lows = np.minimum.accumulate(after)
         back = first(after[1:] > (lows + _BACK * (level - lows))[:-1], 0)
@@ -151,19 +144,11 @@ def slide(column: Column, share: float, *, steep: bool) -> Iterator[Terms | Spel
             "now": float(after[-1]),
             "size": 2 * _SIZE,
         }
-        begin, raised = ((one + 1) * _SIZE - 1 for one in (edge, at))
-        return Spell(
-            begin, raised, None if back is None else (at + back + 2) * _SIZE - 1, facts
-        )
+        begin = _SIZE * (start + int(high.max(initial=0)) + 1) - 1
+        end = None if back is None else place + _SIZE * (back + 1)
+        return Spell(begin, place, end, facts)
 
-    base = 0
-    for at in sorted(found):
-        if at - found[at][0] + 1 >= base:
-            one = spell(at)
-            yield one
-            if one.cleared is None:
-                return
-            base = one.cleared // _SIZE + 1
+    return Shown(_STRETCHES[0] * _SIZE, sorted(found), spell, 4 * _SIZE)
 
 
 def _falls(
@@ -181,9 +166,10 @@ def _falls(
     found: Flags = (fall > np.maximum(0.0, _LESS * size)) & (fall >= sure * error)
     if not steep:
         drops = np.append(np.full(2, np.nan), levels[:-2] - levels[2:])[: len(levels)]
-        steepest = rolling(drops, count - 2, np.maximum)
-        steady = (level - middle >= _EARLY * fall) & (steepest <= _STEEP * fall)
-        found &= steady | ((np.arange(len(levels)) + 1) * _SIZE <= _BEGINNING)
+        steady = rolling(drops, count - 2, np.maximum) <= _STEEP * fall
+        steady &= level - middle >= _EARLY * fall
+        steady[:_BEGINNING] = True
+        found &= steady
     return level, fall, found
 
 
@@ -191,10 +177,9 @@ _OPENING = 3
 """Number of first points; the greatest of them is the value that the run began with."""
 
 
-@condition
 def vanish(
     column: Column, share: float, back: float, recent: int, within: int
-) -> Iterator[Terms | Spell]:
+) -> Shown:
     """Within its first points a metric falls to a small share of its beginning; holds until it
     recovers.
 
@@ -206,7 +191,6 @@ def vanish(
         within: Points among which it must happen: later there is a past to measure by.
     """
     needs = _OPENING + recent - 1
-    yield Terms(needs)
     values = column.values
     begin = float(values[:_OPENING].max(initial=0.0))
     gone = (begin > 0) & (values >= 0) & (values <= share * begin)
@@ -218,7 +202,7 @@ def vanish(
         end = first(low > back * begin, place + 1)
         return Spell(since, place, end, {"level": begin, "low": float(values[place])})
 
-    yield from spells(places[places >= needs - 1].tolist(), spell)
+    return Shown(needs, places[places >= needs - 1].tolist(), spell)
 
 
 _ZERO, _STEADY = 0.005, 0.25
@@ -231,35 +215,29 @@ in a row: heuristic, once in a hundred runs of a thousand steps.
 """
 
 
-@condition
-def zero(column: Column, window: int, count: int) -> Iterator[Terms | Spell]:
+def zero(column: Column, rule: Rule, *_: object) -> Shown:
     """Falls to zero at once, from points that were clearly positive, none near zero; holds while it
     is zero.
 
     Where values lie between 0 and 1 it takes more zeros than come by chance: small batches score 0
-    at times.
-
-    Args:
-        column: The metric.
-        window: Positive points before it.
-        count: Fewest zeros in a row that make it a fall; 1 to report it at once on scales beyond 1.
+    at times. The rule's window is that of positive points before it, its count that of the fewest
+    zeros in a row that make it a fall; 1 to report it at once on scales beyond 1.
     """
-    yield Terms(window + count, window)
+    window, count = rule.window, rule.count
     values = column.values
     highest = np.maximum.accumulate(np.append(0.0, values))[:-1]
     is_zero = abs(values) <= _ZERO * highest
-    begins = np.flatnonzero(is_zero & np.append(False, ~is_zero[:-1]))
-    ends = {at: first(~is_zero, at) for at in begins.tolist()}
     known = {}
-    for at, end in ends.items():
+    for at in np.flatnonzero(is_zero & np.append(False, ~is_zero[:-1])).tolist():
+        end = first(~is_zero, at)
         past = values[:at][~is_zero[:at]][-window:]
         level = float(median_along(past)) if len(past) == window else 0.0
         most = _enough(values[max(0, at - _MEMORY) : at], count)
         is_fall = level > 0 and past.min() >= _STEADY * level
         if is_fall and (len(values) if end is None else end) - at >= most:
-            shown = ", ".join(map(number, past))
-            known[at] = Spell(at, at + most - 1, end, {"level": level, "past": shown})
-    yield from spells(known, known.__getitem__)
+            facts = {"level": level, "least": float(past.min()), "count": window}
+            known[at] = Spell(at, at + most - 1, end, facts)
+    return Shown(window + count, known, known.__getitem__, window)
 
 
 def _enough(known: Numbers, count: int) -> int:

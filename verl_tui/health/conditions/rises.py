@@ -1,16 +1,15 @@
-"""Values that leave their own past: jumps, surges, rises block by block, levels that shift, and
-scales that change.
+"""Values that leave their own past: jumps, surges, levels that shift, and scales that
+change.
 """
 
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from verl_tui.health.conditions.condition import Spell, Terms, condition, spells
+from verl_tui.health.conditions.condition import Shown, Spell
 from verl_tui.health.conditions.windows import (
     first,
     means,
@@ -20,11 +19,8 @@ from verl_tui.health.conditions.windows import (
     sigmas,
 )
 from verl_tui.health.finding import number
-from verl_tui.means import median_along
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from verl_tui.health.conditions.condition import Column
     from verl_tui.health.conditions.windows import Numbers, Places
     from verl_tui.health.guide import Rule
@@ -38,14 +34,12 @@ _TAIL = 0.98
 """Share of its past below which the upper tail of a metric begins."""
 
 
-@condition
-def jump(column: Column, rule: Rule, limit: float) -> Iterator[Terms | Spell]:
+def jump(column: Column, rule: Rule, limit: float, *_: object) -> Shown:
     """A value far above the points before it; held for some points, four times as many after two,
     and so on.
     """
     floor, least = max(rule.floor, limit), rule.least or rule.window
-    yield Terms(least + 1, rule.hold)
-    values = column.values
+    steps, values = column
     is_kept = values > rule.ignore * floor
     before: Places = np.cumsum(is_kept) - is_kept
     kept = values[is_kept]
@@ -59,57 +53,43 @@ def jump(column: Column, rule: Rule, limit: float) -> Iterator[Terms | Spell]:
     found = (new > rule.tail * medians(past, _TAIL)) & (new > rule.factor * level)
     found &= new - level > rule.spread * spread
     usual = dict(zip(places[found].tolist(), level[found].tolist(), strict=True))
-    jumps: list[int] = []
-    end = 0
-    for place in usual:
-        if jumps and place > end:
-            yield _of_jumps(column, jumps, usual, end)
-            jumps = []
-        jumps.append(place)
-        end = place + 1 + min(_LONGEST_HOLD, rule.hold * len(jumps) ** 2)
-    if jumps:
-        yield _of_jumps(column, jumps, usual, end if end < len(column) else None)
 
+    def spell(place: int) -> Spell:
+        jumps: list[int] = []
+        end = place
+        for at in usual:
+            if place <= at <= end:
+                jumps.append(at)
+                end = at + 1 + min(_LONGEST_HOLD, rule.hold * len(jumps) ** 2)
+        top, last = max(jumps, key=values.__getitem__), jumps[-1]
+        many = f"{len(jumps)} such points since step {steps[place]}"
+        facts = {
+            "value": float(values[place]),
+            "usual": usual[place],
+            "highest": float(values[top]),
+            "highest_step": int(steps[top]),
+            "highest_usual": usual[top],
+            "more": f"; {many}, the last at {steps[last]}" if len(jumps) > 1 else "",
+            "newest_jump": f"{number(values[last])} at step {steps[last]}",
+            "newest_usual": usual[last],
+        }
+        return Spell(place, place, end if end < len(column) else None, facts)
 
-def _of_jumps(
-    column: Column, jumps: Sequence[int], usual: dict[int, float], end: int | None
-) -> Spell:
-    steps, values = column
-    one, highest = jumps[0], max(jumps, key=values.__getitem__)
-    more = f"; {len(jumps)} such points since step {steps[one]}, the last at {steps[jumps[-1]]}"
-    facts = {
-        "value": float(values[one]),
-        "usual": usual[one],
-        "highest": float(values[highest]),
-        "highest_step": int(steps[highest]),
-        "highest_usual": usual[highest],
-        "more": more if len(jumps) > 1 else "",
-        "sentences": [
-            f"{number(values[at])} at step {steps[at]}; the points before: "
-            f"median {number(usual[at])}"
-            for at in jumps[-3:]
-        ],
-    }
-    return Spell(one, one, end, facts)
+    return Shown(least + 1, usual, spell, rule.hold)
 
 
 _SETTLED = 1.1
 """A surge is over when it has gained less than a tenth within a window: it is the new level."""
 
 
-@condition
-def surge(column: Column, rule: Rule) -> Iterator[Terms | Spell]:
+def surge(column: Column, rule: Rule, *_: object) -> Shown:
     """The last points lie many times above the run's own past; holds until they are back, or the
     new level has settled.
     """
     values, recent, window = column.values, rule.recent, rule.window
-    yield Terms(window + recent, window)
-    low = rolling(values, recent, np.minimum)
-    half = window // 2
+    low, half = rolling(values, recent, np.minimum), window // 2
     # No level lies below the least value of the past: that spares most of the sorting.
-    least = np.append(np.full(recent, np.nan), rolling(values, half, np.minimum))[
-        : len(low)
-    ]
+    least = _before(rolling(values, half, np.minimum), recent)
     places = np.flatnonzero((low > rule.floor) & (low > rule.factor * least))
     places = places[places >= window + recent - 1]
     past = pasts(values, places, window, recent)
@@ -119,9 +99,8 @@ def surge(column: Column, rule: Rule) -> Iterator[Terms | Spell]:
     found = low[places] > np.maximum(rule.floor, rule.factor * level)
     known = dict(zip(places[found].tolist(), level[found].tolist(), strict=True))
     newer = means(values, half)
-    settled = newer <= _SETTLED * np.append(np.full(half, np.nan), newer)[: len(newer)]
-    steps, newest = (one[-recent:].tolist() for one in column)
-    mean = float(np.mean(newest)) if newest else 0.0
+    settled = newer <= _SETTLED * _before(newer, half)
+    mean = float(values[-recent:].mean()) if len(values) else 0.0
 
     def spell(place: int) -> Spell:
         level = known[place]
@@ -131,43 +110,41 @@ def surge(column: Column, rule: Rule) -> Iterator[Terms | Spell]:
         facts = {
             "limit": limit,
             "level": level,
-            "recent": len(newest),
+            "recent": recent,
             "mean": mean,
             "times": f"{number(mean / level)} times" if level > 0 else "far above",
-            "values": ", ".join(
-                f"{number(one)} at step {at}"
-                for at, one in zip(steps, newest, strict=True)
-            ),
         }
         end = min((one for one in ends if one is not None), default=None)
         return Spell(place + 1 - recent, place, end, facts)
 
-    yield from spells(known, spell)
+    return Shown(window + recent, known, spell, window)
+
+
+def _before(figures: Numbers, count: int) -> Numbers:
+    """Return the figure so many points before each."""
+    return np.append(np.full(count, np.nan), figures)[: len(figures)]
 
 
 _SIGMAS, _BACK = 5.0, 0.5
 """Standard deviations by which a level shifts, and the share of the way after which it is back."""
 
 
-@condition
-def shift(
-    column: Column, window: int, fewest: int, recent: int, way: float
-) -> Iterator[Terms | Spell]:
+def shift(column: Column, rule: Rule, way: float, *_: object) -> Shown:
     """The last points lie far above (or below) the ones before, or the first ones: what creeps
     leaves its past, too.
 
     Args:
         column: The metric.
-        window: Points of the past at most.
-        fewest: Points of the past that it needs.
-        recent: Points that must all have left it.
+        rule: Its window, the most points of the past, and `least` of these.
         way: How far at least, in the metric's own unit; negative to watch for a fall.
+        *_: The rest that a condition gets.
     """
-    yield Terms(fewest + recent, recent)
+    window, recent = rule.window, rule.recent
+    needs = rule.least + recent
     sign, least = math.copysign(1, way), abs(way)
     up = sign * column.values
     newest, low = means(up, recent), rolling(up, recent, np.minimum)
-    places = np.arange(fewest + recent - 1, len(up))
+    places = np.arange(needs - 1, len(up))
     later = places[places + 1 >= 2 * window]
     begun = np.repeat(up[None, :window], len(later), axis=0)
     usual: dict[int, float] = {}
@@ -188,7 +165,7 @@ def shift(
         end = first(newest < level + _BACK * least, place + 1)
         return Spell(place + 1 - recent, place, end, facts)
 
-    yield from spells(sorted(usual), spell)
+    return Shown(needs, sorted(usual), spell, recent)
 
 
 _IN_A_ROW, _AFTER = 3, 5
@@ -197,28 +174,14 @@ old range, after which it is over.
 """
 
 
-@condition
-def scaled(
-    column: Column, factor: float, least: int, floor: float
-) -> Iterator[Terms | Spell]:
-    """From one point to the next, all values lie far above all earlier ones; over when they are
-    back.
-
-    Args:
-        column: The metric.
-        factor: How many times the size of all values before, or their range, a value must lie above
-            them.
-        least: Fewest points of the past that it needs.
-        floor: Values up to here are never found, e.g. 1 for shares.
+def scaled(column: Column, rule: Rule, *_: object) -> Shown:
+    """From one point to the next, all values lie far above all earlier ones, by so many times their
+    size or range, and above a floor, e.g. 1 for shares; over when they are back.
     """
-    yield Terms(least + _IN_A_ROW, _AFTER)
     values = column.values
-    lows, highs = (
-        np.append(np.nan, of.accumulate(values))[: len(values)]
-        for of in (np.minimum, np.maximum)
-    )
+    lows, highs = (_before(of.accumulate(values), 1) for of in (np.minimum, np.maximum))
     size = np.maximum(np.maximum(abs(highs), abs(lows)), highs - lows)
-    limits = np.maximum(floor, highs + factor * size)
+    limits = np.maximum(rule.floor, highs + rule.factor * size)
     ahead = rolling(values, _IN_A_ROW, np.minimum)[_IN_A_ROW - 1 :]
     places = np.flatnonzero(ahead > limits[: len(ahead)])
     highest = rolling(values, _AFTER, np.maximum)
@@ -229,76 +192,10 @@ def scaled(
             "low": float(lows[at]),
             "high": float(highs[at]),
             "count": f"{at:,}",
-            "step": int(column.steps[at]),
             "value": float(values[at]),
             "third": float(values[last]),
         }
         return Spell(at, last, first(highest <= limits[at], last + _AFTER), facts)
 
-    yield from spells(places[places >= least].tolist(), spell)
-
-
-_BLOCKS, _STRIDES = 5, (1, 2, 4)
-"""Blocks whose medians must rise; every so many blocks are looked at."""
-_FOOT = 0.1
-"""Share of a rise below which it has not begun."""
-_VANISHED = 0.1
-"""Share of the highest block so far below which a metric has all but vanished: heuristic. The
-gradient norm of a task that is solved may double between a thousandth and two of what it was.
-"""
-
-
-@condition
-def rising(column: Column, window: int, factor: float) -> Iterator[Terms | Spell]:
-    """Rises continuously: the medians of five blocks each exceed the one before, the last far above
-    the first.
-
-    Medians of blocks, because gradient norms have spikes; judged when a block is full. Slow rises
-    are seen in every second and every fourth block. What has all but vanished does not rise.
-    """
-    yield Terms(window, window)
-    size = max(1, window // _BLOCKS)
-    count = len(column) // size
-    blocks = column.values[: count * size].reshape(count, size)
-    levels = median_along(blocks) if count else np.empty(0)
-    ends = size * np.arange(1, count + 1) - 1
-    falls = np.append(False, np.diff(levels) < 0)
-    strides = _rises(levels, factor)
-    newest = zip(levels[-_BLOCKS:], column.steps[ends[-_BLOCKS:]], strict=True)
-    shown = ", ".join(f"{number(level)} up to step {step}" for level, step in newest)
-
-    def spell(block: int) -> Spell:
-        stride = int(strides[block])
-        rise = levels[block - (_BLOCKS - 1) * stride : block + 1 : stride]
-        # The last block at the old level: chance alone may order the blocks before it.
-        low, high = float(rise[0]), float(rise[-1])
-        at = int(np.flatnonzero(rise <= low + _FOOT * (high - low))[-1])
-        foot = block - (_BLOCKS - 1 - at) * stride
-        facts = {
-            "low": low,
-            "high": high,
-            "foot": float(levels[foot]),
-            "now": float(levels[-1]),
-            "size": size,
-            "medians": shown,
-        }
-        over = first(falls, block + 1)
-        end = None if over is None else int(ends[over])
-        return Spell(int(ends[foot]), int(ends[block]), end, facts)
-
-    yield from spells(np.flatnonzero(strides).tolist(), spell)
-
-
-def _rises(levels: Numbers, factor: float) -> Places:
-    """Return at the blocks that end a rise the least stride that shows it, 0 at others."""
-    highest = np.maximum.accumulate(np.append(0.0, levels))[1:]
-    strides = np.zeros(len(levels), np.int64)
-    for stride in reversed(_STRIDES):
-        blocks = [levels[at * stride :] for at in range(_BLOCKS)]
-        low, *_, high = [one[: len(blocks[-1])] for one in blocks]
-        rises = (factor * low > 0) & (factor * low <= high)
-        for before, after in pairwise(blocks):
-            rises &= before[: len(high)] < after[: len(high)]
-        strides[(_BLOCKS - 1) * stride :][rises] = stride
-    strides[levels < _VANISHED * highest] = 0
-    return strides
+    needs = rule.window + _IN_A_ROW
+    return Shown(needs, places[places >= rule.window].tolist(), spell, _AFTER)

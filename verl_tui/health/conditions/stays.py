@@ -1,33 +1,20 @@
-"""Values that stay where they should not, by a rolling window with hysteresis; that swing from
-point to point; or are in breach on some records in a row.
+"""Values that stay where they should not, by a rolling window with hysteresis; that have
+no trend or do not change at all; or are in breach on some records in a row.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import partial
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.conditions.condition import (
-    Spell,
-    Terms,
-    condition,
-    segments,
-    spells,
-)
-from verl_tui.health.conditions.windows import first, means, rolling, rows, trends
+from verl_tui.health.conditions.condition import Shown, Spell, segments
+from verl_tui.health.conditions.windows import first, means, rolling, trends
 from verl_tui.health.finding import number
-from verl_tui.means import median_along
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import ArrayLike
-
     from verl_tui.health.conditions.condition import Column
     from verl_tui.health.conditions.windows import Flags, Numbers
     from verl_tui.health.guide import Rule
@@ -42,8 +29,7 @@ likelier than not.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(NamedTuple):
     """The range in which values should lie."""
 
     low: float = -math.inf
@@ -77,8 +63,7 @@ class Range:
         return found
 
 
-@condition
-def stays(column: Column, rule: Rule, outside: Range) -> Iterator[Terms | Spell]:
+def stays(column: Column, rule: Rule, outside: Range) -> Shown:
     """Most of the last points and their mean lie outside a range.
 
     Args:
@@ -87,16 +72,18 @@ def stays(column: Column, rule: Rule, outside: Range) -> Iterator[Terms | Spell]
             a value that oscillates around its threshold is one finding; and whether it must rise.
         outside: The range.
     """
+    steps, values = column
     window = rule.window
-    yield Terms(window, 2 * window, now=partial(_now, column, rule, outside))
-    values = column.values
     out = outside.breached(values)
+    # Rounded up, but with tolerance for floating-point error: 0.8 × 10 is 8.
+    least = math.ceil(rule.share * window - 1e-9)
+    if out.sum() < least:
+        return Shown(window, (), lambda _: Spell(0, 0, 0, {}))
     hits, mean = rolling(out, window), means(values, window)
     is_out = outside.breached(mean)
     if outside.is_one_sided:
         is_out |= hits == window  # the mean of such breaches is one
-    # Rounded up, but with tolerance for floating-point error: 0.8 × 10 is 8.
-    begins = is_out & (hits >= math.ceil(rule.share * window - 1e-9))
+    begins = is_out & (hits >= least)
     ends = ~is_out | (hits <= math.floor(rule.clear * window + 1e-9))
     if rule.climb and len(values) >= window:
         begins &= mean >= rule.climb * mean[window - 1]
@@ -114,133 +101,121 @@ def stays(column: Column, rule: Rule, outside: Range) -> Iterator[Terms | Spell]
         facts = {"where": outside.words, "mean": float(mean[place])}
         return Spell(since, place, first(ends, place + 1), facts)
 
-    yield from spells(np.flatnonzero(begins).tolist(), spell)
-
-
-def _now(column: Column, rule: Rule, outside: Range, since: int) -> dict[str, object]:
-    """Return what is known of a breach that holds."""
-    steps, values = column
-    first = int(np.searchsorted(steps, since))
-    spanned, newest = values[first:], values[-rule.window :]
-    hits = int(outside.breached(spanned).sum())
-    worst = int(np.argmax(outside.excess(spanned)))
-    mean = f", their mean {number(fmean(newest.tolist()))}"
-    return {
-        "stayed": "stayed" if hits == len(spanned) else "mostly stayed",
-        "rising": " and is still rising" if rule.trend == "rising" else "",
-        "mean_since": fmean(spanned.tolist()),
-        "hits": hits,
-        "points": len(spanned),
-        "newest_hits": int(outside.breached(newest).sum()),
-        "count": len(newest),
-        "newest_mean": mean if len(newest) > 1 else "",
-        "first": float(spanned[0]),
-        "worst": float(spanned[worst]),
-        "worst_step": int(steps[first + worst]),
-    }
-
-
-_TO_SIGMA = 1.0484
-"""Median size of the differences between neighbours times this is the standard deviation of normal
-noise.
-"""
-_RANGE = 2.5
-"""Between their lowest and their highest tenth the values must span so many standard deviations
-(2.56 of normal noise): a zigzag has large differences in a small span.
-"""
-_CALM = 0.8
-"""It is over when the spread has fallen below four fifths of the threshold (hysteresis)."""
-_OFTEN = 20
-"""Points after which the spread is computed again."""
-
-
-def swing(windows: ArrayLike) -> Numbers:
-    """Return the standard deviation between neighbours of each row of values, two at least."""
-    ordered = np.sort(windows, axis=1)
-    tenth = ordered.shape[1] // 10
-    spreads = (ordered[:, -1 - tenth] - ordered[:, tenth]) / _RANGE
-    differences = median_along(abs(np.diff(windows, axis=1)))
-    found: Numbers = np.minimum(spreads, _TO_SIGMA * differences)
-    return found
-
-
-@condition
-def swings(column: Column, threshold: float, window: int) -> Iterator[Terms | Spell]:
-    """The usual difference between neighbours stays large; a rise makes none, and single bursts do
-    not count.
-
-    Args:
-        column: The metric.
-        threshold: Standard deviation between points from which on they swing, in its own unit.
-        window: Points looked at.
-    """
-    yield Terms(window, 2 * window)
-    places = np.arange(window - 1, len(column), _OFTEN)
-    sizes = swing(rows(column.values, window, places))
-    newest = column.values[-window:]
-    calm = np.zeros(len(column), bool)
-    calm[places] = sizes < _CALM * threshold
-    known = dict(zip(places.tolist(), sizes.tolist(), strict=True))
-
-    def spell(place: int) -> Spell:
-        facts = {
-            "size": known[place],
-            "now": float(sizes[-1]),
-            "low": float(newest.min()),
-            "high": float(newest.max()),
-            "limit": threshold,
-            "count": window,
+    def now(since: int) -> dict[str, object]:
+        start = int(np.searchsorted(steps, since))
+        spanned, newest = values[start:], values[-window:]
+        hits = int(out[start:].sum())
+        worst = start + int(np.argmax(outside.excess(spanned)))
+        is_steady = hits == len(spanned)
+        mean = f", their mean {number(fmean(newest.tolist()))}"
+        return {
+            "case": "" if is_steady else "often",
+            "stayed": "stayed" if is_steady else "mostly stayed",
+            "rising": " and is still rising" if rule.trend == "rising" else "",
+            "mean_since": fmean(spanned.tolist()),
+            "hits": hits,
+            "points": len(spanned),
+            "newest_hits": int(out[-window:].sum()),
+            "count": len(newest),
+            "newest_mean": mean if len(newest) > 1 else "",
+            "first": float(spanned[0]),
+            "worst": float(values[worst]),
+            "worst_step": int(steps[worst]),
         }
-        return Spell(place - window + 1, place, first(calm, place + 1), facts)
 
-    yield from spells(places[sizes > threshold].tolist(), spell)
+    places = np.flatnonzero(begins).tolist()
+    return Shown(window, places, spell, 2 * window, now=now)
 
 
-@condition
+_OFTEN = 20
+"""Points after which a trend is computed again."""
+
+
 def streak(
-    column: Column,
-    threshold: float,
-    count: int,
-    restarts: tuple[int, ...],
-    *,
-    drops: bool = False,
-) -> Iterator[Terms | Spell]:
+    column: Column, rule: Rule, limit: float, restarts: tuple[int, ...]
+) -> Shown:
     """A number of records in a row in breach; once tripped it stays so until the run is restarted.
 
-    Records that lack the metric never come here, so they neither count nor interrupt.
+    Records that lack the metric never come here, so they neither count nor interrupt. Of `drops` a
+    record counts when `(last − r) > threshold × last`. Where `last` is not positive, it does not
+    count and so ends the row: a share of nothing means nothing.
 
     Args:
         column: The metric.
-        threshold: What a record must exceed.
-        count: Breaches in a row that trip.
+        rule: The number of records.
+        limit: What a record must exceed.
         restarts: First steps of the run's later segments: there it begins anew.
-        drops: Whether a record counts when `(last − r) > threshold × last`. Where `last` is not
-            positive, it does not count and so ends the row: a share of nothing means nothing.
     """
-    pieces = [*segments(column, restarts)]
-    newest = max([stop - start for start, stop in pieces[-1:]], default=0)
-    yield Terms(count + drops, seen=newest)
-    where = f"above {number(threshold)}"
+    count, drops = rule.count, rule.condition == "drops"
+    where = f"above {number(limit)}"
     if drops:
-        where = f"more than {threshold:.0%} below the one before"
-    for start, stop in pieces:
+        where = f"more than {limit:.0%} below the one before"
+    tripped: dict[int, Spell] = {}
+    seen = 0
+    for start, stop in segments(column, restarts):
         values = column.values[start:stop]
-        breached = values > threshold
+        breached, seen = values > limit, len(values)
         if drops:
             last = np.append(0.0, values[:-1])
-            breached = (last > 0) & (last - values > threshold * last)
-        tripped = first(rolling(breached, count) == count, 0)
-        if tripped is not None:
-            at = start + tripped
-            steps, shown = (one[at - count + 1 : at + 1].tolist() for one in column)
+            breached = (last > 0) & (last - values > limit * last)
+        at = first(rolling(breached, count) == count, 0)
+        if at is not None:
+            place = start + at
+            shown = slice(place - count + 1, place + 1)
+            steps, numbers = (one[shown].tolist() for one in column)
+            records = zip(map(number, numbers), steps, strict=True)
             facts = {
                 "where": where,
                 "count": count,
                 "start": steps[0],
                 "stop": steps[-1],
-                "tripped": ", ".join(
-                    f"{number(value)} at step {step}"
-                    for step, value in zip(steps, shown, strict=True)
-                ),
+                "tripped": ", ".join(f"{value} at step {at}" for value, at in records),
             }
-            yield Spell(at - count + 1, at, stop if stop < len(column) else None, facts)
+            end = stop if stop < len(column) else None
+            tripped[place] = Spell(shown.start, place, end, facts)
+    return Shown(count + drops, tripped, tripped.__getitem__, seen=seen)
+
+
+def opening(column: Column, _: Rule, limit: float, *__: object) -> Shown:
+    """The run's very first value is beyond a limit."""
+    steps, values = column
+    is_beyond = bool(len(values) and steps[0] <= 1 and values[0] > limit)
+    facts = {"value": float(values[0]) if len(values) else 0.0}
+    return Shown(1, [0] if is_beyond else [], lambda _: Spell(0, 0, None, facts))
+
+
+def same(column: Column, rule: Rule, *_: object) -> Shown:
+    """The last so many values are the same, digit by digit; over with another one."""
+    values, count = column.values, rule.count
+    is_other = np.append(True, np.diff(values) != 0)[: len(values)]
+    alike = rolling(~is_other, count - 1) == count - 1
+    last = len(values)
+
+    def spell(place: int) -> Spell:
+        start, end = place - count + 1, first(is_other, place)
+        times = (last if end is None else end) - start
+        facts = {"value": repr(float(values[place])), "times": times, "count": count}
+        return Spell(start, place, end, facts)
+
+    return Shown(count, np.flatnonzero(alike).tolist(), spell)
+
+
+_FLAT_T = 2.0
+"""Below two standard errors a slope is no trend."""
+
+
+def level(column: Column, rule: Rule, *_: object) -> Shown:
+    """A window without a trend; over with the first one that has one."""
+    window = rule.window
+    places = np.arange(window - 1, len(column), _OFTEN)
+    change, t = trends(column.values, window, places)
+    moves = np.zeros(len(column), bool)
+    moves[places] = abs(t) >= _FLAT_T
+
+    def spell(place: int) -> Spell:
+        mean = float(column.values[places[-1] + 1 - window :][:window].mean())
+        facts = {"mean": mean, "change": float(change[-1]), "t": float(t[-1])}
+        facts["count"] = window
+        return Spell(place - window + 1, place, first(moves, place + 1), facts)
+
+    return Shown(window, places[abs(t) < _FLAT_T].tolist(), spell, 2 * window)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.conditions.condition import Column
-from verl_tui.health.conditions.stays import Range, stays
-from verl_tui.health.diagnoses.diagnosis import WORDS, FindingHistory, Told, diagnosis
-from verl_tui.health.finding import Severity, filled, number
-from verl_tui.health.inputs import column_of
+from verl_tui.health.columns import column_of
+from verl_tui.health.conditions import KINDS
+from verl_tui.health.conditions.condition import Column, Found
+from verl_tui.health.diagnoses.diagnosis import diagnosis, told
+from verl_tui.health.finding import WORDS, Severity, filled, number
 from verl_tui.health.limits import all_cut, positive_setting
-from verl_tui.health.reward import components, silent_parts, solved
+from verl_tui.health.reward import solved
 from verl_tui.means import finite
 from verl_tui.runs.settings import number as as_number
 from verl_tui.trainers import writers
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 
-SAMPLES = "samples/dead_groups"
-SHARES = (
-    SAMPLES,
+_SAMPLES = "samples/dead_groups"
+_SHARES = (
+    _SAMPLES,
     "frac_reward_zero_std",
     "train/frac_reward_zero_std",
     "frac_zero_std",
@@ -52,7 +52,7 @@ _GROUPS, _ENOUGH = "samples/groups", 160
 """Groups that prove it, however few dumps they lie in: at a true share of 0.6, chance alone shows
 0.7 of so many once in two hundred times.
 """
-NO_SPREAD = 1e-5
+_NO_SPREAD = 1e-5
 """Standard deviation of scores that is rounding: single precision leaves some 1e-7 of scores that
 are all alike, which trainers take for a spread.
 """
@@ -75,14 +75,16 @@ heuristic.
 _ROUNDING = 1e-6
 """Share of their size by which scores of one value differ: single precision leaves no more."""
 _TEMPERATURES = ["rollout.temperature", "temperature"]
-_COLD, _ALIKE, _LOST = 0.3, 0.5, 0.5
-"""A sampling temperature at or below gives nearly the same answer each time (usual is 0.6 to 1);
-answers are alike of which at most so many differ, and have become so if it was twice as many.
-Heuristic.
+_COLD, _ALIKE = 0.3, 0.5
+"""A temperature that is cold, and the share of different answers below which they are alike:
+heuristic.
 """
 
 
-class DeadShare(NamedTuple):
+_Cause = tuple[str, "Mapping[str, object]", bool]
+
+
+class _Share(NamedTuple):
     """The share of dead groups and where it comes from."""
 
     key: str
@@ -93,23 +95,60 @@ class DeadShare(NamedTuple):
     """Derives the share from the metric's value."""
 
 
-def dead_share(context: RuleContext) -> DeadShare | str:
+@diagnosis("dead-groups")
+def dead_groups(context: RuleContext, rule: Rule) -> Found | str:
+    """Find a share of groups without a spread in their scores that stays high, and why it does."""
+    share = _dead_share(context)
+    if isinstance(share, str):
+        return share
+    own = share.words or share.key == context.names.get(_SAMPLES)
+    keys = (share.key, None if own else context.indicators.get("reward_std"))
+    series = [*filter(None, map(context.run.series, filter(None, keys)))]
+    kind = "without spread" if len(series) > 1 else "value"
+    points, step = column_of(series, context.end, kind, limit=_NO_SPREAD)
+    points = Column(points.steps, share.derive(points.values))
+    window = _window(context, rule, share.key)
+    stays = replace(rule, condition="above", window=window)
+    judged = KINDS["above"].judge(points, stays, rule.threshold)
+    breaches = []
+    for one in judged.breaches:
+        severity, why, _ = _cause(context.at(one.raised), rule)
+        what = f"{rule.title} {one.what}{why}"
+        breaches.append(one._replace(what=what, severity=severity))
+    if judged.needs is not None or judged.open is None or step is None:
+        return Found(judged.needs, breaches)
+    facts = judged.facts
+    now = context.at(step)
+    severity, why, advice = _cause(now, rule)
+    long = context.duration(step - facts["since"] + 1)
+    finding = told(
+        rule,
+        {**facts, "title": rule.title + share.words, "long": long}
+        | {"figures": _figures(now), "cause": why, "newest": float(points.values[-1])},
+        since=facts["since"],
+        step=step,
+        key=share.key,
+        severity=severity,
+        advice=advice,
+    )
+    return Found(finding, breaches)
+
+
+def _dead_share(context: RuleContext) -> _Share | str:
     """Return the best figure that a log has, or why it has none."""
     run = context.run
-    if key := context.first_key(SHARES):
-        return DeadShare(key)
-    for form, factor in (
-        mixed for one in writers(tuple(run.keys)) for mixed in one.mixed
-    ):
+    if key := context.first_key(_SHARES):
+        return _Share(key)
+    for form, factor in (it for one in writers(tuple(run.keys)) for it in one.mixed):
         for key in filter(form.fullmatch, run.keys):
             words = " (1 less the share of mixed groups)"
-            return DeadShare(key, words, partial(_rest, factor))
+            return _Share(key, words, partial(_rest, factor))
     evicted = context.names.get(_EVICTED)
     _, batch = positive_setting(run, _BATCH) or ("", 0.0)
     if not batch or evicted is None:
         return _bound(context, batch)
     words = f" (prompts that the filter discarded, of these and the {number(batch)} that it kept)"
-    return DeadShare(
+    return _Share(
         evicted, words, lambda gone: np.maximum(0.0, gone) / (abs(gone) + batch)
     )
 
@@ -118,23 +157,22 @@ def _rest(factor: float, mixed: Numbers) -> Numbers:
     return 1 - factor * mixed
 
 
-def _bound(context: RuleContext, batch: float) -> DeadShare | str:
+def _bound(context: RuleContext, batch: float) -> _Share | str:
     """Return the share that 0/1 rewards prove: if prompts are answered right with a mean p, at
     least p^n + (1−p)^n of the groups are dead.
 
     It is least where all prompts are equally hard (Jensen's inequality; arXiv 2606.18487).
     """
+    find = context.run.config.find
     key = context.names.get("critic/score/mean")
     _, n = positive_setting(context.run, ("rollout.n",)) or ("", 0.0)
-    filtered, estimator = map(
-        context.run.config.find, (["filter_groups.enable"], ["adv_estimator"])
-    )
-    if filtered is not None and filtered[1] is True:
+    _, filtered = find(["filter_groups.enable"]) or ("", None)
+    _, estimator = find(["adv_estimator"]) or ("", None)
+    if filtered is True:
         return "dead groups are filtered out, and how many is not logged"
-    if n == 1 or (estimator is not None and estimator[1] in _UNGROUPED):
+    if n == 1 or estimator in _UNGROUPED:
         return "samples of one prompt are not compared: there are no groups"
-    means = np.array(context.finite(key, _LATELY))
-    if key is None or not _are_counts(means * batch * n, batch * n):
+    if key is None or not _are_counts(context.finite(key, _LATELY), batch * n):
         return (
             "neither grouped samples nor the trainer's metrics show the share of dead groups, and "
             "rewards are not known to be 0 or 1"
@@ -143,43 +181,44 @@ def _bound(context: RuleContext, batch: float) -> DeadShare | str:
         f" (at least, by the mean of 0/1 rewards p and {number(n)} samples a prompt: "
         f"p^{n:g} + (1−p)^{n:g})"
     )
-    return DeadShare(
+    return _Share(
         key, words, lambda p: np.clip(p, 0, 1) ** n + np.clip(1 - p, 0, 1) ** n
     )
 
 
-def _are_counts(rights: Numbers, most: float) -> bool:
-    """Return whether numbers of right answers are whole."""
+def _are_counts(means: Sequence[float], most: float) -> bool:
+    """Return whether means are those of so many answers that are right or wrong."""
+    rights = np.array(means) * most
     is_count = (abs(rights - rights.round()) < _WHOLE) & (rights <= most)
     return most > 0 and len(rights) >= _LEAST and bool(is_count.all())
 
 
-_Cause = tuple[str, "Mapping[str, object]", bool]
+def _cause(context: RuleContext, rule: Rule) -> tuple[Severity, str, str | None]:
+    """Return how bad it is, the cause in words, and advice, by what is known in a context."""
+    found = _known_cause(context, context.finite(context.indicators.get("reward")))
+    if found is None:
+        return rule.severity, "", None
+    case, facts, calm = found
+    words = WORDS[rule.id]["causes"][case]
+    severity = Severity.INFO if calm else rule.severity
+    return severity, f"; {filled(words['words'], facts)}", words["advice"]
 
 
-def _cause(context: RuleContext) -> _Cause | None:
-    """Return the cause of dead groups by what is known in a context, with its facts and whether it
-    is no fault: solved, or so early that a hard task looks the same. None if it is unknown.
+def _known_cause(context: RuleContext, reward: Sequence[float]) -> _Cause | None:
+    """Return the cause with its facts and whether it is no fault: solved, or so early that a hard
+    task looks the same.
     """
-    reward = context.finite(context.indicators.get("reward"))
-    known = _of_reward(context, reward) or _cold(context)
-    if known is None and _share(context, "samples/groups_all_right") >= _MOSTLY:
-        return "solved", {}, True
-    return known or _alike(context) or _hopeless(context, reward)
-
-
-def _of_reward(context: RuleContext, reward: Sequence[float]) -> _Cause | None:
-    """Return what the reward and the cut answers show: it is always the same, or at its top."""
     if all_cut(context):
         return "cut", {}, False
     if _is_constant(reward) and may_be_constant(context, by_shares=reward[-1] == 1):
         return "constant" if reward[-1] else "zero", {"score": reward[-1]}, False
-    if not solved(context, "") and not _came_up(reward):
-        return None
-    parts = components(context.run.keys, context.indicators.get("reward"))
-    silent = silent_parts(context, parts, _LATELY) if len(parts) > 1 else ()
-    names = ", ".join([one.key for one in silent])
-    return "without-a-part" if silent else "solved", {"names": names}, True
+    if solved(context, "") or _came_up(reward):
+        return "solved", {}, True
+    if cold := _cold(context):
+        return cold
+    if _share(context, "samples/groups_all_right") >= _MOSTLY:
+        return "solved", {}, True
+    return _alike(context) or _hopeless(context, reward)
 
 
 def _cold(context: RuleContext) -> _Cause | None:
@@ -192,13 +231,10 @@ def _cold(context: RuleContext) -> _Cause | None:
 
 
 def _alike(context: RuleContext) -> _Cause | None:
-    """Return that answers to a prompt are alike, or have become so."""
+    """Return that answers to a prompt are alike."""
     shares = context.finite(context.names.get("samples/unique_share")) or [1.0]
-    now, begun = fmean(shares[-_LATELY:]), shares[:_LATELY]
-    if now > _ALIKE:
-        return None
-    facts = {"now": now, "before": fmean(begun)}
-    return "became-alike" if max(begun) * _LOST >= now else "alike", facts, False
+    now, begun = fmean(shares[-_LATELY:]), fmean(shares[:_LATELY])
+    return ("alike", {"now": now, "before": begun}, False) if now <= _ALIKE else None
 
 
 def _hopeless(context: RuleContext, reward: Sequence[float]) -> _Cause | None:
@@ -237,72 +273,22 @@ def may_be_constant(context: RuleContext, *, by_shares: bool = True) -> bool:
     spreads = context.finite(context.indicators.get("reward_std"))
     spreads += [most - least for most, least in zip(high, low, strict=False)]
     if spreads or not by_shares:
-        return max(spreads, default=0.0) <= NO_SPREAD
-    return min(context.finite(context.first_key(SHARES)), default=1.0) >= 1.0
+        return max(spreads, default=0.0) <= _NO_SPREAD
+    return min(context.finite(context.first_key(_SHARES)), default=1.0) >= 1.0
 
 
 def _share(context: RuleContext, name: str) -> float:
     """Return the share of the dead groups that are of a kind, 0 if it is unknown."""
     dead, kind = (
-        sum(context.finite(context.names.get(one), _LATELY)) for one in (SAMPLES, name)
+        sum(context.finite(context.names.get(one), _LATELY)) for one in (_SAMPLES, name)
     )
     return kind / dead if dead > 0 else 0.0
-
-
-@diagnosis("dead-groups")
-def dead_groups(context: RuleContext, rule: Rule) -> FindingHistory | str:
-    """Find a share of groups without a spread in their scores that stays high, and why it does."""
-    share = dead_share(context)
-    if isinstance(share, str):
-        return share
-    points, step = _points(context, share)
-    window = _window(context, rule, share.key)
-    judged = stays(points, replace(rule, window=window), Range(high=rule.threshold))
-    remark = partial(_remark, rule.severity)
-    found = FindingHistory(judged.needs, judged.breaches, remark)
-    if judged.needs is not None or judged.open is None or step is None:
-        return found
-    message, *evidence = judged.report(rule.title + share.words, context.duration)
-    now = context.at(step)
-    severity, words = remark(now)
-    cause = _cause(now)
-    own = WORDS["dead-groups"]
-    told = Told(
-        {"told": message, "figures": _figures(now), "cause": words},
-        [f"{share.key}: {sentence}" for sentence in evidence],
-        since=judged.open.since,
-        step=step,
-        key=share.key,
-        severity=severity,
-        advice=own["remedies"][own["causes"][cause[0]]["advice"]] if cause else None,
-    )
-    return found._replace(now=told)
-
-
-def _points(context: RuleContext, share: DeadShare) -> tuple[Column, int | None]:
-    """Return the share at each step, and the newest step; where scores have no spread, all groups
-    are dead whatever the share of a trainer says.
-    """
-    own = share.words or share.key == context.names.get(SAMPLES)
-    keys = (share.key, None if own else context.indicators.get("reward_std"))
-    series = [*filter(None, map(context.run.series, filter(None, keys)))]
-    kind = "without spread" if len(series) > 1 else "value"
-    points, step = column_of(series, context.end, kind, limit=NO_SPREAD)
-    return Column(points.steps, share.derive(points.values)), step
-
-
-def _remark(severity: Severity, context: RuleContext) -> tuple[Severity, str]:
-    """Return how bad it is, and the cause by what is known."""
-    case, facts, calm = _cause(context) or ("", {}, False)
-    words = WORDS["dead-groups"]["causes"][case]["words"] if case else ""
-    said = f"; {filled(words, facts)}" if case else ""
-    return Severity.INFO if calm else severity, said
 
 
 def _window(context: RuleContext, rule: Rule, key: str) -> int:
     """Return the points that make the evidence: fewer where each is of many groups."""
     counts = context.run.series(_GROUPS)
-    if key != context.names.get(SAMPLES) or counts is None or len(counts) < _LEAST:
+    if key != context.names.get(_SAMPLES) or counts is None or len(counts) < _LEAST:
         return rule.window
     # The first ones only: the window must not change while a run goes on.
     usual = median(finite(counts.values[:_LEAST]) or [1.0])

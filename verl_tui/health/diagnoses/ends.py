@@ -5,11 +5,10 @@ report again and again while it goes on: the driver may die of them later.
 from __future__ import annotations
 
 from pathlib import PurePath
-from statistics import median
 from typing import TYPE_CHECKING
 
-from verl_tui.health.diagnoses.diagnosis import Told, diagnosis
-from verl_tui.health.diagnoses.memory_and_disk import memory_growth
+from verl_tui.health.diagnoses.diagnosis import diagnosis, told
+from verl_tui.health.diagnoses.resources import memory_growth
 from verl_tui.health.finding import Severity, number
 from verl_tui.health.root_cause import line_shown, root_cause
 from verl_tui.records import EventKind
@@ -18,12 +17,12 @@ from verl_tui.runs.views.state import State, interrupted
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
+    from verl_tui.health.finding import Finding
     from verl_tui.health.guide import Rule
     from verl_tui.health.root_cause import RootCause
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.records import Event, Phase, Writer
     from verl_tui.runs.run import Run
-    from verl_tui.runs.source_state import Trouble
 
 _ENDS = (EventKind.FATAL, EventKind.TRACEBACK, EventKind.STOPPED)
 _UNNAMED = "Traceback (most recent call last):"
@@ -33,7 +32,7 @@ _GROWN_FOR, _GROWN = 20, 1.25
 
 
 @diagnosis("crash", alive=True)  # a traceback alone means something only after silence
-def crash(context: RuleContext, _: Rule) -> Told | str | None:
+def crash(context: RuleContext, rule: Rule) -> Finding | str | None:
     """Find how the run crashed, or an error that may have ended it: a traceback, a fatal message or
     a signal, and no step after it; or that its process is gone without a message.
     """
@@ -42,13 +41,13 @@ def crash(context: RuleContext, _: Rule) -> Told | str | None:
     if event is not None and event.kind in _ENDS and state is not State.FINISHED:
         is_cut = event.text.endswith(_UNNAMED)
         why = "its log ends within a traceback" if is_cut else one_line(event.text)
-        return _crashed(context, event, why)
+        return _crashed(context, rule, event, why)
     holder = writer(run)
     why = "nothing shows how it ended"
     if holder is not None:
         why = f"{holder.words} is gone; it was killed, or ended without a message"
     if state is State.CRASHED or (state is State.ENDED and _tells(run, holder)):
-        return _crashed(context, None, why)
+        return _crashed(context, rule, None, why)
     return None if run.events else "no source reports how the run started or ended"
 
 
@@ -64,7 +63,9 @@ def _tells(run: Run, holder: Writer | None) -> bool:
     return not holder.by_name or run.total_steps is not None
 
 
-def _crashed(context: RuleContext, event: Event | None, why: str) -> Told:
+def _crashed(
+    context: RuleContext, rule: Rule, event: Event | None, why: str
+) -> Finding:
     """Return an end that the log tells of, or that a process left without a word, and what it
     follows from.
     """
@@ -80,10 +81,11 @@ def _crashed(context: RuleContext, event: Event | None, why: str) -> Told:
         why = _memory_words(context, cause) or cause.words
         phase, advice = cause.event.phase or phase, cause.advice
     place, doing = _place(step, phase)
-    return Told(
+    return told(
+        rule,
         {"place": place, "why": why},
-        (*lines, doing, "no step came after it"),
-        case=case,
+        [*lines, doing, "no step came after it"],
+        case,
         since=step,
         severity=severity,
         advice=advice,
@@ -137,7 +139,7 @@ _KINDS = {"stop": True, "cause": False}
 
 
 @diagnosis("ended-early", alive=True)  # what an end is depends on the process
-def ended_early(context: RuleContext, _: Rule) -> Told | str | None:
+def ended_early(context: RuleContext, rule: Rule) -> Finding | str | None:
     """Find an orderly end short of the stated steps, or by a limit of the run's own, and the line
     that says why it stopped.
     """
@@ -149,14 +151,13 @@ def ended_early(context: RuleContext, _: Rule) -> Told | str | None:
     early = end is not None and end.kind in _IN_ORDER and _is_short(run)
     if not (early if cause is None else _KINDS.get(cause.kind, early)):
         return None
-    lines = [line_shown("", end) if end is not None else None]
-    told = Told(
-        {"where": _where(run), "why": "no line says why"}, lines, since=run.step
-    )
+    facts = {"where": _where(run), "why": "no line says why"}
+    line = line_shown("", end) if end is not None else ""
     if cause is None:
-        return told
-    facts, advice = {**told.facts, "why": cause.words}, cause.advice or None
-    return told._replace(facts=facts, evidence=[cause.line, *lines], advice=advice)
+        return told(rule, facts, [line], since=run.step)
+    facts["why"] = cause.words
+    advice = cause.advice or None
+    return told(rule, facts, [cause.line, line], since=run.step, advice=advice)
 
 
 def _where(run: Run) -> str:
@@ -182,45 +183,20 @@ def _is_short(run: Run) -> bool:
     return total - (run.step or 0) > max(1.0, *gaps, 0.0)
 
 
-_BEFORE = 20
-"""Steps before the first error that show the usual number of samples."""
-
-
 @diagnosis("worker-errors")
-def repeated_errors(context: RuleContext, rule: Rule) -> Told | None:
-    """Find the workers' most frequent error, the last of them lately, its count, and the samples
-    that it costs.
-    """
+def repeated_errors(context: RuleContext, rule: Rule) -> Finding | None:
+    """Find the workers' most frequent error, the last of them lately, and its count."""
     run = context.run
     if context.state in (State.CRASHED, State.FINISHED):
         return None
     lately = (run.step or 0) - rule.window
     for path, error in worker_errors(run):
         if (error.step or 0) >= lately and error.count >= rule.count:
-            return _reported(run, path, error)
+            first, since = error.first, error.since
+            name = one_line(PurePath(path).name, 60)
+            lines = f"{name}:{first.line} to {error.last.line}"
+            said = f"{lines}: {one_line(first.text, 160)}"
+            facts: dict[str, object] = {"actor": one_line(first.actor)}
+            facts |= {"text": one_line(first.text, 200), "count": error.count}
+            return told(rule, facts, [said], since=since, step=error.step)
     return None
-
-
-def _reported(run: Run, path: str, error: Trouble) -> Told:
-    first, last = error.first, error.last
-    lines = f"{one_line(PurePath(path).name, 60)}:{first.line}"
-    lines += f" to {last.line}" if last.line != first.line else ""
-    facts = {
-        "actor": one_line(first.actor),
-        "count": error.count,
-        "text": one_line(first.text, 200),
-    }
-    evidence = (f"{lines}: {one_line(first.text, 160)}", _cost(run, error.since or 0))
-    return Told(facts, evidence, since=error.since, step=error.step)
-
-
-def _cost(run: Run, since: int) -> str:
-    """Return how many samples a step has lost since the first error; empty if unknown or none."""
-    series = run.present("samples/count")
-    counts = {} if series is None else series.since(since - _BEFORE)
-    before = [count for step, count in counts.items() if step <= since]
-    after = [count for step, count in counts.items() if step > since]
-    if not before or not after or min(after) >= median(before):
-        return ""
-    now = f"{after[-1]:,.0f} at step {max(counts)}"
-    return f"samples a step: {median(before):,.0f} before, {now}"

@@ -7,8 +7,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.health.diagnoses.diagnosis import WORDS, Told, diagnosis
-from verl_tui.health.finding import Severity
+from verl_tui.health.diagnoses.diagnosis import diagnosis, told
+from verl_tui.health.finding import WORDS, Finding, Severity
 from verl_tui.health.root_cause import root_cause, waiting
 from verl_tui.health.rule_context import minutes
 from verl_tui.runs.time.forecast import expected_step
@@ -45,46 +45,48 @@ _STARTS: list[dict[str, Any]] = WORDS["hang"]["start"]
 
 
 @diagnosis("hang", alive=True)
-def hang(context: RuleContext, _: Rule) -> Told | str | None:
+def hang(context: RuleContext, rule: Rule) -> Finding | str | None:
     """Find a run that should have made a step long ago, compared with the usual duration of the
     next one; says whether the log is silent and GPUs are idle, too.
     """
-    found = _found(context)
-    if isinstance(found, Told) and context.state is not State.STALLED:
-        return found._replace(severity=Severity.WARNING)
-    return found
-
-
-def _found(context: RuleContext) -> Told | str | None:
     run = context.run
+    severity = None if context.state is State.STALLED else Severity.WARNING
     wait = waiting(run)
     if wait is not None and _is_long(context, wait):
-        return _waits(context, wait)
+        return _waits(context, rule, wait, severity)
     if context.state is State.WAITING:
-        return _before_the_first(context)
-    own = _by_own_clock(run)
-    if own > max(_WAITS, patience(run)) and _is_cut(context):
-        return _stalled(context, own, "the log ends with ")
+        return _before_the_first(context, rule)
+    if own := _cut(context):
+        return _stalled(context, rule, own, severity)
     if context.state is not State.STALLED:
         return _no_hang(context) or None
     holder = signs_of_life.writer(run)
     if holder is None or not holder.stopped:
-        return _stalled(context, _quiet(context))
-    facts = {"process": holder.words}  # nothing is wrong with it
-    return Told(facts, case="stopped", since=run.step, severity=Severity.WARNING)
+        return _stalled(context, rule, _quiet(context), severity)
+    severity = Severity.WARNING  # nothing is wrong with it
+    facts = {"process": holder.words}
+    return told(rule, facts, (), "stopped", since=run.step, severity=severity)
 
 
-def _is_cut(context: RuleContext) -> bool:
-    """Return whether a log ends without a word."""
-    is_open = context.run.outcome is None and root_cause(context.run) is None
-    return context.state is State.ENDED and is_open
+def _cut(context: RuleContext) -> float:
+    """Return for how many seconds a log had waited that ends without a word, 0 where it did not
+    wait long.
+    """
+    run = context.run
+    if context.state is not State.ENDED or run.outcome or root_cause(run) is not None:
+        return 0.0
+    own = _by_own_clock(run)
+    return own if own > max(_WAITS, patience(run)) else 0.0
 
 
-def _waits(context: RuleContext, wait: RootCause) -> Told:
+def _waits(
+    context: RuleContext, rule: Rule, wait: RootCause, severity: Severity | None
+) -> Finding:
     """Return what a run has been waiting for, by its own words."""
     step = context.run.step
     quiet = minutes(max(_quiet(context), wait.seconds or 0))
-    return Told(
+    return told(
+        rule,
         {
             "where": "first step yet" if step is None else f"step since step {step}",
             "lasts": f"for {minutes(wait.seconds)}, " if wait.seconds else "",
@@ -96,21 +98,18 @@ def _waits(context: RuleContext, wait: RootCause) -> Told:
             f"no step for {quiet}" if context.state is State.STALLED else "",
             signs_of_life.phase(context.run),
         ),
-        case="waits",
+        "waits",
         since=step,
         advice=wait.advice,
+        severity=severity,
     )
 
 
-def _stalled(context: RuleContext, quiet: float, head: str = "") -> Told:
+def _stalled(
+    context: RuleContext, rule: Rule, quiet: float, severity: Severity | None
+) -> Finding:
     run = context.run
-    due = expected_step(run)
-    compared, longest = "the usual gap is not known", ""
-    if due is not None:
-        kind = due.words
-        times = f"{quiet / due.seconds:,.0f} times the usual"
-        compared = f"{times} {minutes(due.seconds)} of {kind}"
-        longest = f"{kind} is due; the longest so far took {minutes(due.longest)}"
+    compared, longest = _usual(run, quiet)
     case, why, advice, line = "", "", None, ""
     cause = root_cause(run)
     still = [one.life.counters for one in run.sources.values() if one.life.stands()]
@@ -118,22 +117,38 @@ def _stalled(context: RuleContext, quiet: float, head: str = "") -> Told:
         why, advice, line = cause.words, cause.advice, cause.line
     elif still:
         case, why = "unfinished", f"its counters stand still: {still[0]}"
-    return Told(
+    signs, head = _signs(context), ""
+    if context.state is not State.STALLED:
+        signs, head = (), "the log ends with "
+    return told(
+        rule,
         {"head": head, "quiet": minutes(quiet), "why": why or compared},
         (
             line,
             compared if why else "",
-            *(() if head else _signs(context)),
+            *signs,
             signs_of_life.phase(run),
             longest,
         ),
-        case=case,
+        case,
         since=run.step,
         advice=advice,
+        severity=severity,
     )
 
 
-def _before_the_first(context: RuleContext) -> Told | str:
+def _usual(run: Run, quiet: float) -> tuple[str, str]:
+    """Return how long no step has come compared with the usual gap, and what is due."""
+    due = expected_step(run)
+    if due is None:
+        return "the usual gap is not known", ""
+    kind = due.words
+    times = f"{quiet / due.seconds:,.0f} times the usual"
+    longest = f"{kind} is due; the longest so far took {minutes(due.longest)}"
+    return f"{times} {minutes(due.seconds)} of {kind}", longest
+
+
+def _before_the_first(context: RuleContext, rule: Rule) -> Finding | str:
     """Return a start that has long printed nothing although its process is alive: it may be a
     hang; else what is known of it, as engines may take long to start.
     """
@@ -146,7 +161,8 @@ def _before_the_first(context: RuleContext) -> Told | str:
         return "; ".join(filter(None, ["the run has made no step yet", phase]))
     words = f"{minutes(allowed['seconds'])} are allowed: {allowed['why']}"
     evidence = (f"alive: {sign.words}", phase, words)
-    return Told({"quiet": minutes(quiet)}, evidence, case="begins")
+    facts = {"quiet": minutes(quiet)}
+    return told(rule, facts, evidence, "begins", severity=Severity.WARNING)
 
 
 def _allowed(run: Run) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.conditions.condition import KEPT_BREACHES, Breach
-from verl_tui.health.diagnoses.diagnosis import FindingHistory, Told, diagnosis
+from verl_tui.health.conditions.condition import KEPT_BREACHES, Breach, Found
+from verl_tui.health.diagnoses.diagnosis import diagnosis, told
 from verl_tui.patterns import NamePattern
 from verl_tui.words import counted
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.health.conditions.windows import Flags, Places
+    from verl_tui.health.finding import Finding
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 
@@ -37,23 +38,18 @@ class _Broken(NamedTuple):
     step: int
     newest: float
     """Its newest step and value."""
-    stretches: Sequence[tuple[int, int, bool]]
-    """Broken points with no pause between them longer than the window, oldest first: the first and
-    the last step, and whether it still counts.
-    """
+    steps: Sequence[int]
+    """The broken ones."""
     recent: Sequence[int]
-    """The broken steps among the newest points."""
+    """Those of them among the newest points."""
+    since: int
+    """The first of them with no longer pause than the window."""
     words: str
     """Where it is broken."""
 
-    @property
-    def since(self) -> int:
-        """First step of the stretch that still counts."""
-        return next(first for first, _, lasts in self.stretches if lasts)
-
 
 @diagnosis("not-finite")
-def not_finite(context: RuleContext, rule: Rule) -> FindingHistory:
+def not_finite(context: RuleContext, rule: Rule) -> Found:
     """Find metrics that had a finite value and are, or were among the newest points, not finite.
 
     A part of the reward has no mean where no sample of the batch had it (TRL: a reward function
@@ -62,44 +58,43 @@ def not_finite(context: RuleContext, rule: Rule) -> FindingHistory:
     """
     run = context.run
     read = [_read(context, key, rule.window) for key in run.odd]
-    broken = [one for one in filter(None, read) if one.stretches]
-    whole = run.indicators.get("reward")
-    if whole is not None and all(one.key != whole for one in broken):
-        broken = [one for one in broken if not _PART.fullmatch(one.key)]
-    now = _told(broken)
+    broken = [*_counted(read, run.indicators.get("reward"))]
     if read.count(None) == len(run.keys):
-        now = "no metric ever had a value"
-    return FindingHistory(now, _breaches(broken, rule.window))
+        return Found("no metric ever had a value")
+    recent = [one for one in broken if one.recent]
+    now = _told(rule, recent) if recent else None
+    return Found(now, _breaches(broken, rule.window, lasts=bool(recent)))
+
+
+def _counted(read: Iterable[_Broken | None], reward: str | None) -> Iterator[_Broken]:
+    """Yield those that are broken; parts of the reward only if it is broken itself, or unknown."""
+    broken = [one for one in read if one is not None and one.steps]
+    is_whole = reward not in (None, *(one.key for one in broken))
+    for one in broken:
+        if not (is_whole and _PART.fullmatch(one.key)):
+            yield one
 
 
 def _read(context: RuleContext, key: str, window: int) -> _Broken | None:
-    """Return where a metric is broken, None where it has never had a number. The newest point,
-    which may still change, is a stretch of its own.
-    """
-    needed = key in map(context.indicators.get, _NEEDED)
+    """Return where a metric is broken, None where it has never had a number."""
     series = context.known(key)
     if series is None:
         return None
-    steps, odd = series.steps, ~np.isfinite(np.array(series.values))
-    places = _places(odd, needed=needed)
+    needed = key in map(context.indicators.get, _NEEDED)
+    places = _places(~np.isfinite(np.array(series.values)), needed=needed)
     if places is None:
         return None
-    last = len(steps) - 1
-    settled = places[places < last]
-    pauses = np.flatnonzero(np.diff(settled) > window) + 1
-    parts = [*np.split(settled, pauses), places[len(settled) :]]
-    stretches = [
-        (steps[one[0]], steps[one[-1]], bool(last - one[-1] < window))
-        for one in parts
-        if len(one)
-    ]
+    steps, last = series.steps, len(series) - 1
+    broken = [steps[at] for at in places.tolist()]
     recent = [steps[at] for at in places.tolist() if at > last - window]
+    pauses = np.flatnonzero(np.diff(places) > window) + 1
     shown = ", ".join(map(str, recent[:_MOST_STEPS]))
     more = ", …" if len(recent) > _MOST_STEPS else ""
     unit = "step" if len(recent) == 1 else "steps"
     known = min(window, len(steps))
     words = f"at {len(recent)} of the last {known} points ({unit} {shown}{more})"
-    return _Broken(key, steps[-1], series.values[-1], stretches, recent, words)
+    since = broken[pauses.max(initial=0)] if broken else 0
+    return _Broken(key, steps[-1], series.values[-1], broken, recent, since, words)
 
 
 def _places(odd: Flags, *, needed: bool) -> Places | None:
@@ -120,26 +115,21 @@ def _places(odd: Flags, *, needed: bool) -> Places | None:
     return np.flatnonzero(odd & np.logical_or.accumulate(~odd))
 
 
-def _told(seen: Sequence[_Broken]) -> Told | str | None:
-    broken = [one for one in seen if one.recent]
-    if not broken:
-        return None
-    broken.sort(key=lambda one: (math.isfinite(one.newest), one.since))
-    worst, *others = broken
+def _told(rule: Rule, broken: Sequence[_Broken]) -> Finding:
+    worst, *others = sorted(
+        broken, key=lambda one: (math.isfinite(one.newest), one.since)
+    )
     is_told = worst.since in worst.recent[:_MOST_STEPS]
     alike = f"; the same holds for {counted(len(others), 'other metric')}"
-    return Told(
-        {
-            "was": "was" if math.isfinite(worst.newest) else "is",
-            "where": worst.words,
-            "first": "" if is_told else f", first at step {worst.since}",
-            "others": alike if others else "",
-        },
-        _evidence(broken),
-        since=worst.since,
-        step=max(one.step for one in broken),
-        key=worst.key,
-    )
+    facts = {
+        "was": "was" if math.isfinite(worst.newest) else "is",
+        "where": worst.words,
+        "first": "" if is_told else f", first at step {worst.since}",
+        "others": alike if others else "",
+    }
+    step = max(one.step for one in broken)
+    evidence = _evidence([worst, *others])
+    return told(rule, facts, evidence, since=worst.since, step=step, key=worst.key)
 
 
 def _evidence(broken: Sequence[_Broken]) -> Iterator[str]:
@@ -150,15 +140,16 @@ def _evidence(broken: Sequence[_Broken]) -> Iterator[str]:
         yield f"and {len(rest)} more: {', '.join(rest[:20])}"
 
 
-def _breaches(seen: Iterable[_Broken], window: int) -> Sequence[Breach]:
-    """Return the breaches of all metrics; those that overlap are one."""
-    cases = sorted((*stretch, one.key) for one in seen for stretch in one.stretches)
+def _breaches(
+    broken: Sequence[_Broken], window: int, *, lasts: bool
+) -> Sequence[Breach]:
+    """Return the breaches of all metrics; those with no longer pause than the window are one."""
     breaches: list[Breach] = []
-    until = 0
-    for first, last, lasts, key in cases:
-        if not breaches or first > until + window:
-            breaches.append(Breach(first, first, f"were not finite: {key}", last))
-        until = max(until, last)
-        is_open = lasts or breaches[-1].cleared is None
-        breaches[-1] = breaches[-1]._replace(cleared=None if is_open else until)
+    for step, key in sorted((step, one.key) for one in broken for step in one.steps):
+        if not breaches or step > (breaches[-1].cleared or 0) + window:
+            what = f"numbers were not finite: {key}"
+            breaches.append(Breach(step, step, what, step))
+        breaches[-1] = breaches[-1]._replace(cleared=step)
+    if lasts:
+        breaches[-1] = breaches[-1]._replace(cleared=None)
     return breaches[-KEPT_BREACHES:]

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.conditions.condition import KEPT_BREACHES
+from verl_tui.health.columns import column_of
+from verl_tui.health.conditions import Kind
+from verl_tui.health.conditions.condition import Found
 from verl_tui.health.conditions.falls import cliff, vanish
 from verl_tui.health.conditions.windows import rolling
-from verl_tui.health.diagnoses.diagnosis import FindingHistory, Told, diagnosis
-from verl_tui.health.finding import number
-from verl_tui.health.inputs import column_of
+from verl_tui.health.diagnoses.diagnosis import diagnosis, told
+from verl_tui.health.finding import LACKS, number
 from verl_tui.health.limits import kl_band, target_kl, weak_kl_term
 from verl_tui.indicators import INDICATORS, is_home_made
 from verl_tui.means import finite, median_along
@@ -21,7 +22,8 @@ from verl_tui.means import finite, median_along
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.health.conditions.condition import Breach, Column, Judged
+    from verl_tui.health.conditions.condition import Breach
+    from verl_tui.health.finding import Finding
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
@@ -32,8 +34,6 @@ times its own past: a batch alone shows less.
 """
 _PAST, _FEWEST = 50, 5
 """Points of a metric that make its past, and the fewest of them."""
-_WRECK = 200
-"""Points after the edge in which the worst KL and samples are searched for."""
 _OUT = 3
 """Points in a row beyond its limit that make a KL leave its band."""
 _POLICY_KL, _OWN_PAST = 0.1, 2.5
@@ -58,10 +58,12 @@ class _Around(NamedTuple):
     """Points before and after its edge."""
     out: int = _OUT
     """Points in a row beyond its limit that make a KL leave its band."""
-    few: bool = True
-    """Whether the fall was seen in few points: then what was out before it has nothing to do with
-    it, and a KL must be far out.
-    """
+
+
+_MANY, _FEW, _WRECK = _Around(_PAST, 30), _Around(20, 10), _Around(_PAST, 200)
+"""Around a fall of many points; of few, where what was out before it has nothing to do with it, and
+a KL must be far out; and where the worst is searched for.
+"""
 
 
 class _Sign(NamedTuple):
@@ -79,41 +81,41 @@ class _Sign(NamedTuple):
     of_kl: bool = False
 
 
-def _watches(points: Column, share: float) -> Sequence[tuple[_Around, Judged]]:
-    """Return the watches for a fall: in many points; in few, five before and five after, found
-    within five; and in the first steps of all, which have no level before.
-    """
-    few = _Around(20, 10)
-    return (
-        (_Around(_PAST, 30, few=False), cliff(points, 40, 5, 15, share)),
-        (few, cliff(points, 10, 2, 2, share, 5.0, unlike_all=True)),
-        (few, vanish(points, 0.4, 0.5, 5, _PAST)),
-    )
+# A fall in many points; in few, five before and five after, found within five; and in the first
+# steps of all, which have no level before.
+# fmt: off
+_WATCHES = (
+    (_MANY, Kind("cliff", lambda of, _, fall, __: cliff(of, 40, 5, 15, fall))),
+    (_FEW, Kind("cliff", lambda of, _, fall, __: cliff(of, 10, 2, 2, fall, 5.0, unlike_all=True))),
+    (_FEW, Kind("vanish", lambda of, *_: vanish(of, 0.4, 0.5, 5, _PAST))),
+)
+# fmt: on
 
 
 @diagnosis("policy-collapse", "reward")
-def policy_collapse(context: RuleContext, rule: Rule) -> FindingHistory | str:
+def policy_collapse(context: RuleContext, rule: Rule) -> Found | str:
     """Find a cliff in the reward with a KL out of its band or samples that repeat themselves."""
     reward = context.run.indicator("reward")
     signs = (*map(context.indicators.get, _KLS), context.first_key(_LOOPS))
     if reward is None or not any(signs):
-        return "the log has no KL and no samples"
+        return f"{LACKS} no KL and no samples"
     found: list[Breach] = []
-    now: Told | str | None = None
+    now: Finding | None = None
+    needs: str | None = None
     points, step = column_of([reward], context.end)
-    for around, watch in _watches(points, rule.threshold):
-        for breach in watch.breaches:
+    for around, watch in _WATCHES:
+        judged = watch.judge(points, rule, rule.threshold)
+        needs = needs or judged.needs
+        for breach in judged.breaches:
             raised = _first_sign(context, reward, breach.since, around)
             if raised is not None:
-                what, raised = (
-                    f"collapsed: reward {breach.what}",
-                    max(breach.raised, raised),
-                )
+                what = f"the policy collapsed: reward {breach.what}"
+                raised = max(breach.raised, raised)
                 found.append(breach._replace(raised=raised, what=what))
-                if breach.cleared is None and not isinstance(now, Told):
-                    now = _fallen(context, reward, watch, step)
-        now = now or watch.needs
-    return FindingHistory(now, _different(found)[-KEPT_BREACHES:])
+                if breach.cleared is None and now is None:
+                    fall = {"foot": reward.values[-1], **judged.facts}
+                    now = _fallen(context, rule, reward, step, fall)
+    return Found(now or needs, _different(found))
 
 
 def _different(found: Sequence[Breach]) -> Sequence[Breach]:
@@ -127,26 +129,23 @@ def _different(found: Sequence[Breach]) -> Sequence[Breach]:
 
 
 def _fallen(
-    context: RuleContext, reward: Series, watch: Judged, step: int | None
-) -> Told:
+    context: RuleContext,
+    rule: Rule,
+    reward: Series,
+    step: int | None,
+    fall: dict[str, int],
+) -> Finding:
     """Return the fall that holds, with the worst that came after it."""
-    assert watch.open is not None
-    assert watch.spell is not None
-    edge, facts = watch.open.since, watch.spell.facts
-    around = _Around(_PAST, _WRECK)
-    signs = _signs(context, reward, edge, around)
+    signs = _signs(context, reward, fall["since"], _WRECK)
     if not any(one.of_kl for one in signs):
-        signs = _signs(context, reward, edge, around._replace(out=1))
+        signs = _signs(context, reward, fall["since"], _WRECK._replace(out=1))
     brief = [one.brief for one in signs if one is signs[0] or not one.of_kl]
-    return Told(
-        {
-            "level": facts["level"],
-            "foot": facts.get("foot", reward.values[-1]),
-            "signs": ", ".join(brief),
-        },
+    return told(
+        rule,
+        {**fall, "signs": ", ".join(brief)},
         [one.words for one in signs],
-        case="kl-term" if weak_kl_term(context.run) else "",
-        since=edge,
+        "kl-term" if weak_kl_term(context.run) else "",
+        since=fall["since"],
         step=step,
         key=reward.key,
     )
@@ -163,7 +162,7 @@ def _first_sign(
     raised = [
         one.raised
         for one in _signs(context, reward, edge, around)
-        if not around.few or (one.is_strong and one.step >= first)
+        if around is _MANY or (one.is_strong and one.step >= first)
     ]
     return min(raised, default=None)
 
@@ -181,30 +180,23 @@ def _signs(
     for id in _KLS:
         kl = context.run.indicator(id)
         if kl is not None:
-            steps = kl.steps
-            start, stop = bisect_left(steps, first), bisect_left(steps, last + 1)
-            end = min(start + _FEWEST, bisect_left(steps, edge))
+            start, stop = (bisect_left(kl.steps, step) for step in (first, last + 1))
+            end = min(start + _FEWEST, bisect_left(kl.steps, edge))
             past = finite(kl.values[max(0, start - _PAST) : end])
             limits = _limits(context, id, past)
-            label = INDICATORS[id].label
-            found.append(_departure(kl, label, (start, stop), limits, around.out))
+            found.append(_departure(kl, id, start, stop, limits, around.out))
     loops = context.run.series(context.first_key(_LOOPS) or "")
     if loops is not None:
-        steps = loops.steps
-        start, stop = bisect_left(steps, first), bisect_left(steps, last + 1)
+        start, stop = (bisect_left(loops.steps, step) for step in (first, last + 1))
         found.append(_loop(loops, start, stop))
     return [*filter(None, found)]
 
 
 def _departure(
-    kl: Series,
-    label: str,
-    places: tuple[int, int],
-    limits: tuple[float, float],
-    out: int,
+    kl: Series, id: str, start: int, stop: int, limits: tuple[float, float], out: int
 ) -> _Sign | None:
     """Return where a KL left its band between two places, None where it did not."""
-    (start, stop), (limit, threshold) = places, limits
+    limit, threshold = limits
     values = np.array(kl.values)[:stop]
     is_out = (values > limit) & (values < np.inf)
     hits = np.flatnonzero(rolling(is_out[start:], out) == out)
@@ -217,7 +209,7 @@ def _departure(
     usual = median(finite(values[max(0, first - _PAST) : first].tolist()) or [0.0])
     far = max(_STRONG * min(threshold, 1.0), _OWN_PAST * usual)
     strong = top >= _LEAP * usual > 0 if is_home_made(kl.key) else top >= far
-    since = kl.steps[first]
+    since, label = kl.steps[first], INDICATORS[id].label
     times = f"{number(top / threshold)} × its threshold"
     words = f"{times} of {number(threshold)} from step {since} (highest {number(top)})"
     return _Sign(

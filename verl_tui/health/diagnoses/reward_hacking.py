@@ -1,41 +1,38 @@
 """The training reward rises at the cost of one of its parts, or while validation or samples get
-worse; and samples that begin to repeat themselves.
+worse; or one of its parts is saturated and carries it.
 """
 
 from __future__ import annotations
 
 import math
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from verl_tui.health.conditions.rises import shift
-from verl_tui.health.conditions.windows import lately, noise, rolling, rows
-from verl_tui.health.diagnoses.diagnosis import (
-    FindingHistory,
-    InBlocks,
-    Shown,
-    Told,
-    diagnosis,
-)
-from verl_tui.health.finding import Severity, number
-from verl_tui.health.inputs import column_of
+from verl_tui.health.blocks import InBlocks, Signs
+from verl_tui.health.conditions.windows import lately, means, rolling, rows
+from verl_tui.health.diagnoses.diagnosis import diagnosis, went
+from verl_tui.health.finding import LACKS, number
 from verl_tui.health.reward import (
+    SAMPLE_SCORES,
+    answers_improve,
+    components,
     gaining_components,
-    has_learnt,
-    no_part_lost,
-    right_or_wrong,
 )
 from verl_tui.indicators import validation_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
-    from verl_tui.health.conditions.condition import Judged
-    from verl_tui.health.conditions.windows import Blocks, Flags, Numbers, Places
+    from verl_tui.health.blocks import Blocks
+    from verl_tui.health.conditions.windows import Flags, Numbers, Places
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
+
+    _Sign: TypeAlias = tuple[Flags, Callable[[int, int], tuple[int, Mapping[str, Any]]]]
+    """Where a sign shows; and since which block, and what it is in figures, by the block where it
+    shows and the newest one.
+    """
 
 _LAGS = (10, 20, 40)
 """Blocks over which reward and validation are compared: 100 to 400 points."""
@@ -52,7 +49,6 @@ errors: heuristic.
 _FOLLOW_T, _FOLLOW = 2.0, 0.02
 """A validation score that has likely gained a fiftieth of its level follows the reward."""
 _MOST_VALIDATIONS, _MOST_PARTS = 6, 12
-_SCORED = ("samples/score", "samples/score_std")
 _REPEATS, _POORER = 0.1, 0.15
 """Repetition up by a tenth, or diversity down by so much of its level, beyond doubt: heuristic."""
 _LEFT, _BACK = 0.6, 0.75
@@ -73,6 +69,8 @@ _LOOKED_AT = 60
 """Newest blocks among which the best is sought."""
 _NEAR = 0.25
 """It began to fall where it was last within a quarter of the way from its best."""
+_FIGURES = 5
+"""First column of validations, behind which those of the reward's parts are."""
 
 
 @diagnosis("reward-hacking", "reward")
@@ -82,43 +80,30 @@ def reward_hacking(context: RuleContext, _: Rule) -> InBlocks | str:
     """
     reward = context.indicators["reward"]
     validations = validation_keys(context.run.keys)[:_MOST_VALIDATIONS]
-    names = ("samples/repetition", "samples/distinct_2", *_SCORED)
-    repetition, distinct, *scores = map(context.names.get, names)
+    names = ("samples/repetition", "samples/distinct_2", *SAMPLE_SCORES)
+    keys = {"reward": reward} | {name: context.names.get(name) for name in names}
     parts = gaining_components(context.run, reward)[:_MOST_PARTS]
-    if not validations and not parts and repetition is None and distinct is None:
-        return "the log has neither validation nor samples nor parts of the reward"
-    keys = (reward, repetition, distinct, *scores, *validations, *parts)
-    return InBlocks(keys, _find, len(validations))
+    if not validations and not parts and not any(map(keys.get, names[:2])):
+        return f"{LACKS} neither validation nor samples nor parts of the reward"
+    keys |= {f"of {key}": key for key in validations} | {key: key for key in parts}
+    return InBlocks(keys, _find_hacking, len(validations))
 
 
-_FIGURES = 5
-"""First column of validations, behind which those of the reward's parts are."""
-
-
-def _find(blocks: Blocks, of: InBlocks) -> Shown:
-    signs = [
-        *(
-            _cost(blocks, of, i, size)
-            for size in _WINDOWS
-            for i in range(_FIGURES, len(of.keys))
-        ),
-        *(one for lag in _LAGS for one in _compared(blocks, of, lag)),
-    ]
+def _find_hacking(blocks: Blocks, of: InBlocks) -> Signs:
+    others = range(_FIGURES, len(of.keys))
+    signs = [_cost(blocks, of, i, size) for size in _WINDOWS for i in others]
+    signs += [one for lag in _LAGS for one in _compared(blocks, of, lag)]
     shows = np.array([flags for flags, _ in signs])
     any_shows: Flags = np.logical_or.reduce(shows)
     # A single block may be chance.
     begins = any_shows & np.append(False, any_shows[:-1])
     begins[: of.needs] = False
 
-    def told(at: int, _: int = 0) -> Told:
+    def told(at: int) -> tuple[int, Mapping[str, Any]]:
         shown = int(np.flatnonzero(any_shows[: at + 1])[-1])
         return signs[int(shows[:, shown].argmax())][1](shown, at)
 
-    return Shown(begins, any_shows, lambda at: told(at).since or 0, told)
-
-
-_Sign = tuple["Flags", "Callable[[int, int], Told]"]
-"""Where a sign shows, and what it tells by the block where it shows and the newest one."""
+    return Signs(begins, any_shows, lambda at: told(at)[0], lambda at, _: told(at)[1])
 
 
 def _cost(blocks: Blocks, of: InBlocks, i: int, size: int) -> _Sign:
@@ -129,8 +114,8 @@ def _cost(blocks: Blocks, of: InBlocks, i: int, size: int) -> _Sign:
     # Scales end at 0, or at −1 where they reach below 0 and stay within −1 and 1.
     floor = -1.0 * ((low >= -1.0) & (low < 0.0) & (high <= 1.0))
     if not (blocks.known[i] - floor <= _LEFT * (high - floor)).any():
-        return np.zeros(blocks.size, bool), lambda *_: Told({})
-    now, reward = _means(blocks.levels[i], size), _means(blocks.levels[0], size)
+        return np.zeros(blocks.size, bool), lambda *_: (0, {})
+    now, reward = (_means(blocks.levels[k], size) for k in (i, 0))
     places, best = _best(now, size)
     then = reward[places]
     error, beside = (math.sqrt(2 / size) * _usual_error(blocks, k) for k in (i, 0))
@@ -145,24 +130,20 @@ def _cost(blocks: Blocks, of: InBlocks, i: int, size: int) -> _Sign:
     back = blocks.levels[i] - floor > _BACK * (best[begun] - floor)
     lasts = (begun >= 0) & ~back & ~(blocks.levels[0] <= then[begun])
 
-    def told(at: int, newest: int) -> Told:
+    def told(at: int, newest: int) -> tuple[int, Mapping[str, Any]]:
         start = begun[at]
-        level = float(blocks.known[i, newest])
+        place = int(places[start])
         near = best[start] - _NEAR * (best[start] - now[start])
-        high_at = np.flatnonzero(blocks.levels[i, places[start] : start] >= near)
-        since = int(places[start] + high_at.max(initial=0))
-        return Told(
-            {
-                "best": float(best[start]),
-                "best_step": int(blocks.last[places[start]]),
-                "found": float(now[start]),
-                "now": level,
-                "reward_then": float(then[start]),
-            },
-            case="cost",
-            since=int(blocks.last[since]),
-            key=of.keys[i],
-        )
+        is_near = np.flatnonzero(blocks.levels[i, place:start] >= near)
+        facts: dict[str, Any] = {
+            "best": float(best[start]),
+            "best_step": int(blocks.last[place]),
+            "found": float(now[start]),
+            "now": float(blocks.known[i, newest]),
+            "then": float(then[start]),
+        }
+        facts |= {"case": "cost", "key": of.metrics[i]}
+        return place + int(is_near.max(initial=0)) + 1, facts
 
     return lasts, told
 
@@ -183,7 +164,7 @@ def _usual_error(blocks: Blocks, i: int) -> Numbers:
     squares = np.where(np.isnan(errors), 0.0, np.square(np.minimum(errors, 1e100)))
     with np.errstate(invalid="ignore"):
         found = np.sqrt(np.cumsum(squares) / np.cumsum(~np.isnan(errors)))
-    return np.where(np.isnan(found), noise(blocks.levels[i]), found)
+    return np.where(np.isnan(found), blocks.noise(i), found)
 
 
 def _best(levels: Numbers, gap: int) -> tuple[Places, Numbers]:
@@ -191,17 +172,15 @@ def _best(levels: Numbers, gap: int) -> tuple[Places, Numbers]:
     newest ones.
     """
     size = _LOOKED_AT - gap
-    padded = np.append(
-        np.full(_LOOKED_AT, -np.inf), np.where(np.isnan(levels), -np.inf, levels)
-    )
+    padded = np.append(np.full(_LOOKED_AT, -np.inf), np.fmax(levels, -np.inf))
     every = np.arange(len(levels))
-    at = rows(padded, size, every + _LOOKED_AT - gap).argmax(axis=1)
-    places = np.maximum(0, every - gap - size + 1 + at)
+    at = rows(padded, size, every + size).argmax(axis=1)
+    places = np.maximum(0, every - _LOOKED_AT + 1 + at)
     return places, levels[places]
 
 
-def _compared(blocks: Blocks, of: InBlocks, lag: int) -> list[_Sign]:
-    """Return the signs over so many blocks that a rising reward is no improvement."""
+def _compared(blocks: Blocks, of: InBlocks, lag: int) -> Iterator[_Sign]:
+    """Yield the signs over so many blocks that a rising reward is no improvement."""
     low, high = blocks.lowest[0], blocks.highest[0]
     _, gain, t = blocks.slopes(0, lag)
     least = _RISE * np.maximum(high - low, abs(high + low) / 2)
@@ -213,7 +192,6 @@ def _compared(blocks: Blocks, of: InBlocks, lag: int) -> list[_Sign]:
         rises &= ~blocks.moves(i, lag, _FOLLOW_T, _FOLLOW)
     # Only where both are shares a gain of the reward measures that of validation.
     gain = np.where((low >= 0) & (high <= 1), gain, np.nan)
-    found: list[tuple[int, Flags, str]] = []
     for i in validations:
         counts, change, t = blocks.slopes(i, lag)
         known = rises & (counts >= _VALIDATIONS)
@@ -223,7 +201,8 @@ def _compared(blocks: Blocks, of: InBlocks, lag: int) -> list[_Sign]:
         is_error = np.isfinite(t) & (t != 0)
         error = np.divide(change, t, out=np.zeros(len(t)), where=is_error)
         still = known & ~fell & (change + _SURE * abs(error) < least)
-        found += [(i, fell, "validation fell"), (i, still, "validation stood still")]
+        yield fell, _comparison(blocks, of, i, lag, "validation fell")
+        yield still, _comparison(blocks, of, i, lag, "validation stood still")
     poorer = _POORER * blocks.before(2, lag - 1)
     for i, words, way, much in (
         (1, "samples repeat themselves more", 1, _REPEATS),
@@ -234,100 +213,104 @@ def _compared(blocks: Blocks, of: InBlocks, lag: int) -> list[_Sign]:
         worse &= way * change >= much
         for at in np.flatnonzero(worse).tolist():
             scores, spreads = blocks.levels[3:5, at + 1 - lag : at + 1].tolist()
-            worse[at] = not (right_or_wrong(scores, spreads) and has_learnt(scores))
-        found.append((i, worse, words))
-
-    def sign(i: int, flags: Flags, words: str) -> _Sign:
-        def told(at: int, _: int) -> Told:
-            start = at + 1 - lag
-            levels, now = blocks.levels[i, start : at + 1], blocks.known[:, at]
-            fell = words == "validation fell"
-            known = np.flatnonzero(~np.isnan(levels))
-            first = np.nanargmax(levels) if fell else known[0]
-            step, begin = int(blocks.last[start + first]), int(blocks.last[start])
-            way = f"{number(levels[first])} at step {step}, {number(now[i])} now"
-            facts = {
-                "begun": float(blocks.known[0, start]),
-                "now": float(now[0]),
-                "begin": begin,
-                "sign": f"{words}: {way}",
-            }
-            return Told(facts, since=step if fell else begin, key=of.keys[i])
-
-        return flags, told
-
-    return [sign(*one) for one in found]
+            worse[at] = not answers_improve(scores, spreads)
+        yield worse, _comparison(blocks, of, i, lag, words)
 
 
-_USUAL, _FEWEST, _RECENT = 30, 4, 2
-"""Steps with samples that make the past, how many of them there must be, and how many must have
-left it.
+def _comparison(
+    blocks: Blocks, of: InBlocks, i: int, lag: int, words: str
+) -> Callable[[int, int], tuple[int, Mapping[str, Any]]]:
+    def told(at: int, _: int) -> tuple[int, Mapping[str, Any]]:
+        start = at + 1 - lag
+        levels = blocks.levels[i, start : at + 1]
+        fell = words == "validation fell"
+        first = np.nanargmax(levels) if fell else np.flatnonzero(~np.isnan(levels))[0]
+        place = int(start + first)
+        begun, now = number(levels[first]), number(blocks.known[i, at])
+        return (place if fell else start) + 1, {
+            "then": float(blocks.known[0, start]),
+            "begin": int(blocks.last[start]),
+            "sign": f"{words}: {begun} at step {blocks.last[place]}, {now} now",
+            "key": of.metrics[i],
+        }
+
+    return told
+
+
+_EQUAL = 1e-6
+_WINDOW, _LATELY = 12, 4
+"""Newest blocks in which a part is saturated, 120 points, longer than any start, and those that
+show the present level: heuristic.
 """
-_OF_SAMPLES = {
-    "samples/repetition": ("repetition of samples", 0.2),
-    "samples/ngram_entropy": ("n-gram entropy of samples", -0.15),
-    "val_samples/repetition": ("repetition of samples in validation", 0.2),
-    "val_samples/ngram_entropy": ("n-gram entropy of samples in validation", -0.15),
-}
-"""Figure -> its title, and the least change in its own unit (shares): heuristic."""
-_SCORES = 100
-"""Newest steps with samples that show whether answers are right or wrong."""
-_NO_PART_LOST = (
-    ", although the reward has gained and no part of it has fallen: the repetition may be what the "
-    "task asks for"
-)
-_LEARNT = ", although more answers are right than before: the repetition may follow the answer"
+_CLIMB = 0.2
+"""A saturated part must have gained a fifth of its top, or it is a constant: heuristic."""
+_TOP, _FOOT = 0.1, 0.25
+"""On average it stays within a tenth of its range from its top, and never a quarter below; its
+climb began where it was last within a quarter of its range from its lowest.
+"""
+_STILL, _OWN = 0.08, 0.5
+"""Another part moves if since then it has gained so much of that range, or if half of its own level
+is new: heuristic.
+"""
+_CEILING, _HIGH = 0.9, 0.75
+"""One that stays within a tenth of its own top is at its ceiling, as is one that is never below
+three quarters of a scale from 0 to 1: heuristic.
+"""
 
 
-@diagnosis("repetition")
-def repetition(context: RuleContext, rule: Rule) -> FindingHistory | str:
-    """Find a repetition rate up, or n-gram entropy down, far beyond their usual spread; information
-    where answers had become better, or where a reward of several parts had gained without losing
-    any.
-    """
-    judged = []
-    for name, (title, way) in _OF_SAMPLES.items():
-        series = context.known(context.names.get(name))
-        if series is not None:
-            points, step = column_of([series], context.end)
-            judged.append(
-                (series.key, title, step, shift(points, _USUAL, _FEWEST, _RECENT, way))
-            )
-    if not judged:
-        return "the log has no samples"
-    most = max(one.seen for *_, one in judged)
-    if most < _FEWEST + _RECENT:
-        return f"needs {_FEWEST + _RECENT} steps with samples, has {most}"
-    remark = partial(_remark, rule.severity)
-    # The first figure that has breaches counts: they go together.
-    held = [one for one in judged if one[-1].open is not None]
-    known = [one.breaches for *_, one in (*held, *judged)]
-    now = _repeats(context, held, *remark(context)) if held else None
-    return FindingHistory(now, next(filter(None, known), ()), remark)
+@diagnosis("component-imbalance", "reward")
+def component_imbalance(context: RuleContext, _: Rule) -> InBlocks | str:
+    """Find a component at its top for long, while no other has gained anything."""
+    reward = context.indicators["reward"]
+    parts = components(context.run.keys, reward)[:_MOST_PARTS]
+    if len(parts) < 2:
+        return f"{LACKS} no components of the reward"
+    keys = {"reward": reward} | {key: key for key in parts}
+    return InBlocks(keys, _find_saturated, needs=14)
 
 
-def _repeats(
-    context: RuleContext,
-    held: Sequence[tuple[str, str, int | None, Judged]],
-    severity: Severity,
-    words: str,
-) -> Told:
-    told = [(key, *one.report(title, context.duration)) for key, title, _, one in held]
-    return Told(
-        {"told": told[0][1] + words},
-        [f"{key}: {sentence}" for key, _, *evidence in told for sentence in evidence],
-        since=min(one.open.since for *_, one in held if one.open is not None),
-        step=held[0][2],
-        key=held[0][0],
-        severity=severity,
-    )
+def _find_saturated(blocks: Blocks, of: InBlocks) -> Signs:
+    low, top, known = blocks.lowest, blocks.highest, blocks.known
+    reach, places = top - low, np.arange(blocks.size)
+    least = np.array([lately(one, _WINDOW) for one in blocks.levels])
+    mean, now = (np.array([means(one, n) for one in known]) for n in (_WINDOW, _LATELY))
+    saturated = reach > _CLIMB * np.maximum(abs(top), abs(low))
+    saturated &= (mean >= top - _TOP * reach) & (least >= top - _FOOT * reach)
+    # at its own top, or at that of a scale from 0 to 1
+    at_top = (least >= top - _EQUAL * abs(top)) | ((top <= 1) & (low >= _HIGH))
+    at_top |= np.isnan(least) | (least >= _CEILING * top) & (top > 0)
+    carries, foot = np.zeros((2, blocks.size), np.int64)
+    stuck = np.zeros(known.shape, bool)
+    for i in reversed(range(1, len(known))):
+        is_low = known[i] <= low[i] + _FOOT * reach[i]
+        climb = np.maximum.accumulate(np.where(is_low, places, 0))
+        gain = now - known[:, climb]
+        moves = (gain >= _OWN * abs(now)) & (now > 0) | ~(gain < _STILL * reach[i])
+        others = ~at_top
+        others[[0, i]] = False
+        new = saturated[i] & others.any(axis=0) & ~(others & moves).any(axis=0)
+        carries[new], foot[new], stuck[:, new] = i, climb[new], others[:, new]
 
+    def since(at: int) -> int:
+        i, start = carries[at], int(foot[at])
+        high = known[i, start : at + 1] >= top[i, at] - _TOP * reach[i, at]
+        return start + int(np.argmax(high)) + 1
 
-def _remark(severity: Severity, context: RuleContext) -> tuple[Severity, str]:
-    score, spread = (context.finite(context.names.get(name)) for name in _SCORED)
-    is_right = right_or_wrong(score[-_SCORES:], spread[-_SCORES:])
-    if len(score) == len(spread) and is_right and has_learnt(score):
-        return Severity.INFO, _LEARNT
-    if no_part_lost(context):
-        return Severity.INFO, _NO_PART_LOST
-    return severity, ""
+    def facts(at: int, _: int) -> Mapping[str, object]:
+        i, start = int(carries[at]), int(foot[at])
+        others = np.flatnonzero(stuck[:, at]).tolist()
+        steps = int(blocks.last[start]), int(blocks.last[at])
+        return {
+            "key": of.metrics[i],
+            "top": float(top[i, at]),
+            "names": ", ".join(of.metrics[other] for other in others),
+            "have": "have" if len(others) > 1 else "has",
+            "foot": steps[0],
+            "evidence": [
+                went(of.metrics[j], known[j, start], known[j, at], *steps)
+                for j in (i, *others, 0)
+            ],
+        }
+
+    begins = carries > 0
+    return Signs(begins, begins, since, facts)
