@@ -137,8 +137,9 @@ class Monitor:
             Whether all have a verdict.
         """
         with debug_log.timed("judged", runs=len(self._judges)):
-            for name in sorted(self._judges, key=self.verdicts.__contains__):
-                if name not in self.verdicts and monotonic() > until:
+            names = sorted(self._judges, key=self.verdicts.__contains__)
+            for at, name in enumerate(names):
+                if at and name not in self.verdicts and monotonic() > until:
                     return False
                 self.verdicts[name] = self._judges[name].verdict(now)
                 if once or self._is_quiet(self.runs[name], now):

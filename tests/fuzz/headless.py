@@ -145,7 +145,8 @@ def _playing_without_a_screen() -> Iterator[None]:
 
     def play(playback: Playback, config: Config) -> int:
         for share in (0.0, 0.5, 1.0, 0.3):
-            moment = playback.recording.at_share(share)
+            recorded = playback.recording
+            moment = recorded.ahead(recorded.start, share)
             if playback.go(moment) or not share:
                 monitor = Monitor(config)
             for news in playback.take():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from run_views import make_run
-from test_drawing import view_of
+from test_chart_drawing import view_of
 
 from verl_tui.health.finding import Episode, Finding, Severity, Verdict
 from verl_tui.rendering.charts.axes import Window

@@ -49,7 +49,7 @@ async def test_history_lists_what_was_raised_newest_first(collapse: Monitor) -> 
         # An episode of a diagnosis leads to its chart while it lasts.
         await press(pilot, "0", "A", "G")
         listed = app.view_at(NOW).verdict.history[::-1]
-        at = [one.id for one in listed].index("repetition")
+        at = [one.key for one in listed].index("samples/repetition")
         await press(pilot, "g", *["j"] * at, "enter")
         drawn = {
             chart.data.key for chart in dashboard(app).query(Chart) if chart.display

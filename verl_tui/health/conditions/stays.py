@@ -98,7 +98,10 @@ def stays(column: Column, rule: Rule, outside: Range) -> Shown:
     def spell(place: int) -> Spell:
         start = place - window + 1
         since = start + int(np.argmax(out[start : place + 1]))
-        facts = {"where": outside.words, "mean": float(mean[place])}
+        where, level = outside.words, float(mean[place])
+        if rule.climb:
+            where = f"{number(level / mean[window - 1])} × its level at the beginning"
+        facts = {"where": where, "mean": level}
         return Spell(since, place, first(ends, place + 1), facts)
 
     def now(since: int) -> dict[str, object]:

@@ -230,7 +230,7 @@ def _summed(
 ) -> Breakdown:
     """Return a breakdown of steps into parts, whose shares are still to come."""
     total = sum(part.seconds for part in found)
-    own = finite(durations(step, steps))
+    own = finite(durations(step, steps).tolist())
     usual = mean(own) if own else total
     whole = usual + sum(part.seconds * (not part.inside) for part in found)
     largest = whole * _LARGEST_SHARE
@@ -245,7 +245,7 @@ def _summed(
 
 def _part(run: Run, name: str, series: Series, steps: Sequence[int]) -> StepPart:
     """Return a part of the step, without its share."""
-    seconds = finite(durations(series, steps))
+    seconds = finite(durations(series, steps).tolist())
     return StepPart(
         name,
         series.key,
