@@ -97,7 +97,10 @@ def stays(column: Column, rule: Rule, outside: Range) -> Shown:
 
     def spell(place: int) -> Spell:
         start = place - window + 1
-        since = start + int(np.argmax(out[start : place + 1]))
+        begun = out[start : place + 1]
+        if rule.climb:
+            begun = values[start : place + 1] >= rule.climb * mean[window - 1]
+        since = start + int(np.argmax(begun))
         where, level = outside.words, float(mean[place])
         if rule.climb:
             where = f"{number(level / mean[window - 1])} × its level at the beginning"
