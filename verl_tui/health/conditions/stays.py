@@ -101,10 +101,10 @@ def stays(column: Column, rule: Rule, outside: Range) -> Shown:
         if rule.climb:
             begun = values[start : place + 1] >= rule.climb * mean[window - 1]
         since = start + int(np.argmax(begun))
-        where, level = outside.words, float(mean[place])
-        if rule.climb:
-            where = f"{number(level / mean[window - 1])} × its level at the beginning"
-        facts = {"where": where, "mean": level}
+        was, level = outside.words, float(mean[place])
+        if rule.climb and not rule.threshold:
+            was = f"{number(level / mean[window - 1])} × its level at the beginning"
+        facts = {"where": outside.words, "was": was, "mean": level}
         return Spell(since, place, first(ends, place + 1), facts)
 
     def now(since: int) -> dict[str, object]:
