@@ -71,12 +71,10 @@ class Scale(NamedTuple):
         low, high = self._project(self.lo), self._project(self.hi)
         factor = (count - 1) / (high - low)
         bottom = count - 0.5
-        return [
-            None
-            if v is None
-            else int(bottom - (min(high, max(low, self._project(v))) - low) * factor)
-            for v in values
-        ]
+        shown = [v if v is None else min(self.hi, max(self.lo, v)) for v in values]
+        if self.log:
+            shown = [v and log10(v) for v in shown]
+        return [v if v is None else int(bottom - (v - low) * factor) for v in shown]
 
     def ticks(self, count: int) -> list[float]:
         """Return about `count` round values within the scale, two at least if it has them,
