@@ -213,6 +213,18 @@ def test_the_bar_of_an_evaluation_as_long_as_the_training_is_no_other_attempt(
     assert run.restarts == []
 
 
+def test_a_bar_that_begins_again_with_its_dicts_is_one_restart(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    steps = [
+        f"{bare_bar(at, 20)}{{'loss': 0.5, 'learning_rate': 0.001, 'epoch': {at / 80}}}\n{bare_bar(at, 20)}"
+        for at in range(1, 9)
+    ]
+    attempt = bare_bar(0, 20) + "".join(steps)
+    path.write_text(attempt * 2)
+    run = read_run(path)
+    assert [mark.step for mark in run.restarts] == [1]
+
+
 def test_a_second_training_in_one_log_is_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text(

@@ -109,3 +109,7 @@ class BarRestarts:
         if is_another or at >= top:
             self._before = None
         return top if is_another else None
+
+    def told(self) -> None:
+        """Note that steps of metrics have shown where the training began again."""
+        self._before = None

@@ -293,7 +293,10 @@ class DictReader:
                     text = f"went on from step {self._reached} after another start"
                 before = max(0, step - 1)
                 out.append(Event(EventKind.RESUMED, text, self._line, before))
-            self._reached = step if one.training else self._reached
+            if one.training:
+                if step < (self._reached or 0):
+                    self._bar.told()
+                self._reached = step
             if one.values:
                 self._placed += 1
                 self.counted += was_counted
