@@ -232,9 +232,12 @@ def _told(
     case = ("says-often" if known.get("case") else "says") if rule.says else ""
     words = {**judged.words, **judged.words.get(case, {})}
     evidence = (filled(one, facts) for one in words["evidence"])
+    name = (
+        f"{key} ({rule.title})" if rule.stream in ("widest", "of the others") else key
+    )
     return rule.finding(
         filled(words["message"], facts) + (f" ({rule.label})" if rule.label else ""),
-        [f"{key}: {sentence}" for sentence in evidence],
+        [f"{name}: {sentence}" for sentence in evidence],
         since=since,
         step=step,
         key=key,
