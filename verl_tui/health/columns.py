@@ -83,7 +83,7 @@ def look_at_columns(context: RuleContext, rule: Rule, keep: Keep) -> Sequence[Fo
             free.append(judged)
         else:
             found.append(Found(reasons[0]))
-    if rule.stream == "of the others" and len(free) < 2:
+    if free and len(free) < _least(rule):
         return [Found(_missing(context, rule))]
     of = of._replace(columns=free)
     return found + [_judge(context, rule, keys, of, keep) for keys in free]
@@ -140,13 +140,18 @@ def _inputs(context: RuleContext, rule: Rule) -> str | _Inputs:
         return f"judges only logs with {whose} names; these are {_WHOSE[spoken]}"
     keys = _keys(context, rule)
     beside = context.key_of(rule.beside_indicator, rule.beside_metric)
-    if len(keys) < (2 if rule.stream == "of the others" else 1):
+    if len(keys) < _least(rule):
         return _missing(context, rule)
     if beside is None and any((rule.beside_indicator, rule.beside_metric)):
         return _has_no(rule.beside_indicator, rule.beside_metric)
     limit = LIMITS[rule.of](context.run, context.guide) if rule.of else None
     columns = [keys] if rule.stream == "mean of all" else [*zip(keys, strict=True)]
     return _Inputs(columns, [beside] if beside else [], limit, _gate(context, rule))
+
+
+def _least(rule: Rule) -> int:
+    """Return how many metrics a rule needs."""
+    return 2 if rule.stream == "of the others" else 1
 
 
 def _missing(context: RuleContext, rule: Rule) -> str:

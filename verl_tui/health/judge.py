@@ -174,16 +174,21 @@ def _merge(id: str, variants: list[_RuleResult]) -> Sequence[Finding | NotJudged
     judged = [one for one in variants if not isinstance(one, NotJudged)]
     if not judged:
         return [NotJudged(id, "; ".join(reasons))]
+    told = _worst(judged)
+    broken = "; ".join(filter(failed, reasons))
+    return [*told, *([NotJudged(id, broken)] if broken else ())]
+
+
+def _worst(judged: Sequence[Sequence[Finding]]) -> Sequence[Finding]:
+    """Return the worst finding on each metric, or of all if no variant has several."""
     worst: dict[str | None, Finding] = {}
     for finding in (one for found in judged for one in found):
         known = worst.setdefault(finding.key, finding)
         first = max(known, finding, key=lambda one: one.severity)
         worst[finding.key] = replace(first, since_step=_earlier(known, finding))
     told = [*worst.values()]
-    if len(told) > 1 and max(map(len, judged)) == 1:
-        told = [_as_one(told)]
-    broken = "; ".join(filter(failed, reasons))
-    return [*told, *([NotJudged(id, broken)] if broken else ())]
+    several = len(told) > 1 and max(map(len, judged)) == 1
+    return [_as_one(told)] if several else told
 
 
 def _as_one(findings: Sequence[Finding]) -> Finding:
