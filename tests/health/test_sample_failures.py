@@ -52,6 +52,14 @@ def test_repetition_beside_answers_that_become_right_is_no_fault(
     assert ("repetition" in ids(verdict)) is is_told
 
 
+def test_loops_and_the_entropy_that_they_cost_are_one_finding() -> None:
+    entropy = [1.0 - value for value in LOOPS]
+    series = {"val_samples/repetition": LOOPS, "val_samples/ngram_entropy": entropy}
+    (one,) = [one for one in judge(planted(series)).findings if one.id == "repetition"]
+    assert one.message.startswith("repetition of samples in validation has risen")
+    assert any(line.startswith("val_samples/ngram_entropy: ") for line in one.evidence)
+
+
 def test_repetition_that_creeps_and_such_that_was_always_there() -> None:
     assert find("repetition", {"samples/repetition": noisy(ramp(0.05, 0.6), 0.02)})
     assert (

@@ -78,6 +78,19 @@ def test_what_never_worked_and_holds_other_memory_may_be_another_ones() -> None:
     assert not ids(verdict) & {"gpu-uneven", "gpu-idle", "gpu-low"}
 
 
+def test_one_device_is_compared_with_those_that_work() -> None:
+    devices = eight(range(1, 8), 0.0, held=0.0)
+    alone = judge(planted({"system/gpu.0.gpu": devices["system/gpu.0.gpu"]}))
+    for verdict in (alone, judge(planted(devices))):
+        (reason,) = [one.reason for one in verdict.not_judged if one.id == "gpu-uneven"]
+        assert reason == "the log has fewer than two devices that the run uses"
+    devices |= eight(range(4, 8), 0.0, held=0.0)
+    devices["system/gpu.3.gpu"] = [88.0] * 15 + [40.0] * 15
+    reported = found(judge(planted(devices)), "gpu-uneven")
+    assert reported is not None
+    assert reported.key == "system/gpu.3.gpu"
+
+
 def test_devices_of_several_hosts_are_distinguished() -> None:
     devices = {
         f"system/gpu.{i}.gpu/l:node{node}": [

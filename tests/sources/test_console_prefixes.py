@@ -134,6 +134,11 @@ def test_what_stands_before_lines_changes_nothing(
     assert printed[3]
 
 
+def test_one_process_may_stand_behind_another() -> None:
+    ray, rank = "(Driver pid=4711) ", "[rank0]: "
+    assert texts(f"{ray}{rank}a", f"{rank}{ray}a", f"{ray}{ray}a") == ["a"] * 3
+
+
 # -- what is printed may look like a lead ----------------------------------------------------------
 
 

@@ -73,16 +73,20 @@ def look_at_columns(context: RuleContext, rule: Rule, keep: Keep) -> Sequence[Fo
     of: str | _Inputs = keep("inputs", basis, lambda: _inputs(context, rule))
     if isinstance(of, str):
         return [Found(of)]
+    free: list[Sequence[str]] = []
     found = []
     for keys in of.columns:
         reasons = [_exempt(context, rule, [key], FOR_WHOLE_RUN) for key in keys]
         pairs = zip(keys, reasons, strict=True)
         judged = [key for key, reason in pairs if reason is None]
         if judged:
-            found.append(_judge(context, rule, judged, of, keep))
+            free.append(judged)
         else:
             found.append(Found(reasons[0]))
-    return found
+    if free and len(free) < _least(rule):
+        return [Found(_missing(context, rule))]
+    of = of._replace(columns=free)
+    return found + [_judge(context, rule, keys, of, keep) for keys in free]
 
 
 def _judge(
@@ -111,7 +115,13 @@ def _judge(
     else:
         excuses = WITHOUT_BREACH if judged.open is None else BY_VALUES
         now = _exempt(context, rule, keys, excuses) or now
-    return Found(now, breaches, rule.title, keys[0])
+    return Found(now, breaches, _title(rule, keys[0]), keys[0])
+
+
+def _title(rule: Rule, key: str) -> str:
+    return (
+        f"{rule.title} in validation" if key.startswith("val_samples/") else rule.title
+    )
 
 
 def _beside(rule: Rule, keys: Sequence[str], of: _Inputs) -> Sequence[str]:
@@ -130,7 +140,7 @@ def _inputs(context: RuleContext, rule: Rule) -> str | _Inputs:
         return f"judges only logs with {whose} names; these are {_WHOSE[spoken]}"
     keys = _keys(context, rule)
     beside = context.key_of(rule.beside_indicator, rule.beside_metric)
-    if not keys:
+    if len(keys) < _least(rule):
         return _missing(context, rule)
     if beside is None and any((rule.beside_indicator, rule.beside_metric)):
         return _has_no(rule.beside_indicator, rule.beside_metric)
@@ -139,12 +149,19 @@ def _inputs(context: RuleContext, rule: Rule) -> str | _Inputs:
     return _Inputs(columns, [beside] if beside else [], limit, _gate(context, rule))
 
 
+def _least(rule: Rule) -> int:
+    """Return how many metrics a rule needs."""
+    return 2 if rule.stream == "of the others" else 1
+
+
 def _missing(context: RuleContext, rule: Rule) -> str:
     """Return what the log lacks of a rule's own metrics."""
     if rule.parts:
         return f"{LACKS} no components of the reward"
     if rule.indicator == "gpu_memory" and logs_device_memory(context.run):
         return f"{LACKS} the memory of single devices alone"
+    if rule.stream == "of the others":
+        return f"{LACKS} fewer than two devices that the run uses"
     return _has_no(rule.indicator, rule.metric)
 
 
@@ -176,6 +193,8 @@ def _matching(keys: tuple[str, ...], patterns: tuple[str, ...]) -> Sequence[str]
 def _has_no(indicator: str, metrics: Sequence[str]) -> str:
     if indicator in INDICATORS:
         indicator = INDICATORS[indicator].label
+    if metrics and metrics[0].startswith("samples/"):
+        return f"{LACKS} no samples"
     return f"{LACKS} no {indicator or ' or '.join(metrics)}"
 
 
@@ -208,7 +227,7 @@ def _told(
     since, (newest, last) = known["since"], judged.newest
     facts = {
         **known,
-        "title": rule.title,
+        "title": _title(rule, key),
         "long": context.duration(newest - since + 1),
         "last": last,
         "newest": f"{number(last)} at step {newest}",
@@ -218,9 +237,12 @@ def _told(
     case = ("says-often" if known.get("case") else "says") if rule.says else ""
     words = {**judged.words, **judged.words.get(case, {})}
     evidence = (filled(one, facts) for one in words["evidence"])
+    name = (
+        f"{key} ({rule.title})" if rule.stream in ("widest", "of the others") else key
+    )
     return rule.finding(
         filled(words["message"], facts) + (f" ({rule.label})" if rule.label else ""),
-        [f"{key}: {sentence}" for sentence in evidence],
+        [f"{name}: {sentence}" for sentence in evidence],
         since=since,
         step=step,
         key=key,

@@ -168,24 +168,41 @@ def _merge(id: str, variants: list[_RuleResult]) -> Sequence[Finding | NotJudged
     """Merge the variants of a rule: it was judged if one of them was, and none failed.
 
     The worst of several findings on one metric counts, the first among equals, since the first of
-    them began.
+    them began; so it does where each variant found one, on whatever metrics.
     """
     reasons = {one.reason: None for one in variants if isinstance(one, NotJudged)}
     judged = [one for one in variants if not isinstance(one, NotJudged)]
     if not judged:
         return [NotJudged(id, "; ".join(reasons))]
+    told = _worst(judged)
+    broken = "; ".join(filter(failed, reasons))
+    return [*told, *([NotJudged(id, broken)] if broken else ())]
+
+
+def _worst(judged: Sequence[Sequence[Finding]]) -> Sequence[Finding]:
+    """Return the worst finding on each metric, or of all if no variant has several."""
     worst: dict[str | None, Finding] = {}
     for finding in (one for found in judged for one in found):
         known = worst.setdefault(finding.key, finding)
         first = max(known, finding, key=lambda one: one.severity)
         worst[finding.key] = replace(first, since_step=_earlier(known, finding))
-    broken = "; ".join(filter(failed, reasons))
-    return [*worst.values(), *([NotJudged(id, broken)] if broken else ())]
+    told = [*worst.values()]
+    several = len(told) > 1 and max(map(len, judged)) == 1
+    return [_as_one(told)] if several else told
 
 
-def _earlier(one: Finding, other: Finding) -> int | None:
-    """Return the step at which the first of two findings began."""
-    begun = (one.since_step, other.since_step)
+def _as_one(findings: Sequence[Finding]) -> Finding:
+    """Return the worst of what variants found on several metrics, with the evidence of all."""
+    worst = max(findings, key=lambda one: one.severity)
+    evidence = (*worst.evidence, *(line for one in findings for line in one.evidence))
+    return replace(
+        worst, evidence=tuple(dict.fromkeys(evidence)), since_step=_earlier(*findings)
+    )
+
+
+def _earlier(*findings: Finding) -> int | None:
+    """Return the step at which the first of some findings began."""
+    begun = [one.since_step for one in findings]
     return min([step for step in begun if step is not None], default=None)
 
 
