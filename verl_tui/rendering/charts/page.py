@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.metrics import counts
@@ -273,12 +272,14 @@ def _differs(run: Run, key: str, other: Run) -> bool:
 def page_data(
     page: ChartPage, room: tuple[int, int], view: View, look: ChartLook
 ) -> list[ChartData]:
-    """Return the data of each chart of a page in a room of so many columns and rows; those of one
-    name go by their keys.
+    """Return the data of each chart of a page in a room of so many columns and rows; of those of
+    one name the first has it, the others go by their keys.
     """
     data = lined_up([chart_data(plan, view, look) for plan in page.charts])
-    count = Counter(one.title for one in data)
-    data = [one._replace(label=one.label * (count[one.title] < 2)) for one in data]
+    first = {one.title: one.key for one in reversed(data)}
+    data = [
+        one._replace(label=one.label * (first[one.title] == one.key)) for one in data
+    ]
     tiles = page.tiles(*room)
     if any(tile.height > 1 for tile in tiles):
         return data
