@@ -13,7 +13,7 @@ from verl_tui.rendering.charts.planned_data import chart_data, counterpart
 from verl_tui.rendering.charts.title_row import name_cells
 from verl_tui.rendering.session.snapshot import nothing_yet
 from verl_tui.rendering.text.printable import short_names
-from verl_tui.runs.views.state import is_evaluation
+from verl_tui.runs.views.state import is_of_one_step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -67,8 +67,8 @@ def list_charts(
     view: View, filter_: ChartFilter, revealed: str | None = None
 ) -> tuple[PlannedChart, ...]:
     """Return the charts of the shown run that pass a filter, in their order: those that vary, or
-    are pinned, wanted or revealed, then a row each for the others. Each metric of an evaluation is
-    a row: there is one point of it. They are no rows if all others would be.
+    are pinned, wanted or revealed, then a row each for the others. Each metric of an evaluation, or
+    of a single dump, is a row: there is one point of it. They are no rows if all others would be.
     """
     run = view.run
     if run is None:
@@ -85,7 +85,7 @@ def _in_rows(
 ) -> tuple[PlannedChart, ...]:
     wanted = view.monitor.config.charts
     shown = {chart.key for chart in charts if revealed and chart.shows(revealed)}
-    if is_evaluation(run):
+    if is_of_one_step(run):
         return tuple(chart._replace(in_row=chart.key not in shown) for chart in charts)
     kept, in_rows = {_ALWAYS, *wanted, *view.pins, *shown}, keys_in_rows(view)
 
@@ -205,8 +205,8 @@ def empty_chart(view: View, filter_: str) -> ChartData:
 
 
 def rows_of_evaluation(view: View, width: int) -> int:
-    """Return the rows that the metrics of an evaluation take, 0 for other runs."""
-    if view.run is None or not is_evaluation(view.run):
+    """Return the rows that the metrics of an evaluation or a single dump take, 0 for other runs."""
+    if view.run is None or not is_of_one_step(view.run):
         return 0
     columns, _ = _grid(width, _LEAST_HEIGHT)
     return -(-len(list_charts(view, ChartFilter())) // columns)
