@@ -1,0 +1,244 @@
+"""Prompts that were drawn at several steps, a row each: which are always right, which always wrong,
+and which flip.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from itertools import chain
+from math import isfinite, nan
+from os.path import commonprefix
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.means import clamp, mean
+from verl_tui.rendering.samples.speakers import special
+from verl_tui.rendering.text.numbers import compact, exact_step
+from verl_tui.rendering.text.piece import joined
+from verl_tui.rendering.text.printable import middle, paragraph
+from verl_tui.rendering.text.table import sized
+from verl_tui.words import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from verl_tui.on_demand.score_map import Cell, ScoreMap
+    from verl_tui.rendering.text.piece import Piece, Pieces
+
+_LEVELS = "▁▂▄▇"
+_SHARE = 0.6
+"""Share of a row that the steps take at most."""
+_WIDE = 3
+"""Most cells of a step."""
+_NAMED, _LABELLED = 13, 60
+"""Cells of a kind's name, and width from which on it is there."""
+_LED = 40
+"""Characters kept of what all prompts begin with."""
+
+
+class _Kind(NamedTuple):
+    """What became of a prompt."""
+
+    name: str
+    of_other: str
+    """Its name where scores are not only right or wrong."""
+    role: str
+    means: str
+    """Pattern of its steps: R and W where all is right or wrong, r and w from half on and below."""
+    rank: int
+    """Place among the rows: first what flips."""
+
+
+_KINDS = (
+    _Kind("always right", "always high", "good", "R+", 6),
+    _Kind("always wrong", "always low", "critical", "W+", 5),
+    _Kind("learned", "rose", "good", "[Ww]+[Rr]+", 3),
+    _Kind("forgotten", "fell", "warning", "[Rr]+[Ww]+", 1),
+    _Kind("partly right", "", "dim", "[Rr]+|[Ww]+", 4),
+    _Kind("all alike", "all alike", "dim", "=+", 7),
+    _Kind("no score", "no score", "dim", "", 8),
+    _Kind("unstable", "unstable", "warning", ".+", 2),
+)
+
+
+class PromptRow(NamedTuple):
+    """A prompt of several steps."""
+
+    name: str
+    words: str
+    kind: _Kind
+    cells: Mapping[int, Cell]
+    """Step -> the responses there."""
+
+    def nearest(self, step: int) -> int:
+        """Return the nearest step at which it was drawn, the newer of two."""
+        return min(self.cells, key=lambda one: (abs(one - step), -one))
+
+
+class PromptTable:
+    """The prompts of several steps, and what their scores mean."""
+
+    def __init__(self, found: ScoreMap) -> None:
+        """Sort the prompts by what became of them."""
+        pasts: dict[str, dict[int, Cell]] = defaultdict(dict)
+        steps = found.steps
+        for step, cells in steps.items():
+            for name, cell in cells.items():
+                pasts[name][step] = cell
+        self.steps = [*steps]
+        """Steps that have been read, ascending."""
+        self.different = len(pasts)
+        """Number of prompts, also of those that were drawn once."""
+        scores = {*found.scores}
+        self.binary = bool(scores) and (scores <= {0, 1} or scores <= {-1, 1})
+        """True if a score is only right or wrong."""
+        self.low, self.high = min(scores, default=nan), max(scores, default=nan)
+        if self.binary:
+            self.low, self.high = min(self.low, 0.0), 1.0
+        self.middle = (self.low + self.high) / 2
+        """From here on a mean is right, or high: half of what scores span (heuristic)."""
+        several = [name for name, cells in pasts.items() if len(cells) > 1]
+        words = [found.words.get(name, "") for name in several]
+        head = commonprefix(words)  # noqa: RUF071 - of texts, not of paths
+        begin = head.rfind(" ", 0, max(0, len(head) - _LED)) + 1
+        rows = (
+            PromptRow(name, _plain(text[begin:]), self._kind(pasts[name]), pasts[name])
+            for name, text in zip(several, words, strict=True)
+        )
+        self.rows = sorted(rows, key=lambda one: (one.kind.rank, one.words))
+        """Prompts that were drawn at several steps."""
+
+    def _kind(self, cells: Mapping[int, Cell]) -> _Kind:
+        means = "".join(self._letter(_mean(cells[step])) for step in sorted(cells))
+        return next(kind for kind in _KINDS if re.fullmatch(kind.means, means))
+
+    def _letter(self, value: float) -> str:
+        if not isfinite(value) or self.low == self.high:
+            return "=" * isfinite(value)
+        letter = "r" if value >= self.middle else "w"
+        partly = self.binary and self.low < value < self.high
+        return letter if partly else letter.upper()
+
+    def kind_words(self, kind: _Kind) -> str:
+        """Return the name of a kind of prompts."""
+        return kind.name if self.binary else kind.of_other
+
+    @property
+    def counts(self) -> str:
+        """How many prompts there are of each kind."""
+        numbers = Counter(row.kind for row in self.rows)
+        kinds = (f"{numbers[k]:,} {self.kind_words(k)}" for k in _KINDS if numbers[k])
+        return " · ".join((counted(len(self.rows), "prompt"), *kinds))
+
+    def mark(self, *cells: Cell) -> Piece:
+        """Return a sign for the responses of a prompt at a step, or at several; a blank where it
+        was not drawn.
+        """
+        value = _mean(*cells)
+        if not isfinite(value):
+            return "·" if cells else " ", "dim"
+        share = (value - self.low) / ((self.high - self.low) or 1.0)
+        if self.binary and share in (0, 1):
+            return ("✓", "good") if share else ("✗", "critical")
+        role = "good" if value >= self.middle else "warning"
+        return _LEVELS[clamp(int(4 * share), 0, 3)], role
+
+    def detail(self, past: PromptRow, step: int, width: int) -> list[Pieces]:
+        """Return what the responses to a prompt at a step have scored, and the prompt."""
+        cell, value = past.cells[step], _mean(past.cells[step])
+        said = f"mean {compact(value)}" if isfinite(value) else "no score"
+        said = f" {said} of {counted(len(cell.scores), 'response')}"
+        row = [(f"step {exact_step(step)} ", "strong"), self.mark(cell), (said, "")]
+        return [row, *paragraph(past.words, "prompt", width)]
+
+
+def _mean(*cells: Cell) -> float:
+    """Return the mean score, NaN without any."""
+    scores = [*filter(isfinite, chain(*(cell.scores for cell in cells)))]
+    return mean(scores) if scores else nan
+
+
+def _plain(words: str) -> str:
+    """Return words without special tokens."""
+    for start, end, _ in reversed(special(words)):
+        words = f"{words[:start]} {words[end:]}"
+    return " ".join(words.split())
+
+
+class PromptColumns:
+    """The steps of a table in the columns that fit a width."""
+
+    def __init__(self, table: PromptTable, width: int, step: int) -> None:
+        """Share the room, of more steps than fit several to a column; `step` has the cursor."""
+        self._table, self._step = table, step
+        room = max(1, int(width * _SHARE))
+        self.size = size = -(-len(table.steps) // room)
+        """Steps of a column."""
+        starts = range(0, len(table.steps), size)
+        self._columns = [table.steps[at : at + size] for at in starts]
+        self._cells = min(_WIDE, room // len(starts))
+        self._kind = _NAMED if width >= _LABELLED else 0
+        self._words = max(0, width - len(starts) * self._cells - self._kind - 1)
+
+    def heading(self) -> Pieces:
+        """Return the chosen step, the last and the first over their columns."""
+        axis = " " * len(self._columns) * self._cells
+        steps = self._table.steps
+        for step in (self._step, steps[-1], steps[0]):
+            label = "▾" * (step == self._step) + exact_step(step)
+            start = steps.index(step) // self.size * self._cells
+            start = clamp(start, 0, max(0, len(axis) - len(label)))
+            end = start + len(label)
+            if not axis[max(0, start - 1) : end + 1].strip():
+                axis = axis[:start] + label + axis[end:]
+        return [(f"{'':{self._kind}}{'prompt':{self._words + 1}}{axis}", "dim")]
+
+    def row(self, past: PromptRow, *, chosen: bool) -> Pieces:
+        """Return a prompt's row, with the cursor in the chosen one."""
+        kind = (self._table.kind_words(past.kind), past.kind.role)
+        row = sized([kind] * bool(self._kind), self._kind)
+        words = (middle(past.words, self._words), "prompt")
+        row += [*sized([words], self._words), (" ", "")]
+        for steps in self._columns:
+            drawn = [past.cells[step] for step in steps if step in past.cells]
+            sign, role = self._table.mark(*drawn)
+            row.append((sign, "here" if chosen and self._step in steps else role))
+            row.append((" " * (self._cells - 1), ""))
+        return joined(row)
+
+
+def map_words(found: ScoreMap, table: PromptTable, size: int) -> str:
+    """Return what is said below the rows: how much has been read, and what signs stand for."""
+    said = list(filter(None, [_read_words(found)]))
+    said += [f"{size} steps a column"] * (size > 1)
+    if table.low < table.high:
+        word = "right" if table.binary else "high"
+        said.append(f"{word} from {compact(table.middle)}, half of what scores span")
+    once = table.different - len(table.rows)
+    return " · ".join(said + [f"{once:,} drawn once"] * (once > 0))
+
+
+def _read_words(found: ScoreMap) -> str:
+    """Say how many steps have been read, if these are not all."""
+    count, failed = len(found.steps), len(found.failed)
+    words = f"the newest {count:,} steps of {found.there:,}" * (count < found.there)
+    if found.waits():
+        words = f"reading {count:,} of {len(found.wanted):,} steps"
+    if failed:
+        words += f"{', ' * bool(words)}{counted(failed, 'step')} cannot be read"
+    return words
+
+
+def why_no_map(found: ScoreMap, table: PromptTable, kind: str) -> str:
+    """Say why no prompt of training, or of validation, has a row."""
+    read = _read_words(found)
+    prompts = counted(table.different, f"{kind} prompt")
+    if found.waits():
+        return f"{read} …"
+    if len(table.steps) < 2:
+        return (
+            f"Prompts come again where two {kind} steps have samples: here are fewer."
+        )
+    if not table.different:
+        return f"The log has no prompts of its {kind} samples."
+    return f"None of {prompts} comes again in {read or f'{found.there:,} steps'}."
