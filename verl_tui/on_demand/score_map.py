@@ -1,14 +1,15 @@
 """The scores of each prompt at each step, read a little at a time, the newest step first; of texts
-only the ends of prompts are kept.
+only a part of each prompt is kept.
 """
 
 from __future__ import annotations
 
-from array import array
 from functools import partial
 from math import isfinite, nan
+from os.path import commonprefix
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.means import mean
 from verl_tui.on_demand.samples import SLICE, KeptRows
 from verl_tui.on_demand.worker import Job
 from verl_tui.records import Sample
@@ -27,8 +28,10 @@ BUDGET = 2**30
 """Bytes read of dumps, those of the newest steps; of the newest step all."""
 MOST_CELLS = 100_000
 """Prompts at steps after which no older step is read: some 60 MB."""
-_WORDS = 400
-"""Characters kept of a prompt: questions stand at its end."""
+_WORDS = 200
+"""Characters kept of a prompt, from a little before those on in which it differs from another."""
+_LED, _LOOKED_AT = 24, 20_000
+"""Characters before those that are kept, and most characters that are compared."""
 
 
 class Cell(NamedTuple):
@@ -36,8 +39,9 @@ class Cell(NamedTuple):
 
     first: int
     """Index of the first one."""
-    scores: array[float]
-    """Their scores, NaN for one without."""
+    responses: int
+    mean: float
+    """The mean of the finite scores, NaN without any."""
 
 
 class ScoreMap(Job):
@@ -45,7 +49,7 @@ class ScoreMap(Job):
 
     def __init__(self) -> None:
         self.words: dict[str, str] = {}
-        """Prompt -> the end of its text."""
+        """Prompt -> a part of its text, in which it differs from others."""
         self.scores: list[float] = []
         """Finite scores: the two lowest, which differ, and the highest."""
         self.there = 0
@@ -60,6 +64,8 @@ class ScoreMap(Job):
         self._read: dict[Place, object] = {}
         """What is known of the steps that have been read."""
         self._cells: dict[int, dict[str, Cell]] = {}
+        self._other = ("", "")
+        """The prompt that was read before, and its text."""
         self._work = self._reading()
 
     @property
@@ -117,7 +123,7 @@ class ScoreMap(Job):
                 yield False
                 continue
             place, known, opened = step
-            cells: dict[str, Cell] = {}
+            rated: dict[str, tuple[int, list[float | None]]] = {}
             self.failed.discard(place)
             try:
                 rows, start = opened(), 0
@@ -125,26 +131,46 @@ class ScoreMap(Job):
                 while start < rows.count_so_far:
                     stop = rows.span(start, SLICE)
                     for fact in rows.facts(start, stop):
-                        self._add(cells, fact, rows)
+                        self._add(rated, fact, rows)
                     start = stop
                     yield False
             except OSError:
                 self.failed.add(place)
-            self._cells[place.step] = cells
+            self._cells[place.step] = {
+                name: Cell(first, len(scores), self._mean(scores))
+                for name, (first, scores) in rated.items()
+            }
             self._read[place] = known
             self.revision += 1
             yield True
 
-    def _add(self, cells: dict[str, Cell], fact: SampleFacts, rows: Rows) -> None:
-        name, score = fact.prompt, fact.score
-        if name is None:
+    def _add(
+        self,
+        rated: dict[str, tuple[int, list[float | None]]],
+        fact: SampleFacts,
+        rows: Rows,
+    ) -> None:
+        """Note the score of a response under its prompt."""
+        if fact.prompt is None:
             return
-        if name not in self.words:
+        if fact.prompt not in self.words:
             row = rows.row(fact.index)
-            prompt = row.prompt if isinstance(row, Sample) else ""
-            self.words[name] = one_line(prompt[-_WORDS:], _WORDS)
-        cell = cells.setdefault(name, Cell(fact.index, array("d")))
-        cell.scores.append(nan if score is None else score)
-        if score is not None and isfinite(score) and score not in self.scores:
-            found = sorted((*self.scores, score))
+            self._name(fact.prompt, row.prompt if isinstance(row, Sample) else "")
+        rated.setdefault(fact.prompt, (fact.index, []))[1].append(fact.score)
+
+    def _name(self, name: str, text: str) -> None:
+        """Name a prompt, and the one before it, by how they differ: many begin alike."""
+        both = self._other, (name, text[:_LOOKED_AT])
+        alike = len(commonprefix([text for _, text in both]))  # noqa: RUF071 - no paths
+        for one, words in both:
+            near = words.rfind(" ", 0, max(0, alike - _LED))
+            begin = max(near, words.rfind("\n", 0, alike)) + 1
+            self.words[one] = one_line(words[begin:], _WORDS)
+        self._other = both[1]
+
+    def _mean(self, scores: list[float | None]) -> float:
+        known = [one for one in scores if one is not None and isfinite(one)]
+        if not {*known} <= {*self.scores}:
+            found = sorted({*known, *self.scores})
             self.scores = found[:2] + found[2:][-1:]
+        return mean(known) if known else nan

@@ -134,14 +134,13 @@ def test_scores_that_are_neither_right_nor_wrong() -> None:
 
 
 def test_prompts_are_named_by_what_tells_them_apart(tmp_path: Path) -> None:
-    begin = f"system\nThink, then answer in a box.\nuser\n{'Be careful. ' * 9}\n"
+    begin = f"system\nThink, then answer in a box.\nuser\n{'Be careful. ' * 9}"
     rows = [
         (begin + words, 1) for words in ("2 + 2", "\x1b[31m汉字\x1b]0;x\x07\u202e 3")
     ]
     first, second = signs(read(dumped(tmp_path, {1: rows, 2: rows})))
-    assert first.endswith("Be careful. 2 + 2")
-    assert second.endswith("Be careful. 汉字� 3")
-    assert len(first) < 60
+    assert first == "Be careful. Be careful. 2 + 2"
+    assert second == "Be careful. Be careful. 汉字� 3"
 
 
 def test_steps_are_read_again_once_they_change(tmp_path: Path) -> None:

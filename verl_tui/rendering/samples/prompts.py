@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from itertools import chain
 from math import isfinite, nan
 from os.path import commonprefix
 from typing import TYPE_CHECKING, NamedTuple
@@ -32,8 +31,6 @@ _WIDE = 3
 """Most cells of a step."""
 _NAMED, _LABELLED = 13, 60
 """Cells of a kind's name, and width from which on it is there."""
-_LED = 40
-"""Characters kept of what all prompts begin with."""
 
 
 class _Kind(NamedTuple):
@@ -97,19 +94,19 @@ class PromptTable:
             self.low, self.high = min(self.low, 0.0), 1.0
         self.middle = (self.low + self.high) / 2
         """From here on a mean is right, or high: half of what scores span (heuristic)."""
-        several = [name for name, cells in pasts.items() if len(cells) > 1]
-        words = [found.words.get(name, "") for name in several]
-        head = commonprefix(words)  # noqa: RUF071 - of texts, not of paths
-        begin = head.rfind(" ", 0, max(0, len(head) - _LED)) + 1
+        several = [past for past in pasts.items() if len(past[1]) > 1]
+        words = [found.words.get(name, "") for name, _ in several]
+        tail = commonprefix([one[::-1] for one in words[1:] and words])  # noqa: RUF071
+        end = "".join(tail[::-1].partition(" ")[1:])  # "assistant" of templates
         rows = (
-            PromptRow(name, _plain(text[begin:]), self._kind(pasts[name]), pasts[name])
-            for name, text in zip(several, words, strict=True)
+            PromptRow(name, text.removesuffix(end), self._kind(past), past)
+            for (name, past), text in zip(several, words, strict=True)
         )
         self.rows = sorted(rows, key=lambda one: (one.kind.rank, one.words))
         """Prompts that were drawn at several steps."""
 
     def _kind(self, cells: Mapping[int, Cell]) -> _Kind:
-        means = "".join(self._letter(_mean(cells[step])) for step in sorted(cells))
+        means = "".join(self._letter(cells[step].mean) for step in sorted(cells))
         return next(kind for kind in _KINDS if re.fullmatch(kind.means, means))
 
     def _letter(self, value: float) -> str:
@@ -134,9 +131,10 @@ class PromptTable:
         """Return a sign for the responses of a prompt at a step, or at several; a blank where it
         was not drawn.
         """
-        value = _mean(*cells)
-        if not isfinite(value):
+        means = [cell.mean for cell in cells if isfinite(cell.mean)]
+        if not means:
             return "·" if cells else " ", "dim"
+        value = mean(means)
         share = (value - self.low) / ((self.high - self.low) or 1.0)
         if self.binary and share in (0, 1):
             return ("✓", "good") if share else ("✗", "critical")
@@ -145,17 +143,11 @@ class PromptTable:
 
     def detail(self, past: PromptRow, step: int, width: int) -> list[Pieces]:
         """Return what the responses to a prompt at a step have scored, and the prompt."""
-        cell, value = past.cells[step], _mean(past.cells[step])
-        said = f"mean {compact(value)}" if isfinite(value) else "no score"
-        said = f" {said} of {counted(len(cell.scores), 'response')}"
+        cell = past.cells[step]
+        said = f"mean {compact(cell.mean)}" if isfinite(cell.mean) else "no score"
+        said = f" {said} of {counted(cell.responses, 'response')}"
         row = [(f"step {exact_step(step)} ", "strong"), self.mark(cell), (said, "")]
-        return [row, *paragraph(past.words, "prompt", width)]
-
-
-def _mean(*cells: Cell) -> float:
-    """Return the mean score, NaN without any."""
-    scores = [*filter(isfinite, chain(*(cell.scores for cell in cells)))]
-    return mean(scores) if scores else nan
+        return [row, *paragraph(_plain(past.words), "prompt", width)]
 
 
 def _plain(words: str) -> str:
@@ -197,7 +189,7 @@ class PromptColumns:
         """Return a prompt's row, with the cursor in the chosen one."""
         kind = (self._table.kind_words(past.kind), past.kind.role)
         row = sized([kind] * bool(self._kind), self._kind)
-        words = (middle(past.words, self._words), "prompt")
+        words = (middle(_plain(past.words), self._words), "prompt")
         row += [*sized([words], self._words), (" ", "")]
         for steps in self._columns:
             drawn = [past.cells[step] for step in steps if step in past.cells]
