@@ -44,6 +44,7 @@ _STANDINGS = {"critical": "✖", "warning": "▲", "good": "●", "dim": "○"}
 """Roles of a run, the worst first, and their marks."""
 _WAITS = "◌"
 _WAITING = "waiting"
+_QUIET = ("good", "dim")
 _WAYS = {1: "rising", 0: "steady", -1: "falling"}
 _TALLIED = 100
 """Columns from which on the count of runs has its room; below it has what is left."""
@@ -91,6 +92,8 @@ def verdict_rows(view: View, width: int, height: int) -> list[Pieces]:
     one = headline(view)
     right: Pieces = [(f"+{one.others}", one.role)] if one.others else []
     if height == 1 and width >= _TALLIED:
+        if one.role in _QUIET and view.verdict.not_judged:
+            right.append((f"{view.keys['health.not_judged']}: why", "dim"))
         right += tally(view)
     room = width - cells_of(right) - _GAP * bool(right)
     first = one if height == 1 else one._replace(more=())

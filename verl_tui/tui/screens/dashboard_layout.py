@@ -261,12 +261,15 @@ class DashboardLayout(BufferedScreen[None]):
         return next((node for node in around if isinstance(node, Panel)), None)
 
     def action_next_panel(self, way: int) -> None:
-        """Focus the next panel; one that is out of sight fills the screen."""
+        """Focus the next panel with something to show; one that is out of sight fills the
+        screen.
+        """
         current = self.zoomed or self.focused_panel
-        at = -1 if way > 0 else 0
-        if current is not None:
-            at = self.ORDER.index(current.id or "")
-        self.action_show_panel(self.ORDER[(at + way) % len(self.ORDER)])
+        name = (current.id or "") if current is not None else ""
+        some = {name, "charts", *(one for one, rows in self._most.items() if rows)}
+        order = [one for one in self.ORDER if one in some]
+        at = order.index(name) if name else -1 if way > 0 else 0
+        self.action_show_panel(order[(at + way) % len(order)])
 
     def action_show_panel(self, name: str) -> None:
         """Bring a panel to the front and give it the focus."""
