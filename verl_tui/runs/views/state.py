@@ -78,6 +78,11 @@ class State(Enum):
     NO_TRAINING = "no training"
     """Its files have no line of a training."""
 
+    @property
+    def label(self) -> str:
+        """The state on a screen; its value is for programs."""
+        return "stopped?" if self is State.ENDED else self.value
+
 
 def remaining(run: Run, now: float) -> float | None:
     """Return the seconds from the newest record to the last step, None where unknown.
