@@ -1,40 +1,27 @@
-"""Runs that addresses tell of, as sources: of pages of metrics, those of a log's engines among
-them, and of servers (`prometheus_server`).
-
-Text in a log is not trusted: no login is sent to the engines it names, and only engine figures are
-taken from their pages.
-"""
+"""Runs that addresses tell of, as sources: of pages of metrics, and of servers."""
 
 from __future__ import annotations
 
 from collections import deque
-from itertools import chain, filterfalse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from verl_tui import prometheus_names
 from verl_tui.records import MetricRows
 from verl_tui.sources.fields.row_batcher import KeptMetrics, RowBatcher, joined_notes
 from verl_tui.sources.files.any_source import Source
 from verl_tui.sources.formats.prometheus_text import reader as pages
-from verl_tui.sources.formats.prometheus_text.names import PrometheusSeries
 from verl_tui.sources.formats.prometheus_text.rows import StepRows
 from verl_tui.sources.http.addresses import asked_again
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from verl_tui.records import Batch, Record, SourceStatus
+    from verl_tui.records import Record, SourceStatus
+    from verl_tui.sources.formats.prometheus_text.names import PrometheusSeries
     from verl_tui.sources.formats.prometheus_text.reader import Page
 
 SERVER = "Prometheus server"
 """The format of what a server tells."""
-MOST = 16
-"""Engines of one run that are asked."""
-_SILENT = 3600.0
-"""Seconds without growth after which a console's engines are taken for gone: heuristic, steps of
-large models take tens of minutes, and another program may get the port of an engine that has ended.
-"""
 
 
 class AskedAddress:
@@ -50,8 +37,6 @@ class AskedAddress:
     """Bytes of all answers."""
     rounds = 0
     """Number of completed polls, with an answer or without."""
-    is_paused = False
-    """True while it is not to be asked."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -70,7 +55,7 @@ class AskedAddress:
     @property
     def is_silent(self) -> bool:
         """True if nothing comes from there at present."""
-        return not self.rounds or self.problem is not None or self.is_paused
+        return not self.rounds or self.problem is not None
 
     @property
     def sentence(self) -> str | None:
@@ -117,10 +102,6 @@ class AddressRun(Source):
         return self.counted(tuple(filter(None, kept))), bool(self._ready)
 
     @property
-    def _asked(self) -> list[AskedAddress]:
-        return [one for one in self.workers if not one.is_paused]
-
-    @property
     def note(self) -> str | None:
         """Return what should be known of its figures."""
         if not any(one.rounds for one in self.workers):
@@ -129,7 +110,7 @@ class AddressRun(Source):
         notes = [self._rows.note, self._metrics.note]
         if count > 1:
             notes.append(f"taken together from {count} addresses")
-        for one in self._asked:
+        for one in self.workers:
             notes.append(one.flaw)
             if one.sentence and count > 1:
                 notes.append(f"{one.address}: {one.sentence}")
@@ -137,7 +118,7 @@ class AddressRun(Source):
 
     def status(self) -> SourceStatus:
         """Return how the source is doing: it has a problem where nothing comes from anywhere."""
-        troubles = [one.sentence for one in self._asked]
+        troubles = [one.sentence for one in self.workers]
         size = sum(one.received for one in self.workers)
         status = super().status()
         return status._replace(
@@ -153,8 +134,6 @@ class PageRun(AddressRun):
     """One run that pages tell of; several of them are those of its workers."""
 
     format = pages.name
-    step: int | None = None
-    """The step that it is known to have reached, where pages do not state it."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -173,57 +152,5 @@ class PageRun(AddressRun):
         if newest > self._taken:
             self._taken = newest
             lines = self._figures.take(found, newest)
-            if self.step is not None:
-                at_step = {newest: self.step}
-                lines.append(PrometheusSeries(prometheus_names.STEPS, {}, at_step))
             self._modified = newest if self.add(lines) else self._modified
         return super().read()
-
-
-class EngineRun(PageRun):
-    """The engines of one run: their figures are of the step that its logs have reached."""
-
-    absolute = False
-    step = 0
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self._logs: dict[str, SourceStatus] = {}
-        """The logs of the run by path, which name engines or do not."""
-        self._left_out = 0
-        """Engines that are not asked, since there are too many."""
-        self._written = 0.0
-        """When the log that states its step was written."""
-
-    @property
-    def note(self) -> str | None:
-        """Return what should be known of the figures."""
-        if not self._asked:
-            return "no longer asked: the log names none any more, or is silent"
-        left_out = f"{self._left_out:,} further engines are not asked"
-        return joined_notes(super().note, left_out if self._left_out else None)
-
-    def status(self) -> SourceStatus:
-        """Return how they are doing: engines answer whether training goes on or not."""
-        status = super().status()
-        return status._replace(bytes_read=status.size, modified=None)
-
-    def heed(self, batch: Batch) -> None:
-        """Note the engines that a log names, and its step if no newer log states one."""
-        self._logs[batch.status.path] = batch.status
-        step = batch.newest().get(True)
-        written = batch.status.modified or 0.0
-        if step is not None and written >= self._written:
-            self._written, self.step = written, step
-
-    def look(self, now: float, poller: Callable[[str], AskedAddress]) -> None:
-        """Ask the engines that logs name, and no others; those that are too many are counted."""
-        logs = self._logs.values()
-        fresh = [log for log in logs if now - (log.modified or now) < _SILENT]
-        named = [*dict.fromkeys(chain.from_iterable(log.engines for log in fresh))]
-        self._left_out = max(0, len(named) - MOST)
-        known = {one.address for one in self.workers}
-        for address in filterfalse(known.__contains__, named[:MOST]):
-            self.workers[poller(address)] = pages.NOBODYS
-        for one in self.workers:
-            one.is_paused = one.address not in named[:MOST]

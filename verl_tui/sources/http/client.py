@@ -159,7 +159,6 @@ def ask(
     address: str,
     form: str | None = None,
     *,
-    login: bool = True,
     deadline: float = _DEADLINE,
 ) -> bytes:
     """Return what a server answers, also from another address of its own.
@@ -167,14 +166,13 @@ def ask(
     Args:
         address: Of the server.
         form: What to send, url-encoded; without it nothing is sent.
-        login: Whether the user's login may go there.
         deadline: Seconds that the question may take in all.
 
     Raises:
         NoAnswerError: There is no answer that can be used.
     """
     host = urlsplit(address).hostname or ""
-    headers = {"Accept": "*/*", **(_login(host) if login else {})}
+    headers = {"Accept": "*/*", **_login(host)}
     if form is not None:
         headers["Content-Type"] = "application/x-www-form-urlencoded"
     sent = None if form is None else form.encode()

@@ -1,6 +1,5 @@
-"""Sources behind addresses: the runs of a Prometheus server; pages of metrics of one or several
-processes, which are taken together as runs; and the engines that consoles name, whose figures
-belong to the console's run.
+"""Sources behind addresses: the runs of a Prometheus server; and pages of metrics of one or several
+processes, which are taken together as runs.
 
 Each address is asked in a thread of its own, so that one that hangs holds up nobody. One that does
 not answer has the reason and since when, and is asked again at growing intervals.
@@ -9,12 +8,10 @@ not answer has the reason and since when, and is asked again at growing interval
 from __future__ import annotations
 
 import threading
-from itertools import chain
 from time import monotonic, time
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from verl_tui.patterns import pattern
 from verl_tui.sources.formats.prometheus_text.reader import (
     MISSING,
     NOBODYS,
@@ -23,14 +20,13 @@ from verl_tui.sources.formats.prometheus_text.reader import (
     read_page,
 )
 from verl_tui.sources.http import addresses
-from verl_tui.sources.http.address_run import AskedAddress, EngineRun, PageRun
+from verl_tui.sources.http.address_run import AskedAddress, PageRun
 from verl_tui.sources.http.prometheus_server import Server
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from verl_tui.records import Batch
     from verl_tui.sources.http.address_run import AddressRun
 
 _INTERVAL = 5.0
@@ -40,9 +36,7 @@ some milliseconds.
 _LONGEST_WAIT = 60.0
 """Seconds between two questions to what does not answer, at most."""
 _METRICS = "/metrics"
-_OF_ENGINES = pattern(r"(?:vllm|sglang)[:_]")
 _EMPTY = "answers with a page without metrics"
-_OF_VERL = " of an engine: verl has them with rollout.disable_log_stats=false"
 _PATIENCE = 60.0
 """Seconds that a single look waits for a server to load what it has."""
 
@@ -55,7 +49,6 @@ class Poller(AskedAddress):
         address: str,
         clock: Callable[[], float] = time,
         *,
-        engine: bool = False,
         every: float | None = None,
     ) -> None:
         """Ask nothing yet.
@@ -63,15 +56,12 @@ class Poller(AskedAddress):
         Args:
             address: Where.
             clock: Seconds since the epoch.
-            engine: Whether a log names it as an engine, which is no reason to trust it: no login
-                goes there, and only figures of engines are taken.
             every: Seconds between two questions, None for what suits what is there.
         """
         super().__init__(address)
         self.server: Server | None = None
         """What is there, once it has answered as a Prometheus server."""
         self._clock = clock
-        self._is_engine = engine
         self._every = every
         self._failures = 0
 
@@ -89,8 +79,7 @@ class Poller(AskedAddress):
 
         def go_on() -> None:
             while not stop.is_set():
-                if not self.is_paused:
-                    self.ask()
+                self.ask()
                 stop.wait(self.pause)
 
         threading.Thread(target=go_on, name=self.address, daemon=True).start()
@@ -122,19 +111,14 @@ class Poller(AskedAddress):
             return
         page = self._page("" if is_page or parts.path != "/" else _METRICS)
         if not any(page.runs.values()):
-            raise addresses.NoAnswerError(_EMPTY + _OF_VERL * self._is_engine)
+            raise addresses.NoAnswerError(_EMPTY)
         self.newest = page, now
 
     def _page(self, path: str) -> Page:
         try:
-            page = read_page(self._below(path))
+            return read_page(self._below(path))
         except ModuleNotFoundError as error:
             raise addresses.NoAnswerError(MISSING) from error
-        if not self._is_engine:
-            return page
-        every = chain.from_iterable(page.runs.values())
-        own = [one for one in every if _OF_ENGINES.match(one.name)]
-        return Page({NOBODYS: own}, page.flaw)
 
     def _below(self, path: str, form: str | None = None) -> bytes:
         """Return the answer of something below the address."""
@@ -142,19 +126,18 @@ class Poller(AskedAddress):
         from verl_tui.sources.http.client import ask
 
         where = f"{self.address.rstrip('/')}{path}" if path else self.address
-        body = ask(where, form, login=not self._is_engine)
+        body = ask(where, form)
         self.received += len(body)
         return body
 
 
 class Served:
-    """All addresses that a user named, and the engines that logs name if these are to be asked.
+    """All addresses that a user named.
 
     Args:
         specs: As the user named them.
         clock: Seconds since the epoch.
         every: Seconds between two questions, None for what suits what is there.
-        engines: Whether to ask engines.
     """
 
     def __init__(
@@ -163,14 +146,11 @@ class Served:
         clock: Callable[[], float] = time,
         *,
         every: float | None = None,
-        engines: bool = False,
     ) -> None:
         self.pollers: list[Poller] = []
         """Of the addresses that the user named."""
         self.problems: tuple[str, ...] = ()
         """Addresses that cannot be asked, and why."""
-        self._clock = clock
-        self._every = every
         for spec in dict.fromkeys(specs):
             try:
                 address = addresses.parse_address(spec)
@@ -179,10 +159,6 @@ class Served:
             else:
                 self.pollers.append(Poller(address, clock, every=every))
         self._runs: dict[str, PageRun] = {}
-        self._engines: dict[str, EngineRun] = {}
-        self._polled: list[Poller] = []
-        """Those of engines."""
-        self._asks_engines = engines
         self._nameless: str | None = None
         """The run of pages that name no run, once that is decided."""
         self._known: set[AddressRun] = set()
@@ -203,7 +179,7 @@ class Served:
         """
         threads = [
             threading.Thread(target=poller.ask, daemon=True)
-            for poller in (*self.pollers, *self._polled)
+            for poller in self.pollers
             if not poller.rounds
         ]
         for thread in threads:
@@ -211,13 +187,6 @@ class Served:
         end = monotonic() + _PATIENCE
         for thread in threads:
             thread.join(max(0.0, end - monotonic()))
-
-    def heed(self, batch: Batch) -> None:
-        """Note the engines that a log names, and its step."""
-        if self._asks_engines:
-            if batch.run not in self._engines:
-                self._engines[batch.run] = EngineRun(batch.run)
-            self._engines[batch.run].heed(batch)
 
     @property
     def awaited(self) -> bool:
@@ -251,18 +220,6 @@ class Served:
             if not (one.server or one.newest) or (one.problem and one not in known)
         )
 
-    def look(self, now: float) -> None:
-        """Ask the engines that logs name by now, and no others."""
-        for engines in self._engines.values():
-            engines.look(now, self._engine)
-
-    def _engine(self, address: str) -> Poller:
-        poller = Poller(address, self._clock, engine=True, every=self._every)
-        self._polled.append(poller)
-        if self._stop is not None:
-            poller.start(self._stop)
-        return poller
-
     def sources(self) -> list[AddressRun]:
         """Return the sources that have come since the last call."""
         fresh = self._fresh()
@@ -273,7 +230,7 @@ class Served:
         """Return the runs that have not been taken yet."""
         if not self.awaited:
             self._find_page_runs()
-        found: list[AddressRun] = [*self._runs.values(), *self._engines.values()]
+        found: list[AddressRun] = [*self._runs.values()]
         for poller in self.pollers:
             for run in list(poller.server.runs.values() if poller.server else ()):
                 if run.followed is not None:
