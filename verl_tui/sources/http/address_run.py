@@ -14,11 +14,11 @@ from verl_tui.sources.formats.prometheus_text.rows import StepRows
 from verl_tui.sources.http.addresses import asked_again
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from verl_tui.records import Record, SourceStatus
     from verl_tui.sources.formats.prometheus_text.names import PrometheusSeries
-    from verl_tui.sources.formats.prometheus_text.reader import Page
+    from verl_tui.sources.formats.prometheus_text.reader import PageSample
 
 SERVER = "Prometheus server"
 """The format of what a server tells."""
@@ -31,8 +31,8 @@ class AskedAddress:
     """Why it did not answer when it was asked last."""
     since: float | None = None
     """Since when it has not answered."""
-    newest: tuple[Page, float] | None = None
-    """Its newest page and when it was asked for, once it has answered with one."""
+    flaw: tuple[int, str] | None = None
+    """The line of its newest page from which on that could not be read, and why."""
     received = 0
     """Bytes of all answers."""
     rounds = 0
@@ -41,44 +41,20 @@ class AskedAddress:
     def __init__(self, address: str) -> None:
         self.address = address
 
-    @property
-    def told_runs(self) -> Iterable[str]:
-        """The runs of its newest page, by name."""
-        return self.newest[0].runs if self.newest else ()
-
-    @property
-    def flaw(self) -> str | None:
-        """Where its newest page could not be read, and why."""
-        flaw = self.newest[0].flaw if self.newest else None
-        return f"line {flaw[0]:,} of the page {flaw[1]}" if flaw else None
-
-    @property
-    def is_silent(self) -> bool:
-        """True if nothing comes from there at present."""
-        return not self.rounds or self.problem is not None
-
-    @property
-    def sentence(self) -> str | None:
-        """Why nothing comes from there, and since when; None while something does."""
-        return self.problem and f"{self.problem}{asked_again(self.since)}"
-
 
 class AddressRun(Source):
-    """One run that one or several addresses tell of, as a source: its records are made in one
-    thread and taken in another.
+    """One run that an address tells of, as a source: its records are made in one thread and taken
+    in another.
     """
 
     format = SERVER
     rank = 1  # any log of the run knows more
     absolute = True
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, asked: AskedAddress) -> None:
         super().__init__(Path())
         self.name = name
-        self.workers: dict[AskedAddress, str] = {}
-        """Who asks at its addresses, and which run of its page each has: none, where it names no
-        run.
-        """
+        self.asked = asked
         self._rows = StepRows()
         self._batcher = RowBatcher()
         self._metrics = KeptMetrics()
@@ -104,53 +80,36 @@ class AddressRun(Source):
     @property
     def note(self) -> str | None:
         """Return what should be known of its figures."""
-        if not any(one.rounds for one in self.workers):
-            return "no answer so far"
-        count = len(self.workers)
-        notes = [self._rows.note, self._metrics.note]
-        if count > 1:
-            notes.append(f"taken together from {count} addresses")
-        for one in self.workers:
-            notes.append(one.flaw)
-            if one.sentence and count > 1:
-                notes.append(f"{one.address}: {one.sentence}")
-        return joined_notes(*notes)
+        line, why = self.asked.flaw or (0, "")
+        flaw = f"line {line:,} of the page {why}" if why else None
+        return joined_notes(self._rows.note, self._metrics.note, flaw)
 
     def status(self) -> SourceStatus:
-        """Return how the source is doing: it has a problem where nothing comes from anywhere."""
-        troubles = [one.sentence for one in self.workers]
-        size = sum(one.received for one in self.workers)
-        status = super().status()
-        return status._replace(
-            path=next(iter(self.workers)).address,
-            bytes_read=size if self._records and not self._ready else 0,
-            size=size,
-            problem=troubles[0] if troubles and all(troubles) else None,
-            findings=self._rows.findings,
+        """Return how the source is doing."""
+        asked = self.asked
+        return (
+            super()
+            .status()
+            ._replace(
+                path=asked.address,
+                bytes_read=asked.received if self._records and not self._ready else 0,
+                size=asked.received,
+                problem=asked.problem and f"{asked.problem}{asked_again(asked.since)}",
+                findings=self._rows.findings,
+            )
         )
 
 
 class PageRun(AddressRun):
-    """One run that pages tell of; several of them are those of its workers."""
+    """One run that pages tell of."""
 
     format = pages.name
 
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self._taken = 0.0
-        """When the newest page that was taken was asked for."""
-        self._figures = pages.PageFigures()
+    def __init__(self, name: str, asked: AskedAddress) -> None:
+        super().__init__(name, asked)
+        self._figures = pages.PageFigures(pages.instance_of(asked.address))
 
-    def read(self) -> tuple[tuple[Record, ...], bool]:
-        """Return what the newest pages of all workers that answer say, if any of them is new."""
-        found = {
-            worker.address: (worker.newest[0].runs.get(run, ()), worker.newest[1])
-            for worker, run in self.workers.items()
-            if worker.newest is not None and not worker.is_silent
-        }
-        newest = max((at for _, at in found.values()), default=0.0)
-        if newest > self._taken:
-            self._taken = newest
-            lines = self._figures.take(found, newest)
-            self._modified = newest if self.add(lines) else self._modified
-        return super().read()
+    def take(self, samples: Sequence[PageSample], at: float) -> None:
+        """Take its samples of a page that was asked for at a time."""
+        if self.add(self._figures.take(samples, at)):
+            self._modified = at

@@ -1,5 +1,4 @@
-"""Sources behind addresses: the runs of a Prometheus server; and pages of metrics of one or several
-processes, which are taken together as runs.
+"""Sources behind addresses: the runs of a Prometheus server, and those of pages of metrics.
 
 Each address is asked in a thread of its own, so that one that hangs holds up nobody. One that does
 not answer has the reason and since when, and is asked again at growing intervals.
@@ -14,7 +13,6 @@ from urllib.parse import urlsplit
 
 from verl_tui.sources.formats.prometheus_text.reader import (
     MISSING,
-    NOBODYS,
     Page,
     instance_of,
     read_page,
@@ -61,9 +59,18 @@ class Poller(AskedAddress):
         super().__init__(address)
         self.server: Server | None = None
         """What is there, once it has answered as a Prometheus server."""
+        self.pages: dict[str, PageRun] = {}
+        """The runs of its pages by name, empty of what names none."""
         self._clock = clock
         self._every = every
         self._failures = 0
+
+    @property
+    def runs(self) -> list[AddressRun]:
+        """The runs that it has told of."""
+        served = self.server.runs if self.server is not None else {}
+        known = [one for one in [*served.values()] if one.followed is not None]
+        return [*known, *self.pages.values()]
 
     @property
     def pause(self) -> float:
@@ -102,17 +109,24 @@ class Poller(AskedAddress):
     def _ask(self, now: float) -> None:
         parts = urlsplit(self.address)
         is_page = parts.path.endswith(_METRICS) or parts.query
-        if not (self.server or self.newest or is_page):
-            server = Server(parts.netloc, self._below)
+        if not (self.server or self.pages or is_page):
+            server = Server(self, self._below)
             # while it loads, what there is can be taken
             self.server = server if server.is_there() else None
         if self.server is not None:
             self.server.ask(now)
             return
-        page = self._page("" if is_page or parts.path != "/" else _METRICS)
+        self._take(self._page("" if is_page or parts.path != "/" else _METRICS), now)
+
+    def _take(self, page: Page, now: float) -> None:
         if not any(page.runs.values()):
             raise addresses.NoAnswerError(_EMPTY)
-        self.newest = page, now
+        self.flaw = page.flaw
+        for name, samples in page.runs.items():
+            if name not in self.pages:
+                run = PageRun(name or instance_of(self.address), self)
+                self.pages = {**self.pages, name: run}
+            self.pages[name].take(samples, now)
 
     def _page(self, path: str) -> Page:
         try:
@@ -158,11 +172,8 @@ class Served:
                 self.problems += (f"{addresses.without_login(spec)}: {error}",)
             else:
                 self.pollers.append(Poller(address, clock, every=every))
-        self._runs: dict[str, PageRun] = {}
-        self._nameless: str | None = None
-        """The run of pages that name no run, once that is decided."""
-        self._known: set[AddressRun] = set()
-        """Those that have been taken."""
+        self._known: dict[AddressRun, AskedAddress] = {}
+        """The runs that have been taken, and where they are from."""
         self._stop: threading.Event | None = None
         """Ends all questions, once they have begun."""
 
@@ -205,50 +216,33 @@ class Served:
         return tuple(
             f"{one.address}: {why}"
             for one in self.pollers
-            if one.server is not None and not one.server.runs and not one.is_silent
+            if one.server is not None and not one.server.runs and one.problem is None
         )
 
     @property
     def unreached(self) -> tuple[addresses.Unreached, ...]:
         """Addresses that nothing has come from so far."""
-        known = {poller for run in self._known for poller in run.workers}
+        told = self._known.values()
         return tuple(
             addresses.Unreached(
                 one.address, one.problem or "no answer so far", one.since
             )
             for one in self.pollers
-            if not (one.server or one.newest) or (one.problem and one not in known)
+            if not (one.server or one.pages) or (one.problem and one not in told)
         )
 
     def sources(self) -> list[AddressRun]:
-        """Return the sources that have come since the last call."""
+        """Return the sources that have come since the last call; two addresses may have a run of
+        one name, each its own.
+        """
         fresh = self._fresh()
-        self._known |= {*fresh}
+        for run in fresh:
+            if any(run.name == one.name for one in self._known):
+                run.name = f"{run.name} ({instance_of(run.asked.address)})"
+            self._known[run] = run.asked
         return fresh
 
     def _fresh(self) -> list[AddressRun]:
         """Return the runs that have not been taken yet."""
-        if not self.awaited:
-            self._find_page_runs()
-        found: list[AddressRun] = [*self._runs.values()]
-        for poller in self.pollers:
-            for run in list(poller.server.runs.values() if poller.server else ()):
-                if run.followed is not None:
-                    run.workers[poller] = NOBODYS
-                    found.append(run)
-        return [one for one in found if one.workers and one not in self._known]
-
-    def _find_page_runs(self) -> None:
-        """Find out which runs pages tell of, once every address has answered.
-
-        A page that names no run belongs to the only run that is named; if there are several or
-        none, it is a run of its own: not every process of a training names the run.
-        """
-        told = [(one, run) for one in self.pollers for run in one.told_runs]
-        named = {*self._runs, *(run for _, run in told)} - {NOBODYS}
-        for poller, run in told:
-            if run == NOBODYS and self._nameless is None:
-                alone = instance_of(poller.address)
-                self._nameless = named.pop() if len(named) == 1 else alone
-            name = run or self._nameless or ""
-            self._runs.setdefault(name, PageRun(name)).workers.setdefault(poller, run)
+        found = (run for poller in self.pollers for run in poller.runs)
+        return [run for run in found if run not in self._known]
