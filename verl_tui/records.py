@@ -277,8 +277,6 @@ class Writer(NamedTuple):
     """True if it has ended, and no other process holds the file."""
     by_name: bool = False
     """True if only the file's name shows it: it created the file, but may no longer write it."""
-    stopped: bool = False
-    """True if it is stopped until it is continued: SIGSTOP, Ctrl+Z."""
 
     @property
     def words(self) -> str:
@@ -316,8 +314,6 @@ class SourceStatus(NamedTuple):
     """
     program: str | None = None
     """The program that wrote it, if several use the format and it shows: `TRL console`."""
-    engines: tuple[str, ...] = ()
-    """Addresses of the engines that it names."""
     origin: str = ""
     """Made of where a log lies and of its first line, which stay while it grows; empty for what is
     no log.

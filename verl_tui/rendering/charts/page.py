@@ -61,13 +61,8 @@ def list_charts(
     view: View, filter_: ChartFilter, revealed: str | None = None
 ) -> tuple[PlannedChart, ...]:
     """Return the charts of the shown run that pass a filter, in their order: those that vary, or
-<<<<<<< HEAD
     are pinned, wanted or revealed, then a row each for the others; without a filter first all of
     the training. What tells of learning is large as the first one, unless others are pinned.
-=======
-    are pinned, wanted or revealed, then a row each for the others. Each metric of an evaluation, or
-    of a single dump, is a row: there is one point of it. They are no rows if all others would be.
->>>>>>> samp
     """
     run = view.run
     if run is None:
@@ -101,11 +96,7 @@ def _in_rows(
     """
     wanted = view.monitor.config.charts
     shown = {chart.key for chart in charts if revealed and chart.shows(revealed)}
-<<<<<<< HEAD
     if _of_one_point(view):
-=======
-    if is_of_one_step(run):
->>>>>>> samp
         return tuple(chart._replace(in_row=chart.key not in shown) for chart in charts)
     kept, in_rows = {_ALWAYS, *wanted, *view.pins, *shown}, keys_in_rows(view)
 
@@ -124,7 +115,7 @@ def _of_one_point(view: View) -> bool:
     if run is None or not run.keys:
         return False
     single = not view.loading and run.logged_once.issuperset(run.keys)
-    return single or is_evaluation(run)
+    return single or is_of_one_step(run)
 
 
 class ChartPage(NamedTuple):
@@ -240,15 +231,9 @@ def empty_chart(view: View, filter_: str) -> ChartData:
     return ChartData("", label=name, empty=nothing_yet(view))
 
 
-<<<<<<< HEAD
 def rows_of_single_points(view: View, width: int) -> int:
     """Return the lines that metrics of one point take, 0 for other runs."""
     if not _of_one_point(view):
-=======
-def rows_of_evaluation(view: View, width: int) -> int:
-    """Return the rows that the metrics of an evaluation or a single dump take, 0 for other runs."""
-    if view.run is None or not is_of_one_step(view.run):
->>>>>>> samp
         return 0
     return lines_of(len(list_charts(view, ChartFilter())), width)
 
