@@ -277,6 +277,8 @@ class Writer(NamedTuple):
     """True if it has ended, and no other process holds the file."""
     by_name: bool = False
     """True if only the file's name shows it: it created the file, but may no longer write it."""
+    stopped: bool = False
+    """True if it is stopped until it is continued: SIGSTOP, Ctrl+Z."""
 
     @property
     def words(self) -> str:

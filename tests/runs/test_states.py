@@ -347,6 +347,24 @@ def test_a_checkpoint_that_the_run_died_over_is_not_offered(
     assert (dead.latest.step, dead.nearest.step) == (10, 10)
 
 
+def test_a_stopped_process_is_said_and_its_time_counts_for_nothing() -> None:
+    run = run_of(steps(20), Progress(total=100), status=STATUS._replace(writer=ALIVE))
+    take(run, status=STATUS._replace(writer=ALIVE._replace(stopped=True)), now=T + 2)
+    assert (state(run, T + 3), found(run, T + 3)) == (
+        State.STALLED,
+        {"hang": Severity.WARNING},
+    )
+    (hang,) = (one for one in verdict(run, T + 180).findings if one.id == "hang")
+    assert (
+        hang.message
+        == "no step is being made: python train.py (process 4711) is stopped"
+    )
+    assert remaining(run, T + 180) is None
+    take(run, status=STATUS._replace(writer=ALIVE), now=T + 182)
+    assert (state(run, T + 183), found(run, T + 183)) == (State.RUNNING, {})
+    assert state(run, T + 182 + 300) is State.STALLED
+
+
 def test_a_host_that_slept_has_not_made_its_runs_hang() -> None:
     monitor = Monitor(Config())
     monitor.apply(

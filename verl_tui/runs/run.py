@@ -48,6 +48,38 @@ _ABOUT_CHECKPOINTS = frozenset(
 )
 
 
+class LostTime:
+    """The seconds lost since the newest record of training, as far as we saw."""
+
+    def __init__(self) -> None:
+        self._record: float | None = None
+        """Time of the record that `_seconds` count from."""
+        self._seconds = 0.0
+        self._stopped: float | None = None
+        """Since when the process is stopped."""
+
+    def since(self, record: float | None, now: float) -> float:
+        """Return the seconds lost since the newest record, which was at this time."""
+        before = self._seconds if record == self._record else 0.0
+        return before + max(
+            0.0, now - (now if self._stopped is None else self._stopped)
+        )
+
+    def add(self, record: float | None, seconds: float) -> None:
+        """Count seconds, unless the process is stopped: they are counted when it goes on."""
+        if self._stopped is None:
+            self._seconds = self.since(record, 0.0) + seconds
+            self._record = record
+
+    def note(self, record: float | None, now: float, *, stopped: bool) -> None:
+        """Note whether the process is stopped now."""
+        if stopped and self._stopped is None:
+            self._stopped = now
+        elif not stopped and self._stopped is not None:
+            self._seconds, self._record = self.since(record, now), record
+            self._stopped = None
+
+
 class Run(LoggedMetrics):
     """One training job."""
 
@@ -84,10 +116,7 @@ class Run(LoggedMetrics):
         """The newest reading of this machine's GPUs, None before the first."""
         self.quiet_after_end = 0.0
         """Most seconds without a write since the run's end was logged, while we watched."""
-        self._asleep: tuple[float | None, float] = None, 0.0
-        """The newest record of training when its host slept last, and the seconds since that in
-        which it did.
-        """
+        self._lost = LostTime()
         self.step: int | None = None
         """Step the run has reached: the highest of its newest segment; None before the first."""
         self.outcome: Event | None = None
@@ -187,17 +216,15 @@ class Run(LoggedMetrics):
         """Lines that no reader understood, over all sources."""
         return sum(status.unreadable for status in self.statuses)
 
-    @property
-    def asleep(self) -> float:
-        """The seconds since the newest record in which its host slept."""
-        record, seconds = self._asleep
-        return seconds if record == self.last_record else 0.0
+    def lost(self, now: float) -> float:
+        """Return the seconds since the newest record in which it was stopped or its host slept."""
+        return self._lost.since(self.last_record, now)
 
     # -- changes, made by the monitor --------------------------------------------------------------
 
     def lose(self, seconds: float) -> None:
         """Count seconds in which its host may have slept: this program stood still as well."""
-        self._asleep = self.last_record, self.asleep + seconds
+        self._lost.add(self.last_record, seconds)
 
     def apply(self, batch: Batch, now: float) -> None:
         """Take in a batch of one of this run's sources.
@@ -218,6 +245,8 @@ class Run(LoggedMetrics):
                 state.life.pulse(record)
             else:
                 self._apply(state, record, arrival)
+        stopped = any(one.writer and one.writer.stopped for one in self.statuses)
+        self._lost.note(self.last_record, now, stopped=stopped)
         self._sum_up()
         self.revision += 1
 

@@ -60,7 +60,12 @@ def hang(context: RuleContext, rule: Rule) -> Finding | str | None:
         return _stalled(context, rule, own, severity)
     if context.state is not State.STALLED:
         return _no_hang(context) or None
-    return _stalled(context, rule, _quiet(context), severity)
+    holder = signs_of_life.writer(run)
+    if holder is None or not holder.stopped:
+        return _stalled(context, rule, _quiet(context), severity)
+    severity = Severity.WARNING  # nothing is wrong with it
+    facts = {"process": holder.words}
+    return told(rule, facts, (), "stopped", since=run.step, severity=severity)
 
 
 def _cut(context: RuleContext) -> float:
@@ -210,7 +215,7 @@ def _unchanged(context: RuleContext) -> float:
     run = context.run
     at = signs_of_life.last_written(run)
     if at is not None:
-        return max(0.0, context.now - at - run.asleep)
+        return max(0.0, context.now - at - run.lost(context.now))
     lives = [source.life for source in run.sources.values()]
     return max([life.until_newest(life.stood) for life in lives], default=0.0)
 

@@ -123,10 +123,10 @@ def ahead(run: Run, now: float) -> float | None:
 
 def waited(run: Run, now: float) -> float | None:
     """Return for how many seconds a run could have made a step and has not, None where no record
-    has a time: its silence without the time in which its host slept.
+    has a time: its silence without the time in which it was stopped or its host slept.
     """
     quiet = silence(run, now)
-    return None if quiet is None else max(0.0, quiet - run.asleep)
+    return None if quiet is None else max(0.0, quiet - run.lost(now))
 
 
 def state(run: Run, now: float) -> State:
@@ -207,8 +207,8 @@ def _by_life(run: Run, now: float) -> State:
     holder = writer(run)
     if holder is None:
         return _unheld(run, now)
-    if holder.gone:
-        return _gone(run)
+    if holder.gone or holder.stopped:
+        return _gone(run) if holder.gone else State.STALLED
     return State.WAITING if _is_starting(run) else _by_silence(run, now)
 
 
