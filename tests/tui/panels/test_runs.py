@@ -84,7 +84,7 @@ async def test_one_row_each_where_there_is_room() -> None:
         "policy",
         "collapse",
     ]
-    assert "kl-high" in second
+    assert "kl high" in second
     for words, value in (
         ("reward", "0.865"),
         ("KL", "0.012"),
