@@ -382,10 +382,10 @@ def _trend(one: _Listed, cells: int) -> Pieces:
 
 
 def _worst(one: _Listed, cells: int) -> Pieces:
-    """Write the rule of the worst finding, and the number of others."""
+    """Write the worst finding, and the number of others."""
     if not one.trouble:
         return []
     more = f" +{len(one.trouble) - 1}" if one.trouble[1:] else ""
     worst = one.trouble[0]
-    name = middle(worst.id, cells - cell_len(more))
+    name = middle(worst.headline, cells - cell_len(more))
     return [(name, worst.severity.word), (more, "dim")]

@@ -113,6 +113,8 @@ def _identity(view: View, run: Run) -> Iterator[RowPart]:
     if role == "good" and standing(view, run) != "good":
         role = ""
     word, aside = (current.label, role), (_ASIDES.get(current, ""), "dim")
+    if current is State.ENDED and run.outcome is not None:
+        aside = ("", "")
     yield [(worth, [word]), *[(18, [word, aside])] * bool(aside[0])]
     if run.step is not None:
         yield _ways("", *_steps(run.step, run.total_steps, current))
