@@ -7,7 +7,7 @@ from enum import Enum
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.finding import Verdict
+from verl_tui.health.finding import Moment, Verdict
 from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.rendering.session.acknowledgements import Acknowledgements
 from verl_tui.rendering.session.run_order import RunListing, Selection
@@ -77,7 +77,12 @@ class View:
     @property
     def listed(self) -> list[Run]:
         """The runs as they are listed."""
-        return self.listing.runs(self.monitor.runs.values(), self.now)
+        return self.listing.runs(self.monitor.runs.values(), self.moment)
+
+    @property
+    def moment(self) -> Moment:
+        """What is known of all runs."""
+        return Moment(self.now, self.monitor.verdicts)
 
     def beside(self, way: int) -> Run | None:
         """Return the run after (1) or before (-1) the shown one in the list, in a circle."""

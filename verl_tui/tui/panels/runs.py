@@ -16,7 +16,8 @@ from verl_tui.rendering.run_list import (
     run_strip,
     signs,
 )
-from verl_tui.rendering.session.run_order import LETTERS, named_like
+from verl_tui.rendering.session.preferences import UserState
+from verl_tui.rendering.session.run_order import LETTERS, id_of
 from verl_tui.rendering.text.search import Matches
 from verl_tui.text import shell_words
 from verl_tui.tui.keys import COMPARE, HelpSection, actions
@@ -52,8 +53,13 @@ class RunsPanel(TextPanel):
         (f"before a name: {badges()}", f"after a name: {signs()}"),
     )
     BINDINGS = actions("""
-        space  select  runs.select  Select or deselect for comparing
-        s      sort    runs.sort    Sort: as found, state, name, reward, activity
+        space  select  runs.select   Select or deselect for comparing
+        s  sort                runs.sort     Sort: as found, state, name, reward, activity, columns
+        S  reverse             runs.reverse  Sort the other way round
+        f  ask('run_columns')  runs.columns  Columns: reward, best val, reward@200, lr
+        b  ask('run_groups')   runs.group    Group by settings, or name: how names begin
+        h  hide                runs.hide     Hide the run
+        u  unhide              runs.unhide   List the hidden runs again
     """)
 
     @dataclass
@@ -63,7 +69,13 @@ class RunsPanel(TextPanel):
         name: str
 
     class Relisted(Message):
-        """The user sorted the list, or selected a run to be compared: others say so, too."""
+        """The user has changed the list, or selected a run to be compared: others say so, too."""
+
+    @dataclass
+    class Asked(Message):
+        """The user wants to type the columns, or what groups the runs."""
+
+        what: str
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -78,7 +90,7 @@ class RunsPanel(TextPanel):
 
     @property
     def filter(self) -> str:
-        """Lists only the runs whose name contains this in any case; all where none does."""
+        """Lists only the runs whose name contains this, or that meet it; all where none does."""
         return self._view.listing.filter if self._view is not None else ""
 
     @filter.setter
@@ -109,8 +121,9 @@ class RunsPanel(TextPanel):
 
     def matches(self, view: View) -> Matches:
         """Return how many runs match the filter, of how many."""
-        runs = list(view.monitor.runs.values())
-        return Matches(len(named_like(runs, view.listing.filter)), len(runs))
+        runs = view.listing.unhidden(view.monitor.runs.values())
+        found, note = view.listing.narrowed(runs, view.moment)
+        return Matches(len(found), len(runs), note)
 
     def clip(self) -> str:
         """Return the paths of the chosen run, quoted for a command line."""
@@ -122,9 +135,47 @@ class RunsPanel(TextPanel):
         """Sort by the next of `ORDERS` and show the first runs."""
         if self._view is not None:
             self._view.listing.next_order()
+        self._relist()
+        self._rows.scroll_home(animate=False, immediate=True)
+
+    def action_reverse(self) -> None:
+        """Sort the other way round."""
+        if self._view is not None:
+            self._view.listing.reverse = not self._view.listing.reverse
+        self._relist()
+
+    def action_ask(self, what: str) -> None:
+        """Have the columns typed, or what groups the runs."""
+        self.post_message(self.Asked(what))
+
+    def action_hide(self) -> None:
+        """Hide the chosen run, and choose the next one."""
+        view, name, at = self._view, self._chosen, self._rows.entry or 0
+        if view is not None and name in view.monitor.runs and self._names[1:]:
+            self._chosen = (*self._names[at + 1 :], self._names[at - 1])[0]
+            hidden = view.listing.kept.hidden_runs
+            self.keep(hidden_runs=(*hidden, id_of(view.monitor.runs[name])))
+
+    def action_unhide(self) -> None:
+        """List the hidden runs again."""
+        self.keep(hidden_runs=())
+
+    def take(self, what: str, text: str) -> None:
+        """List these columns, the usual ones for none, or group the runs by these."""
+        if self._view is not None:
+            titles, _ = self._view.listing.typed(text, (), self._view.moment)
+            self.keep(**{what: titles or getattr(UserState(), what)})
+
+    def keep(self, **chosen: tuple[str, ...]) -> None:
+        """Take and remember columns, groups or hidden runs."""
+        problem = self._view.listing.keep(**chosen) if self._view is not None else ""
+        if problem:
+            toast(self.app, problem)
+        self._relist()
+
+    def _relist(self) -> None:
         self.post_message(self.Relisted())
         self.redraw()
-        self._rows.scroll_home(animate=False, immediate=True)
 
     def action_select(self) -> None:
         """Select the chosen run to be compared, or deselect it."""
@@ -133,8 +184,7 @@ class RunsPanel(TextPanel):
             return
         if not view.selection.toggle(name):
             toast(self.app, f"{len(LETTERS)} runs are compared at most")
-        self.post_message(self.Relisted())
-        self.redraw()
+        self._relist()
 
     def write(self, view: View, width: int, height: int) -> None:
         """Write the runs that are listed."""
@@ -150,7 +200,7 @@ class RunsPanel(TextPanel):
         rows = lay_out(view, runs, width, height, titled=titled)
         self._write_heading(rows.heading)
         self._names = [run.name for run in runs]
-        self._rows.set(LazyRows(rows.starts.stop, rows.row), rows.starts)
+        self._rows.set(LazyRows(rows.height, rows.row), rows.starts)
         self._mark(width, height)
         self.subtitle(caption(view, len(runs), self.size.width - 4))
 

@@ -177,7 +177,7 @@ class RowsScreen(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]
             escape = first_keys(self.app, columns(self.FOOTER)[-1][0])
             self.bar.say({self.FILTER[2]: page.matches}, escape=escape)
             if self.wanted:
-                left, total = page.matches
+                left, total, _ = page.matches
                 caption = f"filter: {self.wanted} ({left} of {total})"
         self._frame.subtitle(self.edge(*filter(None, [caption])))
 
