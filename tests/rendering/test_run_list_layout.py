@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def words(rows: RunRows) -> list[str]:
-    return ["".join(text for text, _ in rows.row(at)) for at in range(rows.height)]
+    return ["".join(text for text, _ in row()) for row in rows.rows]
 
 
 def test_the_reading_of_logs_stands_above_the_runs() -> None:

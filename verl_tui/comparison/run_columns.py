@@ -24,7 +24,7 @@ from verl_tui.runs.views.state import state
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from verl_tui.health.finding import Moment
     from verl_tui.runs.run import Run
@@ -51,10 +51,15 @@ _AT = pattern(r"(.+)@(\d{1,15})")
 _UP = {"up": 1, "max": 1, "down": -1, "min": -1}
 
 
-def parse_columns(text: str) -> tuple[str, ...]:
-    """Return the columns of a list with commas, each once."""
-    titles = (" ".join(one.split()) for one in text.split(","))
-    return tuple(dict.fromkeys(filter(None, titles)))
+def parse_columns(
+    text: str, runs: Sequence[Run], at: Moment, others: Collection[str] = ()
+) -> tuple[tuple[str, ...], str]:
+    """Return the columns of a list with commas, and a sentence on those that no run has, beside
+    others that are known.
+    """
+    titles = [" ".join(one.split()) for one in text.split(",") if one.strip()]
+    said = [unknown(one, runs, at) for one in titles if one not in others]
+    return tuple(dict.fromkeys(titles)), "; ".join(filter(None, said))
 
 
 def value_of(column: str, run: Run, at: Moment) -> ColumnValue:

@@ -60,8 +60,6 @@ _OPTIONAL = {"done", "ETA", "findings", *_LOGGED}
 """Columns that may be empty for all runs."""
 _SORTED_BY = {"reward": "reward", "activity": "last"}
 """Orders by a value that neither name nor state shows, and the column that shows it."""
-_NUMBER = 7
-"""Cells of a number."""
 _WIDEST = 24
 """Most cells of a text in a column that the user has chosen."""
 _MORE = 6
@@ -111,29 +109,10 @@ class RunRows(NamedTuple):
 
     heading: Pieces
     """Names of the columns."""
-    above: list[Pieces]
-    """Rows above the first run."""
-    entries: Sequence[int | Pieces]
-    """What stands in the others: a run by its index in the list, or the heading of some."""
-    run_row: Callable[[int], Pieces]
-    """Returns the row of a run; called for rows in sight only."""
-
-    @property
-    def height(self) -> int:
-        """The number of rows."""
-        return len(self.above) + len(self.entries)
-
-    @property
-    def starts(self) -> Sequence[int]:
-        """The rows of the runs."""
-        entries = enumerate(self.entries, len(self.above))
-        return [row for row, entry in entries if isinstance(entry, int)]
-
-    def row(self, at: int) -> Pieces:
-        """Return a row."""
-        above = len(self.above)
-        entry = self.above[at] if at < above else self.entries[at - above]
-        return self.run_row(entry) if isinstance(entry, int) else entry
+    rows: Sequence[Callable[[], Pieces]]
+    """Make the rows; called for those in sight only."""
+    starts: Sequence[int]
+    """The rows of the runs."""
 
 
 def lay_out(
@@ -152,20 +131,24 @@ def lay_out(
     above = [_loading(view, width)] if view.loading else []
     if not runs:
         above += _no_runs(view, width - (len(above) > height))
-        return RunRows([], above, [], lambda _: [])
+    rows: list[Callable[[], Pieces]] = [partial(list, row) for row in above]
+    if not runs:
+        return RunRows([], rows, [])
     groups = view.listing.gathered(runs, view.moment)
-    rows = len(above) + len(runs) + sum(map(bool, groups))
-    width -= rows > height
+    width -= len(rows) + len(runs) + sum(map(bool, groups)) > height
     table = FittedTable(_columns(view, runs, width, titled=titled), width)
-    places = {run.name: at for at, run in enumerate(runs)}
-    entries: list[int | Pieces] = []
+    starts: list[int] = []
+
+    def row(at: int) -> Pieces:
+        return table.row(_Listed(view, runs, at))
+
     for words, members in groups.items():
-        if words:
-            entries.append(table.cells(partial(_of_group, view, words, members)))
-        entries += [places[run.name] for run in members]
-    return RunRows(
-        table.heading(), above, entries, lambda at: table.row(_Listed(view, runs, at))
-    )
+        heading = partial(_of_group, view, words, members)
+        rows += [partial(table.cells, heading)] * bool(words)
+        for _ in members:
+            rows.append(partial(row, len(starts)))
+            starts.append(len(rows) - 1)
+    return RunRows(table.heading(), rows, starts)
 
 
 def _columns(
@@ -206,7 +189,7 @@ def _usual(
         TextColumn("", partial(_head, before), before + name, 99, before + longest),
         TextColumn("state", lambda one, n: [_state(one, n)], states if worded else 1, 11),
         TextColumn("step", lambda one, _: [(_steps(one.run), "name")], steps, 10, right=True),
-        TextColumn("done", _done, 13 if titled and any(map(_is_under_way, runs)) else 4, 2),
+        TextColumn("done", _done, 4, 2, right=True),
         TextColumn("reward", lambda one, _: _last(one, "reward"), 7, 9, right=True),
         TextColumn("trend", _trend, 8, 1, most=24),
         TextColumn("KL", lambda one, _: _last(one, shown_kl(one.run)), 7, 8, right=True),
@@ -227,14 +210,13 @@ def _chosen(
         value = value_of(title, run, view.moment)
         return compact(value) if isinstance(value, float) else value or "–"
 
-    widths = [cell_len(text(run)) for run in runs]
-    numbers = all(len(words) <= _NUMBER for words in map(text, runs))
+    widest = min(_WIDEST, max(cell_len(text(run)) for run in runs))
     return TextColumn(
         title,
         lambda one, cells: [(middle(text(one.run), cells), "name")],
-        max(min(_WIDEST, max(widths)), cell_len(title)),
+        max(widest, cell_len(title)),
         stays,
-        right=numbers,
+        right=True,
     )
 
 
@@ -291,14 +273,13 @@ def caption(view: View, listed: int, width: int) -> str:
     """Return how many runs are listed, in which order, and how many are selected; the last of it
     alone where there is no room for all.
     """
-    listing, known = view.listing, view.monitor.runs.values()
-    shown = listing.unhidden(known)
-    words = [counted(len(known), "run")] if len(known) > 1 else []
-    words += [f"{len(known) - len(shown)} hidden"] * (len(shown) < len(known))
+    listing, total = view.listing, len(view.monitor.runs)
+    found, shown, note = view.matches
+    words = [counted(total, "run")] if total > 1 else []
+    words += [f"{total - shown} hidden"] * (shown < total)
     if listing.filter:
-        found, note = listing.narrowed(shown, view.moment)
-        some = f"filter: {listed} of {len(shown)}"
-        words.append(some if found else f"no run matches, all {len(shown)} listed")
+        some = f"filter: {listed} of {shown}"
+        words.append(some if found else f"no run matches, all {shown} listed")
         words += [note] * bool(note)
     if listing.order != ORDERS[0] or listing.reverse:
         words.append(f"by {listing.order}{' reversed' * listing.reverse}")
@@ -453,18 +434,12 @@ def _last(one: _Listed, indicator: str) -> Pieces:
     return [(compact(value), "name" if isfinite(value) else "odd")]
 
 
-def _done(one: _Listed, cells: int) -> Pieces:
-    """Write the share that is done, with a bar where that has room."""
+def _done(one: _Listed, _: int) -> Pieces:
+    """Write the share that is done: bars of neighbouring rows would look like one picture."""
     step, total = one.run.step, one.run.total_steps
     if step is None or not total:
         return []
-    share = min(1.0, max(0.0, step / total))
-    bar = (gauge(share, cells - 5) + " ") * (cells > 4 and share < 1)
-    return [(bar, "bar"), (percent_done(share).rjust(cells if not bar else 4), "dim")]
-
-
-def _is_under_way(run: Run) -> bool:
-    return bool(run.total_steps) and (run.step or 0) < (run.total_steps or 0)
+    return [(percent_done(min(1.0, max(0.0, step / total))), "dim")]
 
 
 def _time_left(one: _Listed, cells: int) -> Pieces:

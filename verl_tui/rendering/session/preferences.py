@@ -26,6 +26,8 @@ _MOST = 1000
 """Most pins kept."""
 
 
+DRAWN = ("done", "trend", "ETA", "last")
+"""Columns that only the list of runs has, and that nothing is sorted by."""
 _COLUMNS = "state, step, done, reward, trend, KL, throughput, ETA, last, findings"
 USUAL_COLUMNS = tuple(_COLUMNS.split(", "))
 """The columns of the list of runs where the user has chosen none."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.health.finding import Moment, Severity
 from verl_tui.patterns import pattern
-from verl_tui.rendering.session.preferences import StateFile
+from verl_tui.rendering.session.preferences import DRAWN, USUAL_COLUMNS, StateFile
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.state import State, state
@@ -36,8 +36,6 @@ _STATES = (
 """States from those that need attention to those that are over."""
 _TOGETHER = 60.0
 """Seconds within which files were written at about the same time: heuristic, a step or a copy."""
-_DRAWN = frozenset({"done", "trend", "eta", "last"})
-"""Columns that only the list has, and that nothing is sorted by."""
 id_of = cached_by_revision(run_id)
 _DIGITS = pattern(r"(\d+)")
 _FIRST = pattern(r"(?:[^\W_]*\d[eE]-)?[^\W_]+|")
@@ -63,7 +61,11 @@ class RunListing:
         return self._file.state
 
     def keep(self, **chosen: tuple[str, ...]) -> str:
-        """Choose columns, groups or hidden runs; return why they are not remembered."""
+        """Choose columns, the usual ones for none, groups or hidden runs; return why these are not
+        remembered.
+        """
+        if chosen.get("run_columns") == ():
+            chosen = {"run_columns": USUAL_COLUMNS}
         return self._file.change(lambda state: replace(state, **chosen))  # type: ignore[arg-type]
 
     def runs(self, known: Iterable[Run], at: Moment) -> list[Run]:
@@ -113,21 +115,10 @@ class RunListing:
             groups.setdefault(words, []).append(run)
         return groups
 
-    def typed(
-        self, text: str, runs: Sequence[Run], at: Moment
-    ) -> tuple[tuple[str, ...], list[str]]:
-        """Return the columns of a list with commas, and a sentence on each that no run has."""
-        from verl_tui.comparison.run_columns import parse_columns, unknown
-
-        titles = parse_columns(text)
-        asked = (one for one in titles if one.casefold() not in _DRAWN)
-        said = (unknown(one, runs, at) for one in asked)
-        return titles, [*filter(None, said)]
-
     def next_order(self) -> None:
         """Sort by the next of `ORDERS`, or of the other columns."""
-        shown = (one for one in self.kept.run_columns if one.casefold() not in _DRAWN)
-        orders = [*dict.fromkeys((*ORDERS, *shown))]
+        orders = [*dict.fromkeys((*ORDERS, *self.kept.run_columns))]
+        orders = [one for one in orders if one not in DRAWN]
         at = orders.index(self.order) if self.order in orders else -1
         self.order, self.reverse = orders[(at + 1) % len(orders)], False
 

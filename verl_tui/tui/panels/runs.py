@@ -16,9 +16,7 @@ from verl_tui.rendering.run_list import (
     run_strip,
     signs,
 )
-from verl_tui.rendering.session.preferences import UserState
 from verl_tui.rendering.session.run_order import LETTERS, id_of
-from verl_tui.rendering.text.search import Matches
 from verl_tui.text import shell_words
 from verl_tui.tui.keys import COMPARE, HelpSection, actions
 from verl_tui.tui.messages import toast
@@ -29,6 +27,7 @@ from verl_tui.tui.widgets.rows import Entries, Rows
 if TYPE_CHECKING:
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.rendering.text.search import Matches
 
 BESIDE = 10
 """Cells beside a name: frame, scroll bar, number, badge, count, and the sign of the state."""
@@ -56,8 +55,8 @@ class RunsPanel(TextPanel):
         space  select  runs.select   Select or deselect for comparing
         s  sort                runs.sort     Sort: as found, state, name, reward, activity, columns
         S  reverse             runs.reverse  Sort the other way round
-        f  ask('run_columns')  runs.columns  Columns: reward, best val, reward@200, lr
-        b  ask('run_groups')   runs.group    Group by settings, or name: how names begin
+        f  screen.ask('run_columns')  runs.columns  Columns: reward, best val, reward@200, lr
+        b  screen.ask('run_groups')  runs.group    Group by settings, or name: how names begin
         h  hide                runs.hide     Hide the run
         u  unhide              runs.unhide   List the hidden runs again
     """)
@@ -70,12 +69,6 @@ class RunsPanel(TextPanel):
 
     class Relisted(Message):
         """The user has changed the list, or selected a run to be compared: others say so, too."""
-
-    @dataclass
-    class Asked(Message):
-        """The user wants to type the columns, or what groups the runs."""
-
-        what: str
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -121,9 +114,7 @@ class RunsPanel(TextPanel):
 
     def matches(self, view: View) -> Matches:
         """Return how many runs match the filter, of how many."""
-        runs = view.listing.unhidden(view.monitor.runs.values())
-        found, note = view.listing.narrowed(runs, view.moment)
-        return Matches(len(found), len(runs), note)
+        return view.matches
 
     def clip(self) -> str:
         """Return the paths of the chosen run, quoted for a command line."""
@@ -144,10 +135,6 @@ class RunsPanel(TextPanel):
             self._view.listing.reverse = not self._view.listing.reverse
         self._relist()
 
-    def action_ask(self, what: str) -> None:
-        """Have the columns typed, or what groups the runs."""
-        self.post_message(self.Asked(what))
-
     def action_hide(self) -> None:
         """Hide the chosen run, and choose the next one."""
         view, name, at = self._view, self._chosen, self._rows.entry or 0
@@ -159,12 +146,6 @@ class RunsPanel(TextPanel):
     def action_unhide(self) -> None:
         """List the hidden runs again."""
         self.keep(hidden_runs=())
-
-    def take(self, what: str, text: str) -> None:
-        """List these columns, the usual ones for none, or group the runs by these."""
-        if self._view is not None:
-            titles, _ = self._view.listing.typed(text, (), self._view.moment)
-            self.keep(**{what: titles or getattr(UserState(), what)})
 
     def keep(self, **chosen: tuple[str, ...]) -> None:
         """Take and remember columns, groups or hidden runs."""
@@ -200,7 +181,8 @@ class RunsPanel(TextPanel):
         rows = lay_out(view, runs, width, height, titled=titled)
         self._write_heading(rows.heading)
         self._names = [run.name for run in runs]
-        self._rows.set(LazyRows(rows.height, rows.row), rows.starts)
+        made = LazyRows(len(rows.rows), lambda at: rows.rows[at]())
+        self._rows.set(made, rows.starts)
         self._mark(width, height)
         self.subtitle(caption(view, len(runs), self.size.width - 4))
 

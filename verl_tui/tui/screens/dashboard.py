@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from textual import on
 from textual.widgets import Input
 
+from verl_tui.rendering.session.preferences import DRAWN
 from verl_tui.rendering.text.search import Matches, filter_label
 from verl_tui.tui.keys import actions, first_keys
 from verl_tui.tui.messages import toast
@@ -122,13 +123,13 @@ class Dashboard(DashboardLayout, ChartActions):
         """Lay the curves of the selected runs over each other; say the shown run's new place."""
         self.redraw()
 
-    @on(RunsPanel.Asked)
-    def _asked(self, event: RunsPanel.Asked) -> None:
-        """Have the columns of the list of runs typed, or what groups the runs."""
+    def action_ask(self, what: str) -> None:
+        """Have the columns of the list of runs typed, or those that group the runs."""
         if self.view is not None:
-            text = ", ".join(getattr(self.view.listing.kept, event.what))
-            self._filtered = (event.what,)
-            self.query_one(FilterBar).open(f"{event.what.removeprefix('run_')}: ", text)
+            self._filtered = (what,)
+            label = f"{what.removeprefix('run_')}: "
+            text = ", ".join(getattr(self.view.listing.kept, what))
+            self.query_one(FilterBar).open(label, text)
             self._say_known(text)
             self.set_foot("filter-bar")
 
@@ -137,16 +138,19 @@ class Dashboard(DashboardLayout, ChartActions):
         """True if columns are typed, no filter."""
         return self._filtered[0] not in _FILTERED
 
-    def _say_known(self, text: str) -> None:
-        """Say beside the typed columns how many some run has, and which none has."""
+    def _say_known(self, text: str) -> tuple[str, ...]:
+        """Return the typed columns, and say beside them which no run has."""
+        from verl_tui.comparison.run_columns import parse_columns
+
         view = self.view
-        if view is not None:
-            runs = list(view.monitor.runs.values())
-            titles, said = view.listing.typed(text, runs, view.moment)
-            found = Matches(len(titles) - len(said), len(titles), "; ".join(said))
-            escape = view.keys["back"]
-            bar = self.query_one(FilterBar)
-            bar.say({"columns": found}, enter="takes them", escape=escape)
+        if view is None:
+            return ()
+        runs = list(view.monitor.runs.values())
+        titles, said = parse_columns(text, runs, view.moment, DRAWN)
+        counts = {"columns": Matches(len(titles), len(titles), said)}
+        escape = view.keys["back"]
+        self.query_one(FilterBar).say(counts, enter="takes them", escape=escape)
+        return titles
 
     def action_pick_run(self, number: int) -> None:
         """Show the run of that number in the list."""
@@ -311,7 +315,7 @@ class Dashboard(DashboardLayout, ChartActions):
     def _filter_kept(self, event: Input.Submitted) -> None:
         self._close_filter()
         if self._asks:
-            self._runs.take(self._filtered[0], event.value)
+            self._runs.keep(**{self._filtered[0]: self._say_known(event.value)})
         else:
             self._filter(event.value, *self._filtered)
         self.action_show_panel("runs" if self._asks else self._filtered[-1])
