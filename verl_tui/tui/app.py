@@ -105,7 +105,7 @@ class VerlApp(MonitorApp):
         self.cursor: int | None = None
         """Step at which the charts are read."""
         self._selection = Selection()
-        self._listing = RunListing()
+        self._listing = RunListing(self.state_file)
 
     def get_default_screen(self) -> Screen[None]:
         """The dashboard is the screen below all others."""

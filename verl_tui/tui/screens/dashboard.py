@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from textual import on
 from textual.widgets import Input
 
-from verl_tui.rendering.text.search import filter_label
+from verl_tui.rendering.session.preferences import DRAWN
+from verl_tui.rendering.text.search import Matches, filter_label
 from verl_tui.tui.keys import actions, first_keys
 from verl_tui.tui.messages import toast
 from verl_tui.tui.panels.charts import ChartActions, ChartsPanel
@@ -77,7 +78,7 @@ class Dashboard(DashboardLayout, ChartActions):
         self._runs = self.panel(RunsPanel)
         self._samples = self.panel(SamplesPanel)
         self._filtered: tuple[str, ...] = tuple(_FILTERED)
-        """Panels that the typed filter is meant for."""
+        """Panels that the typed filter is meant for, or the columns that are typed in its place."""
 
     def action_open(self) -> None:
         """Give the focused chart or panel the full screen, else the chart that matters most.
@@ -106,9 +107,10 @@ class Dashboard(DashboardLayout, ChartActions):
         """Undo the last of: filter, zoom, focus."""
         if self.foot == "filter-bar":
             self._close_filter()
-            self._filter("", *self._filtered)
+            if not self._asks:
+                self._filter("", *self._filtered)
             if len(self._filtered) == 1:
-                self.action_show_panel(*self._filtered)
+                self.action_show_panel("runs" if self._asks else self._filtered[0])
         elif self.charts.filter.text or self._runs.filter:
             self._filter("")
         elif self.zoomed is not None:
@@ -122,6 +124,35 @@ class Dashboard(DashboardLayout, ChartActions):
     def _listed(self) -> None:
         """Lay the curves of the selected runs over each other; say the shown run's new place."""
         self.redraw()
+
+    def action_ask(self, what: str) -> None:
+        """Have the columns of the list of runs typed, or those that group the runs."""
+        if self.view is not None:
+            self._filtered = (what,)
+            label = f"{what.removeprefix('run_')}: "
+            text = ", ".join(getattr(self.view.listing.kept, what))
+            self.query_one(FilterBar).open(label, text)
+            self._say_known(text)
+            self.set_foot("filter-bar")
+
+    @property
+    def _asks(self) -> bool:
+        """True if columns are typed, no filter."""
+        return self._filtered[0] not in _FILTERED
+
+    def _say_known(self, text: str) -> tuple[str, ...]:
+        """Return the typed columns, and say beside them which no run has."""
+        from verl_tui.comparison.run_columns import parse_columns
+
+        view = self.view
+        if view is None:
+            return ()
+        runs = list(view.monitor.runs.values())
+        titles, said = parse_columns(text, runs, view.moment, DRAWN)
+        counts = {"columns": Matches(len(titles), len(titles), said)}
+        escape = view.keys["back"]
+        self.query_one(FilterBar).say(counts, enter="takes them", escape=escape)
+        return titles
 
     def action_pick_run(self, number: int) -> None:
         """Show the run of that number in the list."""
@@ -280,14 +311,20 @@ class Dashboard(DashboardLayout, ChartActions):
     @on(Input.Changed)
     def _filter_changed(self, event: Input.Changed) -> None:
         if self.foot == "filter-bar":
-            self._filter(event.value, *self._filtered)
-            self._say_matches()
+            if self._asks:
+                self._say_known(event.value)
+            else:
+                self._filter(event.value, *self._filtered)
+                self._say_matches()
 
     @on(Input.Submitted)
     def _filter_kept(self, event: Input.Submitted) -> None:
-        self._filter(event.value, *self._filtered)
         self._close_filter()
-        self.action_show_panel(self._filtered[-1])
+        if self._asks:
+            self._runs.keep(**{self._filtered[0]: self._say_known(event.value)})
+        else:
+            self._filter(event.value, *self._filtered)
+        self.action_show_panel("runs" if self._asks else self._filtered[-1])
 
     def _close_filter(self) -> None:
         if self.foot == "filter-bar":
