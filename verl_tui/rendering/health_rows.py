@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.health.finding import Severity, coverage_of, unjudged, unjudged_rules
+from verl_tui.health.finding import Severity, unjudged, unjudged_rules
 from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import cut, middle, paragraph, printable, wrapped
 from verl_tui.rendering.text.wrap import ELLIPSIS
-from verl_tui.runs.views.state import State, is_evaluation, state, unread_form
+from verl_tui.rendering.verdict_row import MARKS, headline
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from verl_tui.health.finding import Episode, Finding
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
-    from verl_tui.runs.run import Run
 
     FindingName = tuple[str, str | None]
     """Rule and metric of a finding: its numbers change with every step."""
@@ -36,8 +35,6 @@ _TITLE = "health "
 """Begins the only row of a panel without an edge."""
 _FEWEST_BEHIND_TITLE = 20
 """Cells for what the row says, without which it does without the title."""
-MARKS = {Severity.CRITICAL: "✖", Severity.WARNING: "▲", Severity.INFO: "•"}
-_OVER = (State.FINISHED, State.CRASHED, State.ENDED)
 _NARROW = 12
 """Width up to which nothing is indented, in cells."""
 _BADGE_ROWS = 4
@@ -126,6 +123,14 @@ class FindingList:
         """Choose a finding and unfold or fold it."""
         self.choose(finding)
         self.unfolded ^= {_name(finding)}
+
+    @property
+    def is_brief(self) -> bool:
+        """Whether there is one finding at most, which nothing follows from or is unfolded of, and
+        nothing more is asked for.
+        """
+        known = self.view.verdict.findings if self.view is not None else ()
+        return len(known) < 2 and not self._is_detailed
 
     def needed(self, view: View, width: int) -> int:
         """Return the rows that the findings take, with the reasons where those are shown; one where
@@ -320,14 +325,9 @@ def _indented(
 
 def _quiet(view: View, width: int) -> list[Pieces]:
     """Say why there is no finding."""
-    role, mark, words = "dim", "○", _why_no_verdict(view)
-    if not words and view.run is not None:
-        missing = coverage_of(view.run, view.verdict)
-        words = f"nothing found{_by_rules(view, partly=not missing.complete)}"
-        words += missing.words
-        if missing.complete:
-            role, mark = "ok", "✓"
-    return _indented(f"{mark} ", words, role, width, indent=0) or [[(mark, role)]]
+    one = headline(view)
+    words = f"{one.head}{''.join(one.more[:1])}"
+    return _indented(f"{one.mark} ", words[2:], one.role, width, indent=0)
 
 
 def _quiet_row(view: View, width: int) -> Pieces:
@@ -363,55 +363,6 @@ def _not_judged(view: View, width: int, *, reasons: bool) -> list[Pieces]:
         for at, line in enumerate(wrapped(text, width - 2 * indent)):
             rows.append([(" " * indent * (1 + bool(at)) + line, "dim")])
     return rows
-
-
-def _why_no_verdict(view: View) -> str:
-    """Say why nothing was judged; empty where something was."""
-    run = view.run
-    if run is None:
-        return "waiting for a run"
-    if view.loading:
-        words = f"reading {int(view.monitor.loaded() * 100)}%"
-        return words + "; a preview is shown" * run.preview
-    if is_evaluation(run):
-        return "an evaluation: no training to judge"
-    if run.step is None:
-        return _why_no_step(run, state(run, view.now))
-    if run.name not in view.monitor.verdicts:
-        return "no verdict yet"
-    if not run.indicators:
-        return "nothing to judge: no indicator of this log is known"
-    return "no rule could judge it yet" if _judged(view) == 0 else ""
-
-
-def _why_no_step(run: Run, now: State) -> str:
-    if now is State.NO_TRAINING:
-        return "no training to judge"
-    if unread_form(run):
-        return "its steps cannot be read"
-    return "no step was logged" if now in _OVER else "waiting for the first step"
-
-
-def _judged(view: View) -> int | None:
-    """Return the number of rules that judged the run, None if the rules are unknown."""
-    guide = getattr(view.monitor, "guide", None)
-    if guide is None:
-        return None
-    skipped = {rule.id for rule in view.verdict.not_judged}
-    return len({rule.id for rule in guide.rules} - skipped - guide.silenced)
-
-
-def _by_rules(view: View, *, partly: bool) -> str:
-    """Return how many rules judged the run, and of how many, in words; empty if the rules are
-    unknown.
-    """
-    judged = _judged(view)
-    if judged is None:
-        return ""
-    if not partly:
-        return f" by {counted(judged, 'rule')}"
-    every = {rule.id for rule in view.monitor.guide.rules} - view.monitor.guide.silenced
-    return f" by {judged} of {counted(len(every), 'rule')}"
 
 
 def caption(view: View, width: int, *, reasons: bool = False) -> str:

@@ -78,6 +78,11 @@ class State(Enum):
     NO_TRAINING = "no training"
     """Its files have no line of a training."""
 
+    @property
+    def label(self) -> str:
+        """The state on a screen; its value is for programs."""
+        return "stopped?" if self is State.ENDED else self.value
+
 
 def remaining(run: Run, now: float) -> float | None:
     """Return the seconds from the newest record to the last step, None where unknown.
@@ -292,6 +297,15 @@ def is_evaluation(run: Run) -> bool:
         return False
     formats = {status.format for status in run.statuses if status.records}
     return SAMPLES in formats and formats <= _OF_EVALUATIONS
+
+
+def is_of_one_step(run: Run) -> bool:
+    """Return whether there is nothing of a run but samples of one step, or of none: its charts
+    would be dots.
+    """
+    steps = {place.step for place in run.samples.places}
+    unstated = run.step is None and run.total_steps is None
+    return is_evaluation(run) or (unstated and len(steps) == 1)
 
 
 def interrupted(run: Run) -> bool:

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 
 from textual import on
 
+from verl_tui.rendering.charts.chart_data import ChartData
 from verl_tui.rendering.charts.page import (
+    MACHINE,
     ChartFilter,
     ChartPage,
     empty_chart,
     list_charts,
     page_content,
     page_data,
-    rows_of_evaluation,
+    rows_of_single_points,
 )
 from verl_tui.rendering.charts.plan import ChartLook
 from verl_tui.rendering.charts.values import reading
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.geometry import Size
 
-    from verl_tui.rendering.charts.chart_data import ChartData
     from verl_tui.rendering.charts.plan import PlannedChart
     from verl_tui.rendering.log.last_lines import LogTail
     from verl_tui.rendering.session.snapshot import View
@@ -140,8 +141,8 @@ class ChartsPanel(Panel):
         yield self._start_log
 
     def needed(self, view: View, width: int, height: int) -> int:
-        """Return the rows of an evaluation; the charts of a training take what they are left."""
-        return rows_of_evaluation(view, width)
+        """Return the rows of metrics of one point; charts take what they are left."""
+        return rows_of_single_points(view, width)
 
     # -- what there is to show ---------------------------------------------------------------------
 
@@ -200,7 +201,9 @@ class ChartsPanel(Panel):
     def _places(self, size: Size) -> list[tuple[int, int, int, int]]:
         """Return where the charts of the page stand."""
         self._page = self._page.fitted(*size, self._revealed)
-        return [tile[:4] for tile in self._page.tiles(*size)]
+        tiles, heading = self._page.page
+        found = [tile[:4] for tile in (*tiles, heading) if tile is not None]
+        return found or [(0, 0, *size)]
 
     def _data(self, size: Size) -> list[ChartData]:
         """Return what the charts of the page show, and say below them how they are drawn."""
@@ -213,7 +216,10 @@ class ChartsPanel(Panel):
             self.subtitle(self._page.caption(self.look, view, self.filter.text))
         if not self._page.charts:
             return [empty_chart(view, self.filter.text)]
-        return page_data(self._page, size, view, self.look)
+        data = page_data(self._page, view, self.look)
+        words = f"── {MACHINE} ".ljust(size.width, "─")
+        heading = ChartData("", label=words, in_row=True)
+        return [*data, *[heading] * (self._page.page.heading is not None)]
 
     def _give_focus(self) -> None:
         """Give the focus to the chart that is to have it: the revealed one, else the first or last
@@ -257,7 +263,17 @@ class ChartsPanel(Panel):
 
     def action_step(self, way: int) -> None:
         """Focus the chart below or above, then one of the next column, then of the next page."""
-        charts = sorted(self.charts, key=lambda one: one.region[:2])
+        charts = self.charts
+        wide = [
+            one.region.y for one in charts if one.size.width == self._tiles.size.width
+        ]
+
+        def place(one: Chart) -> tuple[int, int, int]:
+            """Return how many charts that fill a row begin above it, its column, its row."""
+            x, y = one.region.offset
+            return sum(top <= y for top in wide), x, y
+
+        charts.sort(key=place)
         focused = [chart.has_focus for chart in charts]
         start = -1 if way > 0 else len(charts)
         at = focused.index(True) if any(focused) else start

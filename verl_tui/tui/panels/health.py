@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from textual import on
 from textual.message import Message
 
+from verl_tui.rendering.arrange import FRAME, VERDICT
 from verl_tui.rendering.health_rows import FindingList, HealthLayout, caption
 from verl_tui.tui.keys import WHY, HelpSection, actions
 from verl_tui.tui.panels.panel import PanelSpec, TextPanel
@@ -58,14 +59,20 @@ class HealthPanel(TextPanel):
         return self._list.findings
 
     @property
+    def reasons(self) -> bool:
+        """Whether it says why rules were not judged."""
+        return self._list.reasons
+
+    @property
     def chosen(self) -> Finding | None:
         """The finding that the user has chosen."""
         return self._list.chosen
 
     def needed(self, view: View, width: int, height: int) -> int:
-        """Return the rows of all findings, one where nothing was found."""
+        """Return the rows of all findings; none where the verdict's row says all there is."""
         self._list.view = view
-        return self._list.needed(view, width)
+        said = height >= VERDICT - FRAME and self._list.is_brief
+        return 0 if said else self._list.needed(view, width)
 
     def show(self, view: View) -> None:
         """Show the health of the shown run."""

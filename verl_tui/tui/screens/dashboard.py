@@ -230,9 +230,8 @@ class Dashboard(DashboardLayout, ChartActions):
     def action_not_judged(self) -> None:
         """Show or hide why rules were not judged, wherever the focus is."""
         health = self._health()
-        if self._reads(health):
-            health.action_not_judged()
-        else:
+        health.action_not_judged()
+        if health.reasons and not self._reads(health):
             key = first_keys(self.app, "panel.health")
             toast(self.app, f"the health panel is out of sight: {key} shows it")
 
