@@ -66,6 +66,8 @@ class VerlApp(MonitorApp):
         ctrl+r  copy_report  report   Copy a report of errors of verl-tui's own  TAKE  EVERYWHERE
         ctrl+l  redraw       redraw   Redraw the screen
 
+        ctrl+p  command_palette  palette  Command palette: every action by name, themes  EVERYWHERE
+        colon   command_palette  palette.colon  Command palette, where nothing is typed
         ctrl+z  suspend_process  suspend  Suspend
         """,
     )
