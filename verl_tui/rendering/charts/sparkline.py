@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts.axes import SINGLE
-from verl_tui.rendering.charts.chart_data import MARKS
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.piece import joined
 from verl_tui.rendering.text.wrap import fit
@@ -50,7 +49,7 @@ def sparkline(
         role: What colours it.
         broken: The same where a value is no number.
         ends: Where to begin and to end, the first and the last point by default.
-        marks: What happened, in place of the blocks.
+        marks: What happened, which colours the blocks.
     """
     steps = points.steps
     if width < 1 or len(steps) < 2:
@@ -67,7 +66,7 @@ def sparkline(
     ]
     for mark in marks:
         if 0 <= (column := mark.step // per - start) < count:
-            cells[column] = (MARKS[mark.role][0], mark.style)
+            cells[column] = (cells[column][0], mark.style)
     return joined(cells)
 
 
