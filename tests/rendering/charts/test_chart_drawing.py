@@ -174,6 +174,15 @@ def test_checkpoints_stand_apart_and_displace_no_number(height: int, every: int)
     assert min(map(len, re.findall("(?<=■)[^■]+(?=■)", row))) >= 3
 
 
+@pytest.mark.parametrize("value", [24.0, 0.0, 1.0, -0.5, 5.712])
+def test_a_constant_lies_on_its_number(value: float):
+    data = ChartData("m", lines=(ChartLine(Column(range(30), [value] * 30)),))
+    (row,) = (
+        row for row in smoothly(data)[1:] if row[-1] != ("", "") and "●" in str(row)
+    )
+    assert float(row[0][0].strip()) == pytest.approx(value, abs=0.005)
+
+
 def test_the_title_tells_the_value_as_it_is():
     smooth = smoothly(NOISY)[0]
     raw = smoothly(NOISY._replace(by_noise=False))[0]

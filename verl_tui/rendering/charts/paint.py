@@ -235,7 +235,7 @@ class _Painting:
         self._edges(line)
 
     def _edges(self, line: DrawnLine) -> None:
-        columns, scale = line.columns, line.scale
+        columns, scale = line.values or line.columns, line.scale
         for x, (low, high, odd) in enumerate(zip(*columns, strict=True)):
             if high is not None and high > scale.hi and scale.beyond(high):
                 self.put(x, 0, ARROWS[1], line.role)

@@ -55,6 +55,8 @@ class DrawnLine(NamedTuple):
     """Dot columns that findings are about."""
     end: tuple[int, float] | None = None
     """Dot column and value of its last number, if that is among its last points."""
+    values: DotColumns | None = None
+    """What it is the average of, None if it is none."""
 
 
 class DrawnShade(NamedTuple):
@@ -97,10 +99,11 @@ def picture_of(
 ) -> Picture:
     """Return what to draw of a chart between its y axes at the left and at the right."""
     scale, main = scales[0] or _ANY, data.main
-    lines: list[DrawnLine] = []
     # of several runs the shown one's line is on top
-    for line in sorted(data.lines, key=lambda one: bool(one.sign) and one is main):
-        lines += _drawn(data, line, scales[line.right] or _ANY, window, cache)
+    found = sorted(data.lines, key=lambda one: bool(one.sign) and one is main)
+    lines = [
+        _drawn(data, one, scales[one.right] or _ANY, window, cache) for one in found
+    ]
     lines.sort(key=lambda line: not line.points)
     shades = [*_shades(data, scale, window, cache)]
     marks = [*_marks(data, scale, window)]
@@ -120,22 +123,19 @@ def _marks(data: ChartData, scale: Scale, window: Window) -> Iterator[DrawnMark]
 
 def _drawn(
     data: ChartData, line: ChartLine, scale: Scale, window: Window, cache: ChartCache
-) -> Iterator[DrawnLine]:
-    """Yield a line, smoothed if it is to be."""
+) -> DrawnLine:
+    """Return a line, smoothed if it is to be."""
     columns = cache.columns(line.points, window)
-    alarms = alarmed(columns, line.alarms, window, data.band)
-    if line.kind == "points":
-        yield DrawnLine(
-            line.role, columns, scale, line.sign, points=True, alarms=alarms
-        )
-        return
-    average = line.points
-    if data.smoothing:
-        average = cache.smoothed(line.points, data.smoothing)
-        columns = cache.columns(average, window)._replace(odds=columns.odds)
-        alarms = alarmed(columns, line.alarms, window, data.band)
-    end = _end(data, line, average, window)
-    yield DrawnLine(line.role, columns, scale, line.sign, alarms=alarms, end=end)
+    drawn = DrawnLine(line.role, columns, scale, line.sign, line.kind == "points")
+    if not drawn.points:
+        average = line.points
+        if data.smoothing:
+            average = cache.smoothed(average, data.smoothing)
+            means = cache.columns(average, window)._replace(odds=columns.odds)
+            drawn = drawn._replace(columns=means, values=columns)
+        drawn = drawn._replace(end=_end(data, line, average, window))
+    alarms = alarmed(drawn.columns, line.alarms, window, data.band)
+    return drawn._replace(alarms=alarms)
 
 
 def _end(

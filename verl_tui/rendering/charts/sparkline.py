@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
+_LEVELS = _BLOCKS[:-1]
+"""Of a sparkline: full blocks of rows below each other would be one area."""
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _TINY = 1e-300
 """Differences below this count as none: their reciprocals overflow."""
@@ -107,9 +109,9 @@ def _glyph(middle: float | None, least: float, most: float) -> str:
         return " "
     extent = most / 2 - least / 2
     if extent <= max(abs(least / 2) * SINGLE, _TINY):
-        return _BLOCKS[len(_BLOCKS) // 2 - 1]
-    at = int((middle / 2 - least / 2) / extent * len(_BLOCKS))
-    return _BLOCKS[min(len(_BLOCKS) - 1, at)]
+        return _LEVELS[len(_LEVELS) // 2]
+    at = int((middle / 2 - least / 2) / extent * len(_LEVELS))
+    return _LEVELS[min(len(_LEVELS) - 1, at)]
 
 
 def gauge(fraction: float, width: int) -> str:
