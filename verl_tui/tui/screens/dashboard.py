@@ -53,8 +53,8 @@ class Dashboard(DashboardLayout, ChartActions):
         """
         e  finding(1)   finding.next         Next finding  WHY
         E  finding(-1)  finding.previous     Previous finding  WHY
-        !  app.finding_of_all(1)   finding.next_of_all      Next finding of all runs  WHY
-        @  app.finding_of_all(-1)  finding.previous_of_all  Previous finding of all runs  WHY
+        !  app.finding_of_all(1)   finding.next_of_all      Next warning of all runs  WHY
+        @  app.finding_of_all(-1)  finding.previous_of_all  Previous warning of all runs  WHY
         a  acknowledge  finding.acknowledge  Acknowledge finding (this session)  WHY
         """,
         KEYS,
