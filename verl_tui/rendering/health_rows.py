@@ -122,10 +122,10 @@ class FindingList:
 
     @property
     def _is_brief(self) -> bool:
-        """Whether there is one finding at most, which nothing follows from or is unfolded of, and
-        nothing more is asked for.
+        """Whether there is one finding at most that stands for itself, and nothing more is asked
+        for.
         """
-        known = self.view.verdict.findings if self.view is not None else ()
+        known = self.view.verdict.primary if self.view is not None else ()
         return len(known) < 2 and not self._is_detailed
 
     def needed(self, view: View, width: int) -> int:
