@@ -234,7 +234,7 @@ def _best(run: Run, found: Best | None) -> dict[str, Any] | None:
         "nearest_checkpoint": found.nearest and found.nearest._asdict(),
         "latest_checkpoint": found.latest and found.latest._asdict(),
         "called_best": [checkpoint.path for checkpoint in called],
-        "called_best_at": [checkpoint._asdict() for checkpoint in called],
+        "called_best_at": [{**one._asdict(), "key": None} for one in called],
     }
 
 

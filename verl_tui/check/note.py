@@ -336,8 +336,7 @@ def _best_sentences(best: Described) -> Iterator[str]:
         where = f"{_UNFINISHED}: {latest['path']}"
         yield f"the newest checkpoint is of step {latest['step']}{where}"
     for called in best["called_best_at"]:
-        by = f", by its value of {called['key']}" if called["key"] else ""
-        where = "" if called["step"] is None else f" (step {called['step']}{by})"
+        where = "" if called["step"] is None else f" (step {called['step']})"
         yield f"the trainer itself calls best: {called['path']}{where}"
 
 

@@ -301,6 +301,15 @@ def is_evaluation(run: Run) -> bool:
     return SAMPLES in formats and formats <= _OF_EVALUATIONS
 
 
+def is_of_one_step(run: Run) -> bool:
+    """Return whether there is nothing of a run but samples of one step, or of none: its charts
+    would be dots.
+    """
+    steps = {place.step for place in run.samples.places}
+    unstated = run.step is None and run.total_steps is None
+    return is_evaluation(run) or (unstated and len(steps) == 1)
+
+
 def evaluated(run: Run) -> str:
     """Describe the result of an evaluation, or the newest samples of a training whose log is not
     there.
