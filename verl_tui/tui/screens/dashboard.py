@@ -269,6 +269,7 @@ class Dashboard(DashboardLayout, ChartActions):
         """Show or hide why rules were not judged, wherever the focus is."""
         health = self._health()
         health.action_not_judged()
+        self._folded()
         if health.reasons and not self._reads(health):
             key = first_keys(self.app, "panel.health")
             toast(self.app, f"the health panel is out of sight: {key} shows it")
