@@ -199,7 +199,7 @@ def _newest(view: View, run: Run) -> Iterator[RowPart]:
     if early is not None:
         words, role = f"dated {age(early)} ahead", "warning"
     if words:
-        yield _ways(role, (2, long + words), (4, words))
+        yield _ways(role, (4, long + words))
 
 
 def _sources(view: View, run: Run) -> Iterator[RowPart]:
