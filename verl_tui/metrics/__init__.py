@@ -243,7 +243,20 @@ _SECTIONS: Sequence[Sequence[Group]] = (
 """Groups in the order of showing: of the training, of its time, of its machines."""
 MACHINES = 2
 """Index of the last."""
-_OF_DEVICE = pattern(r"(?<![a-z])(?:gpus?|devices?|cuda)[/_.:]?\d{1,4}[/_.]", re.I)
+_OF_DEVICE = pattern(
+    r"((?<![a-z])(?:gpus?|devices?|cuda)[/_.: ]?)(\d{1,4})(?=[/_. ])", re.I
+)
+
+
+def of_devices(name: str, which: str = "") -> str:
+    """Return the name of a figure that several devices have, with words for which ones."""
+    return _OF_DEVICE.sub(rf"\g<1>{which}", name, count=1)
+
+
+def device(key: str) -> int | None:
+    """Return the index of the device that a metric is about, None if it is about none."""
+    found = _OF_DEVICE.search(key)
+    return int(found[2]) if found else None
 
 
 @cache

@@ -173,8 +173,14 @@ class ChartData(NamedTuple):
     """Value that the metric is to reach, in the unit of the values."""
     note: str = ""
     """A few words about the target; they come before the key."""
+    value: str = ""
+    """What to say in place of the main line's newest value."""
     beside: str = ""
     """Words about the first of the points beside the main line."""
+    parts: tuple[ChartData, ...] = ()
+    """What the metric is made of, in a row each below a plot that is large."""
+    from_zero: bool = False
+    """True if its sparkline begins at 0, as of a part."""
     marks: tuple[Mark, ...] = ()
     best: str = ""
     """`highest` or `lowest`: which value of the main line is marked as its best, if any."""

@@ -71,21 +71,21 @@ def list_charts(
     charts = plan_charts(run, wanted, filter_.text, view.pins)
     if not charts and filter_.lenient:
         charts = plan_charts(run, wanted, "", view.pins)
-    found = [*_in_rows(view, charts, revealed)]
-    alone = bool(filter_.text) or {chart.machine for chart in found} == {True}
-    found = [chart._replace(machine=chart.machine and not alone) for chart in found]
-    found.sort(key=lambda chart: (chart.machine, chart.in_row))
-    return tuple(found) if filter_.text or view.pins else _led(found, run)
-
-
-def _led(charts: Sequence[PlannedChart], run: Run) -> tuple[PlannedChart, ...]:
-    """Return charts of which the first is large, if it is of what the run learns."""
-    large = (
-        (chart.indicator == _ALWAYS or chart.key == run.loss_alone) and not chart.in_row
-        for chart in charts[:1]
+    found = sorted(
+        _in_rows(view, charts, revealed),
+        key=lambda chart: (chart.machine, chart.in_row),
     )
-    first = (one._replace(large=of) for one, of in zip(charts, large, strict=False))
-    return *first, *charts[1:]
+    plain = not (filter_.text or view.pins)
+    return tuple(
+        chart._replace(large=plain and not at and _leads(chart, run))
+        for at, chart in enumerate(found)
+    )
+
+
+def _leads(chart: PlannedChart, run: Run) -> bool:
+    """Return whether a chart is of what a run learns."""
+    learns = chart.indicator == _ALWAYS or chart.key == run.loss_alone
+    return learns and not chart.in_row
 
 
 def _in_rows(
@@ -191,30 +191,38 @@ class ChartPage(NamedTuple):
 
     def _place(self, view: View) -> Iterator[str]:
         """Yield which charts of each section the page has, on which page those in a row begin, and
-        the keys that turn it.
+        the key that turns it.
         """
-        starts, at, count = self.starts, self.at, len(self.pages)
-        last = starts[at] + len(self.charts)
-        ends = sum(not chart.machine for chart in self.listed), len(self.listed)
-        for name, begin, end in (("charts", 0, ends[0]), (MACHINE, *ends)):
-            shown = range(max(starts[at], begin), min(last, end))
-            place = (
-                f"{shown[0] - begin + 1}–{shown[-1] - begin + 1} of " if shown else ""
-            )
-            yield from [f"{name} {place}{end - begin}"] * (end > begin)
-        rows = [i for i in range(last, ends[0]) if self.listed[i].in_row]
-        if rows:
-            page = bisect_right(starts, rows[0])
-            yield f"{_kind_of_rows(self.listed[rows[0] : ends[0]])}, " + (
-                "last page" if page == count else f"page {page}"
-            )
-        turning = (at + 1 < count, "chart.page_down"), (at > 0, "chart.page_up")
-        yield " ".join(view.keys[key] for there, key in turning if there)
+        first, last = self.starts[self.at], self.starts[self.at] + len(self.charts)
+        for name in ("charts", MACHINE):
+            known = [
+                i
+                for i, one in enumerate(self.listed)
+                if one.machine is (name == MACHINE)
+            ]
+            shown = [at for at, i in enumerate(known, start=1) if first <= i < last]
+            place = f"{shown[0]}–{shown[-1]} of " if shown else ""
+            yield from [f"{name} {place}{len(known)}"] * bool(known)
+        yield from _where_constant(self.listed, last, self.starts)
+        key = "page_down" if self.turned(1) is not self else "page_up"
+        yield view.keys[f"chart.{key}"]
 
 
-def _kind_of_rows(charts: Sequence[PlannedChart]) -> str:
-    counting = any(counts(chart.key) for chart in charts)
-    return f"{len(charts)} {'constants and counters' if counting else 'constant'}"
+def _where_constant(
+    listed: Sequence[PlannedChart], last: int, starts: Sequence[int]
+) -> Iterator[str]:
+    """Yield how many of the training's charts behind the last one shown are constant, and the page
+    where these begin.
+    """
+    still = [
+        i
+        for i, one in enumerate(listed)
+        if i >= last and one.in_row and not one.machine and not counts(one.key)
+    ]
+    if still:
+        page = bisect_right(starts, still[0])
+        words = "last page" if page == len(starts) else f"page {page}"
+        yield f"{len(still)} constant, {words}"
 
 
 def _index(charts: Sequence[PlannedChart], key: str | None) -> int | None:

@@ -22,6 +22,7 @@ from verl_tui.rendering.text.numbers import compact, in_words
 from verl_tui.rendering.text.piece import cells_of, text_of
 from verl_tui.rendering.text.printable import middle, printable
 from verl_tui.rendering.text.wrap import ELLIPSIS, fit
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -117,6 +118,8 @@ def value_pieces(data: ChartData, cursor: int | None, *, unit: bool = True) -> P
         number, of = in_words(found[1], data.unit) if found else ("-", "")
         where = data.axis.exact(found[0] if found else cursor)
         return [(number + of * unit, "cursor"), (f" @ {where}", "cursor")]
+    if data.value:
+        return [(data.value, "value")]
     stop = len(line.points.steps)
     if data.end is not None:
         stop = bisect_right(line.points.steps, data.end)
@@ -232,5 +235,33 @@ def sparkline_row(data: ChartData, width: int) -> Pieces:
     shown = data.shown if data.reach else None
     ends = shown or (data.first_step, data.last_step)
     breaches = [mark for mark in data.marks if mark.role == "breach"]
-    row = sparkline(line.points, width, line.role, ends=ends, marks=breaches)
+    row = sparkline(
+        line.points,
+        width,
+        line.role,
+        ends=ends,
+        marks=breaches,
+        from_zero=data.from_zero,
+    )
     return [*row, (" " * (width - cells_of(row)), "")]
+
+
+_PART = 28
+"""Cells of a part of a metric at least."""
+
+
+def part_rows(data: ChartData, width: int, cursor: int | None) -> list[Pieces]:
+    """Write the parts of a metric side by side, in two rows at most; then how many more there
+    are.
+    """
+    columns = max(1, min(len(data.parts), width // _PART))
+    cells = width // columns
+    rows: list[Pieces] = []
+    for at in range(0, len(data.parts), columns):
+        row: Pieces = []
+        for part in data.parts[at : at + columns]:
+            shown = part._replace(reach=data.shown)
+            row += [*chart_row(shown, cells - 3, cursor), ("   ", "")]
+        rows.append(row)
+    more = len(data.parts) - 2 * columns
+    return [*rows[:2], *[[(f"and {counted(more, 'part')}", "key")]] * (more > 0)]

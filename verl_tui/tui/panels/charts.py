@@ -141,8 +141,10 @@ class ChartsPanel(Panel):
         yield self._start_log
 
     def needed(self, view: View, width: int, height: int) -> int:
-        """Return the rows of metrics of one point; charts take what they are left."""
-        return rows_of_single_points(view, width)
+        """Return the rows of metrics of one point, which leave most of the room to samples; charts
+        take what they are left.
+        """
+        return min(rows_of_single_points(view, width), height // 3)
 
     # -- what there is to show ---------------------------------------------------------------------
 
