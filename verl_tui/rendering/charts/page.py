@@ -15,7 +15,7 @@ from verl_tui.rendering.charts.tiles import PageOfTiles, lines_of, pages_of
 from verl_tui.rendering.charts.title_row import name_cells
 from verl_tui.rendering.session.snapshot import nothing_yet
 from verl_tui.rendering.text.printable import short_names
-from verl_tui.runs.views.state import is_evaluation
+from verl_tui.runs.views.state import is_of_one_step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -115,7 +115,7 @@ def _of_one_point(view: View) -> bool:
     if run is None or not run.keys:
         return False
     single = not view.loading and run.logged_once.issuperset(run.keys)
-    return single or is_evaluation(run)
+    return single or is_of_one_step(run)
 
 
 class ChartPage(NamedTuple):

@@ -54,12 +54,17 @@ class HealthPanel(TextPanel):
         return self._list.findings
 
     @property
+    def reasons(self) -> bool:
+        """Whether it says why rules were not judged."""
+        return self._list.reasons
+
+    @property
     def chosen(self) -> Finding | None:
         """The finding that the user has chosen."""
         return self._list.chosen
 
     def needed(self, view: View, width: int, height: int) -> int:
-        """Return the rows of all findings, one where nothing was found."""
+        """Return the rows of all findings; none where the verdict says all there is."""
         self._list.view = view
         return self._list.needed(view, width)
 
@@ -75,16 +80,11 @@ class HealthPanel(TextPanel):
 
     def write(self, view: View, width: int, height: int) -> None:
         """Write findings, then the rules that gave no verdict."""
-        layout = self._list.lay_out(view, width, height, counted=self._framed)
+        layout = self._list.lay_out(view, width, height)
         self._layout = layout
         self._rows.set(layout.rows, layout.starts, layout.not_judged)
         self._rows.choose(self._list.at if layout.starts else None)
         self.subtitle(caption(view, self.size.width - 4, reasons=self._list.reasons))
-
-    @property
-    def _framed(self) -> bool:
-        """Whether there is an edge for the caption."""
-        return self.styles.border_bottom[0] not in {"", "none"}
 
     # -- keys and mouse ----------------------------------------------------------------------------
 
@@ -92,9 +92,14 @@ class HealthPanel(TextPanel):
         """Choose the next (1) or previous (-1) finding, in a circle; None where there is none."""
         finding = self._list.choose_next(by)
         if finding is not None:
-            self.redraw()
-            self._rows.reveal(self._rows.chosen or 0)
+            self.choose(finding)
         return finding
+
+    def choose(self, finding: Finding) -> None:
+        """Choose a finding."""
+        self._list.choose(finding)
+        self.redraw()
+        self._rows.reveal(self._rows.chosen or 0)
 
     def chosen_or_first(self) -> Finding | None:
         """Choose the first finding unless one is chosen; return the chosen one."""

@@ -53,6 +53,8 @@ class Dashboard(DashboardLayout, ChartActions):
         """
         e  finding(1)   finding.next         Next finding  WHY
         E  finding(-1)  finding.previous     Previous finding  WHY
+        !  app.finding_of_all(1)   finding.next_of_all      Next finding of all runs  WHY
+        @  app.finding_of_all(-1)  finding.previous_of_all  Previous finding of all runs  WHY
         a  acknowledge  finding.acknowledge  Acknowledge finding (this session)  WHY
         """,
         KEYS,
@@ -159,11 +161,16 @@ class Dashboard(DashboardLayout, ChartActions):
 
     def action_finding(self, way: int) -> None:
         """Choose the next finding; charts and samples go to its step."""
-        health = self._health()
-        finding = health.choose_next(way)
+        finding = self._health().choose_next(way)
         if finding is None:
             toast(self.app, "no finding to go to in this run")
-            return
+        else:
+            self.go_to(finding)
+
+    def go_to(self, finding: Finding) -> None:
+        """Choose a finding; charts and samples go to its step."""
+        health = self._health()
+        health.choose(finding)
         if not self._reads(health):
             toast(self.app, f"{finding.id}: {finding.message}")
         self._follow(finding)
@@ -212,12 +219,11 @@ class Dashboard(DashboardLayout, ChartActions):
     def action_not_judged(self) -> None:
         """Show or hide why rules were not judged, wherever the focus is."""
         health = self._health()
-        if self._reads(health):
-            health.action_not_judged()
-            # the reasons take rows, and give them back
-            self.let_shrink("health")
-            self.redraw()
-        else:
+        health.action_not_judged()
+        # the reasons take rows, and give them back
+        self.let_shrink("health")
+        self.redraw()
+        if health.reasons and not self._reads(health):
             key = first_keys(self.app, "panel.health")
             toast(self.app, f"the health panel is out of sight: {key} shows it")
 
