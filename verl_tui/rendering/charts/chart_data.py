@@ -194,6 +194,8 @@ class ChartData(NamedTuple):
     """Weight of the past in an exponential moving average, 0 .. 1 exclusive; 0 = off."""
     by_noise: bool = False
     """True if the curve's noise chooses the smoothing, where points are denser than columns."""
+    smoothed_around: bool = False
+    """True if the charts around it are smoothed like this, too, and a caption says so."""
     first_step: int | None = None
     """Left end of a zoom, None = where the data begins."""
     last_step: int | None = None

@@ -11,7 +11,7 @@ from verl_tui.metrics import counts
 from verl_tui.rendering.charts.chart_data import ChartData, lined_up
 from verl_tui.rendering.charts.plan import plan_charts
 from verl_tui.rendering.charts.planned_data import chart_data, counterpart
-from verl_tui.rendering.charts.tiles import PageOfTiles, lines_of, pages_of
+from verl_tui.rendering.charts.tiles import PLOT_HEIGHT, PageOfTiles, lines_of, pages_of
 from verl_tui.rendering.charts.title_row import name_cells
 from verl_tui.rendering.session.snapshot import nothing_yet
 from verl_tui.rendering.text.printable import short_names
@@ -20,6 +20,7 @@ from verl_tui.runs.views.state import is_of_one_step
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from verl_tui.rendering.arrange import Room
     from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
@@ -177,9 +178,12 @@ class ChartPage(NamedTuple):
         """Return the slot of the chart that shows a metric, None if the page has none."""
         return _index(self.charts, key)
 
-    def caption(self, look: ChartLook, view: View, filter_: str) -> str:
+    def caption(
+        self, look: ChartLook, view: View, filter_: str, data: Sequence[ChartData]
+    ) -> str:
         """Write how the charts are drawn, the filter, and which charts of how many these are."""
         words, count = [*look.words(view.run)], len(self.listed)
+        words += ["smoothed (auto)"] * any(one.smoothed_around for one in data)
         if filter_ and any(chart.matches(filter_) for chart in self.listed):
             total = len(list_charts(view, ChartFilter()))
             words.append(f"filter “{filter_}”: {count} of {total}")
@@ -287,10 +291,27 @@ def page_data(page: ChartPage, view: View, look: ChartLook) -> list[ChartData]:
     data = [
         one._replace(label=one.label * (first[one.title] == one.key)) for one in data
     ]
+    tiles = page.page.tiles
+    data = _smoothed_alike(data, tiles, look)
     # names that differ in a row
-    rows = {i: tile.width for i, tile in enumerate(page.page.tiles) if tile.height == 1}
-    cells = name_cells(min(rows.values(), default=0))
+    rows = [i for i, tile in enumerate(tiles) if tile.height == 1]
+    cells = name_cells(min((tiles[i].width for i in rows), default=0))
     short = short_names(tuple(data[i].title for i in rows), cells)
     for i in rows:
         data[i] = data[i]._replace(short=short[data[i].title])
     return data
+
+
+def _smoothed_alike(
+    data: list[ChartData], tiles: Sequence[Room], look: ChartLook
+) -> list[ChartData]:
+    """Return charts marked where all that have a plot have more points than cells, so that noise
+    smooths them.
+    """
+    plots = [i for i, tile in enumerate(tiles) if tile.height >= PLOT_HEIGHT]
+    lines = ((data[i].main, tiles[i].width) for i in plots)
+    dense = look.smoothing is None and look.span is None
+    dense &= all(line is None or len(line.points.steps) > at for line, at in lines)
+    return [
+        one._replace(smoothed_around=dense and i in plots) for i, one in enumerate(data)
+    ]

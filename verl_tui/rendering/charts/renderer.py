@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 _PLOT_FROM = 3
 """Rows from which on there is a plot below the title."""
-_PARTS_FROM = 8
-"""Rows of the plot from which on there is room for the parts of the metric below it."""
+_PARTS = 5
+"""Rows of the plot for one row of the metric's parts below it."""
 _SHADES_FROM = 6
 """Rows of the plot from which on there is room for shades behind the lines."""
 _AXIS_FROM = 24
@@ -96,7 +96,7 @@ class ChartRenderer:
         height: int,
         cursor: int | None,
     ) -> list[Pieces]:
-        parts = part_rows(data, width, cursor) if height >= _PARTS_FROM else []
+        parts = part_rows(data, width, height // _PARTS, cursor)
         height -= len(parts)
         axes = (height >= 3) + (height >= 6)
         height -= axes

@@ -15,7 +15,7 @@ _LEAST_WIDTH, _LEAST_HEIGHT = 26, 6
 """Cells below which a chart shows less than a line of text with a sparkline."""
 _GOOD_WIDTH, _GOOD_HEIGHT = 38, 7
 """Cells from which on more room goes into more charts rather than larger ones."""
-_PLOT_HEIGHT = 3
+PLOT_HEIGHT = 3
 """Rows from which on a chart has a plot: below that, each further row changes its form."""
 _FEW = 3
 """Charts that may stand one below the other over the whole width."""
@@ -223,7 +223,7 @@ def _tiled(page: Sequence[_Strip], width: int, height: int) -> PageOfTiles:
     lines = sum(not strip.rows for strip in page)
     each, over = divmod(height - lines, max(1, sum(strip.rows for strip in page)))
     # one form for all, rather than a few charts that look unlike the others
-    over *= each >= _PLOT_HEIGHT
+    over *= each >= PLOT_HEIGHT
     tiles: list[Room] = []
     heading, tops = None, [0]
     for strip in page:

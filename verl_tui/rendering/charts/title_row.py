@@ -92,8 +92,11 @@ def _beside(data: ChartData, cursor: int | None, room: int) -> list[Pieces]:
     """Return what stands at the right, the most important first: how a curve is smoothed that
     nobody chose, the score beside it, the note, names or the metric's key.
     """
+    chosen = f"~{data.smoothing:g}" * (data.by_noise and data.smoothing > 0)
+    if data.smoothed_around:
+        chosen = "" if chosen else "raw"
     said = [
-        [(f"~{data.smoothing:g}" * (data.by_noise and data.smoothing > 0), "key")],
+        [(chosen, "key")],
         score_beside_curve(data, cursor),
         [(printable(data.note), "target")],
     ]
@@ -246,22 +249,23 @@ def sparkline_row(data: ChartData, width: int) -> Pieces:
     return [*row, (" " * (width - cells_of(row)), "")]
 
 
-_PART = 28
+_PART = 22
 """Cells of a part of a metric at least."""
 
 
-def part_rows(data: ChartData, width: int, cursor: int | None) -> list[Pieces]:
-    """Write the parts of a metric side by side, in two rows at most; then how many more there
-    are.
-    """
-    columns = max(1, min(len(data.parts), width // _PART))
-    cells = width // columns
+def part_rows(
+    data: ChartData, width: int, height: int, cursor: int | None
+) -> list[Pieces]:
+    """Write the parts of a metric in so many rows at most, then how many more there are."""
+    if not data.parts or not height:
+        return []
+    columns = max(1, min(-(-len(data.parts) // height), width // _PART))
     rows: list[Pieces] = []
     for at in range(0, len(data.parts), columns):
-        row: Pieces = []
+        rows.append([])
         for part in data.parts[at : at + columns]:
             shown = part._replace(reach=data.shown)
-            row += [*chart_row(shown, cells - 3, cursor), ("   ", "")]
-        rows.append(row)
-    more = len(data.parts) - 2 * columns
-    return [*rows[:2], *[[(f"and {counted(more, 'part')}", "key")]] * (more > 0)]
+            row = chart_row(shown, width // columns - 3, cursor)
+            rows[-1] += [*row, ("   ", "")]
+    more = len(data.parts) - height * columns
+    return [*rows[:height], *[[(f"and {counted(more, 'part')}", "key")]] * (more > 0)]

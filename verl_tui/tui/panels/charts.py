@@ -214,11 +214,12 @@ class ChartsPanel(Panel):
             return []
         self._give_focus()
         self._content = page_content(view, self.look, self.filter, self._revealed)
-        if self._tiles.display:
-            self.subtitle(self._page.caption(self.look, view, self.filter.text))
-        if not self._page.charts:
-            return [empty_chart(view, self.filter.text)]
         data = page_data(self._page, view, self.look)
+        if self._tiles.display:
+            page, text = self._page, self.filter.text
+            self.subtitle(page.caption(self.look, view, text, data))
+        if not data:
+            return [empty_chart(view, self.filter.text)]
         words = f"── {MACHINE} ".ljust(size.width, "─")
         heading = ChartData("", label=words, in_row=True)
         return [*data, *[heading] * (self._page.page.heading is not None)]
