@@ -66,6 +66,8 @@ class VerlApp(MonitorApp):
         ctrl+r  copy_report  report   Copy a report of errors of verl-tui's own  TAKE  EVERYWHERE
         ctrl+l  redraw       redraw   Redraw the screen
 
+        ctrl+p  command_palette  palette  Command palette: every action by name, themes  EVERYWHERE
+        colon   command_palette  palette.colon  Command palette, where nothing is typed
         ctrl+z  suspend_process  suspend  Suspend
         """,
     )
@@ -105,7 +107,7 @@ class VerlApp(MonitorApp):
         self.cursor: int | None = None
         """Step at which the charts are read."""
         self._selection = Selection()
-        self._listing = RunListing()
+        self._listing = RunListing(self.state_file)
 
     def get_default_screen(self) -> Screen[None]:
         """The dashboard is the screen below all others."""

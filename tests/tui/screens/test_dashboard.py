@@ -209,7 +209,7 @@ async def test_a_chart_s_cursor_takes_the_others_along(collapse: Monitor) -> Non
         read = app.cursor
         assert read is not None
         assert {chart.cursor for chart in charts.charts if chart.display} == {read}
-        await press(pilot, "f4", "home")
+        await press(pilot, "f4", "home", "enter")
         assert app.cursor is not None
         assert app.cursor < read
         assert not any(chart.has_focus for chart in charts.charts), (

@@ -107,10 +107,10 @@ class ChartsPanel(Panel):
         "charts, with the focus", LEARN, 10, parts=(Chart,), charts=True
     )
     BINDINGS = actions("""
-        j,down    step(1)   chart.next       Next chart
-        k,up      step(-1)  chart.previous   Previous chart
-        pagedown  page(1)   chart.page_down  Next page of charts
-        pageup    page(-1)  chart.page_up    Previous page of charts
+        j,down    step(1)   chart.next       Chart below, then the next column
+        k,up      step(-1)  chart.previous   Chart above, then the column before
+        pagedown,ctrl+f,ctrl+d,space  page(1)   chart.page_down  Next page of charts
+        pageup,ctrl+b,ctrl+u          page(-1)  chart.page_up    Previous page of charts
         g         jump(-1)  chart.first      First page of charts
         G         jump(1)   chart.last       Last page of charts
     """)
@@ -265,13 +265,23 @@ class ChartsPanel(Panel):
         self._draw()
 
     def action_step(self, way: int) -> None:
-        """Focus the next or previous chart, across pages."""
+        """Focus the chart below or above, then one of the next column, then of the next page."""
         charts = self.charts
-        focused = self._focused_slot
-        if focused is None:
-            focused = -1 if way > 0 else len(charts)
-        if 0 <= focused + way < len(charts):
-            charts[focused + way].focus(scroll_visible=False)
+        wide = [
+            one.region.y for one in charts if one.size.width == self._tiles.size.width
+        ]
+
+        def place(one: Chart) -> tuple[int, int, int]:
+            """Return how many charts that fill a row begin above it, its column, its row."""
+            x, y = one.region.offset
+            return sum(top <= y for top in wide), x, y
+
+        charts.sort(key=place)
+        focused = [chart.has_focus for chart in charts]
+        start = -1 if way > 0 else len(charts)
+        at = focused.index(True) if any(focused) else start
+        if 0 <= at + way < len(charts):
+            charts[at + way].focus(scroll_visible=False)
         elif self._page.turned(way) is not self._page:
             self._focus = 0 if way > 0 else -1
             self.action_page(way)

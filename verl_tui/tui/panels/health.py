@@ -26,6 +26,7 @@ class HealthPanel(TextPanel):
     ROWS = Entries
     FOOTER = """
         health.unfold        Unfold
+        entries.open         Go to its step
         health.not_judged    Other rules
         finding.acknowledge  Acknowledge
     """
@@ -40,6 +41,9 @@ class HealthPanel(TextPanel):
         """The user chose a finding to be shown in the charts."""
 
         finding: Finding
+
+    class Folded(Message):
+        """More rows are shown than before, or fewer."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -114,7 +118,10 @@ class HealthPanel(TextPanel):
         """Unfold or fold the chosen finding, the first if none is."""
         finding = self.chosen_or_first()
         if finding is not None:
-            self._toggle(finding)
+            self._list.toggle(finding)
+            self.redraw()
+            self._rows.reveal(self._rows.chosen or 0)
+            self.post_message(self.Folded())
 
     def action_not_judged(self) -> None:
         """Show or hide the reasons why rules were not judged."""
@@ -122,23 +129,18 @@ class HealthPanel(TextPanel):
         self.redraw()
         if self._list.reasons:
             self._rows.scroll_to(y=self._layout.not_judged or 0, animate=False)
+        self.post_message(self.Folded())
 
     @on(Rows.Chosen)
     def _row_chosen(self, message: Rows.Chosen) -> None:
         message.stop()
         entry = self._rows.entry_at(message.index)
         if entry is not None and entry < len(self.findings):
-            finding = self.findings[entry]
-            self._list.choose(finding)
-            self.post_message(self.Followed(finding))
+            self._list.choose(self.findings[entry])
+            self.redraw()
 
     @on(Entries.Opened)
     def _opened(self, message: Entries.Opened) -> None:
         message.stop()
         if message.entry < len(self.findings):
-            self._toggle(self.findings[message.entry])
-
-    def _toggle(self, finding: Finding) -> None:
-        self._list.toggle(finding)
-        self.redraw()
-        self._rows.reveal(self._rows.chosen or 0)
+            self.post_message(self.Followed(self.findings[message.entry]))
