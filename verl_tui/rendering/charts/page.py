@@ -207,26 +207,17 @@ class ChartPage(NamedTuple):
             shown = [at for at, i in enumerate(known, start=1) if first <= i < last]
             place = f"{shown[0]}–{shown[-1]} of " if shown else ""
             yield from [f"{name} {place}{len(known)}"] * bool(known)
-        yield from _where_constant(self.listed, last, self.starts)
+        yield from self._still(last)
         key = "page_down" if self.turned(1) is not self else "page_up"
         yield view.keys[f"chart.{key}"]
 
-
-def _where_constant(
-    listed: Sequence[PlannedChart], last: int, starts: Sequence[int]
-) -> Iterator[str]:
-    """Yield how many of the training's charts behind the last one shown are constant, and the page
-    where these begin.
-    """
-    still = [
-        i
-        for i, one in enumerate(listed)
-        if i >= last and one.in_row and not one.machine and not counts(one.key)
-    ]
-    if still:
-        page = bisect_right(starts, still[0])
-        words = "last page" if page == len(starts) else f"page {page}"
-        yield f"{len(still)} constant, {words}"
+    def _still(self, last: int) -> Iterator[str]:
+        """Yield how many constant charts of the training stand behind those shown."""
+        later = [one for one in self.listed[last:] if not one.machine]
+        if still := sum(one.in_row and not counts(one.key) for one in later):
+            yield (
+                f"{still} constant, last page" + " of charts" * self.listed[-1].machine
+            )
 
 
 def _index(charts: Sequence[PlannedChart], key: str | None) -> int | None:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.indicators import INDICATORS
 from verl_tui.metrics import (
-    MACHINES,
+    OF_MACHINES,
+    OF_TIME,
     describe,
     device,
     family,
     family_rank,
     of_devices,
     place,
-    section,
     without_repeats,
 )
 from verl_tui.rendering.charts.downsample import best_point
@@ -151,7 +151,7 @@ def plan_charts(
     families = _families(keys)
     planned: list[PlannedChart] = []
     asked = (*pins, *wanted)
-    usual = () if wanted else (*losses(run), *_usual_order(run))
+    usual = () if wanted else _usual(run)
     for name, key in _wished(run, keys, (*asked, *usual)):
         if not any(plan.shows(key) for plan in planned):
             planned.append(_plan(run, key, families, name))
@@ -162,6 +162,13 @@ def plan_charts(
             planned.append(_plan(run, key, families))
             taken.update(planned[-1].of_its_own)
     return _by_section(planned, {key for _, key in _wished(run, keys, asked)}, filter_)
+
+
+def _usual(run: Run) -> Sequence[str]:
+    """Return what comes first of a run; the KL beside the reward is one that varies, if any."""
+    own = run.indicators.get("policy_kl")
+    varies = own is not None and not run.is_constant(own)
+    return (*losses(run), *("reward", "reference_kl")[: 2 * (not varies)], *_ORDER)
 
 
 def _by_section(
@@ -175,10 +182,13 @@ def _by_section(
         if plan.matches(filter_):
             name = plan.key if plan.key in first else of_devices(plan.key)
             alike.setdefault(name, []).append(plan)
-    found = [_of_devices(plans) for plans in alike.values()]
-    sections = {plan: (plan.key not in first) * section(plan.key) for plan in found}
-    found.sort(key=lambda plan: sections[plan])
-    return tuple(plan._replace(machine=sections[plan] == MACHINES) for plan in found)
+    sections: tuple[list[PlannedChart], ...] = [], [], []
+    for plans in alike.values():
+        plan = _of_devices(plans)
+        rank = family_rank(plan.key) * (plan.key not in first)
+        plan = plan._replace(machine=rank >= OF_MACHINES)
+        sections[(rank >= OF_TIME) + plan.machine].append(plan)
+    return tuple(chain.from_iterable(sections))
 
 
 def _of_devices(plans: Sequence[PlannedChart]) -> PlannedChart:
@@ -190,17 +200,6 @@ def _of_devices(plans: Sequence[PlannedChart]) -> PlannedChart:
     label = of_devices(known[low].label, f"{low}–{high}")
     devices = tuple(known[at].key for at in sorted(known))
     return known[low]._replace(label=label, devices=devices)
-
-
-def _usual_order(run: Run) -> Sequence[str]:
-    """Return the indicators in the order of showing; the KL beside the reward is one that varies,
-    if any does.
-    """
-    own = run.indicators.get("policy_kl")
-    if own is not None and not run.is_constant(own):
-        return _ORDER
-    swapped = {"policy_kl": "reference_kl", "reference_kl": "policy_kl"}
-    return [swapped.get(name, name) for name in _ORDER]
 
 
 def _families(keys: Iterable[str]) -> dict[str, dict[str, str]]:
