@@ -172,8 +172,14 @@ class ChartData(NamedTuple):
     """Value that the metric is to reach, in the unit of the values."""
     note: str = ""
     """A few words about the target; they come before the key."""
+    value: str = ""
+    """What to say in place of the main line's newest value."""
     beside: str = ""
     """Words about the first of the points beside the main line."""
+    parts: tuple[ChartData, ...] = ()
+    """What the metric is made of, in a row each below a plot that is large."""
+    from_zero: bool = False
+    """True if its sparkline begins at 0, as of a part."""
     marks: tuple[Mark, ...] = ()
     best: str = ""
     """`highest` or `lowest`: which value of the main line is marked as its best, if any."""
@@ -187,6 +193,8 @@ class ChartData(NamedTuple):
     """Weight of the past in an exponential moving average, 0 .. 1 exclusive; 0 = off."""
     by_noise: bool = False
     """True if the curve's noise chooses the smoothing, where points are denser than columns."""
+    smoothed_around: bool = False
+    """True if the charts around it are smoothed like this, too, and a caption says so."""
     first_step: int | None = None
     """Left end of a zoom, None = where the data begins."""
     last_step: int | None = None
