@@ -94,13 +94,18 @@ async def test_gpus_have_a_title_where_there_is_room_and_a_row_else(
         assert ("no driver here" in text(other)) is (size == (140, 45))
 
 
-async def test_the_figures_of_an_evaluation_are_rows_and_leave_room_to_its_samples(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    ("name", "figure"),
+    [("eval.jsonl", "validation  0.5"), ("rollouts/5.jsonl", "score of samples  0.5")],
+)
+async def test_figures_of_a_single_step_are_rows_and_leave_room_to_its_samples(
+    name: str, figure: str, tmp_path: Path
 ) -> None:
     rows = [
         {"prompt": "count", "response": "one\n" * 60, "score": n % 2} for n in range(4)
     ]
-    (tmp_path / "eval.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("\n".join(map(json.dumps, rows)) + "\n")
     app = loaded(tmp_path)
     async with app.run_test(size=(140, 45)) as pilot:
         await start(pilot)
@@ -111,7 +116,7 @@ async def test_the_figures_of_an_evaluation_are_rows_and_leave_room_to_its_sampl
                 dashboard(app).query_one(one) for one in (SamplesPanel, ChartsPanel)
             )
             assert samples.size.height > charts.size.height > 2, size
-            assert "validation  0.5" in text(app), size
+            assert figure in text(app), size
             assert "┤" not in text(app), "no chart of a single point"
             assert "constant" not in text(app), size
 
