@@ -62,8 +62,8 @@ _LOOKS = columns("""
     line          $text-primary
     right         $text-success
     raw           $primary 60%
-    envelope      $primary 60% on $primary 15%
-    quartiles     $primary 80% on $primary 30%
+    envelope      $primary 60% on $block-cursor-blurred-background
+    quartiles     $primary 80% on $foreground 20%
     band          $success
     healthy       on $foreground 8%
     target        $text-accent

@@ -67,6 +67,9 @@ _IN_SIXTEEN = dict(
     bar          $text-success on ansi_bright_black
     bar-low      $text-warning on ansi_bright_black
     gauge        $text-primary on ansi_bright_black
+    envelope     ansi_bright_black
+    quartiles    $text-primary
+    healthy      $foreground
     row          bold reverse
     row-blurred  bold
 """)
