@@ -71,7 +71,7 @@ _IN_SIXTEEN = dict(
     quartiles    $text-primary
     healthy      $foreground
     row          bold reverse
-    row-blurred  bold
+    row-blurred  bold underline
 """)
 )
 """Those that look otherwise in the terminal's own colours, which have no shades: nobody knows which
