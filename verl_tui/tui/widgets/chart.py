@@ -61,8 +61,8 @@ _LOOKS = columns("""
     cursor        bold $foreground
     line          $text-primary
     right         $text-success
-    envelope      $primary 60% on $primary 15%
-    quartiles     $primary 80% on $primary 30%
+    envelope      $primary 60% on $block-cursor-blurred-background
+    quartiles     $primary 80% on $foreground 20%
     band          $success
     healthy       on $foreground 8%
     target        $text-accent
