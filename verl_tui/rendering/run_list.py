@@ -25,7 +25,13 @@ from verl_tui.rendering.session.snapshot import (
 from verl_tui.rendering.text.hues import RUNS
 from verl_tui.rendering.text.numbers import compact, exact_step, percent_done
 from verl_tui.rendering.text.piece import cells_of, text_of
-from verl_tui.rendering.text.printable import cut, middle, paragraph, short_names
+from verl_tui.rendering.text.printable import (
+    cut,
+    middle,
+    paragraph,
+    short_run_names,
+    told_apart,
+)
 from verl_tui.rendering.text.table import GAP, FittedTable, TextColumn
 from verl_tui.rendering.text.wrap import ELLIPSIS
 from verl_tui.runs.cached import cached_by_revision
@@ -134,9 +140,14 @@ def lay_out(
     rows: list[Callable[[], Pieces]] = [partial(list, row) for row in above]
     if not runs:
         return RunRows([], rows, [])
-    groups = view.listing.gathered(runs, view.moment)
+    groups = {
+        f"{words} · {counted(len(members), 'run')}, means" * bool(words): members
+        for words, members in view.listing.gathered(runs, view.moment).items()
+    }
     width -= len(rows) + len(runs) + sum(map(bool, groups)) > height
-    table = FittedTable(_columns(view, runs, width, titled=titled), width)
+    first, *others = _columns(view, runs, width, titled=titled)
+    first = replace(first, most=max([first.most, *map(cell_len, groups)]))
+    table = FittedTable([first, *others], width)
     starts: list[int] = []
 
     def row(at: int) -> Pieces:
@@ -180,7 +191,8 @@ def _usual(
     steps = max(4, *(len(_steps(run)) for run in runs))
     # number, badge, count of findings and letter, with the spaces after them
     before = 5 + 2 * bool(view.selected)
-    longest = max(cell_len(run.name) for run in runs)
+    names = told_apart(tuple(run.name for run in runs))
+    longest = max(map(cell_len, names.values()))
     name = max(3, min(longest, _NAME, width - before - 1 - GAP))
     # its sign takes one cell where names need the room
     worded = width - before - name >= states + steps + 2 * GAP
@@ -208,7 +220,7 @@ def _chosen(
 
     def text(run: Run) -> str:
         value = value_of(title, run, view.moment)
-        return compact(value) if isinstance(value, float) else value or "–"
+        return compact(value) if isinstance(value, float) else value or ""
 
     widest = min(_WIDEST, max(cell_len(text(run)) for run in runs))
     return TextColumn(
@@ -229,8 +241,7 @@ def _of_group(
     from verl_tui.comparison.run_columns import together
 
     if not column.title:
-        count = f" · {counted(len(runs), 'run')}, means"
-        return [(middle(words, cells - len(count)), "heading"), (count, "dim")]
+        return [(middle(words, cells), "heading")]
     value = together(column.title, runs, view.moment)
     return [] if value is None else [(compact(value), "heading")]
 
@@ -334,7 +345,7 @@ def _in_strip(view: View, runs: Sequence[Run], at: int) -> Pieces:
     role, count = _badge(one)
     steps = _steps(one.run)
     mark, name_role = ("▸", "shown") if view.run is one.run else (" ", "name")
-    name = one.name(min(_NAME, cell_len(one.run.name)))
+    name = one.name(_NAME)
     going = one.state is State.RUNNING and steps
     last = (f"step {steps}", "dim") if going else _state(one, 0)
     badge = f"{_BADGES[role][0]}{count.strip()} "
@@ -362,7 +373,7 @@ class _Listed:
 
     def name(self, cells: int) -> str:
         """Return its name in at most so many cells, unlike the others'."""
-        return short_names(self._names, cells)[self.run.name]
+        return short_run_names(self._names, cells)[self.run.name]
 
 
 def _badge(one: _Listed) -> tuple[str, str]:
