@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from verl_tui.comparison.compare import Comparison
     from verl_tui.health.finding import Moment
     from verl_tui.monitor import Monitor
-    from verl_tui.runs.run import Run
 
 HELP = "settings and outcomes of several runs side by side, with differences and their intervals"
 EXAMPLES = (
@@ -83,6 +82,7 @@ def _narrow(
 ) -> tuple[str, ...]:
     """Leave the runs that are asked for, in their order; return the columns."""
     from verl_tui.comparison.run_columns import parse_columns, sorted_by
+    from verl_tui.comparison.run_filter import meeting
 
     runs, sort = [*monitor.runs.values()], options.sort or ""
     columns, said = parse_columns(options.columns or "", runs, at)
@@ -90,28 +90,17 @@ def _narrow(
     if said or wrong:
         raise CommandError(said or wrong)
     if options.where is not None:
-        runs = _meeting(options.where, runs, at)
+        try:
+            found, said = meeting(options.where, runs, at)
+        except ValueError as error:
+            raise CommandError(f"--where: {error}") from None
+        said = f", {said}" * bool(said)
+        print_message(f"{len(found)} of {counted(len(runs), 'run')} match{said}")
+        runs = found
     for column in order[:1]:
         runs = sorted_by(column, runs, at, up=sort.startswith("-"))
     monitor.runs = {run.name: run for run in runs}
     return columns
-
-
-def _meeting(text: str, runs: list[Run], at: Moment) -> list[Run]:
-    """Return the runs that meet a condition, with a message on how many these are."""
-    from verl_tui.comparison.run_filter import parse_filter
-
-    try:
-        wanted = parse_filter(text, runs, at)
-    except ValueError as error:
-        raise CommandError(f"--where: {error}") from None
-    found = [run for run in runs if wanted.holds(run, at)]
-    said = (
-        f"{len(found)} of {counted(len(runs), 'run')} match",
-        wanted.lacking(runs, at),
-    )
-    print_message(", ".join(filter(None, said)))
-    return found
 
 
 def _written(found: Comparison, options: argparse.Namespace) -> str:

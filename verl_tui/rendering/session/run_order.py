@@ -87,13 +87,11 @@ class RunListing:
         """
         found, note = named_like(runs, self.filter), ""
         if not found:
-            from verl_tui.comparison.run_filter import CONDITION, parse_filter
+            from verl_tui.comparison.run_filter import CONDITION, meeting
 
             try:
                 if CONDITION.search(self.filter):
-                    wanted = parse_filter(self.filter, runs, at)
-                    found = [run for run in runs if wanted.holds(run, at)]
-                    note = wanted.lacking(runs, at)
+                    return meeting(self.filter, runs, at)
             except ValueError as error:
                 note = str(error)
         return found, note
