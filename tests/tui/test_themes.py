@@ -28,11 +28,6 @@ if TYPE_CHECKING:
     from verl_tui.tui.app import VerlApp
 
 ALL = (*BUILTIN_THEMES.values(), *themes.OURS)
-MOST_USED = [
-    BUILTIN_THEMES["textual-dark"],
-    BUILTIN_THEMES["textual-light"],
-    *themes.OURS[:2],
-]
 LEAST_OF_TEXT = 4.5
 """Least contrast of text to each background: WCAG 2.2, 1.4.3."""
 LEAST = 3.0
@@ -44,6 +39,8 @@ TEXT_ROLES = (
     "footer-key-foreground",
 )
 GROUNDS = ("background", "surface", "panel")
+SURFACES = (*GROUNDS, "footer-background", "scrollbar-background", "scrollbar")
+"""What is wide: navy, which it would be without greys of its own, is louder than any text."""
 ROWS = ("primary-muted", "block-cursor-blurred-background")
 """The ground of the row that the keys are at, and of a chosen one elsewhere."""
 MEANINGS = (
@@ -179,7 +176,7 @@ def texts_of(
 
 @pytest.mark.parametrize(
     ("theme", "shown"),
-    [*((theme, exactly) for theme in ALL), *((theme, of_256) for theme in MOST_USED)],
+    [(theme, shown) for theme in ALL for shown in (exactly, of_256)],
 )
 def test_everything_can_be_read_in_every_theme(
     theme: Theme, shown: Callable[[Color], Color]
@@ -203,6 +200,13 @@ def test_everything_can_be_read_in_every_theme(
     below = shown(base + Color.parse(known["block-cursor-background"]))
     ink = seen(known["block-cursor-foreground"], below)
     assert contrast(shown(ink), below) >= LEAST
+
+
+@pytest.mark.parametrize("theme", [one for one in ALL if not one.ansi])
+def test_wide_surfaces_are_grey_in_256_colours(theme: Theme) -> None:
+    known = variables(theme, of_256)
+    for name in (*SURFACES, *ROWS):
+        assert len({*of_256(Color.parse(known[name])).rgb}) == 1, name
 
 
 @pytest.mark.parametrize("theme", ["textual-light", "textual-dark"])

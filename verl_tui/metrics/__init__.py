@@ -7,6 +7,7 @@ up by.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
@@ -229,6 +230,35 @@ def place(key: str) -> int:
     """Return the place of a figure of samples in its group, the most telling first; else 0."""
     name, figures = key.removeprefix("val_"), [*_table("samples")]
     return figures.index(name) if name in figures else 0
+
+
+_SECTIONS: Sequence[Sequence[Group]] = (
+    (
+        "reward", "validation", "loss", "kl", "optimisation", "length", "samples", "engine",
+        "async", "data", "other", "progress",
+    ),
+    ("throughput", "timing"),
+    ("memory", "system"),
+)  # fmt: skip
+"""Groups in the order of showing: of the training, of its time, of its machines."""
+MACHINES = 2
+"""Index of the last."""
+_OF_DEVICE = pattern(r"(?<![a-z])(?:gpus?|devices?|cuda)[/_.:]?\d{1,4}[/_.]", re.I)
+
+
+@cache
+def section(key: str) -> int:
+    """Return what a metric is about: the training (0), its time (1), the machines (2)."""
+    group = describe(key).group
+    found = next(i for i, groups in enumerate(_SECTIONS) if group in groups)
+    return MACHINES if _OF_DEVICE.search(key) else found
+
+
+def family_rank(key: str) -> tuple[int, int]:
+    """Return a sort key by which metrics are shown family by family."""
+    at = section(key)
+    groups, group = _SECTIONS[at], describe(key).group
+    return at, groups.index(group) if group in groups else -1
 
 
 def counts(key: str) -> bool:

@@ -15,6 +15,10 @@ NARROW = 60
 """Columns below which there are no frames and no row of keys."""
 LOW = 8
 """Rows below which there are neither, and of the panels only charts, or charts and findings."""
+VERDICT = 10
+"""Rows from which on the verdict has a row of its own, below the status; on a narrow screen it has
+two.
+"""
 TALL = 30
 """Rows from which on there is a row for each run above the charts, and room for samples."""
 _FRAMED = 5
@@ -82,7 +86,8 @@ def arrange(
     zoomed: str = "",
     foot: str = "keys",
 ) -> dict[str, Room]:
-    """Return the places of all parts that are in sight: panels, `status` and what is at the foot.
+    """Return the places of all parts that are in sight: panels, `status`, `verdict` and what is at
+    the foot.
 
     Args:
         needs: Name of each panel -> what it needs, in the order of the screen.
@@ -94,11 +99,13 @@ def arrange(
     """
     frames = width >= NARROW and height >= LOW
     typed = foot != "keys"
-    top = int(height > 1 or not (zoomed or typed))
+    status = int(height > 1 or not (zoomed or typed))
+    top = status + (height >= VERDICT) * (1 if frames else 2)
     rows = height - top - (frames or typed)
     whole = Room(0, top, width, rows, frames)
     rooms = {
-        "status": Room(0, 0, width, top),
+        "status": Room(0, 0, width, status),
+        "verdict": Room(0, status, width, top - status),
         foot: Room(0, top + rows, width, height - top - rows),
     }
     if zoomed:

@@ -257,7 +257,7 @@ def _figures(
     labels of values at each run's end.
     """
     yield from _chosen(view, found, now)
-    yield _texts(f"state{now}", (shown_state(view, one.run).value for one in found))
+    yield _texts(f"state{now}", (shown_state(view, one.run).label for one in found))
     yield _texts("step", map(_steps, found))
     yield _texts("time so far", (duration(one.stop.elapsed) for one in found))
     for kind in FIGURES:

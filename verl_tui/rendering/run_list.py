@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.health.finding import Severity, coverage_of
+from verl_tui.health.finding import Severity
 from verl_tui.indicators import factor
 from verl_tui.patterns import pattern
 from verl_tui.rendering.charts.sparkline import gauge, sparkline
@@ -34,6 +34,7 @@ from verl_tui.rendering.text.printable import (
 )
 from verl_tui.rendering.text.table import GAP, FittedTable, TextColumn
 from verl_tui.rendering.text.wrap import ELLIPSIS
+from verl_tui.rendering.verdict_row import open_findings, standing
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.views.provenance import KL_INDICATORS, shown_kl
 from verl_tui.runs.views.state import State, ahead, remaining, silence, state
@@ -44,7 +45,6 @@ from verl_tui.words import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from verl_tui.health.finding import Finding, Verdict
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Piece, Pieces
     from verl_tui.runs.run import Run
@@ -78,11 +78,10 @@ _LABELLED = len("ETA 23h 59m")
 _STATE = 8
 """Cells of the usual states, of which `finished` is the longest."""
 _BADGES = {
-    "ok": ("●", "nothing found"),
+    "good": ("●", "healthy"),
     "warning": ("▲", "warning"),
     "critical": ("✖", "critical"),
-    "dim": ("●", "nothing found, not all judged"),
-    "nothing": ("○", "no verdict yet"),
+    "dim": ("○", "no verdict, or none yet"),
 }
 """Marks of the badges, which differ by shape as well as by colour, and their meanings; by their
 roles.
@@ -102,7 +101,7 @@ has its badge only.
 def signs() -> str:
     """Explain the signs of states."""
     known = ((sign, state) for state, (sign, _) in _STATES.items() if sign != " ")
-    return ", ".join(f"{sign} {state.value}" for sign, state in known)
+    return ", ".join(f"{sign} {state.label}" for sign, state in known)
 
 
 def badges() -> str:
@@ -186,7 +185,7 @@ def _usual(
     view: View, runs: Sequence[Run], width: int, *, titled: bool
 ) -> Sequence[TextColumn[_Listed]]:
     # those that take more cells are of runs without steps
-    others = [state(run, view.now).value for run in runs if run.step is None]
+    others = [state(run, view.now).label for run in runs if run.step is None]
     states = max([_STATE, *map(len, others)])
     steps = max(4, *(len(_steps(run)) for run in runs))
     # number, badge, count of findings and letter, with the spaces after them
@@ -362,13 +361,8 @@ class _Listed:
         self.view, self.at, self.run = view, at, runs[at]
         self._names = tuple(run.name for run in runs)
         self.state = shown_state(view, self.run)
-        self.verdict: Verdict | None = view.monitor.verdicts.get(self.run.name)
-        known = self.verdict.primary if self.verdict is not None else ()
-        self.open = view.acknowledgements.open(self.run.name, known)
-        self.trouble: list[Finding] = sorted(
-            (one for one in self.open if one.severity > Severity.INFO),
-            key=lambda finding: -finding.severity,
-        )
+        found = open_findings(view, self.run)
+        self.trouble = [one for one in found if one.severity > Severity.INFO]
         """Its warnings and criticals that are not acknowledged, the worst first."""
 
     def name(self, cells: int) -> str:
@@ -380,27 +374,8 @@ def _badge(one: _Listed) -> tuple[str, str]:
     """Return the role of a run's badge, and how many findings give it that; `+` for many, a space
     for none.
     """
-    run, verdict = one.run, one.verdict
-    if verdict is None or (run.step is None and not verdict.findings):
-        return "nothing", " "
-    if one.trouble:
-        count = len(one.trouble)
-        return one.trouble[0].severity.word, "+" if count > _MOST else str(count)
-    if not _is_judged(one, verdict):
-        return "nothing", " "
-    return ("ok" if coverage_of(run, verdict).complete else "dim"), " "
-
-
-def _is_judged(one: _Listed, verdict: Verdict) -> bool:
-    """True if a rule could judge an indicator of the run, and not only its end, or if the rules are
-    unknown.
-    """
-    if one.run.preview or not one.run.indicators:
-        return False
-    guide = getattr(one.view.monitor, "guide", None)
-    skipped = {rule.id for rule in verdict.not_judged}
-    known = guide is not None and {rule.id for rule in guide.rules} <= skipped
-    return bool(one.open) or not known
+    count = len(one.trouble) or " "
+    return standing(one.view, one.run), "+" if len(one.trouble) > _MOST else str(count)
 
 
 @cached_by_revision
@@ -433,7 +408,7 @@ def _head(before: int, one: _Listed, cells: int) -> Pieces:
 def _state(one: _Listed, cells: int) -> Piece:
     """Write the state, as a sign in one cell."""
     sign, role = _STATES.get(one.state, (" ", "dim"))
-    return sign if cells == 1 else one.state.value, role
+    return sign if cells == 1 else one.state.label, role
 
 
 def _last(one: _Listed, indicator: str) -> Pieces:
@@ -477,10 +452,10 @@ def _trend(one: _Listed, cells: int) -> Pieces:
 
 
 def _worst(one: _Listed, cells: int) -> Pieces:
-    """Write the rule of the worst finding, and the number of others."""
+    """Write the worst finding, and the number of others."""
     if not one.trouble:
         return []
     more = f" +{len(one.trouble) - 1}" if one.trouble[1:] else ""
     worst = one.trouble[0]
-    name = middle(worst.id, cells - cell_len(more))
+    name = middle(worst.headline, cells - cell_len(more))
     return [(name, worst.severity.word), (more, "dim")]

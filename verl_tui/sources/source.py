@@ -111,7 +111,6 @@ class FileSource(Source):
             ),
             absolute=getattr(self._format, "absolute", False),
             program=getattr(decoder, "program", None),
-            engines=getattr(decoder, "engines", ()),
             origin=self._known_by() if self._format.anchor else "",
             counts_steps=getattr(decoder, "counts_most", False),
             unread_form=getattr(decoder, "unread_form", ""),

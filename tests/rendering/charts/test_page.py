@@ -54,41 +54,90 @@ def test_what_is_constant_comes_last() -> None:
     ]
 
 
-CHARTS = tuple(PlannedChart(f"key/{number}", f"label {number}") for number in range(30))
-CONSTANT = tuple(one._replace(key=f"constant/{one.key}", in_row=True) for one in CHARTS)
+def charts_of(varying: int, constant: int, machines: int, *, large: bool) -> ChartPage:
+    found = [PlannedChart(f"key/{number}", "") for number in range(varying)]
+    found += [
+        PlannedChart(f"constant/{number}", "", in_row=True)
+        for number in range(constant)
+    ]
+    found += [
+        PlannedChart(f"machine/{number}", "", machine=True)
+        for number in range(machines)
+    ]
+    found[:1] = [one._replace(large=large and varying > 0) for one in found[:1]]
+    return ChartPage(tuple(found))
 
 
 @given(
-    st.integers(1, 200),
-    st.integers(1, 60),
+    st.integers(20, 240),
+    st.integers(5, 80),
+    st.integers(1, 120),
     st.integers(0, 30),
     st.integers(0, 30),
+    st.booleans(),
     st.data(),
 )
 def test_every_chart_is_on_one_page_and_all_fit(
-    width: int, height: int, varying: int, constant: int, data: st.DataObject
+    width: int,
+    height: int,
+    varying: int,
+    constant: int,
+    machines: int,
+    large: bool,
+    data: st.DataObject,
 ) -> None:
-    charts = CHARTS[:varying] + CONSTANT[:constant]
-    page = ChartPage(charts).fitted(width, height, None)
-    seen = []
-    for _ in page.starts:
-        seen += page.charts
-        tiles = page.tiles(width, height)
-        assert len(tiles) == max(1, len(page.charts))
-        for chart, tile in zip(page.charts, tiles, strict=False):
-            least = 6 if width >= 48 and height >= 6 else 1
-            assert tile.height == 1 if chart.in_row else tile.height >= least
-            assert tile.x + tile.width <= width
-            assert tile.y + tile.height <= height
+    listed = charts_of(varying, constant, machines, large=large)
+    page = listed.fitted(width, height, None)
+    seen: list[PlannedChart] = []
+    for at in range(len(page.pages)):
+        assert page.at == at
+        charts, (tiles, heading) = page.charts, page.page
+        assert len(tiles) == len(charts)
+        headed = any(chart.machine for chart in charts)
+        assert (heading is not None) is (headed and height > (2 if width < 48 else 6))
+        rooms = [*tiles, *filter(None, [heading])]
+        for chart, tile in zip(charts, tiles, strict=True):
+            assert tile.height == 1 if chart.in_row else tile.height >= 1
+            if width >= 48 and height >= 6 and tile.height > 1:
+                assert tile.height >= 6
+                assert tile.width >= 26
         cells = [
-            (tile.x, y) for tile in tiles for y in range(tile.y, tile.y + tile.height)
+            (x, y)
+            for room in rooms
+            for x in range(room.x, room.x + room.width)
+            for y in range(room.y, room.y + room.height)
         ]
-        assert len(cells) == len(set(cells)), "no two in one place"
+        assert len(cells) == len(set(cells)), "nothing overlaps"
+        assert {0 <= x < width and 0 <= y < height for x, y in cells} == {True}
+        if large and not at and charts[0].large:
+            first, *others = tiles
+            assert all(
+                first.width * first.height >= one.width * one.height for one in others
+            )
+        seen += charts
         page = page.turned(1)
-    assert seen == [*charts]
-    if charts:
-        wanted = data.draw(st.sampled_from(charts))
-        assert wanted in page.fitted(width, height, wanted.key).charts
+    assert seen == [*listed.listed]
+    wanted = data.draw(st.sampled_from(listed.listed))
+    assert wanted in listed.fitted(width, height, wanted.key).charts
+
+
+@given(st.integers(48, 240), st.integers(6, 80), st.integers(1, 120))
+def test_a_large_chart_and_those_around_it_leave_no_gaps(
+    width: int, height: int, count: int
+) -> None:
+    page = charts_of(count, 0, 0, large=True).fitted(width, height, None)
+    plots = [tile for tile in page.page.tiles if tile.height > 1]
+    covered = {
+        (x, y)
+        for tile in plots
+        for x in range(tile.x, tile.x + tile.width + 1)
+        for y in range(tile.y, tile.y + tile.height)
+    }
+    lines = {tile.y for tile in page.page.tiles if tile.height == 1}
+    assert covered == {
+        (x, y) for x in range(width + 1) for y in range(height) if y not in lines
+    }
+    assert {*range(height - len(lines), height)} == lines
 
 
 def trained_on(*keys: str) -> Run:

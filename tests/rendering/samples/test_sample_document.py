@@ -44,10 +44,12 @@ TOOLS = (
 
 
 def test_kinds_stand_in_the_margin_and_turns_above() -> None:
-    one = sample(response=TOOLS, ground_truth="4.0", extras={"turn_scores": "[0.5,1]"})
+    one = sample(
+        response=f"\n{TOOLS}\n", ground_truth="4.0", extras={"turn_scores": "[0.5,1]"}
+    )
     rows = shown(Document(one, 60, 10))[2:]
     assert rows[:7] == [
-        "▾ 2 response  98 characters",
+        "▾ 2 response  100 characters",
         "          │ ── turn 1 of 2, score 0.5 ──",
         "    think │ <think>hm</think>",
         "     call │ <tool_call>{}</tool_call>",

@@ -88,7 +88,10 @@ async def test_what_is_constant_has_a_row_until_it_varies() -> None:
         app.panel.show(view_of(run))
         await drawn(pilot)
         assert "constant since step 1" in app.text.splitlines()[-2]
-        assert [chart.size.height for chart in app.panel.charts] == [11, 10, 1]
+        reward, entropy, row = (chart.region for chart in app.panel.charts)
+        assert reward.height == entropy.height == 21
+        assert reward.width > entropy.width
+        assert row.height == 1
         await pilot.press("tab", "j", "j")
         plan = app.panel.focused_plan()
         assert plan is not None

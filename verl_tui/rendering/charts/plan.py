@@ -7,7 +7,15 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.indicators import INDICATORS
-from verl_tui.metrics import describe, family, place, without_repeats
+from verl_tui.metrics import (
+    MACHINES,
+    describe,
+    family,
+    family_rank,
+    place,
+    section,
+    without_repeats,
+)
 from verl_tui.rendering.charts.downsample import best_point
 from verl_tui.rendering.charts.x_axes import AXES, on_axis
 from verl_tui.rendering.text.numbers import compact
@@ -25,16 +33,12 @@ if TYPE_CHECKING:
 
 
 _ORDER = (
-    "reward", "validation", "policy_kl", "reference_kl", "policy_loss", "value_loss", "entropy",
-    "response_length", "grad_norm", "clip_fraction", "throughput", "reward_std", "step_time",
-    "generation_time", "truncated_share", "engine_mismatch", "gpu_utilization", "gpu_memory",
-    "log_prob",
+    "reward", "policy_kl", "policy_loss", "entropy", "response_length", "grad_norm",
+    "validation", "reference_kl", "value_loss", "clip_fraction", "reward_std",
+    "truncated_share", "engine_mismatch", "log_prob", "throughput", "step_time",
+    "generation_time", "gpu_utilization", "gpu_memory",
 )  # fmt: skip
-"""Indicators in the order of showing: those of learning first, then of stability, then of speed."""
-_GROUPS = (
-    "reward", "validation", "loss", "kl", "optimisation", "length", "samples", "throughput",
-    "timing", "engine", "async", "memory", "system", "data", "other", "progress",
-)  # fmt: skip
+"""Indicators in the order of showing: the reward and what explains it, then the others."""
 _PARTNERS = {
     "reward": "policy_kl reference_kl response_length",
     "policy_kl": "policy_loss reward",
@@ -99,6 +103,10 @@ class PlannedChart(NamedTuple):
     """The distribution that the metric is of."""
     in_row: bool = False
     """True if one row is enough: it has had only one value, or only counts."""
+    machine: bool = False
+    """True if it tells nothing of the training: memory, disks, utilisation."""
+    large: bool = False
+    """True if it is what the training is about, and stands out."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -126,7 +134,8 @@ class PlannedChart(NamedTuple):
 def plan_charts(
     run: Run, wanted: Sequence[str], filter_: str = "", pins: Sequence[str] = ()
 ) -> tuple[PlannedChart, ...]:
-    """Return a run's charts: those wanted, else the indicators, then all other metrics by group.
+    """Return a run's charts: those wanted, else the indicators, then all other metrics by family;
+    figures of time behind the training's, those of the machines last.
 
     Args:
         run: The run.
@@ -137,7 +146,9 @@ def plan_charts(
     keys = without_repeats(run.metrics)
     families = _families(keys)
     planned: list[PlannedChart] = []
-    for name, key in _wished(run, keys, (*pins, *(wanted or (*losses(run), *_ORDER)))):
+    asked = (*pins, *wanted)
+    usual = () if wanted else (*losses(run), *_usual_order(run))
+    for name, key in _wished(run, keys, (*asked, *usual)):
         if not any(plan.shows(key) for plan in planned):
             planned.append(_plan(run, key, families, name))
     # what is drawn as points has a chart of its own, too
@@ -146,7 +157,28 @@ def plan_charts(
         if key not in taken:
             planned.append(_plan(run, key, families))
             taken.update(planned[-1].of_its_own)
-    return tuple(plan for plan in planned if plan.matches(filter_))
+    return _by_section(planned, {key for _, key in _wished(run, keys, asked)}, filter_)
+
+
+def _by_section(
+    planned: Iterable[PlannedChart], first: set[str], filter_: str
+) -> tuple[PlannedChart, ...]:
+    """Return the charts that pass a filter: those of the first keys, then section by section."""
+    found = [plan for plan in planned if plan.matches(filter_)]
+    sections = {plan: (plan.key not in first) * section(plan.key) for plan in found}
+    found.sort(key=lambda plan: sections[plan])
+    return tuple(plan._replace(machine=sections[plan] == MACHINES) for plan in found)
+
+
+def _usual_order(run: Run) -> Sequence[str]:
+    """Return the indicators in the order of showing; the KL beside the reward is one that varies,
+    if any does.
+    """
+    own = run.indicators.get("policy_kl")
+    if own is not None and not run.is_constant(own):
+        return _ORDER
+    swapped = {"policy_kl": "reference_kl", "reference_kl": "policy_kl"}
+    return [swapped.get(name, name) for name in _ORDER]
 
 
 def _families(keys: Iterable[str]) -> dict[str, dict[str, str]]:
@@ -172,8 +204,8 @@ def _wished(
             yield name, key
 
 
-def _by_group(key: str) -> tuple[int, object]:
-    return _GROUPS.index(describe(key).group), place(key)
+def _by_group(key: str) -> tuple[object, int]:
+    return family_rank(key), place(key)
 
 
 def unknown_charts(wanted: Iterable[str], runs: Iterable[Run]) -> Iterator[str]:

@@ -23,7 +23,7 @@ from verl_tui.rendering.text.hues import RUNS, family_role
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.runs.time.forecast import steps_per_minute
 from verl_tui.runs.time.step_timing import generation_latency
-from verl_tui.runs.views.checkpoints import checkpoints, is_better_low, reached
+from verl_tui.runs.views.checkpoints import is_better_low, reached
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -167,7 +167,7 @@ def _note(plan: PlannedChart, run: Run, own: Series | None) -> str:
 
 def _marks(plan: PlannedChart, view: View, run: Run, along: Along) -> Iterator[Mark]:
     """Yield what happened along the x axis; of findings that began at a step the worst."""
-    marks = [Mark(step, "checkpoint") for step in sorted(checkpoints(run))]
+    marks = [Mark(step, "checkpoint") for step in sorted(run.checkpoints)]
     marks += [Mark(restart.step, "restart") for restart in run.restarts]
     found = [
         (one.since_step, one.severity)

@@ -7,10 +7,8 @@ row, with its history and its processes below.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
-from operator import itemgetter
-from statistics import median
+from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
@@ -23,22 +21,26 @@ from verl_tui.rendering.gpus.device_rows import (
     full,
     history_rows,
     hot,
+    name,
     process_rows,
+    worth,
 )
-from verl_tui.rendering.text.piece import cells_of, text_of
+from verl_tui.rendering.text.piece import text_of
 from verl_tui.rendering.text.printable import cut, middle, paragraph, printable, wrapped
 from verl_tui.rendering.text.wrap import ELLIPSIS, fit_left
 from verl_tui.runs.views.devices import (
+    WORKS,
     Device,
+    behind,
     host,
+    is_used,
     logged_devices,
     logs_cluster,
+    memory_percent,
     owns,
     same_host,
 )
 from verl_tui.runs.views.state import State, state
-from verl_tui.times import duration
-from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -51,10 +53,9 @@ _ACTIVE = frozenset({State.WAITING, State.RUNNING, State.STALLED, State.UNKNOWN}
 """States of a run that may use the devices as they are now."""
 _ALWAYS_ROWS = 2
 """Most devices that are never a matrix, however small the panel."""
+_SEPARATOR = " · "
 _TALLEST = 6
 """Most rows of a device's history."""
-_SHORT = 40
-"""Width below which a summary is shortened, in cells."""
 
 
 class DevicePlace(NamedTuple):
@@ -65,8 +66,26 @@ class DevicePlace(NamedTuple):
     below: Sequence[Pieces] = ()
 
 
-def gpu_rows(view: View, width: int, height: int, *, zoomed: bool) -> list[Pieces]:
-    """Return the rows of a panel of this size; those that must scroll are a cell narrower.
+def gpu_row(view: View, width: int) -> Pieces:
+    """Return what there is to say of devices in a row, nothing where there are none."""
+    devices = _first(device_places(view, 0))
+    if not devices:
+        return []
+    parts = device_summary(devices)
+    if cell_len(_SEPARATOR.join(parts)) > width:
+        parts = [part.replace("busy ", "").replace("memory", "mem") for part in parts]
+    while parts[1:] and cell_len(_SEPARATOR.join(parts)) > width:
+        del parts[-1]
+    words = _SEPARATOR.join(parts)
+    remarks = "".join(f"  {remark}" for remark in callouts(devices))
+    return cut([(words, "value"), (remarks, "warn")], width, ELLIPSIS)
+
+
+def gpu_rows(
+    view: View, width: int, height: int, *, zoomed: bool
+) -> tuple[str, list[Pieces]]:
+    """Return the title of a panel of this size, with the figures of all devices of its first place,
+    and its rows, a cell narrower as they may have to scroll.
 
     Args:
         view: The state to show.
@@ -74,13 +93,7 @@ def gpu_rows(view: View, width: int, height: int, *, zoomed: bool) -> list[Piece
         height: Rows there is room for.
         zoomed: Whether each device is shown with its past and its processes.
     """
-    rows = _all_rows(view, width, height, zoomed=zoomed)
-    if len(rows) > height and width > 1:
-        rows = _all_rows(view, width - 1, height, zoomed=zoomed)
-    return rows
-
-
-def _all_rows(view: View, width: int, height: int, *, zoomed: bool) -> list[Pieces]:
+    width = max(1, width - 1)
     places = device_places(view, width)
     share = _height_of_each(places, height, zoomed=zoomed)
     rows: list[Pieces] = []
@@ -96,7 +109,11 @@ def _all_rows(view: View, width: int, height: int, *, zoomed: bool) -> list[Piec
             many = len(place.devices) > max(share, _ALWAYS_ROWS)
             rows += _panel_rows(tuple(place.devices), width, share if many else None)
         rows += place.below
-    return rows
+    return _SEPARATOR.join(device_summary(_first(places))), rows
+
+
+def _first(places: Iterable[DevicePlace]) -> Sequence[Device]:
+    return next((place.devices for place in places if place.devices), ())
 
 
 def _height_of_each(places: Sequence[DevicePlace], height: int, *, zoomed: bool) -> int:
@@ -125,7 +142,7 @@ def _panel_rows(
     """Write each device into a row, or all into so many rows."""
     if most is not None:
         return _overview_rows(devices, width, most)
-    return [*_rows(devices, width), *_warnings(callouts(devices), width)]
+    return [*device_rows(devices, width), *_warnings(callouts(devices), width)]
 
 
 def _warnings(remarks: Iterable[str], width: int) -> list[Pieces]:
@@ -133,11 +150,9 @@ def _warnings(remarks: Iterable[str], width: int) -> list[Pieces]:
 
 
 def _overview_rows(devices: Sequence[Device], width: int, height: int) -> list[Pieces]:
-    """Write many devices: a summary, the matrix, remarks."""
-    words = side_by_side(device_summary(devices, short=width < _SHORT), width)
-    remarks = _warnings(callouts(devices, with_idle=False), width)
-    cells = matrix(devices, width, height - len(words) - len(remarks))
-    return [*([(line, "name")] for line in words), *cells, *remarks]
+    """Write many devices: the matrix, remarks."""
+    remarks = _warnings(callouts(devices), width)
+    return [*matrix(devices, width, height - len(remarks)), *remarks]
 
 
 def detail_rows(
@@ -161,20 +176,10 @@ def detail_rows(
         lines = [*_overview_rows(devices, width, height), []]
     spare = (height - len(lines) - least) // max(1, len(devices))
     pasts = [history_rows(one, width, min(_TALLEST, spare)) for one in devices]
-    rows = _rows(devices, width, past=not any(pasts))
-    for device, row, past, processes in zip(devices, rows, pasts, running, strict=True):
-        words = f"below: the last {duration(device.span)}" if past else ""
-        room = width - cells_of(row)
-        known = device.span is not None and room > len(words)
-        lines += [[*row, *[(words.rjust(room), "dim")] * known], *past, *processes]
+    rows = device_rows(devices, width, past=not any(pasts))
+    for row, past, processes in zip(rows, pasts, running, strict=True):
+        lines += [row, *past, *processes]
     return lines
-
-
-def _rows(devices: Sequence[Device], width: int, *, past: bool = True) -> list[Pieces]:
-    longest = max(4, width // 3)
-    gpus = [replace(one.gpu, index=fit_left(name(one), longest)) for one in devices]
-    pasts = [one.history for one in devices]
-    return device_rows(gpus, width, pasts if past and any(pasts) else ())
 
 
 # -- the places ------------------------------------------------------------------------------------
@@ -182,7 +187,7 @@ def _rows(devices: Sequence[Device], width: int, *, past: bool = True) -> list[P
 
 def device_places(view: View, width: int) -> list[DevicePlace]:
     """Return this host and, if it has logged any devices or figures, the run; the run first where
-    its devices are known to be elsewhere.
+    its devices are known to be elsewhere. Without any width only the devices count.
     """
     here = _this_host(view, width)
     where = view.monitor.gpus.host if view.monitor.gpus is not None else ""
@@ -216,6 +221,8 @@ def _this_host(view: View, width: int) -> DevicePlace:
     if reading is None:
         return DevicePlace(below=[[("no reading yet", "dim")]])
     devices = view.monitor.gpu_history.devices(reading)
+    if view.run is None or state(view.run, view.now) not in _ACTIVE:
+        devices = [one._replace(worked=False) for one in devices]  # nothing needs them
     problem = reading.problem or ("" if devices else "no GPU found here")
     return DevicePlace("", devices, paragraph(problem, "dim", width))
 
@@ -264,17 +271,8 @@ def _heading(cluster: bool, whose: str) -> str:
 # briefly between two kernels.
 IDLE = 10.0
 """Utilisation in percent below which a device is idle while another one works."""
-WORKS = 40.0
-"""Utilisation in percent from which on a device works."""
-UNEVEN = 30.0
-"""Difference between the most and the least busy device that is remarked, in percentage points."""
 _NAMED = 4
 """Most devices listed by name; the others are counted."""
-
-
-def name(device: Device) -> str:
-    """Return the name of a device: `3`, or `node2:3` among several nodes."""
-    return f"{device.node}:{device.gpu.index}" if device.node else device.gpu.index
 
 
 def _busy(device: Device) -> float | None:
@@ -297,7 +295,7 @@ def _idle(devices: Sequence[Device]) -> list[Device]:
     known = _lately(devices)
     if max((percent for percent, _ in known), default=0.0) < WORKS:
         return []
-    return [device for percent, device in known if percent < IDLE and device.worked]
+    return [device for percent, device in known if percent < IDLE and is_used(device)]
 
 
 def _throttled(gpu: Gpu) -> str | None:
@@ -310,34 +308,39 @@ _TRAITS = {"throttled": _throttled, "hot": hot, "memory full": full}
 """What a device is marked for by itself."""
 
 
-def device_summary(devices: Sequence[Device], *, short: bool = False) -> list[str]:
-    """Return number, utilisation, idle ones and power of devices, `short` in fewer letters."""
-    nodes = len({device.node for device in devices})
-    parts = [counted(len(devices), "GPU") + f" on {nodes} nodes" * (nodes > 1)]
-    if known := [percent for percent in map(_busy, devices) if percent is not None]:
-        form = "{:.0f}/{:.0f}/{:.0f}%" if short else "min {:.0f} med {:.0f} max {:.0f}%"
-        parts.append(form.format(min(known), median(known), max(known)))
-    if idlers := _idle(devices):
-        parts.append(f"{len(idlers)} idle: {_listed([*map(name, idlers)])}")
+def device_summary(devices: Sequence[Device]) -> list[str]:
+    """Return how many devices there are, what part of those in use and of their memory is busy, and
+    the power of all: the newest figures.
+    """
+    used = [one for one in devices if is_used(one)] or devices
+    count = f"{len(used)} of " * (len(used) < len(devices)) + f"{len(devices)}"
     watts = sum(finite(device.gpu.power) or 0.0 for device in devices)
     power = f"{watts / 1000:.1f} kW" if watts >= 1000 else f"{watts:.0f} W"
-    return [*parts, *[power] * (watts > 0)]
+    first = f"GPUs {count}" if devices else "GPUs"
+    return [first, *_shares(used), *[power] * (watts > 0)]
 
 
-def callouts(devices: Sequence[Device], *, with_idle: bool = True) -> Iterator[str]:
-    """Yield a few words for each remark; idle devices may be left to the summary."""
+def _shares(devices: Sequence[Device]) -> Iterator[str]:
+    if known := [percent for one in devices if (percent := _busy(one)) is not None]:
+        yield f"busy {fmean(known):.0f}%"
+    if (percent := memory_percent(devices)) is not None:
+        yield f"memory {percent:.0f}%"
+
+
+def callouts(devices: Sequence[Device]) -> Iterator[str]:
+    """Yield a few words for each remark."""
     idlers = _idle(devices)
     never = [device for device in devices if not device.worked]
     unused = never * (len(never) < len(devices))
     found = _by_fault(devices)
-    found["idle"] = [*map(name, idlers * with_idle)]
+    found["idle"] = [*map(name, idlers)]
+    lag = [one for one in behind(devices) if one not in idlers]
+    found["behind the others"] = [f"{name(one)} {one.lately:.0f}%" for one in lag]
     found["never at work, maybe not this run's"] = [*map(name, unused)]
     found |= {trait: _marked(of, devices) for trait, of in _TRAITS.items()}
     for what, names in found.items():
         if names:
             yield f"{what}: GPU {_listed(names)}"
-    rest = [one for one in devices if one not in (*idlers, *never)]
-    yield from _uneven(sorted(_lately(rest), key=itemgetter(0)))
 
 
 def _by_fault(devices: Sequence[Device]) -> dict[str, list[str]]:
@@ -351,12 +354,6 @@ def _by_fault(devices: Sequence[Device]) -> dict[str, list[str]]:
 def _marked(of: Callable[[Gpu], str | None], devices: Sequence[Device]) -> list[str]:
     said = ((name(one), of(one.gpu)) for one in devices)
     return [whose + text for whose, text in said if text is not None]
-
-
-def _uneven(known: Sequence[tuple[float, Device]]) -> Iterator[str]:
-    if known and known[-1][0] - known[0][0] >= UNEVEN:
-        (low, least), (high, most) = known[0], known[-1]
-        yield f"uneven lately: GPU {name(least)} {low:.0f}%, GPU {name(most)} {high:.0f}%"
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -388,7 +385,6 @@ _MARKS = {
 """Meanings with their marks; a device gets the first that applies."""
 _NUMBER, _DIGIT = 4, 1
 """Cells of a device as percentage with its mark, as the tens digit or its mark."""
-_HIGH, _LOW = 70.0, 30.0
 _LONGEST_NAME = 20
 
 
@@ -459,13 +455,7 @@ def _marks(devices: Sequence[Device]) -> dict[int, str]:
 
 def _cell(device: Device, mark: str, cell: int) -> Piece:
     percent = _busy(device)
-    role = "value"
-    if percent is None or percent < _LOW:
-        role = "dim"
-    elif percent >= _HIGH:
-        role = "bar"
-    if mark not in " ?":
-        role = "warn"
+    role = worth(device) if mark in " ?" else "warn"
     if cell == _DIGIT:
         return (
             mark if percent is None or mark != " " else str(min(9, int(percent // 10)))

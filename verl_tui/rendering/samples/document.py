@@ -373,6 +373,8 @@ def _parts(sample: Sample, *, raw: bool, grouped: bool) -> list[_Text]:
         answered = answered._replace(turns=turn_words(answered.chunks, sample.extras))
         truth = truth_text(sample, answered.chunks)
     fields = _fields(sample, grouped=grouped)
+    asked = asked._replace(size=len(sample.prompt))  # as the list counts them
+    answered = answered._replace(size=len(sample.response))
     parts = [asked, answered, _Text("truth", truth[0].strip("\n"), marks=truth[1])]
     return [one for one in (*parts, _Text("fields", fields)) if one.text]
 

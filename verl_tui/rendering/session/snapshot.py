@@ -124,6 +124,7 @@ HINT_KEYS: Mapping[str, str] = {
     "samples.follow": "f",
     "samples.unfold": "u",
     "health.not_judged": "v",
+    "panel.health": "f4",
     "chart.page_down": "pgdn",
     "chart.page_up": "pgup",
     "look.in": "+",
@@ -233,7 +234,7 @@ def _so_far(status: SourceStatus, view: View, *, training: bool) -> str:
 def source_pieces(
     run: Run, keys: Mapping[str, str] = HINT_KEYS
 ) -> Iterator[tuple[str, str]]:
-    """Yield the state of a run's sources as pieces of text with their roles, the worst first.
+    """Yield what is wrong with a run's sources as pieces of text with their roles, the worst first.
 
     Args:
         run: The run.
@@ -248,8 +249,6 @@ def source_pieces(
             f" {counted(run.unreadable, 'unreadable line')} ({keys['sources']})",
             "warning",
         )
-    if statuses and not (problem or run.unreadable):
-        yield f" {counted(len(statuses), 'source')} ok", "dim"
 
 
 def _problem(statuses: Sequence[SourceStatus], keys: Mapping[str, str]) -> str:
@@ -272,6 +271,11 @@ class Unread(Enum):
     """
 
     READING = "reading"
+
+    @property
+    def label(self) -> str:
+        """The word on a screen."""
+        return self.value
 
 
 def shown_state(view: View, run: Run) -> State | Unread:

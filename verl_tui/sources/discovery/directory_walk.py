@@ -75,8 +75,6 @@ class DirectoryWalk:
         self._directories = directories
         self._taken: set[Path] = set()
         """Logs that have been found."""
-        self.walked: set[Path] = set()
-        """The directories read, without those of dumps."""
         self.unknown: dict[Path, str] = {}
         """Files that are not shown though their names look like logs, and why."""
         self.silent: dict[Path, str] = {}
@@ -137,7 +135,6 @@ class DirectoryWalk:
         except OSError as error:
             self._probe.note(directory, error)
             return []
-        self.walked.add(directory)
         self.homes += [directory] * is_home(entries)
         return [one for one in entries if not _leads_within(one, self.top)]
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from textual.containers import Container
 from textual.content import Content
 
+from verl_tui.tui.keys import actions
 from verl_tui.tui.terminal.net import ContainedPart
 from verl_tui.tui.widgets.rows import Rows
 
@@ -119,6 +120,7 @@ class Panel(ContainedPart, Container):
 class TextPanel(Panel):
     """A panel of rows of text."""
 
+    BINDINGS = actions("space  app.simulate_key('pagedown')  list.space")
     DEFAULT_CSS = "TextPanel > Rows { height: 1fr; }"
     ROWS: ClassVar[type[Rows]] = Rows
     """What the rows are."""

@@ -13,7 +13,7 @@ from verl_tui.rendering.samples.browse import Browse
 from verl_tui.rendering.samples.document import Document
 from verl_tui.rendering.samples.export import whole
 from verl_tui.rendering.samples.words import caption, header, short_row, why_none
-from verl_tui.runs.views.state import is_evaluation
+from verl_tui.runs.views.state import is_of_one_step
 from verl_tui.tui.keys import SAMPLES, HelpSection, actions
 from verl_tui.tui.messages import toast
 from verl_tui.tui.panels.panel import PanelSpec, TextPanel
@@ -106,10 +106,10 @@ class DocumentRows(Rows):
         if not self._unfolded(by):
             super().action_move(by)
 
-    def action_page(self, by: int) -> None:
-        """Scroll by a screenful, or unfold."""
-        if not self._unfolded(by):
-            super().action_page(by)
+    def action_page(self, screens: float) -> None:
+        """Scroll by so many screens, or unfold."""
+        if not self._unfolded(1 if screens > 0 else -1):
+            super().action_page(screens)
 
     def action_end(self, way: int) -> None:
         """Go to the first or last row of the whole text."""
@@ -213,7 +213,7 @@ class SamplesPanel(SampleMoves, TextPanel):
         run = view.run
         if run is None or not run.samples.places:
             return 1
-        alone = is_evaluation(run)  # then no chart wants the room
+        alone = is_of_one_step(run)  # then no chart wants the room
         if not alone and self.screen.size.height < TALL:
             return 1
         self._view = view

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual import on
@@ -22,6 +23,8 @@ from verl_tui.tui.widgets.chart_keys import KEYS, TABLE
 from verl_tui.tui.widgets.filter_bar import FilterBar
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from verl_tui.health.finding import Episode, Finding
     from verl_tui.rendering.charts.plan import ChartLook
     from verl_tui.tui.widgets.chart import Chart
@@ -54,6 +57,8 @@ class Dashboard(DashboardLayout, ChartActions):
         """
         e  finding(1)   finding.next         Next finding  WHY
         E  finding(-1)  finding.previous     Previous finding  WHY
+        !  app.finding_of_all(1)   finding.next_of_all      Next finding of all runs  WHY
+        @  app.finding_of_all(-1)  finding.previous_of_all  Previous finding of all runs  WHY
         a  acknowledge  finding.acknowledge  Acknowledge finding (this session)  WHY
         """,
         KEYS,
@@ -64,8 +69,8 @@ class Dashboard(DashboardLayout, ChartActions):
         v         not_judged          health.not_judged
         j,down    charts('step', 1)   chart.next
         k,up      charts('step', -1)  chart.previous
-        pagedown  charts('page', 1)   chart.page_down
-        pageup    charts('page', -1)  chart.page_up
+        pagedown,ctrl+f,ctrl+d,space  charts('page', 1)   chart.page_down
+        pageup,ctrl+b,ctrl+u          charts('page', -1)  chart.page_up
         """,
         (replace(one, description="") for one in READING),
     )
@@ -102,19 +107,28 @@ class Dashboard(DashboardLayout, ChartActions):
             self.app.push_screen(zoomed, left)
 
     def action_back(self) -> None:
-        """Undo the last of: filter, zoom, focus."""
-        if self.foot == "filter-bar":
-            self._close_filter()
-            if not self._asks:
-                self._filter("", *self._filtered)
-            if len(self._filtered) == 1:
-                self.action_show_panel("runs" if self._asks else self._filtered[0])
-        elif self.charts.filter.text or self._runs.filter:
-            self._filter("")
-        elif self.zoomed is not None:
-            self._zoom(None)
-        else:
-            self.set_focus(None)
+        """Leave the innermost of what is open or set: filter line, cursor and zoom of charts in
+        sight, filter, zoomed panel, focus.
+        """
+        look, view = self.charts.look, self.view
+        seen = self.zoomed in (None, self.charts)
+        read = view is not None and view.cursor is not None
+        ways: tuple[tuple[object, Callable[[], object]], ...] = (
+            (self.foot == "filter-bar", self._leave_filter_line),
+            (seen and read, partial(self.post_message, MoveCursor(None))),
+            (seen and look.span, partial(self.take_look, look._replace(span=None))),
+            (self.charts.filter.text or self._runs.filter, partial(self._filter, "")),
+            (self.zoomed, partial(self._zoom, None)),
+            (True, partial(self.set_focus, None)),
+        )
+        next(leave for is_set, leave in ways if is_set)()
+
+    def _leave_filter_line(self) -> None:
+        self._close_filter()
+        if not self._asks:
+            self._filter("", *self._filtered)
+        if len(self._filtered) == 1:
+            self.action_show_panel("runs" if self._asks else self._filtered[0])
 
     # -- runs --------------------------------------------------------------------------------------
 
@@ -190,11 +204,16 @@ class Dashboard(DashboardLayout, ChartActions):
 
     def action_finding(self, way: int) -> None:
         """Choose the next finding; charts and samples go to its step."""
-        health = self._health()
-        finding = health.choose_next(way)
+        finding = self._health().choose_next(way)
         if finding is None:
             toast(self.app, "no finding to go to in this run")
-            return
+        else:
+            self.go_to(finding)
+
+    def go_to(self, finding: Finding) -> None:
+        """Choose a finding; charts and samples go to its step."""
+        health = self._health()
+        health.choose(finding)
         if not self._reads(health):
             toast(self.app, f"{finding.id}: {finding.message}")
         self._follow(finding)
@@ -215,6 +234,12 @@ class Dashboard(DashboardLayout, ChartActions):
         """Return True if the message of the chosen finding can be read in the panel."""
         seen = health.display and (health.size.height > 1 or not health.findings)
         return bool(self.zoomed in (None, health) and seen)
+
+    @on(HealthPanel.Folded)
+    def _folded(self) -> None:
+        """Give the panel of findings the rows that it shows now."""
+        self.let_shrink("health")
+        self.redraw()
 
     @on(HealthPanel.Followed)
     def _followed(self, event: HealthPanel.Followed) -> None:
@@ -243,12 +268,8 @@ class Dashboard(DashboardLayout, ChartActions):
     def action_not_judged(self) -> None:
         """Show or hide why rules were not judged, wherever the focus is."""
         health = self._health()
-        if self._reads(health):
-            health.action_not_judged()
-            # the reasons take rows, and give them back
-            self.let_shrink("health")
-            self.redraw()
-        else:
+        health.action_not_judged()
+        if health.reasons and not self._reads(health):
             key = first_keys(self.app, "panel.health")
             toast(self.app, f"the health panel is out of sight: {key} shows it")
 

@@ -90,7 +90,9 @@ class RowsScreen(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]
     BINDINGS = actions("""
         [       other(-1)            run.previous  Previous run
         ]       other(1)             run.next      Next run
-        ?       app.look_at('help')  help
+        ?,f1    app.look_at('help')  help
+        colon   app.command_palette  palette.colon
+        space   app.simulate_key('pagedown')  list.space
         ctrl+l  app.redraw           redraw
         ctrl+z  app.suspend_process  suspend
     """)

@@ -87,12 +87,7 @@ class Chart(RoleStyled, can_focus=True):
         **dict(_LOOKS),
         **with_faint(HUES | FAMILIES),
     }
-    BINDINGS = actions(
-        READING,
-        """
-        escape  leave  -  Remove the cursor
-        """,
-    )
+    BINDINGS = READING
     DEFAULT_CSS = """
     Chart { height: 1fr; width: 1fr; }
     """
@@ -240,14 +235,6 @@ class Chart(RoleStyled, can_focus=True):
         if shown is not None:
             self._move(shown[0] if direction < 0 else shown[1])
 
-    def action_leave(self) -> None:
-        """Take the cursor away."""
-        self._move(None)
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Leave the keys to others where they would do nothing here."""
-        return self.cursor is not None if action == "leave" else True
-
     def on_click(self, event: events.Click) -> None:
         """Put the cursor where the mouse points."""
         offset = event.get_content_offset(self)
@@ -267,11 +254,8 @@ class Chart(RoleStyled, can_focus=True):
 
     def _move(self, step: int | None) -> None:
         if step != self.cursor:
-            came_or_went = (step is None) != (self.cursor is None)
             self.cursor = step
             self._redraw()
-            if came_or_went:  # it makes the footer anew, and the layout with it
-                self.refresh_bindings()
             self.post_message(self.CursorMoved(self, step))
 
     def _redraw(self) -> None:

@@ -48,6 +48,7 @@ _BY_LOOK = columns("""
     underline $text-warning              repeated
     bold reverse $text-warning           here
     $text-success on $foreground 15%     bar
+    $text-warning on $foreground 15%     bar-low
     $text-primary on $foreground 15%     gauge
     bold on $primary-muted               row
     on $block-cursor-blurred-background  row-blurred
@@ -64,6 +65,7 @@ ROLES: Looks = {
 _IN_SIXTEEN = dict(
     columns("""
     bar          $text-success on ansi_bright_black
+    bar-low      $text-warning on ansi_bright_black
     gauge        $text-primary on ansi_bright_black
     row          bold reverse
     row-blurred  bold
