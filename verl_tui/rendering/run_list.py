@@ -29,6 +29,7 @@ from verl_tui.rendering.text.printable import (
     cut,
     middle,
     paragraph,
+    printable,
     short_run_names,
     told_apart,
 )
@@ -66,6 +67,8 @@ _OPTIONAL = {"done", "ETA", "findings", *_LOGGED}
 """Columns that may be empty for all runs."""
 _SORTED_BY = {"reward": "reward", "activity": "last"}
 """Orders by a value that neither name nor state shows, and the column that shows it."""
+_HEADING = 40
+"""Cells of the heading of a group of runs, where there is room to spare."""
 _WIDEST = 24
 """Most cells of a text in a column that the user has chosen."""
 _MORE = 6
@@ -139,22 +142,17 @@ def lay_out(
     rows: list[Callable[[], Pieces]] = [partial(list, row) for row in above]
     if not runs:
         return RunRows([], rows, [])
-    groups = {
-        f"{words} · {counted(len(members), 'run')}, means" * bool(words): members
-        for words, members in view.listing.gathered(runs, view.moment).items()
-    }
+    groups = view.listing.gathered(runs, view.moment)
     width -= len(rows) + len(runs) + sum(map(bool, groups)) > height
-    first, *others = _columns(view, runs, width, titled=titled)
-    first = replace(first, most=max([first.most, *map(cell_len, groups)]))
-    table = FittedTable([first, *others], width)
+    table = FittedTable(_columns(view, runs, width, titled=titled), width)
     starts: list[int] = []
 
     def row(at: int) -> Pieces:
         return table.row(_Listed(view, runs, at))
 
     for words, members in groups.items():
-        heading = partial(_of_group, view, words, members)
-        rows += [partial(table.cells, heading)] * bool(words)
+        if words:
+            rows.append(partial(_group_row, view, table, words, members))
         for _ in members:
             rows.append(partial(row, len(starts)))
             starts.append(len(rows) - 1)
@@ -192,12 +190,13 @@ def _usual(
     before = 5 + 2 * bool(view.selected)
     names = told_apart(tuple(run.name for run in runs))
     longest = max(map(cell_len, names.values()))
+    room = max(longest, _HEADING * bool(view.listing.kept.run_groups))
     name = max(3, min(longest, _NAME, width - before - 1 - GAP))
     # its sign takes one cell where names need the room
     worded = width - before - name >= states + steps + 2 * GAP
     eta = 7 if titled else _LABELLED
     return (
-        TextColumn("", partial(_head, before), before + name, 99, before + longest),
+        TextColumn("", partial(_head, before), before + name, 99, before + room),
         TextColumn("state", lambda one, n: [_state(one, n)], states if worded else 1, 11),
         TextColumn("step", lambda one, _: [(_steps(one.run), "name")], steps, 10, right=True),
         TextColumn("done", _done, 4, 2, right=True),
@@ -223,7 +222,7 @@ def _chosen(
 
     widest = min(_WIDEST, max(cell_len(text(run)) for run in runs))
     return TextColumn(
-        title,
+        printable(title),
         lambda one, cells: [(middle(text(one.run), cells), "name")],
         max(widest, cell_len(title)),
         stays,
@@ -231,18 +230,22 @@ def _chosen(
     )
 
 
-def _of_group(
-    view: View, words: str, runs: Sequence[Run], column: TextColumn[_Listed], cells: int
+def _group_row(
+    view: View, table: FittedTable[_Listed], words: str, runs: Sequence[Run]
 ) -> Pieces:
-    """Write the heading of runs that stand together: what they share, how many they are, and the
+    """Return the heading of runs that stand together: what they share, how many they are, and the
     means of what they have reached.
     """
     from verl_tui.comparison.run_columns import together
 
-    if not column.title:
-        return [(middle(words, cells), "heading")]
-    value = together(column.title, runs, view.moment)
-    return [] if value is None else [(compact(value), "heading")]
+    def mean(column: TextColumn[_Listed], _: int) -> Pieces:
+        value = together(column.title, runs, view.moment)
+        return [] if value is None else [(compact(value), "")]
+
+    means = text_of(table.cells(mean))
+    room = len(means) - len(means.lstrip())
+    head = f"{words} · {counted(len(runs), 'run')}" + ", means" * (room < len(means))
+    return [(middle(head, room - GAP).ljust(room) + means.lstrip(), "heading")]
 
 
 def _empty(view: View, runs: Sequence[Run]) -> set[str]:
