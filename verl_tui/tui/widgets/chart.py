@@ -74,6 +74,7 @@ _LOOKS = columns("""
     info-raw      $text-primary 70%
     restart       $text-secondary
     checkpoint    $text-muted
+    note          bold $text-accent
 """)
 
 
