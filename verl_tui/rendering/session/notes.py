@@ -72,6 +72,7 @@ class NoteBook:
         """
         note: dict[str, Any] = {
             "run": _id(run),
+            "name": run.name,  # for who reads the file
             "step": step,
             "text": one_line(text, _LONGEST),
         }
