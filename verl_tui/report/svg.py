@@ -242,7 +242,10 @@ def _marks(drawing: ChartDrawing) -> Iterator[str]:
             yield _path(f"mark {kind}", f"M{_x(share):.1f} {way}")
 
 
-_MARKS = {"checkpoint": ("checkpoint", f"{_BOTTOM - 4}l3 4-3 4-3-4z")}
+_MARKS = {
+    "checkpoint": ("checkpoint", f"{_BOTTOM - 4}l3 4-3 4-3-4z"),
+    "note": ("noted", f"{_BOTTOM - 4}l-4-8h8z"),
+}
 """Roles of marks that have a form of their own: class and path; others are triangles."""
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 MARKS = {
     "breach": ("▲", "a finding began at this step"),
     "restart": ("↻", "the run was restarted here"),
+    "note": ("✎", "a note of yours"),
     "checkpoint": ("■", "checkpoint"),
 }
 """By the role of a mark on the x axis: its sign and meaning; the first of a column is shown. Its

@@ -70,6 +70,7 @@ _LOOKS = columns("""
     info          bold $text-primary
     restart       $text-secondary
     checkpoint    $text-disabled
+    note          bold $text-accent
 """)
 
 
